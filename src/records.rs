@@ -1,0 +1,297 @@
+//! What flows: document ids, weeks, hashes, and the fixed-size records that workers exchange.
+//!
+//! Everything here is small, `Copy` and ordered. Records that cross between processes are `repr(C)`
+//! without padding ([`bytemuck::Pod`]), so that a block of them is its own wire format
+//! (`operators/block.rs`). Hashing is explicit and the same on every machine: XXH3 with its
+//! published constants, never a seeded hasher.
+
+use std::fmt;
+use std::str::FromStr;
+
+use bytemuck::{Pod, Zeroable};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
+#[cfg(target_endian = "big")]
+compile_error!("records are hashed and exchanged as little-endian bytes");
+
+/// Bits of a [`DocId`] that count rows; the bits above hold the shard.
+const ROW_BITS: u32 = 40;
+
+/// The most shards a store can have: ids stay positive as signed 64-bit numbers.
+pub const MAX_SHARDS: u32 = 1 << 16;
+
+/// The number of a document: its shard and its row in the shard's url table.
+///
+/// A URL keeps its id for ever; rows are dense within a shard, so that labels and masks are plain
+/// arrays. Ids order by shard first, then by row.
+///
+/// ```
+/// use nigh::records::DocId;
+/// let doc = DocId::new(3, 17);
+/// assert_eq!((doc.shard(), doc.row()), (3, 17));
+/// assert!(doc < DocId::new(4, 0));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
+#[repr(transparent)]
+pub struct DocId(u64);
+
+impl DocId {
+    /// The id of a row of a shard. Rows fit 40 bits by construction of the url table.
+    pub const fn new(shard: u32, row: u64) -> DocId {
+        debug_assert!(row >> ROW_BITS == 0 && shard < MAX_SHARDS);
+        DocId((shard as u64) << ROW_BITS | row)
+    }
+
+    /// The shard that holds the document.
+    pub const fn shard(self) -> u32 {
+        (self.0 >> ROW_BITS) as u32
+    }
+
+    /// The worker that owns the document's shard.
+    pub const fn owner(self, peers: usize) -> usize {
+        self.shard() as usize % peers
+    }
+
+    /// The row within the shard.
+    pub const fn row(self) -> u64 {
+        self.0 & ((1 << ROW_BITS) - 1)
+    }
+
+    /// The id as tables hold it: signed, since Spark reads unsigned 64-bit columns poorly.
+    pub const fn to_table(self) -> i64 {
+        self.0 as i64
+    }
+
+    /// The id that a table holds.
+    pub const fn from_table(value: i64) -> DocId {
+        DocId(value as u64)
+    }
+}
+
+impl fmt::Display for DocId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// One crawl: the date by which a week is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Week(jiff::civil::Date);
+
+impl Week {
+    /// The folder of the week's tables within a store, in hive style.
+    pub fn folder(self) -> String {
+        format!("week={self}")
+    }
+}
+
+impl fmt::Display for Week {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for Week {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Week, String> {
+        // Only the one spelling: a week names a folder, and two spellings would be two folders.
+        match text.parse::<jiff::civil::Date>() {
+            Ok(date) if date.to_string() == text => Ok(Week(date)),
+            _ => Err(format!("`{text}` is not a date written YYYY-MM-DD")),
+        }
+    }
+}
+
+impl TryFrom<String> for Week {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Week, String> {
+        text.parse()
+    }
+}
+
+impl From<Week> for String {
+    fn from(week: Week) -> String {
+        week.to_string()
+    }
+}
+
+/// The 128-bit hash of a canonical URL: its top bits name the shard, its order gives the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct UrlHash(u128);
+
+impl UrlHash {
+    /// Hashes a canonical URL.
+    pub fn of(canonical: &str) -> UrlHash {
+        UrlHash(xxh3_128(canonical.as_bytes()))
+    }
+
+    /// The shard among `shards`, a power of two.
+    pub fn shard(self, shards: u32) -> u32 {
+        debug_assert!(shards.is_power_of_two());
+        ((self.0 >> 64) as u64).checked_shr(64 - shards.trailing_zeros()).unwrap_or(0) as u32
+    }
+
+    /// The hash as a table holds it: 16 bytes, most significant first, so that byte order is hash order.
+    pub fn to_bytes(self) -> [u8; 16] {
+        self.0.to_be_bytes()
+    }
+
+    /// The hash that a table holds.
+    pub fn from_bytes(bytes: [u8; 16]) -> UrlHash {
+        UrlHash(u128::from_be_bytes(bytes))
+    }
+
+    /// The two halves, for records that are exchanged.
+    pub fn halves(self) -> [u64; 2] {
+        [(self.0 >> 64) as u64, self.0 as u64]
+    }
+
+    /// The hash of two halves.
+    pub fn from_halves([high, low]: [u64; 2]) -> UrlHash {
+        UrlHash((high as u128) << 64 | low as u128)
+    }
+}
+
+/// The checksum of a page's raw body, markup included: equal for exact copies.
+pub fn checksum(body: &[u8]) -> u128 {
+    xxh3_128(body)
+}
+
+/// A relation under which pages cluster, from the loosest to the strictest; each lies within the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// A chain of pages that agree in at least the job's number of supershingles (Fetterly 2004, section 2).
+    Similar,
+    /// All supershingles agree.
+    Identical,
+    /// All supershingles agree and the bodies are the same bytes.
+    Exact,
+}
+
+impl Level {
+    /// All levels, from the loosest to the strictest.
+    pub const ALL: [Level; 3] = [Level::Similar, Level::Identical, Level::Exact];
+
+    /// The name that tables hold.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Similar => "similar",
+            Level::Identical => "identical",
+            Level::Exact => "exact",
+        }
+    }
+
+    /// What a reader calls it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Level::Similar => "very similar",
+            Level::Identical => "virtually identical",
+            Level::Exact => "exact copy",
+        }
+    }
+}
+
+/// A 128-bit key that exchanges and groups records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
+#[repr(C)]
+pub struct Key {
+    high: u64,
+    low: u64,
+}
+
+impl Key {
+    /// The key of some words, under a `space` of its own: equal words of two spaces give different keys.
+    pub fn of(space: u64, words: &[u64]) -> Key {
+        let hash = xxhash_rust::xxh3::xxh3_128_with_seed(bytemuck::cast_slice(words), space);
+        Key { high: (hash >> 64) as u64, low: hash as u64 }
+    }
+
+    /// The bits by which keys are dealt to partitions.
+    pub fn partition_bits(self) -> u64 {
+        self.high
+    }
+
+    /// The bits by which keys are placed within a partition: independent of the former.
+    pub fn table_bits(self) -> u64 {
+        self.low
+    }
+}
+
+/// A document under a key: pages that share a key belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+pub struct Keyed {
+    /// What is shared.
+    pub key: Key,
+    /// Who has it.
+    pub doc: DocId,
+}
+
+/// An edge of the graph whose components are clusters, or a label: `doc` belongs with `root`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+pub struct Edge {
+    /// The document, to whose owner the record goes.
+    pub doc: DocId,
+    /// A document that it belongs with.
+    pub root: DocId,
+}
+
+/// Spreads the bits of a word: the same on every machine (the finalizer of SplitMix64).
+pub fn mix(word: u64) -> u64 {
+    let mut z = word.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// A short hexadecimal hash of some bytes, to name parameters in manifests and messages.
+pub fn short_hash(bytes: &[u8]) -> String {
+    format!("{:016x}", xxh3_64(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shard_is_the_top_of_the_hash() {
+        let hash = UrlHash(0xABCD << 112);
+        assert_eq!(hash.shard(1), 0);
+        assert_eq!(hash.shard(2), 1);
+        assert_eq!(hash.shard(16), 0xA);
+        assert_eq!(hash.shard(65536), 0xABCD);
+    }
+
+    #[test]
+    fn a_hash_survives_its_table_and_its_record() {
+        let hash = UrlHash::of("http://example.org/");
+        assert_eq!(UrlHash::from_bytes(hash.to_bytes()), hash);
+        assert_eq!(UrlHash::from_halves(hash.halves()), hash);
+    }
+
+    #[test]
+    fn ids_are_positive_in_tables() {
+        let last = DocId::new(MAX_SHARDS - 1, (1 << ROW_BITS) - 1);
+        assert!(last.to_table() > 0);
+        assert_eq!(DocId::from_table(last.to_table()), last);
+    }
+
+    #[test]
+    fn a_week_has_one_spelling() {
+        assert_eq!("2024-01-08".parse::<Week>().unwrap().folder(), "week=2024-01-08");
+        for wrong in ["2024-1-8", "20240108", "2024-02-30", "week", ""] {
+            assert!(wrong.parse::<Week>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn keys_of_two_spaces_differ() {
+        assert_ne!(Key::of(0, &[1, 2]), Key::of(1, &[1, 2]));
+    }
+}
