@@ -1,0 +1,32 @@
+//! From the bytes of a page to its words and its links.
+//!
+//! Nothing here knows of archives, weeks or the dataflow: a body and the label of its charset go in; text, title,
+//! words and canonical URLs come out. No input makes it panic, and all of it takes time linear in its input.
+//!
+//! In reading order:
+//!
+//! - [`charset`]: bytes to UTF-8, by mark, label, `<meta>` or detection; `prescan` looks for the `<meta>`
+//! - [`html`]: markup to white space, with the title and the raw links on the way. It stands on `elements` (which
+//!   tags mean something), `attributes` (what is inside a tag), `sections` (where a comment, a script or raw text
+//!   ends) and [`references`] (`&eacute;` to `é`)
+//! - [`words`](words()): the words of a text
+//! - [`urls`]: the canonical form of a URL, the links of a page, the registered domain of a host
+//!
+//! `twin` holds the tests of the scanner against a tokenizer that somebody else wrote.
+
+mod attributes;
+pub mod charset;
+mod elements;
+pub mod html;
+mod prescan;
+pub mod references;
+mod sections;
+#[cfg(test)]
+mod twin;
+pub mod urls;
+pub mod words;
+
+pub use charset::decode;
+pub use html::{Extract, scan};
+pub use urls::{Canonical, canonical, domain, out_links};
+pub use words::words;

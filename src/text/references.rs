@@ -1,0 +1,210 @@
+//! Character references: `&eacute;`, `&#233;` and `&#xE9;` to `é`, as html5 resolves them (section 13.2.5.72).
+//!
+//! The names are those of the standard, 2231 of them; 106 old ones need no `;` and are then matched by the longest
+//! prefix (`&notit` is `¬it`). A reference is resolved once: what it stands for is text and no markup.
+
+use entities::ENTITIES;
+use memchr::memchr;
+use std::sync::LazyLock;
+
+/// Where a reference stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In text.
+    Text,
+    /// In the value of an attribute. Here an old name without `;` is no reference if `=` or an alphanumeric follows:
+    /// `?a=1&copy=2` and `?a=1&copying` are left alone.
+    Attribute,
+}
+
+/// Appends to `out` what the reference at the start of `source` stands for, and gives its length in bytes. If there
+/// is none, gives 0 and appends nothing. `source` begins with `&`.
+///
+/// ```
+/// # use nigh::text::references::{Place, append};
+/// let mut text = String::new();
+/// assert_eq!(append("&eacute;t&eacute;", Place::Text, &mut text), 8);
+/// assert_eq!(append("&unknown;", Place::Text, &mut text), 0);
+/// assert_eq!(text, "é");
+/// ```
+pub fn append(source: &str, place: Place, out: &mut String) -> usize {
+    let bytes = source.as_bytes();
+    match bytes.get(1) {
+        Some(b'#') => numeric(bytes, out),
+        Some(byte) if byte.is_ascii_alphanumeric() => named(source, place, out),
+        _ => 0,
+    }
+}
+
+/// Appends `source` to `out` with all its references resolved.
+///
+/// ```
+/// # use nigh::text::references::{Place, append_all};
+/// let mut href = String::new();
+/// append_all("search?q=1&amp;copy=2&copy=3", Place::Attribute, &mut href);
+/// assert_eq!(href, "search?q=1&copy=2&copy=3");
+/// ```
+pub fn append_all(source: &str, place: Place, out: &mut String) {
+    let mut rest = source;
+    while let Some(n) = memchr(b'&', rest.as_bytes()) {
+        out.push_str(&rest[..n]);
+        rest = &rest[n..];
+        let mut length = append(rest, place, out);
+        if length == 0 {
+            out.push('&');
+            length = 1;
+        }
+        rest = &rest[length..];
+    }
+    out.push_str(rest);
+}
+
+fn numeric(bytes: &[u8], out: &mut String) -> usize {
+    let (radix, start) = match bytes.get(2) {
+        Some(b'x' | b'X') => (16, 3),
+        _ => (10, 2),
+    };
+    let mut end = start;
+    let mut code: u32 = 0;
+    while let Some(digit) = bytes.get(end).and_then(|&b| char::from(b).to_digit(radix)) {
+        code = code.saturating_mul(radix).saturating_add(digit);
+        end += 1;
+    }
+    if end == start {
+        return 0;
+    }
+    out.push(character(code));
+    end + usize::from(bytes.get(end) == Some(&b';'))
+}
+
+/// The character of a number. Pages wrote windows-1252 bytes as numbers, so 0x80..=0x9F mean what they mean there;
+/// zero, surrogates and numbers beyond Unicode are U+FFFD.
+fn character(code: u32) -> char {
+    match u8::try_from(code) {
+        Ok(0) => char::REPLACEMENT_CHARACTER,
+        Ok(byte @ 0x80..=0x9F) => {
+            // The standard's table of 27 numbers is that charset: the five bytes it leaves undefined are themselves.
+            let byte = [byte];
+            let (decoded, _) = encoding_rs::WINDOWS_1252.decode_without_bom_handling(&byte);
+            decoded.chars().next().unwrap_or(char::REPLACEMENT_CHARACTER)
+        }
+        _ => char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER),
+    }
+}
+
+/// `CounterClockwiseContourIntegral`.
+const LONGEST_NAME: usize = 31;
+/// `Aacute`, the longest of the names that need no `;`.
+const LONGEST_OLD_NAME: usize = 6;
+/// `lt`.
+const SHORTEST_NAME: usize = 2;
+
+fn named(source: &str, place: Place, out: &mut String) -> usize {
+    let bytes = &source.as_bytes()[1..];
+    let run = bytes.iter().take(LONGEST_NAME + 1).take_while(|b| b.is_ascii_alphanumeric()).count();
+    if bytes.get(run) == Some(&b';')
+        && let Some(characters) = lookup(&bytes[..=run])
+    {
+        out.push_str(characters);
+        return run + 2;
+    }
+    for length in (SHORTEST_NAME..=run.min(LONGEST_OLD_NAME)).rev() {
+        if let Some(characters) = lookup(&bytes[..length]) {
+            let next = bytes.get(length).copied().unwrap_or(b' ');
+            if place == Place::Attribute && (next == b'=' || next.is_ascii_alphanumeric()) {
+                return 0;
+            }
+            out.push_str(characters);
+            return length + 1;
+        }
+    }
+    0
+}
+
+/// What a name stands for; the name is without `&`, and with its `;` unless it is an old one.
+fn lookup(name: &[u8]) -> Option<&'static str> {
+    /// The names in byte order, without `&`.
+    static NAMES: LazyLock<Vec<(&[u8], &str)>> = LazyLock::new(|| {
+        let mut names: Vec<_> =
+            ENTITIES.iter().map(|e| (e.entity.trim_start_matches('&').as_bytes(), e.characters)).collect();
+        names.sort_unstable();
+        names
+    });
+    // Five names are nine of ten references on real pages.
+    match name {
+        b"nbsp;" => return Some("\u{a0}"),
+        b"amp;" => return Some("&"),
+        b"lt;" => return Some("<"),
+        b"gt;" => return Some(">"),
+        b"quot;" => return Some("\""),
+        _ => {}
+    }
+    let found = NAMES.binary_search_by_key(&name, |&(known, _)| known).ok()?;
+    Some(NAMES[found].1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(source: &str) -> String {
+        let mut out = String::new();
+        append_all(source, Place::Text, &mut out);
+        out
+    }
+
+    fn value(source: &str) -> String {
+        let mut out = String::new();
+        append_all(source, Place::Attribute, &mut out);
+        out
+    }
+
+    #[test]
+    fn every_name_of_the_table_is_resolved() {
+        for entity in &ENTITIES {
+            assert_eq!(text(entity.entity), entity.characters);
+            assert!(entity.entity.len() <= 1 + LONGEST_NAME + 1);
+            assert!(entity.entity.ends_with(';') || entity.entity.len() <= 1 + LONGEST_OLD_NAME);
+        }
+    }
+
+    #[test]
+    fn a_name_may_stand_for_two_characters_and_case_matters() {
+        assert_eq!(text("&acE; &Eacute;&eacute; &AMP; &Amp;"), "∾̳ Éé & &Amp;");
+    }
+
+    #[test]
+    fn an_old_name_without_semicolon_is_the_longest_prefix() {
+        assert_eq!(text("&notit; &notin; &ampamp; &copy2 &eacutes"), "¬it; ∉ &amp; ©2 és");
+        assert_eq!(text("&mdash &hellip. &unknown; &a &"), "&mdash &hellip. &unknown; &a &");
+    }
+
+    #[test]
+    fn in_a_value_an_old_name_must_not_run_on() {
+        assert_eq!(value("?a=1&copy=2&lang=en&not1&reg"), "?a=1&copy=2&lang=en&not1®");
+        assert_eq!(value("?a&amp;b&amp=c&eacute;d"), "?a&b&amp=céd");
+    }
+
+    #[test]
+    fn numbers_are_decimal_or_hexadecimal() {
+        assert_eq!(text("&#233; &#xE9; &#XE9x &#0233;&#x1F600;"), "é é éx é😀");
+        assert_eq!(text("&#; &#x; &#xg &#a; &#-1;"), "&#; &#x; &#xg &#a; &#-1;");
+    }
+
+    #[test]
+    fn numbers_of_no_character_become_the_replacement_character() {
+        for source in ["&#0;", "&#xD800;", "&#xDFFF", "&#x110000;", "&#99999999999999999999;"] {
+            assert_eq!(text(source), "\u{fffd}", "{source}");
+        }
+    }
+
+    #[test]
+    fn numbers_from_128_to_159_mean_windows_1252() {
+        assert_eq!(text("&#128;&#x92;&#151;&#159;&#129;&#160;"), "€’—Ÿ\u{81}\u{a0}");
+    }
+
+    #[test]
+    fn what_a_reference_stands_for_is_not_resolved_again() {
+        assert_eq!(text("&amp;lt; &#38;amp;"), "&lt; &amp;");
+    }
+}

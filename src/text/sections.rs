@@ -1,0 +1,127 @@
+//! Where those parts of a page end in which no tags are read: comments, raw text, scripts (html5, section 13.2.5).
+//!
+//! Each function looks at the input from `at` on once and gives a position; a missing end is the end of the input.
+//! As the scanner goes on from there, no byte is searched twice and the whole stays linear.
+
+use super::attributes::ends_name;
+use memchr::{memchr, memchr_iter, memchr2};
+
+/// Position behind a comment whose `<!--` ends at `at`: behind `-->`, `--!>`, or at once for `<!-->` and `<!--->`.
+pub(super) fn comment_end(bytes: &[u8], at: usize) -> usize {
+    let rest = &bytes[at..];
+    memchr_iter(b'>', rest)
+        .find(|&n| {
+            let comment = &rest[..n];
+            matches!(comment, b"" | b"-") || comment.ends_with(b"--") || comment.ends_with(b"--!")
+        })
+        .map_or(bytes.len(), |n| at + n + 1)
+}
+
+/// Position behind the next `>`: how doctypes end, and all that html5 calls a bogus comment.
+pub(super) fn bogus_comment_end(bytes: &[u8], at: usize) -> usize {
+    memchr(b'>', &bytes[at..]).map_or(bytes.len(), |n| at + n + 1)
+}
+
+/// Position of the end tag that closes the raw text (or text without tags) of element `name`, in lower case.
+pub(super) fn raw_text_end(bytes: &[u8], at: usize, name: &[u8]) -> usize {
+    memchr_iter(b'<', &bytes[at..])
+        .map(|n| at + n)
+        .find(|&n| is_tag(&bytes[n + 1..], b"/", name))
+        .unwrap_or(bytes.len())
+}
+
+/// Position of the end tag of a script. Inside `<!--` ... `-->` a `<script>` makes the next `</script>` part of the
+/// script (the double-escaped state): old pages hide their scripts from old browsers so, and write scripts by scripts.
+pub(super) fn script_end(bytes: &[u8], mut at: usize) -> usize {
+    #[derive(PartialEq)]
+    enum State {
+        Plain,
+        Escaped,
+        DoubleEscaped,
+    }
+    let mut state = State::Plain;
+    loop {
+        let next = match state {
+            State::Plain => memchr(b'<', &bytes[at..]),
+            _ => memchr2(b'<', b'-', &bytes[at..]),
+        };
+        let Some(n) = next else { return bytes.len() };
+        at += n;
+        let rest = &bytes[at + 1..];
+        if bytes[at] == b'-' {
+            if rest.starts_with(b"->") {
+                state = State::Plain;
+            }
+        } else if is_tag(rest, b"/", b"script") {
+            if state != State::DoubleEscaped {
+                return at;
+            }
+            state = State::Escaped;
+        } else if state == State::Escaped && is_tag(rest, b"", b"script") {
+            state = State::DoubleEscaped;
+        } else if state == State::Plain && rest.starts_with(b"!--") {
+            state = State::Escaped;
+            at += 1; // the two dashes may already be those of "-->"
+        }
+        at += 1;
+    }
+}
+
+/// Whether `rest`, what follows a `<`, is the slash (or nothing), the name in any case, and something that ends it.
+fn is_tag(rest: &[u8], slash: &[u8], name: &[u8]) -> bool {
+    rest.strip_prefix(slash)
+        .and_then(|rest| rest.split_at_checked(name.len()))
+        .is_some_and(|(found, after)| found.eq_ignore_ascii_case(name) && after.first().is_some_and(|&b| ends_name(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What follows the section, the input beginning inside it.
+    fn after(input: &str, end: impl Fn(&[u8], usize) -> usize) -> &str {
+        &input[end(input.as_bytes(), 0)..]
+    }
+
+    #[test]
+    fn a_comment_ends_as_html5_says() {
+        for (input, expected) in [
+            (">x", "x"),
+            ("->x", "x"),
+            ("-->x", "x"),
+            ("--->x", "x"),
+            ("--!>x", "x"),
+            (" a > b -> c --> x", " x"),
+            (" a --!> x", " x"),
+            (" -- > -!> --x> x", ""),
+            ("-!>", ""),
+        ] {
+            assert_eq!(after(input, comment_end), expected, "{input}");
+        }
+    }
+
+    #[test]
+    fn raw_text_ends_at_its_own_end_tag_in_any_case() {
+        let end = |bytes: &[u8], at| raw_text_end(bytes, at, b"style");
+        assert_eq!(after("a </b> </styles> </ style> </STYLE >x", end), "</STYLE >x");
+        assert_eq!(after("a </style", end), "");
+        assert_eq!(after("</style/>", end), "</style/>");
+    }
+
+    #[test]
+    fn a_script_within_a_comment_within_a_script_has_its_own_end() {
+        for (input, expected) in [
+            ("a</script>b", "</script>b"),
+            ("<!-- a </script> b", "</script> b"),
+            ("<!-- <script> a </script> b </script> c", "</script> c"),
+            ("<!-- <script> a --> b </script> c", "</script> c"),
+            ("<!--> <script> </script> c", "</script> c"),
+            ("<!---> <script> </script> c", "</script> c"),
+            ("<!-- <scripts> </script> c", "</script> c"),
+            ("<!-- <script> </script> <script> </script> c", ""),
+            ("<script> </script> c", "</script> c"),
+        ] {
+            assert_eq!(after(input, script_end), expected, "{input}");
+        }
+    }
+}
