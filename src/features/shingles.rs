@@ -1,0 +1,97 @@
+//! Words to pre-images: the 64-bit Rabin fingerprint of each shingle (Fetterly 2004, section 2).
+//!
+//! Every word starts exactly one shingle of `words` words; the text wraps around at its end. The
+//! words of a shingle are joined by NUL, which is in no word, so that two different shingles are
+//! two different byte strings.
+
+use super::rabin::Polynomial;
+use crate::text::words;
+
+/// Turns texts into pre-images; its buffers are reused from text to text.
+pub struct Shingler {
+    polynomial: Polynomial,
+    width: usize,
+    /// For each word of the text, its bytes' range.
+    ranges: Vec<(usize, usize)>,
+    preimages: Vec<u64>,
+}
+
+impl Shingler {
+    /// A shingler of `width` words (at least 1) with the polynomial `t^64 + p`.
+    pub fn new(p: u64, width: usize) -> Shingler {
+        Shingler { polynomial: Polynomial::new(p), width: width.max(1), ranges: Vec::new(), preimages: Vec::new() }
+    }
+
+    /// The pre-images of a text, one for each word, in the order of the words.
+    pub fn preimages(&mut self, text: &str) -> &[u64] {
+        let base = text.as_ptr() as usize;
+        self.ranges.clear();
+        self.ranges.extend(words::words(text).map(|word| {
+            let start = word.as_ptr() as usize - base;
+            (start, start + word.len())
+        }));
+        let count = self.ranges.len();
+        self.preimages.clear();
+        self.preimages.extend((0..count).map(|first| {
+            (0..self.width).fold(0, |fingerprint, i| {
+                let (start, end) = self.ranges[(first + i) % count];
+                let joined = if i == 0 { fingerprint } else { self.polynomial.append(fingerprint, &[0]) };
+                self.polynomial.append(joined, &text.as_bytes()[start..end])
+            })
+        }));
+        &self.preimages
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn preimages(text: &str) -> Vec<u64> {
+        Shingler::new(0x1B, 5).preimages(text).to_vec()
+    }
+
+    /// The definition, with strings.
+    fn naive(text: &str, width: usize) -> Vec<u64> {
+        let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        (0..words.len())
+            .map(|first| {
+                let shingle: Vec<&str> = words.iter().cycle().skip(first).take(width).copied().collect();
+                Polynomial::new(0x1B).append(0, shingle.join("\0").as_bytes())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_word_starts_one_shingle() {
+        assert_eq!(preimages("a b c d e f g").len(), 7);
+        assert_eq!(preimages("one").len(), 1);
+        assert_eq!(preimages(" .,; "), Vec::<u64>::new());
+    }
+
+    #[test]
+    fn the_text_wraps_around() {
+        let rotated = |text: &str, by: usize| {
+            let mut all = preimages(text);
+            all.rotate_left(by);
+            all
+        };
+        assert_eq!(preimages("c d e f a b"), rotated("a b c d e f", 2));
+        assert_eq!(preimages("x x x"), vec![preimages("x")[0]; 3]);
+    }
+
+    #[test]
+    fn where_words_end_matters_and_what_parts_them_does_not() {
+        assert_ne!(preimages("ab c d e f"), preimages("a bc d e f"));
+        assert_eq!(preimages("ab, c -- d\te\n f"), preimages("ab c d e f"));
+    }
+
+    proptest! {
+        #[test]
+        fn shingles_are_those_of_the_definition(text in "[a-cé中0 .]{0,60}", width in 1usize..8) {
+            let mut shingler = Shingler::new(0x1B, width);
+            prop_assert_eq!(shingler.preimages(&text), &naive(&text, width)[..]);
+        }
+    }
+}
