@@ -1,0 +1,143 @@
+//! The acceptance test of the readers: 51 hostile WARC files and eleven good weeks, with what must come of each.
+
+use std::path::{Path, PathBuf};
+
+use super::{Item, Skip, list, open};
+use crate::config::Reading;
+
+/// Folder of the corpus, beside this crate.
+const CORPUS: &str = "../shared/corpus";
+
+/// What came of a file: pages, of these cut, record types, statuses and media types skipped, and the reasons of rejects.
+type Outcome = (usize, usize, [usize; 3], Vec<String>);
+
+/// File, pages, of these cut, skips (record type, status, media type), reasons of rejects.
+type Expected = (&'static str, usize, usize, [usize; 3], &'static [&'static str]);
+
+#[rustfmt::skip]
+const DIRTY: &[Expected] = &[
+    ("gzip-truncated-end.warc.gz",         2, 0, [1, 0, 0], &["gzip: the file ends inside a member"]),
+    ("gzip-truncated-middle.warc.gz",      4, 0, [1, 0, 0], &["gzip: damaged member"]),
+    ("gzip-garbage-between.warc.gz",       4, 0, [1, 0, 0], &["gzip: bytes that are no member"]),
+    ("gzip-bad-crc.warc.gz",               4, 0, [1, 0, 0], &["gzip: damaged member"]),
+    ("gzip-bit-flip.warc.gz",              4, 0, [1, 0, 0], &["gzip: damaged member"]),
+    ("gzip-one-member.warc.gz",            4, 0, [1, 0, 0], &[]),
+    ("plain-named-gz.warc.gz",             4, 0, [1, 0, 0], &[]),
+    ("plain.warc",                         4, 0, [1, 0, 0], &[]),
+    ("empty.warc.gz",                      0, 0, [0, 0, 0], &[]),
+    ("empty-member.warc.gz",               0, 0, [0, 0, 0], &[]),
+    ("random.warc.gz",                     0, 0, [0, 0, 0], &["warc: no version line where a record should begin"]),
+    ("text.warc.gz",                       0, 0, [0, 0, 0], &["warc: no version line where a record should begin"]),
+    ("members-concatenated-oddly.warc.gz", 5, 0, [1, 0, 0], &[]),
+    ("warc-length-too-big.warc.gz",        4, 0, [1, 0, 0], &["warc: Content-Length larger than the member"]),
+    ("warc-length-too-small.warc.gz",      4, 0, [1, 0, 0], &["warc: Content-Length does not end the block"]),
+    ("warc-length-negative.warc.gz",       4, 0, [1, 0, 0], &["warc: Content-Length is no length"]),
+    ("warc-length-huge.warc.gz",           4, 0, [1, 0, 0], &["warc: Content-Length is no length"]),
+    ("warc-length-missing.warc.gz",        4, 0, [1, 0, 0], &["warc: no Content-Length"]),
+    ("warc-version-unknown.warc.gz",       4, 0, [1, 0, 0], &["warc: unknown version"]),
+    ("warc-no-version.warc.gz",            4, 0, [1, 0, 0], &["warc: no version line where a record should begin"]),
+    ("warc-header-no-colon.warc.gz",       5, 0, [1, 0, 0], &[]),
+    ("warc-header-lf-only.warc.gz",        5, 0, [1, 0, 0], &[]),
+    ("warc-header-case-and-space.warc.gz", 5, 0, [1, 0, 0], &[]),
+    ("warc-header-folded.warc.gz",         5, 0, [1, 0, 0], &[]),
+    ("warc-header-long.warc.gz",           5, 0, [1, 0, 0], &[]),
+    ("warc-no-uri.warc.gz",                4, 0, [1, 0, 0], &["warc: no WARC-Target-URI"]),
+    ("warc-uri-angle-brackets.warc.gz",    5, 0, [1, 0, 0], &[]),
+    // URLs are given as found; whoever makes them canonical rejects the bad ones.
+    ("warc-uri-bad.warc.gz",              14, 0, [1, 0, 0], &[]),
+    // The resource and the conversion record are pages; request, metadata, revisit, continuation and unknown are not.
+    ("warc-types.warc.gz",                 6, 0, [6, 0, 0], &[]),
+    ("warc-date-bad.warc.gz",              5, 0, [1, 0, 0], &[]),
+    ("warc-digest-wrong.warc.gz",          5, 0, [1, 0, 0], &[]),
+    ("warc-trailer-missing.warc.gz",       5, 0, [1, 0, 0], &[]),
+    ("http-length-wrong.warc.gz",          7, 0, [1, 0, 0], &[]),
+    ("http-no-status-line.warc.gz",        4, 0, [1, 0, 0], &["http: no status line", "http: no status line", "http: no status line"]),
+    // All six odd heads give a page: the one without Content-Type begins as HTML does, the one without an end is empty.
+    ("http-headers-odd.warc.gz",          10, 0, [1, 0, 0], &[]),
+    ("http-chunked.warc.gz",               7, 1, [1, 0, 0], &[]),
+    // Pages: the four good ones, the gzipped one, the one that only claims it.
+    ("http-content-encoding.warc.gz",      6, 0, [1, 0, 0], &["http: body does not decode", "http: body does not decode", "http: unknown content encoding"]),
+    // The bomb is cut at the limit.
+    ("http-gzip-bomb.warc.gz",             5, 1, [1, 0, 0], &[]),
+    // Skipped: 204, 206, 301, 304, 404, 500, 999.
+    ("http-statuses.warc.gz",              5, 0, [1, 7, 0], &["http: no status code", "http: no status code"]),
+    ("body-invalid-utf8.warc.gz",          9, 0, [1, 0, 0], &[]),
+    ("body-charset-lies.warc.gz",          9, 0, [1, 0, 0], &[]),
+    ("body-empty.warc.gz",                12, 0, [1, 0, 0], &[]),
+    ("body-few-words.warc.gz",            11, 0, [1, 0, 0], &[]),
+    ("body-one-word-30mb.warc.gz",         5, 1, [1, 0, 0], &[]),
+    ("body-long-word-5mb.warc.gz",         5, 0, [1, 0, 0], &[]),
+    ("html-deep-nesting.warc.gz",          6, 0, [1, 0, 0], &[]),
+    ("html-bombs.warc.gz",                15, 0, [1, 0, 0], &[]),
+    ("html-links.warc.gz",                 6, 0, [1, 0, 0], &[]),
+    // Pages: four good ones and the XHTML one. Skipped: ten by label, the image labelled HTML by its signature.
+    ("types-not-html.warc.gz",             5, 0, [1, 0, 11], &[]),
+    ("urls-twice.warc.gz",                10, 0, [1, 0, 0], &[]),
+    ("truncated-marked.warc.gz",           5, 1, [1, 0, 0], &[]),
+];
+
+/// HTML pages with status 200 of each week.
+const WEEKS: [usize; 11] = [2572, 2587, 1797, 2670, 2691, 2582, 2765, 2777, 2603, 2602, 2637];
+
+fn corpus(part: &str) -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(CORPUS).join(part);
+    if !folder.is_dir() {
+        println!("skipped: there is no {}", folder.display());
+        return None;
+    }
+    Some(folder)
+}
+
+fn read(item: &Path, reading: &Reading) -> Outcome {
+    let (mut pages, mut cut, mut skips, mut reasons) = (0, 0, [0; 3], Vec::new());
+    for input in list(&[item.display().to_string()], reading).unwrap() {
+        let mut reader = open(&input, reading).unwrap();
+        let mut position = 0;
+        while let Some(item) = reader.next().unwrap() {
+            match item {
+                Item::Page(page) => {
+                    pages += 1;
+                    cut += usize::from(page.cut);
+                }
+                Item::Skip(Skip::RecordType) => skips[0] += 1,
+                Item::Skip(Skip::Status) => skips[1] += 1,
+                Item::Skip(Skip::MediaType) => skips[2] += 1,
+                Item::Reject(reject) => reasons.push(reject.reason),
+            }
+            assert!(reader.position() >= position);
+            position = reader.position();
+        }
+        assert_eq!(reader.position(), input.bytes, "{}", input.name);
+    }
+    (pages, cut, skips, reasons)
+}
+
+#[test]
+fn every_dirty_file_gives_what_it_should() {
+    let Some(folder) = corpus("dirty") else {
+        return;
+    };
+    let mut wrong = Vec::new();
+    for &(file, pages, cut, skips, reasons) in DIRTY {
+        let expected = (pages, cut, skips, reasons.iter().map(|&reason| reason.to_owned()).collect::<Vec<_>>());
+        let actual = read(&folder.join(file), &Reading::default());
+        if actual != expected {
+            wrong.push(format!("{file}: {actual:?} instead of {expected:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let there =
+        std::fs::read_dir(folder).unwrap().filter(|file| !file.as_ref().unwrap().path().ends_with("manifest.tsv"));
+    assert_eq!(DIRTY.len(), there.count());
+}
+
+#[test]
+fn every_week_has_its_pages() {
+    for (week, pages) in (1..).zip(WEEKS) {
+        let Some(folder) = corpus(&format!("week-{week:02}/warc")) else {
+            return;
+        };
+        let (found, cut, _, rejects) = read(&folder, &Reading::default());
+        assert_eq!((found, cut, rejects), (pages, 0, Vec::new()), "week {week}");
+    }
+}

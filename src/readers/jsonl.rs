@@ -1,0 +1,404 @@
+//! Pages of JSON Lines files: a page a line, in the columns that the job names.
+//!
+//! A column name with a dot (`metadata.url`) goes one object deeper when there is no column of that very name. Fields are
+//! borrowed from the line; what is not asked for is passed over without being built.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, Read};
+use std::net::IpAddr;
+
+use anyhow::Context as _;
+use memchr::memchr;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::members::{Members, Piece};
+use super::stored::Stored;
+use super::{Body, Item, Page, Reader, Reject};
+use crate::config::{Columns, Reading};
+
+/// Room in a line for what is not the page.
+const SLACK: usize = 1 << 20;
+
+/// Reads the pages of one JSON Lines file, plain, gzip or zstd.
+pub struct JsonlReader {
+    members: Members,
+    buffer: Vec<u8>,
+    /// Offset in the uncompressed stream of `buffer[0]`.
+    base: u64,
+    /// Index in `buffer` of the next line, and up to where no newline is.
+    line: usize,
+    seen: usize,
+    /// Whether the line at `line` is being passed over: it was too long, or its beginning was damaged.
+    passing: bool,
+    damage: Option<&'static str>,
+    ended: bool,
+    reading: Reading,
+    name: String,
+}
+
+impl JsonlReader {
+    /// Reads from the beginning of `source`, called `name` in errors.
+    ///
+    /// # Errors
+    /// When its first bytes cannot be read.
+    pub fn new(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> io::Result<Self> {
+        let members = Members::new(Stored::new(source), |bytes| !bytes.is_empty())?;
+        Ok(JsonlReader {
+            members,
+            buffer: Vec::new(),
+            base: 0,
+            line: 0,
+            seen: 0,
+            passing: false,
+            damage: None,
+            ended: false,
+            reading: reading.clone(),
+            name: name.to_owned(),
+        })
+    }
+
+    fn item(&mut self) -> io::Result<Option<Item>> {
+        // JSON may write a character in six.
+        let longest = self.reading.page_limit().saturating_mul(6).saturating_add(SLACK);
+        loop {
+            if let Some(at) = memchr(b'\n', &self.buffer[self.seen..]) {
+                let line = self.line..self.seen + at;
+                let offset = self.base + line.start as u64;
+                (self.line, self.seen) = (line.end + 1, line.end + 1);
+                if std::mem::take(&mut self.passing) {
+                    continue;
+                }
+                if let Some(item) = page(&self.buffer[line], offset, &self.reading) {
+                    return Ok(Some(item));
+                }
+                continue;
+            }
+            self.seen = self.buffer.len();
+            let offset = self.base + self.line as u64;
+            let reject = |reason: &str| Ok(Some(Item::Reject(Reject { offset, url: None, reason: reason.to_owned() })));
+            if let Some(reason) = self.damage.take() {
+                self.line = self.seen;
+                self.passing = false;
+                return reject(reason);
+            }
+            if self.ended {
+                let rest = self.line..self.seen;
+                self.line = self.seen;
+                let passing = std::mem::replace(&mut self.passing, true);
+                return Ok(if passing { None } else { page(&self.buffer[rest], offset, &self.reading) });
+            }
+            if self.passing {
+                self.line = self.seen;
+            } else if self.seen - self.line > longest {
+                self.passing = true;
+                self.line = self.seen;
+                return reject("jsonl: line too long");
+            }
+            if self.line > self.buffer.len() / 2 {
+                self.buffer.drain(..self.line);
+                self.base += self.line as u64;
+                self.seen -= self.line;
+                self.line = 0;
+            }
+            match self.members.step(&mut self.buffer)? {
+                Piece::Bytes | Piece::Start(_) => {}
+                Piece::Damage { reason, .. } => {
+                    // Lines that were whole before the damage are good; the next member begins somewhere inside another.
+                    self.damage = Some(reason);
+                }
+                Piece::End => self.ended = true,
+            }
+        }
+    }
+}
+
+impl Reader for JsonlReader {
+    fn next(&mut self) -> anyhow::Result<Option<Item>> {
+        self.item().with_context(|| format!("cannot read {}", self.name))
+    }
+
+    fn position(&self) -> u64 {
+        self.members.position()
+    }
+}
+
+/// Makes the page of a line; none if the line is blank.
+fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
+    let line = line.trim_ascii();
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    if line.is_empty() {
+        return None;
+    }
+    let mut row = Row::default();
+    let mut json = serde_json::Deserializer::from_slice(line);
+    let seed = Object { columns: &reading.columns, prefix: "", row: &mut row };
+    let read = seed.deserialize(&mut json).and_then(|()| json.end());
+    let reject = |url: Option<Cow<'_, str>>, reason: &str| {
+        Some(Item::Reject(Reject { offset, url: url.map(Cow::into_owned), reason: reason.to_owned() }))
+    };
+    if read.is_err() {
+        return reject(row.url.text(), "jsonl: no JSON object");
+    }
+    let Some(url) = row.url.text().filter(|url| !url.is_empty()) else {
+        return reject(None, "jsonl: no url");
+    };
+    let limit = reading.page_limit();
+    let (body, charset, media_type, cut) = if let Some(html) = row.html.text() {
+        let cut = html.len() > limit;
+        let bytes = html.as_bytes()[..html.len().min(limit)].to_vec();
+        (Body::Html(bytes), Some("utf-8".to_owned()), "text/html", cut)
+    } else if let Some(text) = row.text.text() {
+        let mut text = text.into_owned();
+        let cut = text.len() > limit;
+        text.truncate(text.floor_char_boundary(limit));
+        (Body::Text(text), None, "text/plain", cut)
+    } else {
+        return reject(Some(url), "jsonl: no text");
+    };
+    Some(Item::Page(Page {
+        url: url.into_owned(),
+        ip: row.ip.text().and_then(|ip| ip.parse::<IpAddr>().ok()),
+        fetched: row.date.text().and_then(|date| super::microseconds(&date)),
+        status: 200,
+        media_type: media_type.to_owned(),
+        charset,
+        body,
+        offset,
+        cut,
+    }))
+}
+
+/// The fields of a line that are columns of the job.
+#[derive(Default)]
+struct Row<'a> {
+    url: Field<'a>,
+    text: Field<'a>,
+    html: Field<'a>,
+    ip: Field<'a>,
+    date: Field<'a>,
+}
+
+impl<'a> Row<'a> {
+    /// Gives the place for the column of a name.
+    fn slot(&mut self, name: &str, columns: &Columns) -> Option<&mut Field<'a>> {
+        let is = |column: &Option<String>| column.as_deref() == Some(name);
+        if columns.url == name {
+            Some(&mut self.url)
+        } else if is(&columns.text) {
+            Some(&mut self.text)
+        } else if is(&columns.html) {
+            Some(&mut self.html)
+        } else if is(&columns.ip) {
+            Some(&mut self.ip)
+        } else if is(&columns.date) {
+            Some(&mut self.date)
+        } else {
+            None
+        }
+    }
+}
+
+/// A string of a line, or nothing.
+#[derive(Default)]
+struct Field<'a>(Option<Cow<'a, str>>);
+
+impl<'a> Field<'a> {
+    fn text(&mut self) -> Option<Cow<'a, str>> {
+        self.0.take()
+    }
+}
+
+/// Reads an object into a row.
+struct Object<'r, 'a> {
+    columns: &'r Columns,
+    /// Name of the object inside the line, with a dot after it.
+    prefix: &'r str,
+    row: &'r mut Row<'a>,
+}
+
+impl<'a> DeserializeSeed<'a> for Object<'_, 'a> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'a> Visitor<'a> for Object<'_, 'a> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
+        let Object { columns, prefix, row } = self;
+        while let Some(key) = map.next_key_seed(Value)? {
+            let key = key.0.unwrap_or_default();
+            let name = if prefix.is_empty() { key } else { Cow::Owned(format!("{prefix}{key}")) };
+            if let Some(slot) = row.slot(&name, columns) {
+                *slot = map.next_value_seed(Value)?;
+            } else if prefix.is_empty() && deeper(&name, columns) {
+                let prefix = format!("{name}.");
+                map.next_value_seed(Object { columns, prefix: &prefix, row })?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a column lies inside the object of this name.
+fn deeper(name: &str, columns: &Columns) -> bool {
+    let inside = |column: &str| column.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+    let optional = [&columns.text, &columns.html, &columns.ip, &columns.date];
+    inside(&columns.url) || optional.into_iter().flatten().any(|column| inside(column))
+}
+
+/// Reads any value; what is no string is nothing.
+struct Value;
+
+impl<'a> DeserializeSeed<'a> for Value {
+    type Value = Field<'a>;
+
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Field<'a>, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'a> Visitor<'a> for Value {
+    type Value = Field<'a>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str("a value")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'a str) -> Result<Field<'a>, E> {
+        Ok(Field(Some(Cow::Borrowed(text))))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Field<'a>, E> {
+        Ok(Field(Some(Cow::Owned(text.to_owned()))))
+    }
+
+    fn visit_unit<E>(self) -> Result<Field<'a>, E> {
+        Ok(Field(None))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Field<'a>, E> {
+        Ok(Field(None))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Field<'a>, E> {
+        Ok(Field(None))
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Field<'a>, E> {
+        Ok(Field(None))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Field<'a>, E> {
+        Ok(Field(None))
+    }
+
+    fn visit_seq<A: SeqAccess<'a>>(self, mut list: A) -> Result<Field<'a>, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Field(None))
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Field<'a>, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Field(None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+    use crate::config::Bytes;
+
+    fn read(bytes: &[u8], reading: &Reading) -> Vec<Item> {
+        let mut reader = JsonlReader::new(Box::new(io::Cursor::new(bytes.to_vec())), "test", reading).unwrap();
+        std::iter::from_fn(|| reader.next().unwrap()).collect()
+    }
+
+    fn short(items: &[Item]) -> Vec<String> {
+        let one = |item: &Item| match item {
+            Item::Page(Page { url, body: Body::Text(text), offset, .. }) => format!("{offset} {url} {text}"),
+            Item::Page(Page { url, body: Body::Html(html), offset, .. }) => {
+                format!("{offset} {url} html {}", String::from_utf8_lossy(html))
+            }
+            Item::Reject(reject) => format!("{} {}", reject.offset, reject.reason),
+            other => format!("{other:?}"),
+        };
+        items.iter().map(one).collect()
+    }
+
+    const LINES: &str = "{\"url\":\"http://a/\",\"text\":\"one\\ntwo\",\"more\":{\"x\":[1,2.5,null]}}\n\
+        \n{\"url\":\"http://b/\"}\nno json\n{\"text\":\"x\"}\n[1]\n{\"text\":\"last\",\"url\":\"http://c/\"}";
+
+    #[test]
+    fn a_line_is_a_page_or_a_reject_with_its_place() {
+        let expected = [
+            "0 http://a/ one\ntwo",
+            "65 jsonl: no text",
+            "85 jsonl: no JSON object",
+            "93 jsonl: no url",
+            "106 jsonl: no JSON object",
+            "110 http://c/ last",
+        ];
+        assert_eq!(short(&read(LINES.as_bytes(), &Reading::default())), expected);
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        gzip.write_all(LINES.as_bytes()).unwrap();
+        assert_eq!(short(&read(&gzip.finish().unwrap(), &Reading::default())), expected);
+        assert_eq!(short(&read(&zstd::bulk::compress(LINES.as_bytes(), 1).unwrap(), &Reading::default())), expected);
+    }
+
+    #[test]
+    fn columns_are_those_of_the_job() {
+        let columns = Columns {
+            url: "metadata.url".into(),
+            text: Some("content".into()),
+            html: Some("raw".into()),
+            ip: Some("ip".into()),
+            date: Some("metadata.date".into()),
+        };
+        let reading = Reading { columns, ..Reading::default() };
+        let line = r#"{"raw":"<p>","content":"p","ip":"192.0.2.1","metadata":{"date":"2024-01-08T12:00:00.5Z","url":"http://a/","x":1}}"#;
+        let items = read(line.as_bytes(), &reading);
+        let [Item::Page(page)] = &items[..] else { panic!("{items:?}") };
+        assert_eq!((page.url.as_str(), &page.body), ("http://a/", &Body::Html(b"<p>".to_vec())));
+        assert_eq!((page.ip, page.fetched), (Some("192.0.2.1".parse().unwrap()), Some(1_704_715_200_500_000)));
+        assert_eq!(page.charset.as_deref(), Some("utf-8"));
+    }
+
+    #[test]
+    fn lines_too_long_are_passed_over() {
+        let reading = Reading { max_page_bytes: Bytes(4), ..Reading::default() };
+        let mut lines = format!("{{\"url\":\"http://long/\",\"text\":\"{}\"}}\n", "x".repeat(3 << 20)).into_bytes();
+        let after = lines.len();
+        lines.extend_from_slice(b"{\"url\":\"http://a/\",\"text\":\"words\"}\n");
+        let items = read(&lines, &reading);
+        assert_eq!(short(&items), ["0 jsonl: line too long".to_owned(), format!("{after} http://a/ word")]);
+    }
+
+    #[test]
+    fn damage_costs_the_line_it_hits() {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        gzip.write_all(b"{\"url\":\"http://a/\",\"text\":\"a\"}\n{\"url\":\"http://b/\",\"te").unwrap();
+        let mut bytes = gzip.finish().unwrap();
+        bytes.truncate(bytes.len() - 8);
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        gzip.write_all(b"{\"url\":\"http://c/\",\"text\":\"c\"}\n").unwrap();
+        bytes.extend_from_slice(&gzip.finish().unwrap());
+        let items = short(&read(&bytes, &Reading::default()));
+        assert_eq!(items, ["0 http://a/ a", "31 gzip: damaged member", "53 http://c/ c"]);
+    }
+}

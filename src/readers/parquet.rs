@@ -1,0 +1,365 @@
+//! Pages of Parquet files: a page a row, only the columns that the job names, row group by row group in small batches.
+//!
+//! The file's own types are read, not the Arrow types noted beside them, so text is text however it was written. A row group
+//! that does not decode is one reject and the next is read. Columns inside a group are named with a dot: `metadata.url`.
+
+use std::fs::File;
+use std::net::IpAddr;
+
+use ::parquet::arrow::ProjectionMask;
+use ::parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use anyhow::{Context as _, bail};
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType, TimeUnit};
+
+use super::{Body, Item, Page, Reader, Reject};
+use crate::config::Reading;
+
+/// Rows decoded at once: their text is in memory.
+const BATCH: usize = 128;
+
+/// Reads the pages of one Parquet file.
+pub struct ParquetReader {
+    file: File,
+    metadata: ArrowReaderMetadata,
+    mask: ProjectionMask,
+    reading: Reading,
+    name: String,
+    bytes: u64,
+    /// The next row group, and the rows of the file before it.
+    group: usize,
+    next_row: u64,
+    batches: Option<ParquetRecordBatchReader>,
+    batch: Option<Batch>,
+    /// Number of the next row of the file.
+    row: u64,
+}
+
+/// The columns of some rows.
+struct Batch {
+    rows: usize,
+    at: usize,
+    url: Column,
+    text: Option<Column>,
+    html: Option<Column>,
+    ip: Option<Column>,
+    date: Option<Column>,
+}
+
+/// A column, possibly inside groups.
+struct Column(arrow_array::ArrayRef);
+
+impl ParquetReader {
+    /// Reads a local file, called `name` in errors.
+    ///
+    /// # Errors
+    /// When it is no Parquet file, or lacks a column of the job.
+    pub fn new(file: File, name: &str, reading: &Reading) -> anyhow::Result<Self> {
+        let what = || format!("cannot read {name}");
+        let bytes = file.metadata().with_context(what)?.len();
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let metadata =
+            ArrowReaderMetadata::load(&file, options).with_context(|| format!("{name} is no whole Parquet file"))?;
+        let schema = metadata.parquet_schema();
+        let there: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();
+        let columns = &reading.columns;
+        let optional = [&columns.text, &columns.html, &columns.ip, &columns.date];
+        let wanted: Vec<&str> = optional.into_iter().flatten().chain([&columns.url]).map(String::as_str).collect();
+        for column in &wanted {
+            if !there.iter().any(|path| path == column) {
+                bail!(
+                    "{name} has no column `{column}`: it has {}; set the names in [cluster.read.columns]",
+                    there.join(", ")
+                );
+            }
+        }
+        if columns.text.is_none() && columns.html.is_none() {
+            bail!("no column holds the pages of {name}: set `text` or `html` in [cluster.read.columns]");
+        }
+        let mask = ProjectionMask::columns(schema, wanted);
+        Ok(ParquetReader {
+            file,
+            metadata,
+            mask,
+            reading: reading.clone(),
+            name: name.to_owned(),
+            bytes,
+            group: 0,
+            next_row: 0,
+            batches: None,
+            batch: None,
+            row: 0,
+        })
+    }
+
+    /// Opens the next row group; false after the last.
+    fn open_group(&mut self) -> anyhow::Result<bool> {
+        if self.group == self.metadata.metadata().num_row_groups() {
+            return Ok(false);
+        }
+        let group = self.group;
+        self.group += 1;
+        self.row = self.next_row;
+        self.next_row += self.metadata.metadata().row_group(group).num_rows().max(0) as u64;
+        let file = self.file.try_clone().with_context(|| format!("cannot read {}", self.name))?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone());
+        let builder = builder.with_projection(self.mask.clone()).with_row_groups(vec![group]).with_batch_size(BATCH);
+        self.batches = builder.build().ok();
+        Ok(true)
+    }
+
+    fn columns(&self, batch: &RecordBatch) -> Option<Batch> {
+        let columns = &self.reading.columns;
+        let find = |name: &String| find(batch, name);
+        Some(Batch {
+            rows: batch.num_rows(),
+            at: 0,
+            url: find(&columns.url)?,
+            text: columns.text.as_ref().and_then(find),
+            html: columns.html.as_ref().and_then(find),
+            ip: columns.ip.as_ref().and_then(find),
+            date: columns.date.as_ref().and_then(find),
+        })
+    }
+}
+
+impl Reader for ParquetReader {
+    fn next(&mut self) -> anyhow::Result<Option<Item>> {
+        loop {
+            if let Some(batch) = self.batch.as_mut().filter(|batch| batch.at < batch.rows) {
+                let item = batch.item(self.row, &self.reading);
+                batch.at += 1;
+                self.row += 1;
+                return Ok(Some(item));
+            }
+            self.batch = None;
+            let broken = match self.batches.as_mut().map(Iterator::next) {
+                Some(Some(Ok(batch))) => {
+                    self.batch = self.columns(&batch);
+                    self.batch.is_none()
+                }
+                Some(Some(Err(_))) => true,
+                Some(None) | None => {
+                    self.batches = None;
+                    if !self.open_group()? {
+                        return Ok(None);
+                    }
+                    self.batches.is_none()
+                }
+            };
+            if broken {
+                self.batches = None;
+                let reason = "parquet: damaged row group".to_owned();
+                return Ok(Some(Item::Reject(Reject { offset: self.row, url: None, reason })));
+            }
+        }
+    }
+
+    fn position(&self) -> u64 {
+        let rows = self.metadata.metadata().file_metadata().num_rows().max(1) as u64;
+        (u128::from(self.bytes) * u128::from(self.row.min(rows)) / u128::from(rows)) as u64
+    }
+}
+
+impl Batch {
+    fn item(&self, offset: u64, reading: &Reading) -> Item {
+        let at = self.at;
+        let reject =
+            |url: Option<String>, reason: &str| Item::Reject(Reject { offset, url, reason: reason.to_owned() });
+        let Some(url) = self.url.bytes(at).filter(|url| !url.is_empty()) else {
+            return reject(None, "parquet: no url");
+        };
+        let url = String::from_utf8_lossy(url).into_owned();
+        let limit = reading.page_limit();
+        let (body, charset, media_type, cut) = if let Some(html) = bytes(&self.html, at) {
+            // A string column is UTF-8 whatever the page says of itself.
+            let charset = self.html.as_ref().is_some_and(Column::is_text).then(|| "utf-8".to_owned());
+            (Body::Html(html[..html.len().min(limit)].to_vec()), charset, "text/html", html.len() > limit)
+        } else if let Some(text) = bytes(&self.text, at) {
+            let (text, cut) = super::text(text, limit);
+            (Body::Text(text), None, "text/plain", cut)
+        } else {
+            return reject(Some(url), "parquet: no text");
+        };
+        let ip = bytes(&self.ip, at).and_then(|bytes| std::str::from_utf8(bytes).ok());
+        Item::Page(Page {
+            url,
+            ip: ip.and_then(|ip| ip.parse::<IpAddr>().ok()),
+            fetched: self.date.as_ref().and_then(|column| column.microseconds(at)),
+            status: 200,
+            media_type: media_type.to_owned(),
+            charset,
+            body,
+            offset,
+            cut,
+        })
+    }
+}
+
+impl Column {
+    fn is_text(&self) -> bool {
+        matches!(self.0.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+    }
+
+    fn bytes(&self, at: usize) -> Option<&[u8]> {
+        let array = &self.0;
+        if array.is_null(at) {
+            return None;
+        }
+        match array.data_type() {
+            DataType::Utf8 => Some(array.as_string::<i32>().value(at).as_bytes()),
+            DataType::LargeUtf8 => Some(array.as_string::<i64>().value(at).as_bytes()),
+            DataType::Utf8View => Some(array.as_string_view().value(at).as_bytes()),
+            DataType::Binary => Some(array.as_binary::<i32>().value(at)),
+            DataType::LargeBinary => Some(array.as_binary::<i64>().value(at)),
+            DataType::BinaryView => Some(array.as_binary_view().value(at)),
+            _ => None,
+        }
+    }
+
+    fn microseconds(&self, at: usize) -> Option<i64> {
+        let array = &self.0;
+        if array.is_null(at) {
+            return None;
+        }
+        match array.data_type() {
+            DataType::Timestamp(TimeUnit::Second, _) => {
+                array.as_primitive::<TimestampSecondType>().value(at).checked_mul(1_000_000)
+            }
+            DataType::Timestamp(TimeUnit::Millisecond, _) => {
+                array.as_primitive::<TimestampMillisecondType>().value(at).checked_mul(1000)
+            }
+            DataType::Timestamp(TimeUnit::Microsecond, _) => {
+                Some(array.as_primitive::<TimestampMicrosecondType>().value(at))
+            }
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+                Some(array.as_primitive::<TimestampNanosecondType>().value(at).div_euclid(1000))
+            }
+            _ => self.bytes(at).and_then(|bytes| std::str::from_utf8(bytes).ok()).and_then(super::microseconds),
+        }
+    }
+}
+
+fn bytes(column: &Option<Column>, at: usize) -> Option<&[u8]> {
+    column.as_ref().and_then(|column| column.bytes(at))
+}
+
+/// Gives a column by its name, inside groups by its path.
+fn find(batch: &RecordBatch, name: &str) -> Option<Column> {
+    if let Some(column) = batch.column_by_name(name) {
+        return Some(Column(column.clone()));
+    }
+    let mut parts = name.split('.');
+    let mut array = batch.column_by_name(parts.next()?)?.clone();
+    for part in parts {
+        array = array.as_struct_opt()?.column_by_name(part)?.clone();
+    }
+    Some(Column(array))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ::parquet::arrow::ArrowWriter;
+    use ::parquet::file::properties::WriterProperties;
+    use arrow_array::{ArrayRef, BinaryArray, LargeStringArray, StringArray, StructArray, TimestampMillisecondArray};
+
+    use super::*;
+    use crate::config::Columns;
+
+    fn written(columns: Vec<(&str, ArrayRef)>, group: usize) -> File {
+        let batch =
+            RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true)))
+                .unwrap();
+        let file = tempfile::tempfile().unwrap();
+        let properties = WriterProperties::builder().set_max_row_group_row_count(Some(group)).build();
+        let mut writer = ArrowWriter::try_new(file.try_clone().unwrap(), batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        file
+    }
+
+    fn read(file: File, reading: &Reading) -> Vec<Item> {
+        let mut reader = ParquetReader::new(file, "test.parquet", reading).unwrap();
+        std::iter::from_fn(|| reader.next().unwrap()).collect()
+    }
+
+    fn text(array: &[Option<&str>]) -> ArrayRef {
+        Arc::new(array.iter().copied().collect::<StringArray>())
+    }
+
+    #[test]
+    fn rows_are_pages_over_all_row_groups() {
+        let urls: Vec<String> = (0..1000).map(|row| format!("http://a/{row}")).collect();
+        let url = Arc::new(LargeStringArray::from(urls.clone()));
+        let body = Arc::new(BinaryArray::from_iter_values(urls.iter().map(|url| url.as_bytes())));
+        let items =
+            read(written(vec![("url", url), ("other", body.clone()), ("text", body)], 300), &Reading::default());
+        assert_eq!(items.len(), 1000);
+        for (row, item) in items.iter().enumerate() {
+            let Item::Page(page) = item else { panic!("{item:?}") };
+            assert_eq!((page.offset, &page.url, &page.body), (row as u64, &urls[row], &Body::Text(urls[row].clone())));
+        }
+    }
+
+    #[test]
+    fn columns_are_those_of_the_job_and_gaps_are_rejects() {
+        let times = TimestampMillisecondArray::from(vec![Some(1500), None, None]).with_timezone("UTC");
+        let inside =
+            RecordBatch::try_from_iter(vec![("url", text(&[Some("http://a/"), Some("http://b/"), None]))]).unwrap();
+        let columns = vec![
+            ("meta", Arc::new(StructArray::from(inside)) as ArrayRef),
+            ("raw", text(&[Some("<p>"), None, Some("x")])),
+            ("ip", text(&[Some("192.0.2.7"), None, None])),
+            ("date", Arc::new(times) as ArrayRef),
+        ];
+        let reading = Reading {
+            columns: Columns {
+                url: "meta.url".into(),
+                text: None,
+                html: Some("raw".into()),
+                ip: Some("ip".into()),
+                date: Some("date".into()),
+            },
+            ..Reading::default()
+        };
+        let items = read(written(columns, 100), &reading);
+        let [Item::Page(page), Item::Reject(no_text), Item::Reject(no_url)] = &items[..] else { panic!("{items:?}") };
+        assert_eq!((page.body.clone(), page.charset.as_deref()), (Body::Html(b"<p>".to_vec()), Some("utf-8")));
+        assert_eq!((page.fetched, page.ip), (Some(1_500_000), Some("192.0.2.7".parse().unwrap())));
+        assert_eq!((no_text.reason.as_str(), no_text.url.as_deref()), ("parquet: no text", Some("http://b/")));
+        assert_eq!((no_url.reason.as_str(), no_url.offset), ("parquet: no url", 2));
+    }
+
+    #[test]
+    fn a_missing_column_is_named_with_those_there_are() {
+        let file = written(vec![("url", text(&[Some("http://a/")])), ("content", text(&[Some("x")]))], 100);
+        let error = ParquetReader::new(file, "test.parquet", &Reading::default()).err().unwrap().to_string();
+        assert_eq!(
+            error,
+            "test.parquet has no column `text`: it has url, content; set the names in [cluster.read.columns]"
+        );
+    }
+
+    #[test]
+    fn a_damaged_row_group_is_one_reject() {
+        use std::io::{Seek as _, SeekFrom, Write as _};
+        let urls: Vec<String> = (0..20_000).map(|row| format!("http://a/{}", row * 7919 % 99_991)).collect();
+        let column: ArrayRef = Arc::new(StringArray::from(urls));
+        let mut file = written(vec![("url", column.clone()), ("text", column)], 5000);
+        let length = file.metadata().unwrap().len();
+        file.seek(SeekFrom::Start(length * 3 / 8)).unwrap();
+        file.write_all(&[0xff; 3000]).unwrap();
+        let items = read(file, &Reading::default());
+        let rejects: Vec<_> = items.iter().filter(|item| matches!(item, Item::Reject(_))).collect();
+        assert_eq!(rejects.len(), 1, "{rejects:?}");
+        assert!(items.len() > 15_000 && matches!(items.last(), Some(Item::Page(page)) if page.offset == 19_999));
+    }
+}

@@ -1,0 +1,93 @@
+//! Pages of WARC files, WET files included.
+
+use std::io::{self, Read};
+use std::net::IpAddr;
+
+use anyhow::Context as _;
+
+use super::http::{self, Content, NoPage};
+use super::members::Members;
+use super::record::{Kind, Record};
+use super::records::{self, Frame, Records};
+use super::stored::Stored;
+use super::{Body, Item, Page, Reader, Reject, Skip, header};
+use crate::config::Reading;
+
+/// Room for the HTTP head beside the body.
+const HEAD: u64 = 1 << 20;
+
+/// Reads the pages of one WARC file, plain, gzip or zstd.
+pub struct WarcReader {
+    records: Records,
+    reading: Reading,
+    name: String,
+}
+
+impl WarcReader {
+    /// Reads from the beginning of `source`, which holds `size` bytes and is called `name` in errors.
+    ///
+    /// # Errors
+    /// When its first bytes cannot be read.
+    pub fn new(source: Box<dyn Read + Send>, size: u64, name: &str, reading: &Reading) -> io::Result<Self> {
+        let members = Members::new(Stored::new(source), records::acceptable)?;
+        let records = Records::new(members, size, reading.page_limit() as u64 + HEAD);
+        Ok(WarcReader { records, reading: reading.clone(), name: name.to_owned() })
+    }
+
+    fn item(&self, record: Record) -> Item {
+        if record.kind == Kind::Other {
+            return Item::Skip(Skip::RecordType);
+        }
+        let content = match content(&record, self.records.block(), &self.reading) {
+            Ok(content) => content,
+            Err(NoPage::Skip(skip)) => return Item::Skip(skip),
+            Err(NoPage::Broken(reason)) => {
+                return Item::Reject(Reject { offset: record.offset, url: record.url, reason: reason.to_owned() });
+            }
+        };
+        let Some(url) = record.url else {
+            let reason = "warc: no WARC-Target-URI".to_owned();
+            return Item::Reject(Reject { offset: record.offset, url: None, reason });
+        };
+        Item::Page(Page {
+            url,
+            ip: record.ip.and_then(|ip| ip.parse::<IpAddr>().ok()),
+            fetched: record.date.and_then(|date| super::microseconds(&date)),
+            status: content.status,
+            media_type: content.media_type,
+            charset: content.charset,
+            body: content.body,
+            offset: record.offset,
+            cut: content.cut,
+        })
+    }
+}
+
+impl Reader for WarcReader {
+    fn next(&mut self) -> anyhow::Result<Option<Item>> {
+        let frame = self.records.advance().with_context(|| format!("cannot read {}", self.name))?;
+        Ok(frame.map(|frame| match frame {
+            Frame::Record(record) => self.item(record),
+            Frame::Reject(reject) => Item::Reject(reject),
+        }))
+    }
+
+    fn position(&self) -> u64 {
+        self.records.position()
+    }
+}
+
+fn content(record: &Record, block: &[u8], reading: &Reading) -> Result<Content, NoPage> {
+    let (label, charset) = header::content_type(&record.content_type);
+    match record.kind {
+        Kind::Conversion if label == "text/plain" => {
+            let (text, longer) = super::text(block, reading.page_limit());
+            let cut = record.cut || longer;
+            Ok(Content { status: 200, media_type: label, charset: None, body: Body::Text(text), cut })
+        }
+        Kind::Conversion => Err(NoPage::Skip(Skip::MediaType)),
+        // Heritrix writes answers of the DNS as responses of type text/dns.
+        Kind::Response if label.is_empty() || label == "application/http" => http::response(block, record.cut, reading),
+        _ => http::content(200, label, charset, block.to_vec(), record.cut, reading),
+    }
+}
