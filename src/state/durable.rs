@@ -1,0 +1,45 @@
+//! Files that survive a power cut: replaced whole, then synced.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+/// Replaces the file at `path` by `bytes`, whole or not at all, and durably.
+///
+/// # Errors
+/// Names the file that cannot be written.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    let temporary = path.with_extension("tmp");
+    let write = || -> std::io::Result<()> {
+        let mut file = File::create(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, path)?;
+        File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Makes all that was written below a folder durable: one call for the file system on Linux, where a call a
+/// file would wait for the disk hundreds of times; file by file elsewhere.
+///
+/// # Errors
+/// Names the folder, or the file, that the system cannot sync.
+pub fn sync_folder(folder: &Path) -> Result<()> {
+    let failed = || format!("cannot make {} durable", folder.display());
+    #[cfg(target_os = "linux")]
+    {
+        let handle = File::open(folder).with_context(failed)?;
+        rustix::fs::syncfs(&handle).with_context(failed)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        for entry in walkdir::WalkDir::new(folder) {
+            let entry = entry.with_context(failed)?;
+            File::open(entry.path()).and_then(|file| file.sync_all()).with_context(failed)?;
+        }
+        Ok(())
+    }
+}

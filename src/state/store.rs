@@ -1,0 +1,337 @@
+//! A store: its folders, its lock, and the commit of a week.
+
+use std::fs::{File, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::durable::{replace, sync_folder};
+use super::journal::{InputKey, Journal, Segment};
+use super::manifest::{Manifest, WholeWeek};
+use crate::config::Method;
+use crate::records::Week;
+
+/// How long processes of a run whose supervisor was killed may take to notice and end.
+const ORPHANS_END: Duration = Duration::from_secs(10);
+
+/// A store, as its paths. Cheap to clone; every process of a run has one.
+#[derive(Clone, Debug)]
+pub struct Store {
+    root: PathBuf,
+}
+
+/// A week that is being made: the folder that will be the week's, and one for what is not kept with it.
+#[derive(Clone, Debug)]
+pub struct Unfinished {
+    folder: PathBuf,
+    scratch: PathBuf,
+}
+
+impl Store {
+    /// The store at `root`, which need not exist yet.
+    pub fn at(root: &Path) -> Store {
+        Store { root: root.to_owned() }
+    }
+
+    /// Its folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn manifest_path(&self) -> PathBuf {
+        self.root.join("manifest.json")
+    }
+
+    /// What it holds; `None` where nothing was committed yet.
+    ///
+    /// # Errors
+    /// As [`Manifest::read`].
+    pub fn manifest(&self) -> Result<Option<Manifest>> {
+        Manifest::read(&self.manifest_path())
+    }
+
+    /// The folder of a committed week.
+    pub fn week(&self, week: Week) -> PathBuf {
+        self.root.join(week.folder())
+    }
+
+    /// A week that is being made.
+    pub fn unfinished(&self, week: Week) -> Unfinished {
+        let work = self.root.join("_work");
+        Unfinished { folder: work.join(week.folder()), scratch: work.join(format!("scratch-{week}")) }
+    }
+
+    /// Checks that the store's folder can be made and written to.
+    ///
+    /// # Errors
+    /// Names the folder, and says what to do.
+    pub fn check_writable(&self) -> Result<()> {
+        let failed = || {
+            format!(
+                "cannot write to the store {}: take another --store, or change its permissions",
+                self.root.display()
+            )
+        };
+        // Before the folder exists its nearest existing parent tells; nothing is made by a check.
+        let existing = self.root.ancestors().find(|path| path.exists() || path.as_os_str().is_empty());
+        let existing = existing.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !existing.is_dir() {
+            bail!("the store {} cannot be a folder: {} is a file", self.root.display(), existing.display());
+        }
+        rustix::fs::access(existing, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).with_context(failed)
+    }
+
+    /// Takes the store for writing. It is free again when the file returned is dropped and every process that was
+    /// started meanwhile has ended: they inherit the lock, so that what outlives a killed run cannot meet the next one.
+    ///
+    /// # Errors
+    /// Where another run has it: says which, as it wrote itself.
+    pub fn lock(&self) -> Result<File> {
+        std::fs::create_dir_all(&self.root)
+            .with_context(|| format!("cannot make the store {}: take another --store", self.root.display()))?;
+        let path = self.root.join("lock");
+        let failed = || format!("cannot lock {}", path.display());
+        let mut file =
+            File::options().read(true).write(true).create(true).truncate(false).open(&path).with_context(failed)?;
+        let begun = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(error)) => return Err(error).with_context(failed),
+                Err(TryLockError::WouldBlock) => {
+                    let owner = std::fs::read_to_string(&path).unwrap_or_default();
+                    if is_running(&owner) || begun.elapsed() > ORPHANS_END {
+                        bail!(
+                            "another run writes to the store {} ({}): wait for it, or take another --store",
+                            self.root.display(),
+                            owner.trim()
+                        );
+                    }
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+            }
+        }
+        rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).with_context(failed)?;
+        let owner = format!("process {} since {}\n", std::process::id(), jiff::Timestamp::now().strftime("%F %T UTC"));
+        file.set_len(0).and_then(|()| file.write_all(owner.as_bytes())).with_context(failed)?;
+        Ok(file)
+    }
+
+    /// Begins a week, or goes on with it: returns what was done already.
+    ///
+    /// Segments of waves that were not whole are removed; so is an unfinished week that was begun from
+    /// something else, for its rows would not be those of this job.
+    ///
+    /// # Errors
+    /// Where the store has another method, or cannot be written. The caller holds the lock.
+    pub fn begin(&self, week: Week, method: &Method, key: &InputKey) -> Result<Journal> {
+        if let Some(manifest) = self.manifest()? {
+            manifest.check(&self.root, method)?;
+        }
+        let unfinished = self.unfinished(week);
+        let journal = Journal::read(&unfinished.journal())?.filter(|journal| journal.key == *key);
+        if let Some(journal) = journal {
+            unfinished.drop_waves_from(journal.waves)?;
+            return Ok(journal);
+        }
+        for folder in [&unfinished.folder, &unfinished.scratch] {
+            if folder.exists() {
+                std::fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+            }
+            std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        }
+        let journal = Journal::new(key.clone());
+        journal.write(&unfinished.journal())?;
+        Ok(journal)
+    }
+
+    /// Commits a week, whose tables are all in its unfinished folder: one rename makes it visible, then the
+    /// manifest lists it. A kill in between is mended by [`Store::recover`] of the next run.
+    ///
+    /// # Errors
+    /// Names what cannot be written; the week is then still unfinished and whole.
+    pub fn commit(&self, whole: &WholeWeek, job: &str, summary: &[u8]) -> Result<()> {
+        let week = whole.committed.week;
+        let unfinished = self.unfinished(week);
+        let folder = unfinished.folder();
+        replace(&folder.join("job.toml"), job.as_bytes())?;
+        replace(&folder.join("summary.json"), summary)?;
+        whole.write(&folder.join("week.json"))?;
+        sync_folder(folder)?;
+        let target = self.week(week);
+        std::fs::rename(folder, &target)
+            .with_context(|| format!("cannot move {} to {}", folder.display(), target.display()))?;
+        sync_folder(&self.root)?;
+        self.list(whole)?;
+        unfinished.clear()
+    }
+
+    /// Puts a whole week into the manifest.
+    fn list(&self, whole: &WholeWeek) -> Result<()> {
+        let mut manifest = self.manifest()?.unwrap_or_else(|| Manifest::new(&whole.method));
+        manifest.weeks.retain(|week| week.week != whole.committed.week);
+        manifest.weeks.push(whole.committed.clone());
+        manifest.weeks.sort_by_key(|week| week.week);
+        manifest.version = env!("CARGO_PKG_VERSION").into();
+        manifest.write(&self.manifest_path())
+    }
+
+    /// Lists a week that a killed run had renamed but not yet listed: it is whole, or it would not have its
+    /// name. The caller holds the lock.
+    ///
+    /// # Errors
+    /// Where the store cannot be read or written.
+    pub fn recover(&self, week: Week) -> Result<()> {
+        let listed = self.manifest()?.is_some_and(|manifest| manifest.weeks.iter().any(|w| w.week == week));
+        match WholeWeek::read(&self.week(week).join("week.json"))? {
+            Some(whole) if !listed => self.list(&whole)?,
+            Some(_) => {}
+            None => return Ok(()),
+        }
+        self.unfinished(week).clear()
+    }
+}
+
+/// Whether the process that wrote itself into a lock still runs; taken as true where the system does not tell.
+fn is_running(owner: &str) -> bool {
+    let id =
+        owner.strip_prefix("process ").and_then(|rest| rest.split(' ').next()).and_then(|id| id.parse::<u32>().ok());
+    match id {
+        Some(id) if Path::new("/proc/self").exists() => Path::new(&format!("/proc/{id}")).exists(),
+        _ => true,
+    }
+}
+
+impl Unfinished {
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Its journal.
+    pub fn journal(&self) -> PathBuf {
+        self.scratch.join("journal.json")
+    }
+
+    /// A file of one of its tables.
+    pub fn table(&self, table: &str, file: &str) -> PathBuf {
+        self.folder.join(table).join(file)
+    }
+
+    /// A file of a table that is not kept with the week.
+    pub fn scratch_table(&self, table: &str, file: &str) -> PathBuf {
+        self.scratch.join(table).join(file)
+    }
+
+    /// Where runs that do not fit in memory are put.
+    pub fn spill(&self) -> PathBuf {
+        self.scratch.join("spill")
+    }
+
+    /// Removes what is not kept, once the week is committed.
+    fn clear(&self) -> Result<()> {
+        if self.scratch.exists() {
+            std::fs::remove_dir_all(&self.scratch)
+                .with_context(|| format!("cannot remove {}", self.scratch.display()))?;
+        }
+        if let Some(work) = self.scratch.parent() {
+            // Empty unless another week is unfinished; then it stays.
+            let _ = std::fs::remove_dir(work);
+        }
+        Ok(())
+    }
+
+    /// Removes segments of waves that are not whole, all tables that are made after the waves, and temporary files.
+    fn drop_waves_from(&self, waves: usize) -> Result<()> {
+        let all =
+            [&self.folder, &self.scratch].into_iter().flat_map(|folder| walkdir::WalkDir::new(folder).min_depth(2));
+        for entry in all {
+            let entry = entry.with_context(|| format!("cannot list {}", self.folder.display()))?;
+            if !entry.file_type().is_file() {
+                continue;
+            }
+            let name = entry.file_name().to_string_lossy();
+            let whole = Segment::wave_of(&name).is_some_and(|wave| wave < waves);
+            if !whole {
+                std::fs::remove_file(entry.path())
+                    .with_context(|| format!("cannot remove {}", entry.path().display()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::CommittedWeek;
+
+    fn key(hash: &str) -> InputKey {
+        InputKey { hash: hash.into(), waves: 2, files: 2, bytes: 10 }
+    }
+
+    fn week() -> Week {
+        "2024-01-08".parse().unwrap()
+    }
+
+    #[test]
+    fn a_second_run_is_refused_while_the_first_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(&folder.path().join("store"));
+        let held = store.lock().unwrap();
+        let error = store.lock().unwrap_err().to_string();
+        assert!(error.contains("another run") && error.contains(&std::process::id().to_string()), "{error}");
+        drop(held);
+        store.lock().unwrap();
+    }
+
+    #[test]
+    fn a_rerun_keeps_whole_waves_and_drops_the_rest() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path());
+        let method = Method::default();
+        let mut journal = store.begin(week(), &method, &key("a")).unwrap();
+        let unfinished = store.unfinished(week());
+        let file = |wave| {
+            let segment = Segment { wave, shard: 3, documents: 1, features: 1, links: 0 };
+            unfinished.table("documents", &segment.file())
+        };
+        for wave in 0..2 {
+            std::fs::create_dir_all(file(wave).parent().unwrap()).unwrap();
+            std::fs::write(file(wave), "rows").unwrap();
+        }
+        journal.waves = 1;
+        journal.write(&unfinished.journal()).unwrap();
+        assert_eq!(store.begin(week(), &method, &key("a")).unwrap(), journal);
+        assert!(file(0).exists() && !file(1).exists());
+        assert_eq!(store.begin(week(), &method, &key("b")).unwrap().waves, 0);
+        assert!(!file(0).exists());
+    }
+
+    #[test]
+    fn a_kill_between_rename_and_manifest_loses_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path());
+        let method = Method::default();
+        let journal = store.begin(week(), &method, &key("a")).unwrap();
+        let committed = CommittedWeek { week: week(), documents: 7, urls: vec![7], named: vec![1] };
+        let whole = WholeWeek { committed, method, journal };
+        store.commit(&whole, "[cluster]", b"{}").unwrap();
+        let manifest = store.manifest().unwrap();
+        std::fs::remove_file(store.manifest_path()).unwrap();
+        store.recover(week()).unwrap();
+        assert_eq!(store.manifest().unwrap(), manifest);
+        assert_eq!(manifest.unwrap().weeks, [whole.committed]);
+    }
+
+    #[test]
+    fn a_file_is_no_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "").unwrap();
+        assert!(Store::at(&path.join("store")).check_writable().unwrap_err().to_string().contains("is a file"));
+        Store::at(&folder.path().join("not/yet")).check_writable().unwrap();
+    }
+}

@@ -1,0 +1,133 @@
+//! Rows to Parquet files.
+//!
+//! A file is written under a temporary name and takes its own only when it is whole, so that a name
+//! never stands for half a file. Making it durable is left to the commit (`state::sync`).
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use arrow_array::RecordBatch;
+use arrow_schema::{Field, Schema, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use parquet::schema::types::ColumnPath;
+
+use super::rows::Table;
+
+/// Rows that are turned into columns at a time.
+const BATCH: usize = 4096;
+/// Rows of a row group.
+const ROW_GROUP: usize = 1 << 17;
+
+/// Writes one file of a table.
+pub struct Writer<T: Table> {
+    path: PathBuf,
+    temporary: PathBuf,
+    rows: Vec<T>,
+    written: u64,
+    writer: Option<ArrowWriter<BufWriter<File>>>,
+    table: PhantomData<T>,
+}
+
+impl<T: Table> Writer<T> {
+    /// A writer of the file at `path`, which appears when [`Writer::finish`] is called; its folder is made.
+    ///
+    /// # Errors
+    /// Names the file where the folder or the file cannot be made.
+    pub fn create(path: &Path) -> Result<Writer<T>> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        }
+        let temporary = path.with_extension("parquet.tmp");
+        let path = path.to_owned();
+        Ok(Writer { path, temporary, rows: Vec::new(), written: 0, writer: None, table: PhantomData })
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// Names the file where it cannot be written (a full disk, for instance).
+    pub fn push(&mut self, row: T) -> Result<()> {
+        self.rows.push(row);
+        if self.rows.len() == BATCH { self.flush() } else { Ok(()) }
+    }
+
+    /// Rows added so far.
+    pub fn len(&self) -> u64 {
+        self.written + self.rows.len() as u64
+    }
+
+    /// Whether no row was added yet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let columns = T::columns(&self.rows);
+        let failed = || format!("cannot write {}", self.temporary.display());
+        let schema: SchemaRef = Arc::new(Schema::new(
+            columns.iter().map(|c| Field::new(c.name, c.values.data_type().clone(), c.nullable)).collect::<Vec<_>>(),
+        ));
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            none => {
+                let file = File::create(&self.temporary).with_context(failed)?;
+                none.insert(
+                    ArrowWriter::try_new(BufWriter::new(file), schema.clone(), Some(properties::<T>()))
+                        .with_context(failed)?,
+                )
+            }
+        };
+        let batch =
+            RecordBatch::try_new(schema, columns.into_iter().map(|c| c.values).collect()).with_context(failed)?;
+        writer.write(&batch).with_context(failed)?;
+        self.written += self.rows.len() as u64;
+        self.rows.clear();
+        Ok(())
+    }
+
+    /// Ends the file and gives it its name; returns its rows. A file of no rows is written too.
+    ///
+    /// # Errors
+    /// Names the file where it cannot be written.
+    pub fn finish(mut self) -> Result<u64> {
+        if !self.rows.is_empty() || self.writer.is_none() {
+            self.flush()?;
+        }
+        let failed = || format!("cannot write {}", self.temporary.display());
+        let writer = self.writer.take().expect("flush made the writer");
+        let file = writer.into_inner().with_context(failed)?;
+        file.into_inner().map_err(|error| error.into_error()).with_context(failed)?;
+        std::fs::rename(&self.temporary, &self.path)
+            .with_context(|| format!("cannot rename {} to its final name", self.temporary.display()))?;
+        Ok(self.written)
+    }
+
+    /// As [`Writer::finish`], but a file of no rows is not made.
+    ///
+    /// # Errors
+    /// As [`Writer::finish`].
+    pub fn finish_if_any(self) -> Result<u64> {
+        if self.is_empty() { Ok(0) } else { self.finish() }
+    }
+}
+
+fn properties<T: Table>() -> WriterProperties {
+    let zstd = Compression::ZSTD(ZstdLevel::try_new(3).expect("zstd has a level 3"));
+    let mut properties = WriterProperties::builder()
+        .set_compression(zstd)
+        .set_max_row_group_row_count(Some(ROW_GROUP))
+        .set_created_by(format!("nigh {}", env!("CARGO_PKG_VERSION")));
+    for column in T::UNIQUE {
+        properties = properties.set_column_dictionary_enabled(ColumnPath::from(*column), false);
+    }
+    for column in T::RANDOM {
+        properties = properties.set_column_compression(ColumnPath::from(*column), Compression::UNCOMPRESSED);
+    }
+    properties.build()
+}
