@@ -1,0 +1,122 @@
+//! Running a dataflow to its end, and who owns what.
+
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use timely::dataflow::operators::probe::Handle;
+use timely::progress::Timestamp;
+use timely::worker::Worker;
+
+use crate::records::DocId;
+use crate::watch::Watch;
+
+/// How long a worker sleeps at most before it looks whether another one failed.
+const PARK: Duration = Duration::from_millis(50);
+
+/// Runs the dataflows of this worker until the probe is done.
+///
+/// Timely has no notion of failure: an operator that cannot go on notes it in the watch and falls
+/// silent; every worker of the process then drops its dataflows and returns. Other processes notice
+/// as the connection breaks.
+///
+/// # Errors
+/// Where any worker of the process failed; the failure itself stays in the watch.
+pub fn run_to_end<T: Timestamp>(worker: &mut Worker, probe: &Handle<T>, watch: &Watch) -> Result<()> {
+    while !probe.done() && !watch.failed() {
+        worker.step_or_park(Some(PARK));
+    }
+    if watch.failed() {
+        for dataflow in worker.installed_dataflows() {
+            worker.drop_dataflow(dataflow);
+        }
+        return Err(anyhow!("a worker of this process failed"));
+    }
+    Ok(())
+}
+
+/// The documents that a worker owns, numbered from 0: all rows of every shard whose number is the
+/// worker's modulo the number of workers.
+#[derive(Clone, Debug)]
+pub struct Owned {
+    worker: usize,
+    peers: usize,
+    /// For each own shard, in order: where its rows begin.
+    starts: Vec<usize>,
+    len: usize,
+}
+
+impl Owned {
+    /// What `worker` of `peers` owns, given the rows of every shard.
+    pub fn new(worker: usize, peers: usize, rows: &[u64]) -> Owned {
+        let mut starts = Vec::new();
+        let mut len = 0;
+        for rows in rows.iter().skip(worker).step_by(peers) {
+            starts.push(len);
+            len += *rows as usize;
+        }
+        Owned { worker, peers, starts, len }
+    }
+
+    /// The own shards.
+    pub fn shards(&self) -> impl Iterator<Item = u32> + use<> {
+        let (worker, peers) = (self.worker, self.peers);
+        (0..self.starts.len()).map(move |i| (worker + i * peers) as u32)
+    }
+
+    /// How many documents.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether a document is an own one.
+    #[inline]
+    pub fn has(&self, doc: DocId) -> bool {
+        doc.owner(self.peers) == self.worker
+    }
+
+    /// The number of an own document.
+    #[inline]
+    pub fn index(&self, doc: DocId) -> usize {
+        debug_assert!(self.has(doc));
+        self.starts[doc.shard() as usize / self.peers] + doc.row() as usize
+    }
+
+    /// All own documents, in order of their numbers.
+    pub fn docs(&self) -> impl Iterator<Item = DocId> {
+        let ends = self.starts.iter().skip(1).copied().chain([self.len]);
+        self.shards()
+            .zip(self.starts.iter().zip(ends))
+            .flat_map(|(shard, (start, end))| (0..(end - start) as u64).map(move |row| DocId::new(shard, row)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_document_has_one_owner_and_one_number() {
+        let rows = [3, 0, 5, 1, 2, 0, 0, 4];
+        for peers in [1, 2, 3, 4, 11] {
+            let mut all = Vec::new();
+            for worker in 0..peers {
+                let owned = Owned::new(worker, peers, &rows);
+                let docs: Vec<DocId> = owned.docs().collect();
+                assert_eq!(docs.len(), owned.len());
+                for (number, doc) in docs.iter().enumerate() {
+                    assert!(owned.has(*doc));
+                    assert_eq!(owned.index(*doc), number);
+                }
+                all.extend(docs);
+            }
+            all.sort_unstable();
+            all.dedup();
+            assert_eq!(all.len(), 15);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! A job made ready to run: its inputs listed, its waves cut, its memory divided.
+//!
+//! One process makes the plan; all processes of a run get the same one, so that nothing depends on
+//! who looked when.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Cluster, Method, Reading};
+use crate::readers::Input;
+use crate::records::{Week, short_hash};
+use crate::state::InputKey;
+
+/// What every process of a run knows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Plan {
+    /// The week that is made.
+    pub week: Week,
+    /// The store that it is made in.
+    pub store: PathBuf,
+    /// What is computed from a page.
+    pub method: Method,
+    /// How pages are read.
+    pub reading: Reading,
+    /// The crawl files, sorted by name.
+    pub inputs: Vec<Input>,
+    /// The inputs of each wave: ranges of `inputs`, in order.
+    pub waves: Vec<(usize, usize)>,
+    /// The largest share of bad records that the job accepts.
+    pub max_reject_share: f64,
+    /// The job with all flags applied, as it is kept with the week.
+    pub job: String,
+    /// Processes.
+    pub processes: usize,
+    /// Worker threads of each process.
+    pub workers: usize,
+    /// Memory for the buffers of one worker, in bytes.
+    pub worker_memory: u64,
+}
+
+/// A wave as a range of inputs: files go in until their bytes reach `wave_bytes`.
+///
+/// A function of the sorted list alone, not of workers: rows are given wave by wave.
+pub fn cut_waves(inputs: &[Input], wave_bytes: u64) -> Vec<(usize, usize)> {
+    let mut waves = Vec::new();
+    let (mut first, mut bytes) = (0, 0);
+    for (at, input) in inputs.iter().enumerate() {
+        bytes += input.bytes;
+        if bytes >= wave_bytes.max(1) {
+            waves.push((first, at + 1));
+            (first, bytes) = (at + 1, 0);
+        }
+    }
+    if first < inputs.len() {
+        waves.push((first, inputs.len()));
+    }
+    waves
+}
+
+impl Plan {
+    /// What the week is made from, to know a rerun by.
+    pub fn key(&self) -> InputKey {
+        let mut text = format!("{}; {}", self.method, serde_json::to_string(&self.reading).unwrap_or_default());
+        for input in &self.inputs {
+            text.push_str(&format!("; {} {}", input.name, input.bytes));
+        }
+        text.push_str(&format!("; {:?}", self.waves));
+        InputKey {
+            hash: short_hash(text.as_bytes()),
+            waves: self.waves.len(),
+            files: self.inputs.len(),
+            bytes: self.inputs.iter().map(|input| input.bytes).sum(),
+        }
+    }
+
+    /// All workers of all processes.
+    pub fn peers(&self) -> usize {
+        self.processes * self.workers
+    }
+
+    /// The inputs of a wave that a worker reads: the largest files go first, each to the worker with the fewest
+    /// bytes so far. Who reads a file never shows in the tables.
+    pub fn share(&self, wave: usize, worker: usize, peers: usize) -> Vec<usize> {
+        let (first, end) = self.waves[wave];
+        let mut files: Vec<usize> = (first..end).collect();
+        files.sort_by_key(|&file| (std::cmp::Reverse(self.inputs[file].bytes), file));
+        let mut loads = vec![0u64; peers];
+        let mut mine = Vec::new();
+        for file in files {
+            let least = (0..peers).min_by_key(|&peer| loads[peer]).unwrap_or(0);
+            // At least one byte, so that empty files are dealt in turn.
+            loads[least] += self.inputs[file].bytes.max(1);
+            if least == worker {
+                mine.push(file);
+            }
+        }
+        mine
+    }
+}
+
+/// The job as it is kept with a week.
+pub fn job_text(cluster: &Cluster) -> String {
+    let job = crate::config::Job::Cluster(cluster.clone());
+    toml::to_string(&job).unwrap_or_else(|error| format!("# the job could not be written down: {error}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::readers::{Format, Place};
+
+    fn inputs(bytes: &[u64]) -> Vec<Input> {
+        let input = |(i, bytes): (usize, &u64)| Input {
+            name: format!("{i:03}.warc"),
+            bytes: *bytes,
+            format: Format::Warc,
+            place: Place::File("file".into()),
+            page_url: None,
+        };
+        bytes.iter().enumerate().map(input).collect()
+    }
+
+    fn plan(bytes: &[u64], wave_bytes: u64) -> Plan {
+        let inputs = inputs(bytes);
+        let job = Cluster::default();
+        Plan {
+            week: "2024-01-08".parse().unwrap(),
+            store: "store".into(),
+            method: job.method.clone(),
+            reading: job.read.clone(),
+            waves: cut_waves(&inputs, wave_bytes),
+            inputs,
+            max_reject_share: 0.1,
+            job: job_text(&job),
+            processes: 1,
+            workers: 1,
+            worker_memory: 1,
+        }
+    }
+
+    #[test]
+    fn waves_hold_every_file_once_and_in_order() {
+        assert_eq!(cut_waves(&inputs(&[5, 5, 5, 20, 1]), 10), [(0, 2), (2, 4), (4, 5)]);
+        assert_eq!(cut_waves(&inputs(&[1, 1]), 0), [(0, 1), (1, 2)]);
+        assert_eq!(cut_waves(&[], 10), []);
+    }
+
+    #[test]
+    fn every_file_has_one_reader_whatever_the_workers() {
+        let plan = plan(&[9, 0, 3, 3, 3, 0, 7], 1 << 20);
+        for peers in 1..5 {
+            let mut all: Vec<usize> = (0..peers).flat_map(|worker| plan.share(0, worker, peers)).collect();
+            all.sort_unstable();
+            assert!(all.into_iter().eq(0..7));
+        }
+        assert_eq!(plan.share(0, 0, 2).iter().map(|&f| plan.inputs[f].bytes).sum::<u64>(), 12);
+    }
+
+    #[test]
+    fn the_key_tells_inputs_and_methods_apart() {
+        let key = plan(&[1, 2], 10).key();
+        assert_eq!(plan(&[1, 2], 10).key(), key);
+        assert_ne!(plan(&[1, 3], 10).key().hash, key.hash);
+        let mut other = plan(&[1, 2], 10);
+        other.method.agreements = 3;
+        assert_ne!(other.key().hash, key.hash);
+    }
+
+    #[test]
+    fn the_kept_job_can_be_run_again() {
+        let text = plan(&[1], 1).job;
+        let crate::config::Job::Cluster(job) = toml::from_str(&text).unwrap();
+        assert_eq!(job_text(&job), text);
+    }
+}
