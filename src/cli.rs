@@ -1,0 +1,354 @@
+//! The command line: subcommands, their flags, and what they do.
+//!
+//! Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 failed, 2 wrong use, 3 too many
+//! rejects, 130 and 143 stopped by a signal.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{Cluster, Config, Count, Job, read_config, read_job};
+use crate::launch::{EXIT_PANIC, Outcome, Peers, exit_on_panic, run_workers, serve, supervise};
+use crate::operators::TooManyRejects;
+use crate::plan::{Plan, cut_waves, job_text};
+use crate::progress::{self, Display};
+use crate::records::Week;
+use crate::report::{self, Disk};
+use crate::state::{Store, WholeWeek};
+use crate::summary::Summary;
+use crate::watch::{Reading, Watch};
+use crate::{bench, jobs, readers};
+
+/// Clusters near-duplicate web pages of weekly crawls.
+#[derive(Parser)]
+#[command(name = "nigh", version, about, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a job: read a crawl, find its clusters, write tables.
+    Run(RunArgs),
+    /// Print the summary of a store's week.
+    Show(ShowArgs),
+    /// Measure how fast this machine reads and fingerprints.
+    Bench(bench::BenchArgs),
+    /// One process of several; started by `run --processes`.
+    #[command(hide = true)]
+    Worker,
+}
+
+#[derive(Args)]
+struct RunArgs {
+    /// The job: what to compute (jobs/cluster.toml, for instance).
+    job: PathBuf,
+    /// The config: where to compute.
+    #[arg(long)]
+    config: Option<PathBuf>,
+    /// Crawl files instead of the job's: paths, folders, globs, listings (*.paths, *.paths.gz), URLs.
+    #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
+    input: Vec<String>,
+    /// The week of the crawl, instead of the job's.
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    week: Option<Week>,
+    /// The folder of tables, instead of the job's.
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Worker threads of each process, instead of the config's.
+    #[arg(long, value_name = "N")]
+    workers: Option<Count>,
+    /// Processes on this machine, instead of the config's.
+    #[arg(long, value_name = "N")]
+    processes: Option<Count>,
+    /// Print what would be done and needed, check inputs and store, and stop.
+    #[arg(long)]
+    dry_run: bool,
+    /// Print one JSON object on stdout, and JSON events on stderr.
+    #[arg(long)]
+    json: bool,
+    /// No progress.
+    #[arg(short, long, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Say what is done and why.
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+#[derive(Args)]
+struct ShowArgs {
+    /// The folder of tables.
+    store: PathBuf,
+    /// The week; the last one where it is not given.
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    week: Option<Week>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// An error of whoever called: exit code 2.
+#[derive(Debug)]
+struct WrongUse(String);
+
+impl std::fmt::Display for WrongUse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for WrongUse {}
+
+/// Runs the program with this process' arguments; the one place that decides the exit code.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.command {
+        Command::Run(args) => run(&args),
+        Command::Show(args) => show(&args),
+        Command::Bench(args) => bench::bench(&args),
+        Command::Worker => worker(),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "nigh: {error:#}");
+            ExitCode::from(exit_code(&error))
+        }
+    }
+}
+
+fn exit_code(error: &anyhow::Error) -> u8 {
+    if error.is::<WrongUse>() {
+        2
+    } else if error.is::<TooManyRejects>() {
+        3
+    } else {
+        1
+    }
+}
+
+fn run(args: &RunArgs) -> Result<ExitCode> {
+    let wrong_use = |error: anyhow::Error| WrongUse(format!("{error:#}"));
+    let Job::Cluster(job) = read_job(&args.job).map_err(wrong_use)?;
+    let config = args.config.as_deref().map_or_else(|| Ok(Config::default()), read_config).map_err(wrong_use)?;
+    let plan = plan(job, &config, args)?;
+    let store = Store::at(&plan.store);
+    store.check_writable()?;
+    if let Some(manifest) = store.manifest()? {
+        manifest.check(store.root(), &plan.method)?;
+    }
+    if args.dry_run {
+        for input in &plan.inputs {
+            readers::check(input)?;
+        }
+        let disk = Disk::of(&plan);
+        if args.json {
+            let dry = serde_json::json!({ "plan": plan, "disk": disk });
+            say(&format!("{dry}\n"))?;
+        } else {
+            say(&report::plan(&plan, &disk))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let _lock = store.lock()?;
+    store.recover(plan.week)?;
+    let display = match (args.quiet, args.json) {
+        (true, _) => Display::Quiet,
+        (_, true) => Display::Json,
+        _ => Display::Person,
+    };
+    let summary = match committed(&store, &plan)? {
+        Some(summary) => {
+            if !args.quiet {
+                eprintln!(
+                    "nigh: week {} is in {} already, from the same input: nothing to do",
+                    plan.week,
+                    store.root().display()
+                );
+            }
+            summary
+        }
+        None => {
+            let journal = store.begin(plan.week, &plan.method, &plan.key())?;
+            if journal.waves > 0 && !args.quiet {
+                eprintln!("nigh: going on after wave {} of {}", journal.waves, plan.waves.len());
+            }
+            if args.verbose {
+                eprint!("{}", report::plan(&plan, &Disk::of(&plan)));
+            }
+            stop_on_signals(&plan.store);
+            compute(plan, display)?
+        }
+    };
+    print_summary(&summary, args.json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The plan of a job, with config and flags.
+fn plan(mut job: Cluster, config: &Config, args: &RunArgs) -> Result<Plan> {
+    if !args.input.is_empty() {
+        job.input = args.input.clone();
+    }
+    job.week = args.week.or(job.week);
+    job.store = args.store.clone().or(job.store);
+    let missing = |what: &str, flag: &str| {
+        WrongUse(format!("{}: no {what}: give {flag}, or set it in the job", args.job.display()))
+    };
+    let week = job.week.ok_or_else(|| missing("week", "--week YYYY-MM-DD"))?;
+    let store = job.store.clone().ok_or_else(|| missing("store", "--store DIR"))?;
+    if job.input.is_empty() {
+        bail!(missing("input", "--input PATH_OR_GLOB_OR_URL"));
+    }
+    let inputs = readers::list(&job.input, &job.read)?;
+    ensure!(u32::try_from(inputs.len()).is_ok(), "{} inputs are more than one week can have", inputs.len());
+    let processes = args.processes.map_or(config.processes(), |count| count.0);
+    let workers = args.workers.map_or(config.workers(), |count| count.0);
+    Ok(Plan {
+        week,
+        store,
+        method: job.method.clone(),
+        reading: job.read.clone(),
+        waves: cut_waves(&inputs, job.wave_bytes.0),
+        inputs,
+        max_reject_share: job.max_reject_share.0,
+        job: job_text(&job),
+        processes,
+        workers,
+        worker_memory: config.memory() / (processes * workers) as u64,
+    })
+}
+
+/// The summary of a week that is in the store already.
+fn committed(store: &Store, plan: &Plan) -> Result<Option<Summary>> {
+    let Some(manifest) = store.manifest()? else { return Ok(None) };
+    let Some(known) = manifest.weeks.iter().find(|known| known.week == plan.week) else {
+        if let Some(other) = manifest.weeks.first() {
+            bail!(
+                "the store {} holds week {} already, and this job makes a store's first week: take another --store",
+                store.root().display(),
+                other.week
+            );
+        }
+        return Ok(None);
+    };
+    let folder = store.week(known.week);
+    let whole = WholeWeek::read(&folder.join("week.json"))?
+        .with_context(|| format!("{} is missing: the store is damaged", folder.join("week.json").display()))?;
+    ensure!(
+        whole.journal.key == plan.key(),
+        "week {} is in {} already, made from other input ({} files, {} bytes): take another --week or --store",
+        plan.week,
+        store.root().display(),
+        whole.journal.key.files,
+        whole.journal.key.bytes
+    );
+    Summary::read(&folder).map(Some)
+}
+
+/// Runs the plan in this process, or in several.
+fn compute(plan: Plan, display: Display) -> Result<Summary> {
+    let bytes = plan.inputs.iter().map(|input| input.bytes).sum();
+    if plan.processes == 1 {
+        exit_on_panic(1);
+        let watch = Arc::new(Watch::default());
+        let read = watch.clone();
+        let _shown = progress::show(display, bytes, move || read.reading());
+        return cluster(plan, Peers::None, &watch)?.context("worker 0 gives the summary");
+    }
+    let readings = Arc::new(Mutex::new(Vec::<Reading>::new()));
+    let read = readings.clone();
+    let _shown = progress::show(display, bytes, move || {
+        let readings = read.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        readings.iter().copied().reduce(Reading::sum).unwrap_or_default()
+    });
+    let text = serde_json::to_string(&plan).context("a plan is plain data")?;
+    match supervise(plan.processes, &text, &readings)? {
+        Outcome::Done(summary) => {
+            serde_json::from_str(&summary.context("process 0 gives the summary")?).context("a summary is plain data")
+        }
+        Outcome::Failed { message, code: 3 } => Err(TooManyRejects(message).into()),
+        Outcome::Failed { message, .. } => bail!(message),
+    }
+}
+
+fn cluster(plan: Plan, peers: Peers, watch: &Arc<Watch>) -> Result<Option<Summary>> {
+    let (workers, plan, watched) = (plan.workers, Arc::new(plan), watch.clone());
+    let summaries = run_workers(workers, peers, watch, move |worker| jobs::cluster::cluster(worker, &plan, &watched))?;
+    Ok(summaries.into_iter().flatten().next())
+}
+
+/// One process of several.
+fn worker() -> Result<ExitCode> {
+    exit_on_panic(EXIT_PANIC);
+    let failed = |error: &anyhow::Error| Outcome::Failed { message: format!("{error:#}"), code: exit_code(error) };
+    let work = |plan: &str, peers: Peers, watch: Arc<Watch>| {
+        let run = || -> Result<Option<String>> {
+            let plan: Plan = serde_json::from_str(plan).context("the supervisor speaks another version")?;
+            let summary = cluster(plan, peers, &watch)?;
+            summary.map(|summary| serde_json::to_string(&summary).context("a summary is plain data")).transpose()
+        };
+        run().map_or_else(|error| failed(&error), Outcome::Done)
+    };
+    Ok(ExitCode::from(serve(work, failed)?))
+}
+
+/// Ends the run when a signal asks for it. What is committed stays; other processes end with this one.
+fn stop_on_signals(store: &Path) {
+    let store = store.to_owned();
+    let signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM]);
+    // Without the handler a signal still ends the run, only without a word.
+    let Ok(mut signals) = signals else { return };
+    std::thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            let command: Vec<String> = std::env::args().collect();
+            let _ = writeln!(
+                std::io::stderr(),
+                "\nnigh: stopped; what is committed in {} is kept. The same command goes on from there: {}",
+                store.display(),
+                command.join(" ")
+            );
+            std::process::exit(128 + signal);
+        }
+    });
+}
+
+fn show(args: &ShowArgs) -> Result<ExitCode> {
+    let store = Store::at(&args.store);
+    let manifest = store.manifest()?.with_context(|| {
+        format!("{} is no store: it has no manifest.json (a store is what `nigh run` makes)", args.store.display())
+    })?;
+    let weeks: Vec<String> = manifest.weeks.iter().map(|week| week.week.to_string()).collect();
+    let known = match args.week {
+        Some(week) => manifest
+            .weeks
+            .iter()
+            .find(|known| known.week == week)
+            .with_context(|| format!("{} has no week {week}; it has {}", args.store.display(), weeks.join(", ")))?,
+        None => manifest.weeks.last().with_context(|| format!("{} has no week yet", args.store.display()))?,
+    };
+    let mut summary = Summary::read(&store.week(known.week))?;
+    // Where the store is now, not where it was made.
+    summary.store = args.store.clone();
+    print_summary(&summary, args.json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_summary(summary: &Summary, json: bool) -> Result<()> {
+    match json {
+        true => say(&format!("{}\n", serde_json::to_string(summary).context("a summary is plain data")?)),
+        false => say(&report::summary(summary)),
+    }
+}
+
+/// Writes a result to stdout; that nobody reads it any more is no error.
+pub fn say(text: &str) -> Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("cannot write to stdout"),
+        _ => Ok(()),
+    }
+}
