@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Three questions to the tables of a store, each asked with another engine.
+
+    scripts/queries.py STORE [--week YYYY-MM-DD]
+
+1. DuckDB: which clusters are the largest, and on how many hosts are they?
+2. Polars: which pages can be dropped, if the canonical page of each cluster stays?
+3. pyarrow: which pages are in a cluster on the weakest evidence?
+
+The tables are plain Parquet, so that each query works alone, copied into a shell or a notebook. Without --week
+the latest week is read. Needs: pip install duckdb polars pyarrow
+
+Exit codes: 0 each engine found rows, 1 a table is missing or has no such rows, 2 wrong use, 4 a package is not installed.
+"""
+
+import argparse
+import glob
+import importlib.util
+import signal
+import sys
+from pathlib import Path
+
+PACKAGES = ["duckdb", "polars", "pyarrow"]
+ROWS = 10
+
+
+def main():
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `queries.py STORE | head` ends quietly
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("store", type=Path, metavar="STORE", help="the folder that holds week=YYYY-MM-DD")
+    parser.add_argument("--week", metavar="YYYY-MM-DD", help="the Monday of a week (default: the latest)")
+    args = parser.parse_args()
+
+    missing = [package for package in PACKAGES if importlib.util.find_spec(package) is None]
+    if missing:
+        fail(4, f"not installed: {', '.join(missing)} (pip install {' '.join(missing)})")
+
+    week = folder(args.store, args.week)
+    clusters, evidence = files(week, "clusters"), files(week, "evidence")
+    found = [largest(clusters), dropped(clusters), weakest(evidence, clusters)]
+    if not all(found):
+        fail(1, f"{week}: a query found no rows; are there no clusters of several pages?")
+
+
+def largest(clusters):
+    """Shows the largest clusters of very similar pages, with one page each. Gives how many."""
+    import duckdb
+
+    rows = duckdb.execute(
+        """
+        SELECT cluster_id, count(*) AS pages, count(DISTINCT host) AS hosts, min(url) FILTER (canonical) AS page
+        FROM read_parquet($clusters)
+        WHERE similar_size > 1
+        GROUP BY similar_root, cluster_id
+        ORDER BY pages DESC, similar_root
+        LIMIT $rows
+        """,
+        {"clusters": [glob.escape(path) for path in clusters], "rows": ROWS},
+    ).fetchall()
+    show(f"DuckDB: the {len(rows)} largest clusters", ["cluster_id", "pages", "hosts", "canonical page"], rows)
+    return len(rows)
+
+
+def dropped(clusters):
+    """Shows the pages that are copies of a canonical page elsewhere. Gives how many."""
+    import polars as pl
+
+    copies = pl.scan_parquet(clusters, glob=False).filter((pl.col("similar_size") > 1) & ~pl.col("canonical"))
+    count = copies.select(pl.len()).collect().item()
+    first = copies.select("url").sort("url").head(ROWS).collect()
+    show(f"Polars: {count} pages to drop, the first {len(first)}", ["url"], first.rows())
+    return count
+
+
+def weakest(evidence, clusters):
+    """Shows the pairs of pages with the lowest similarity that put a page into a cluster. Gives how many."""
+    import pyarrow.dataset as ds
+
+    # Only the pairs shown are joined to their URLs: the evidence of a large week need not fit in memory twice.
+    pairs = ds.dataset(evidence).to_table(columns=["doc", "neighbour", "agreements", "similarity"])
+    pairs = pairs.sort_by([("similarity", "ascending"), ("doc", "ascending")]).slice(0, ROWS)
+    pages = ds.dataset(clusters)
+    for doc in ("doc", "neighbour"):
+        urls = pages.to_table(
+            columns={doc: ds.field("doc"), f"{doc}_url": ds.field("url")},
+            filter=ds.field("doc").isin(pairs[doc].combine_chunks()),
+        )
+        pairs = pairs.join(urls, doc, join_type="inner")
+    pairs = pairs.sort_by([("similarity", "ascending"), ("doc", "ascending")])
+    rows = [
+        (f"{row['similarity']:.3f}", row["agreements"], row["doc_url"], row["neighbour_url"])
+        for row in pairs.to_pylist()
+    ]
+    show(f"pyarrow: the {len(rows)} weakest links", ["similarity", "agreements (of 6)", "page", "neighbour"], rows)
+    return len(rows)
+
+
+def folder(store, week):
+    """The folder of a week, or of the latest one."""
+    weeks = sorted(path for path in store.glob("week=*") if path.is_dir())
+    if not weeks:
+        fail(1, f"{store}: no folder week=YYYY-MM-DD; is this a store?")
+    if week is None:
+        return weeks[-1]
+    chosen = store / f"week={week}"
+    if chosen not in weeks:
+        fail(1, f"{store}: no week {week}; there are {', '.join(path.name.removeprefix('week=') for path in weeks)}")
+    return chosen
+
+
+def files(week, table):
+    """The files of a table, one or more a shard."""
+    found = sorted(str(path) for path in (week / table).glob("*.parquet"))
+    if not found:
+        fail(1, f"{week}: the table {table} is missing")
+    return found
+
+
+def show(title, names, rows):
+    """Prints rows under their names, with tabs between: a terminal and a spreadsheet read it."""
+    print(f"{title}\n")
+    print("\t".join(names))
+    for row in rows:
+        print("\t".join(str(value) for value in row))
+    print()
+
+
+def fail(code, message):
+    print(f"queries.py: {message}", file=sys.stderr)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,271 @@
+//! The command line: flags, exit codes, messages, mistakes in jobs and configs.
+
+use std::path::Path;
+
+use crate::program::{Made, WEEK, data, job, nigh, ran, run, run_well, shipped_job};
+
+#[test]
+fn the_readme_command_clusters_the_shipped_crawl() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let ran = run_well(&["run", "jobs/cluster.toml", "--store", store.to_str().unwrap()]);
+    for wanted in [
+        "Week 2024-01-08: 523 documents",
+        "very similar",
+        "virtually identical",
+        "exact copy",
+        "Largest",
+        "rejected",
+        "Tables",
+    ] {
+        assert!(ran.stdout.contains(wanted), "{wanted}: {}", ran.stdout);
+    }
+    assert!(ran.stdout.contains(store.join("week=2024-01-08").to_str().unwrap()));
+    assert!(ran.stderr.contains("reading"), "progress goes to stderr: {}", ran.stderr);
+    for file in ["manifest.json", "week=2024-01-08/job.toml", "week=2024-01-08/summary.json"] {
+        assert!(store.join(file).exists(), "{file}");
+    }
+    assert!(!store.join("_work").exists(), "nothing unfinished is left");
+}
+
+#[test]
+fn json_is_one_object_on_stdout_and_events_on_stderr() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let ran = run_well(&["run", "jobs/cluster.toml", "--json", "--store", store.to_str().unwrap()]);
+    let summary: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(summary["week"], WEEK);
+    assert_eq!(summary["counts"]["documents"], 523);
+    assert_eq!(summary["levels"][0]["level"], "similar");
+    let similar = summary["levels"][0]["clustered"].as_u64().unwrap();
+    let identical = summary["levels"][1]["clustered"].as_u64().unwrap();
+    let exact = summary["levels"][2]["clustered"].as_u64().unwrap();
+    assert!(similar >= identical && identical >= exact && exact > 0);
+    for line in ran.stderr.lines() {
+        let event: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(event["event"], "progress");
+    }
+    let shown = run_well(&["show", store.to_str().unwrap(), "--json"]);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&shown.stdout).unwrap(), summary);
+}
+
+#[test]
+fn show_prints_the_summary_again() {
+    let made = Made::new(&[]);
+    let store = made.store();
+    let shown = run_well(&["show", store.to_str().unwrap(), "--week", WEEK]);
+    assert!(shown.stdout.contains("Week 2024-01-08: 523 documents"), "{}", shown.stdout);
+    let other = run(&["show", store.to_str().unwrap(), "--week", "2024-01-15"]);
+    assert_eq!(other.code, Some(1));
+    assert!(other.stderr.contains("has no week 2024-01-15; it has 2024-01-08"), "{}", other.stderr);
+    let none = run(&["show", "tests"]);
+    assert_eq!(none.code, Some(1));
+    assert!(none.stderr.contains("is no store"), "{}", none.stderr);
+}
+
+#[test]
+fn a_second_run_over_the_first_changes_nothing() {
+    let made = Made::new(&[]);
+    let store = made.store();
+    let before = made.tables();
+    let again = run_well(&["run", "jobs/cluster.toml", "--store", store.to_str().unwrap()]);
+    assert!(again.stderr.contains("nothing to do") && again.stdout.contains("523 documents"), "{}", again.stderr);
+    assert!(made.tables() == before);
+    // Other input for the same week, and another week, are refused with what to do.
+    let other =
+        run(&["run", "jobs/cluster.toml", "--store", store.to_str().unwrap(), "--input", "tests/data/week-2024-01-15"]);
+    assert_eq!(other.code, Some(1));
+    assert!(other.stderr.contains("made from other input") && other.stderr.contains("--store"), "{}", other.stderr);
+    let week = run(&["run", "jobs/cluster.toml", "--store", store.to_str().unwrap(), "--week", "2024-01-15"]);
+    assert_eq!(week.code, Some(1));
+    assert!(week.stderr.contains("holds week 2024-01-08 already"), "{}", week.stderr);
+    assert!(made.tables() == before);
+}
+
+#[test]
+fn a_store_of_other_parameters_is_refused_with_both_values() {
+    let made = Made::new(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[cluster]\nweek = \"2024-01-08\"\ninput = [\"tests/data/week-2024-01-08\"]\n[cluster.method]\nagreements = 3\n";
+    let job = job(folder.path(), text);
+    let refused = run(&["run", job.to_str().unwrap(), "--store", made.store().to_str().unwrap()]);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains("agreements = 2 in the store, agreements = 3 in the job"), "{}", refused.stderr);
+}
+
+#[test]
+fn typos_are_shown_where_they_stand() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases = [
+        ("[clutser]\nweek = \"2024-01-08\"\n", ["line 1", "clutser", "`cluster`"]),
+        (
+            "[cluster]\nweek = \"2024-01-08\"\n\n[cluster.method]\nfeetures = 84\n",
+            ["line 5, column 1", "feetures", "`features`"],
+        ),
+        ("[cluster.method]\nfeatures = 85\n", ["features = 85", "supershingles = 6", "line 1"]),
+        ("[cluster]\nweek = \"2024-13-08\"\n", ["line 2, column 8", "2024-13-08", "YYYY-MM-DD"]),
+        ("[cluster]\nweek = 7\n", ["line 2", "invalid type", "week = 7"]),
+        ("[cluster\n", ["line 1", "cluster", "^"]),
+    ];
+    for (text, wanted) in cases {
+        let path = job(folder.path(), text);
+        let ran = run(&["run", path.to_str().unwrap(), "--store", "nowhere"]);
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        for wanted in wanted.iter().chain(&["job.toml", "^"]) {
+            assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
+        }
+    }
+    let config = folder.path().join("config.toml");
+    std::fs::write(&config, "workers = 2\nmemroy = \"1GiB\"\n").unwrap();
+    let ran = run(&["run", "jobs/cluster.toml", "--config", config.to_str().unwrap(), "--store", "nowhere"]);
+    assert_eq!(ran.code, Some(2));
+    for wanted in ["config.toml", "line 2, column 1", "memroy", "`memory`", "^"] {
+        assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
+    }
+    assert!(!Path::new("nowhere").exists());
+}
+
+#[test]
+fn wrong_use_exits_with_two() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty = job(folder.path(), "[cluster]\n");
+    let empty = empty.to_str().unwrap();
+    for (arguments, wanted) in [
+        (vec!["run", empty], "--week"),
+        (vec!["run", empty, "--week", "2024-01-08"], "--store"),
+        (vec!["run", empty, "--week", "2024-01-08", "--store", "nowhere"], "--input"),
+        (vec!["run", "jobs/cluster.toml", "--week", "yesterday"], "YYYY-MM-DD"),
+        (vec!["run", "jobs/cluster.toml", "--workers", "0"], "1 to 1024"),
+        (vec!["run", "jobs/no-such.toml"], "jobs/no-such.toml"),
+        (vec!["rnu"], "unrecognized subcommand"),
+        (vec![], "Usage"),
+    ] {
+        let ran = run(&arguments);
+        assert_eq!(ran.code, Some(2), "{arguments:?} {}", ran.stderr);
+        assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
+    }
+    assert_eq!(run(&["--help"]).code, Some(0));
+    assert_eq!(run(&["--version"]).code, Some(0));
+}
+
+#[test]
+fn missing_and_unreadable_inputs_are_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let store = store.to_str().unwrap();
+    for input in ["no/such/file.warc.gz", "tests/data/*.nothing", "tests/data/no-such-folder"] {
+        let ran = run(&["run", "jobs/cluster.toml", "--store", store, "--input", input]);
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        assert!(ran.stderr.contains(input), "{}", ran.stderr);
+    }
+    assert!(!Path::new(store).exists());
+}
+
+#[test]
+fn a_dry_run_says_what_is_needed_and_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let arguments = [
+        "run",
+        "jobs/cluster.toml",
+        "--dry-run",
+        "--workers",
+        "2",
+        "--processes",
+        "3",
+        "--store",
+        store.to_str().unwrap(),
+    ];
+    let ran = run_well(&arguments);
+    for wanted in ["3 files", "can be opened", "2 in each of 3 processes", "Memory", "Disk", "free", "words = 5"] {
+        assert!(ran.stdout.contains(wanted), "{wanted}: {}", ran.stdout);
+    }
+    let json = run_well(&[&arguments[..], &["--json"]].concat());
+    let plan: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(plan["plan"]["inputs"].as_array().unwrap().len(), 3);
+    assert!(plan["disk"]["free"].as_u64().unwrap() > 0);
+    assert!(!store.exists());
+    // A store that cannot be made is found out here, too.
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let ran = run(&["run", "jobs/cluster.toml", "--dry-run", "--store", file.join("store").to_str().unwrap()]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("is a file"), "{}", ran.stderr);
+}
+
+#[test]
+fn too_many_rejects_exit_with_three_and_keep_what_was_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let bad = data("dirty/gzip-truncated-middle.warc.gz");
+    let arguments = ["run", "jobs/cluster.toml", "--store", store.to_str().unwrap(), "--input", bad.to_str().unwrap()];
+    for processes in ["1", "2"] {
+        let ran = run(&[&arguments[..], &["--processes", processes]].concat());
+        assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+        for wanted in ["1 of 6 records are bad (16.7%, the job accepts 5.0%)", "gzip", "max-reject-share"] {
+            assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
+        }
+        assert!(!store.join("manifest.json").exists());
+    }
+    // The same input under a job that accepts them goes on from what was read.
+    let text =
+        std::fs::read_to_string(shipped_job()).unwrap().replace("max-reject-share = 0.05", "max-reject-share = 1.0");
+    let job = job(folder.path(), &text);
+    let ran =
+        run_well(&["run", job.to_str().unwrap(), "--store", store.to_str().unwrap(), "--input", bad.to_str().unwrap()]);
+    assert!(ran.stderr.contains("going on after wave 1 of 1"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("4 documents") && ran.stdout.contains("1 rejected"), "{}", ran.stdout);
+}
+
+#[test]
+fn an_empty_input_is_a_week_without_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty = folder.path().join("empty.warc.gz");
+    std::fs::write(&empty, "").unwrap();
+    for processes in ["1", "2"] {
+        let made = Made::new(&["--input", empty.to_str().unwrap(), "--processes", processes]);
+        let shown = run_well(&["show", made.store().to_str().unwrap()]);
+        assert!(shown.stdout.contains("0 documents"), "{}", shown.stdout);
+    }
+}
+
+#[test]
+fn flags_override_the_config() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.toml");
+    std::fs::write(&config, "workers = 3\nprocesses = 2\nmemory = \"64MiB\"\n").unwrap();
+    let mut arguments =
+        vec!["run", "jobs/cluster.toml", "--dry-run", "--store", "nowhere", "--config", config.to_str().unwrap()];
+    assert!(run_well(&arguments).stdout.contains("3 in each of 2 processes"));
+    arguments.extend(["--workers", "1"]);
+    let ran = run_well(&arguments);
+    assert!(
+        ran.stdout.contains("1 in each of 2 processes") && ran.stdout.contains("64.0 MiB for buffers"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn benchmarks_give_their_figures() {
+    let input = data("week-2024-01-08");
+    for what in ["read", "features"] {
+        let ran = run_well(&["bench", what, "--json", "--input", input.to_str().unwrap()]);
+        let figures: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(figures["documents"], 523);
+        for key in ["bytes", "words", "cpu_s", "wall_s", "mb_per_s"] {
+            assert!(figures[key].is_number(), "{key}: {figures}");
+        }
+        assert_eq!(figures["words"].as_u64().unwrap() > 100_000, what == "features");
+    }
+}
+
+#[test]
+fn output_that_nobody_reads_is_no_fault() {
+    let made = Made::new(&[]);
+    let mut command = nigh(&["show", made.store().to_str().unwrap()]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    assert_eq!(command.stdout(writer).status().unwrap().code(), Some(0));
+    assert_eq!(ran(&mut nigh(&["show", made.store().to_str().unwrap()])).code, Some(0));
+}

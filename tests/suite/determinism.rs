@@ -1,0 +1,57 @@
+//! The same bytes whatever the workers, the processes and the order of inputs.
+
+use crate::program::{Made, data, job};
+
+/// Two stores are the same when their tables have the same names and the same bytes.
+fn assert_same(a: &Made, b: &Made, what: &str) {
+    let (a, b) = (a.tables(), b.tables());
+    assert!(a.len() > 100, "{} tables are too few to compare", a.len());
+    assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>(), "{what}");
+    for (name, bytes) in &a {
+        assert!(b[name] == *bytes, "{what}: {name} differs");
+    }
+}
+
+#[test]
+fn workers_and_processes_never_show_in_the_tables() {
+    let one = Made::new(&["--workers", "1"]);
+    for (workers, processes) in [("2", "1"), ("4", "1"), ("1", "2"), ("2", "2"), ("3", "3")] {
+        let other = Made::new(&["--workers", workers, "--processes", processes]);
+        assert_same(&one, &other, &format!("{workers} workers in {processes} processes"));
+    }
+}
+
+#[test]
+fn the_order_of_inputs_never_shows_in_the_tables() {
+    let files: Vec<String> =
+        (0..3).map(|i| data(&format!("week-2024-01-08/crawl-0000{i}.warc.gz")).to_str().unwrap().to_owned()).collect();
+    let made = |order: [usize; 3]| {
+        let mut flags = vec!["--input"];
+        flags.extend(order.iter().map(|i| files[*i].as_str()));
+        Made::new(&flags)
+    };
+    let one = made([0, 1, 2]);
+    assert_same(&one, &made([2, 0, 1]), "another order");
+    let folder = data("week-2024-01-08");
+    assert_same(&one, &Made::new(&["--input", folder.to_str().unwrap()]), "the folder");
+}
+
+#[test]
+fn waves_and_little_memory_give_the_same_pages_for_any_workers() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = job(
+        folder.path(),
+        "[cluster]\nweek = \"2024-01-08\"\nwave-bytes = 1\ninput = [\"tests/data/week-2024-01-08\"]\n",
+    );
+    let config = folder.path().join("config.toml");
+    // So little memory that waves spill, and that keys are taken in many ranges.
+    std::fs::write(&config, "memory = 40000\n").unwrap();
+    let config = config.to_str().unwrap();
+    let one = Made::with_job(&job, &["--workers", "1"]);
+    assert_same(&one, &Made::with_job(&job, &["--workers", "2", "--config", config]), "two workers, 40 kB");
+    assert_same(
+        &one,
+        &Made::with_job(&job, &["--workers", "2", "--processes", "2", "--config", config]),
+        "two processes, 40 kB",
+    );
+}

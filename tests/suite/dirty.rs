@@ -1,0 +1,150 @@
+//! Hostile files: every one does what its manifest says.
+//!
+//! What each file gives record by record is tested beside the readers; here the whole program meets them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::program::{Made, corpus, data, job, longs, nigh, output, texts};
+
+/// A job that accepts any share of bad records.
+fn tolerant(folder: &Path) -> std::path::PathBuf {
+    job(folder, "[cluster]\nweek = \"2024-01-08\"\nmax-reject-share = 1.0\n[cluster.method]\nshards = 4\n")
+}
+
+/// Files whose manifest leaves the counts open, or that have more pages than `pages_to_read` counts: good pages apart,
+/// what must hold is told in `expected`.
+fn wanted(row: &BTreeMap<String, String>) -> (Option<u64>, Option<u64>) {
+    let number = |column: &str| row[column].parse::<u64>().ok();
+    match row["file"].as_str() {
+        // resource and conversion records are pages, too.
+        "warc-types.warc.gz" => (Some(6), Some(0)),
+        // The bomb is cut at the limit and read; so says the manifest, "or cut at the size limit".
+        "http-gzip-bomb.warc.gz" => (Some(5), Some(0)),
+        // No record, and no error.
+        "empty.warc.gz" | "empty-member.warc.gz" => (Some(0), Some(0)),
+        _ => (number("pages_to_read"), number("records_to_skip")),
+    }
+}
+
+/// The rows of a manifest.
+fn manifest(folder: &Path) -> Vec<BTreeMap<String, String>> {
+    let text = std::fs::read_to_string(folder.join("manifest.tsv")).unwrap();
+    let mut lines = text.lines().map(|line| line.split('\t').map(str::to_owned).collect::<Vec<_>>());
+    let head = lines.next().unwrap();
+    lines.map(|line| head.iter().cloned().zip(line).collect()).collect()
+}
+
+/// Runs the program over one dirty file, within 10 s and 1 GiB, and compares with its row.
+fn assert_as_told(folder: &Path, row: &BTreeMap<String, String>, job: &Path) {
+    let file = folder.join(&row["file"]);
+    let store = tempfile::tempdir().unwrap();
+    let store = store.path().join("store");
+    let begun = Instant::now();
+    let mut command = nigh(&[
+        "run",
+        job.to_str().unwrap(),
+        "--json",
+        "-q",
+        "--workers",
+        "1",
+        "--input",
+        file.to_str().unwrap(),
+        "--store",
+        store.to_str().unwrap(),
+    ]);
+    limit_memory(&mut command);
+    let output = output(&mut command);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {stderr}", row["file"]);
+    assert!(begun.elapsed() < Duration::from_secs(10), "{}: {:?}", row["file"], begun.elapsed());
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let counts = &summary["counts"];
+    let rejected: u64 = counts["rejects"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
+    let duplicates = counts["skipped"]["duplicate of a URL"].as_u64().unwrap_or(0);
+    let pages = counts["documents"].as_u64().unwrap() + duplicates;
+    let (wanted_pages, wanted_skips) = wanted(row);
+    let told = format!("{}: {pages} pages, {rejected} rejected: {counts}; expected: {}", row["file"], row["expected"]);
+    eprintln!("{}: {pages} pages ({duplicates} of the same URL), {rejected} rejected", row["file"]);
+    if let Some(wanted) = wanted_pages {
+        assert_eq!(pages, wanted, "{told}");
+    }
+    if let Some(wanted) = wanted_skips {
+        assert_eq!(rejected, wanted, "{told}");
+    }
+    if wanted_pages.is_none() {
+        assert!(pages >= 4, "the good pages are read: {told}");
+    }
+    // Every reject has its place and its reason.
+    let week = store.join("week=2024-01-08");
+    assert_eq!(texts(&week, "rejects", "reason").iter().filter(|reason| !reason.is_empty()).count() as u64, rejected);
+    assert!(texts(&week, "rejects", "file").iter().all(|named| Path::new(named) == file));
+    assert_eq!(longs(&week, "rejects", "offset").len() as u64, rejected);
+}
+
+/// 1 GiB of address space, as the system counts it, with what the program maps and never touches.
+fn limit_memory(command: &mut std::process::Command) {
+    // `ulimit` of the shell needs no unsafe code here.
+    let program = command.get_program().to_owned();
+    let arguments: Vec<_> = command.get_args().map(|argument| argument.to_owned()).collect();
+    let folder = command.get_current_dir().unwrap().to_owned();
+    let mut shell = std::process::Command::new("sh");
+    shell.arg("-c").arg("ulimit -v 1048576; exec \"$0\" \"$@\"").arg(program).args(arguments).current_dir(folder);
+    shell.stdin(std::process::Stdio::null());
+    *command = shell;
+}
+
+#[test]
+fn shipped_dirty_files_do_what_their_manifest_says() {
+    let folder = data("dirty");
+    let jobs = tempfile::tempdir().unwrap();
+    let rows = manifest(&folder);
+    assert!(rows.len() >= 6);
+    rows.iter().for_each(|row| assert_as_told(&folder, row, &tolerant(jobs.path())));
+}
+
+#[test]
+fn all_dirty_files_of_the_corpus_do_what_their_manifest_says() {
+    let Some(folder) = corpus("dirty", "51 hostile files") else { return };
+    let jobs = tempfile::tempdir().unwrap();
+    let rows = manifest(&folder);
+    assert_eq!(rows.len(), 51);
+    rows.iter().for_each(|row| assert_as_told(&folder, row, &tolerant(jobs.path())));
+}
+
+#[test]
+fn dirty_files_beside_a_crawl_harm_nothing() {
+    let clean = Made::new(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let (crawl, dirty) = (data("week-2024-01-08"), data("dirty"));
+    let flags = ["--workers", "2", "--input", crawl.to_str().unwrap(), dirty.to_str().unwrap()];
+    let both = Made::with_job(&tolerant(folder.path()), &flags);
+    let urls = |made: &Made| texts(&made.week(), "documents", "url");
+    let all = urls(&both);
+    assert!(urls(&clean).iter().all(|url| all.contains(url)));
+    assert!(all.len() > urls(&clean).len() + 20);
+    // The URLs that are answered twice are pages once, and rejects tell their URL where it could be read.
+    assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), all.len());
+    assert!(texts(&both.week(), "rejects", "url").iter().any(|url| url.starts_with("http")));
+}
+
+#[test]
+fn pages_without_words_are_nobodys_duplicates() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = folder.path().join("rows.jsonl");
+    let empty = |i: usize| format!("{{\"url\": \"http://a.example/{i}\", \"text\": \" -- \"}}\n");
+    std::fs::write(&rows, (0..5).map(empty).collect::<String>()).unwrap();
+    let made = Made::with_job(&tolerant(folder.path()), &["--input", rows.to_str().unwrap()]);
+    assert_eq!(longs(&made.week(), "clusters", "similar_size"), [1; 5]);
+    assert_eq!(longs(&made.week(), "clusters", "exact_size"), [1; 5]);
+}
+
+#[test]
+fn a_file_of_another_format_is_one_reject() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("page.warc");
+    std::fs::write(&file, "%PDF-1.4 this is no crawl\n").unwrap();
+    let made = Made::with_job(&tolerant(folder.path()), &["--input", file.to_str().unwrap()]);
+    assert_eq!(texts(&made.week(), "rejects", "reason").len(), 1);
+}

@@ -1,0 +1,25 @@
+//! What a user would notice, tried on real pages: one binary, its suites in reading order.
+//!
+//! Timings are never asserted here, but for bounds that a hang would break; figures come from `nigh bench`.
+
+/// Running the program, and reading its tables.
+mod program;
+
+/// Clusters against brute force and sequential union-find.
+mod clusters;
+/// The command line: flags, exit codes, messages, mistakes in jobs and configs.
+mod commandline;
+/// The components operators against sequential union-find and differential dataflow's `propagate`.
+mod components;
+/// The same bytes whatever the workers, the processes and the order of inputs.
+mod determinism;
+/// Hostile files: every one does what its manifest says.
+mod dirty;
+/// Every format and odd name gives the same pages.
+mod formats;
+/// Tables open in DuckDB, Polars and pyarrow.
+mod queries;
+/// Interrupted runs go on where they stopped; full disks and damaged stores are told.
+mod survival;
+/// Recall, estimates and chains against the exact similarity of real pages.
+mod truth;

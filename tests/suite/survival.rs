@@ -1,0 +1,225 @@
+//! Interrupted runs go on where they stopped; full disks and damaged stores are told.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::program::{Made, job, nigh, output, ran, run, run_well, tables};
+
+/// A job of many waves, so that there is something to go on from.
+fn waves(folder: &Path) -> PathBuf {
+    job(
+        folder,
+        "[cluster]\nweek = \"2024-01-08\"\nwave-bytes = 1\nmax-reject-share = 1.0\n\
+         input = [\"tests/data/week-2024-01-08\", \"tests/data/dirty\", \"tests/data/formats/html\", \"tests/data/formats/*.*\"]\n\
+         [cluster.method]\nshards = 8\n",
+    )
+}
+
+#[test]
+fn killed_at_any_moment_a_rerun_ends_with_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = waves(folder.path());
+    let job = job.to_str().unwrap();
+    let undisturbed = Made::with_job(Path::new(job), &["--workers", "2"]);
+    let begun = Instant::now();
+    Made::with_job(Path::new(job), &["--workers", "2"]);
+    let whole = begun.elapsed();
+    let mut resumed = 0;
+    for (round, processes) in (0..24).zip(["1", "2"].into_iter().cycle()) {
+        let store = folder.path().join(format!("store-{round}"));
+        let arguments =
+            ["run", job, "-q", "--workers", "2", "--processes", processes, "--store", store.to_str().unwrap()];
+        let mut child = nigh(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(whole * round / 22);
+        // SIGKILL: nothing of the program runs any more.
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // What a killed run leaves is no week: there is none, or a whole one.
+        let week = store.join("week=2024-01-08");
+        if week.exists() {
+            assert!(tables(&week) == undisturbed.tables());
+        }
+        let again = run_well(&[&arguments[..2], &arguments[3..]].concat());
+        resumed += usize::from(again.stderr.contains("going on after wave"));
+        assert!(tables(&week) == undisturbed.tables(), "round {round}");
+        assert!(!store.join("_work").exists());
+    }
+    eprintln!("{resumed} of 24 runs went on from a committed wave");
+}
+
+#[test]
+fn a_rerun_reads_only_what_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = waves(folder.path());
+    let store = folder.path().join("store");
+    let arguments = ["run", job.to_str().unwrap(), "--json", "--store", store.to_str().unwrap()];
+    let undisturbed = Made::with_job(&job, &[]);
+    // Make the week unfinished again, as if killed after the fifth wave.
+    run_well(&arguments);
+    let week = store.join("week=2024-01-08");
+    let work = store.join("_work/week=2024-01-08");
+    std::fs::create_dir_all(store.join("_work")).unwrap();
+    std::fs::rename(&week, &work).unwrap();
+    std::fs::remove_file(store.join("manifest.json")).unwrap();
+    let whole: serde_json::Value = serde_json::from_slice(&std::fs::read(work.join("week.json")).unwrap()).unwrap();
+    let scratch = store.join("_work/scratch-2024-01-08");
+    std::fs::create_dir_all(scratch.join("found-links")).unwrap();
+    std::fs::write(scratch.join("journal.json"), whole["journal"].to_string()).unwrap();
+    for file in std::fs::read_dir(work.join("links")).unwrap() {
+        // Links as pages have them are the same rows with one column more.
+        let file = file.unwrap();
+        std::fs::copy(file.path(), scratch.join("found-links").join(file.file_name())).unwrap();
+    }
+    let again = run_well(&arguments);
+    assert!(again.stderr.contains("going on after wave"), "{}", again.stderr);
+    let last: serde_json::Value = serde_json::from_str(again.stderr.lines().last().unwrap()).unwrap();
+    assert_eq!(last["bytes"], 0, "no input is read again");
+    assert!(tables(&week) == undisturbed.tables());
+}
+
+#[test]
+fn signals_stop_the_run_and_say_how_to_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = waves(folder.path());
+    for (signal, code, processes) in [("INT", 130, "1"), ("TERM", 143, "1"), ("INT", 130, "2"), ("TERM", 143, "2")] {
+        let store = folder.path().join(format!("store-{signal}-{processes}"));
+        let arguments = [
+            "run",
+            job.to_str().unwrap(),
+            "--workers",
+            "1",
+            "--processes",
+            processes,
+            "--store",
+            store.to_str().unwrap(),
+        ];
+        let mut command = nigh(&arguments);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // As soon as there is something unfinished: the handler is there before the first wave is.
+        let begun = Instant::now();
+        let journal = store.join("_work/week=2024-01-08/documents");
+        while !journal.exists() && begun.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let id = child.id().to_string();
+        assert!(std::process::Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{stderr}");
+        assert!(stderr.contains("stopped") && stderr.contains("goes on") && stderr.contains("job.toml"), "{stderr}");
+        run_well(&arguments);
+    }
+}
+
+#[test]
+fn a_process_that_dies_ends_the_run_and_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = waves(folder.path());
+    let store = folder.path().join("store");
+    let arguments =
+        ["run", job.to_str().unwrap(), "--workers", "1", "--processes", "3", "--store", store.to_str().unwrap()];
+    let child = nigh(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let supervisor = child.id();
+    let begun = Instant::now();
+    let victim = loop {
+        let children =
+            std::fs::read_to_string(format!("/proc/{supervisor}/task/{supervisor}/children")).unwrap_or_default();
+        let children: Vec<&str> = children.split_whitespace().collect();
+        if children.len() == 3 && store.join("_work/week=2024-01-08/documents").exists() {
+            break children[1].to_owned();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    assert!(std::process::Command::new("kill").args(["-s", "KILL", &victim]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("process 1 died") && stderr.contains("goes on from what is committed"), "{stderr}");
+    run_well(&arguments);
+}
+
+#[test]
+fn two_runs_into_one_store_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let held = nigh::state::Store::at(&store).lock().unwrap();
+    let refused = run(&["run", "jobs/cluster.toml", "--store", store.to_str().unwrap()]);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains("another run writes to the store"), "{}", refused.stderr);
+    drop(held);
+    run_well(&["run", "jobs/cluster.toml", "--store", store.to_str().unwrap()]);
+}
+
+#[test]
+fn a_truncated_segment_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = waves(folder.path());
+    let store = folder.path().join("store");
+    let bad = run(&[
+        "run",
+        job.to_str().unwrap(),
+        "--store",
+        store.to_str().unwrap(),
+        "--input",
+        "tests/data/dirty/gzip-truncated-middle.warc.gz",
+    ]);
+    assert_eq!(bad.code, Some(0), "{}", bad.stderr);
+    std::fs::write(store.join("manifest.json"), "{\"format\":").unwrap();
+    let damaged = run(&["show", store.to_str().unwrap()]);
+    assert_eq!(damaged.code, Some(1));
+    assert!(damaged.stderr.contains("manifest.json is damaged"), "{}", damaged.stderr);
+}
+
+#[test]
+fn a_full_disk_is_told_and_loses_nothing() {
+    // A file system of its own, of 1 MiB: needs rights that not every machine gives.
+    let folder = tempfile::tempdir().unwrap();
+    let small = folder.path().join("small");
+    std::fs::create_dir(&small).unwrap();
+    let mount =
+        std::process::Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m", "nigh-test"]).arg(&small).output();
+    if !mount.is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: a full disk: no file system can be mounted here");
+        return;
+    }
+    let store = small.join("store");
+    let results: Vec<_> = ["1", "2"]
+        .into_iter()
+        .map(|processes| {
+            run(&[
+                "run",
+                "jobs/cluster.toml",
+                "--workers",
+                "2",
+                "--processes",
+                processes,
+                "--store",
+                store.to_str().unwrap(),
+            ])
+        })
+        .collect();
+    let remount = ran(std::process::Command::new("mount").args(["-o", "remount,size=64m"]).arg(&small));
+    let again = run(&["run", "jobs/cluster.toml", "--store", store.to_str().unwrap()]);
+    let found = tables(&store.join("week=2024-01-08"));
+    output(std::process::Command::new("umount").arg(&small));
+    for result in results {
+        assert_eq!(result.code, Some(1), "{}", result.stderr);
+        assert!(
+            result.stderr.contains("No space left on device") && result.stderr.contains("store"),
+            "{}",
+            result.stderr
+        );
+    }
+    assert_eq!(remount.code, Some(0));
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
+    assert!(found == Made::new(&[]).tables());
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_refused() {
+    let ran = run(&["run", "jobs/cluster.toml", "--store", "/proc/nigh-store"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("/proc/nigh-store") && ran.stderr.contains("--store"), "{}", ran.stderr);
+}

@@ -1,0 +1,297 @@
+//! Recall, estimates and chains against the exact similarity of real pages.
+//!
+//! The functions that choose features are random by their seed: over seeds, and only over seeds, the
+//! published probabilities are exact, since pairs of one crawl share documents and edits. So the
+//! crawl is fingerprinted under many seeds, and what is compared is the mean over seeds, with the
+//! error that the spread over seeds gives.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+use arrow_array::{Array, Float64Array, StringArray};
+use nigh::config::{Method, Reading};
+use nigh::features::{Fingerprinter, Shingler, Sketch, Sketcher, polynomials};
+use nigh::readers::{self, Body, Item, Page};
+use nigh::tables::{Scan, field};
+use nigh::text::{charset, html, words};
+use sha1::{Digest, Sha1};
+
+use crate::program::{Made, UnionFind, corpus, data, longs, roots, texts};
+
+/// The chance that two pages of similarity `p` share at least two of six supershingles (method of Fetterly 2004, section 2).
+fn shared_megashingle(p: f64) -> f64 {
+    let q = p.powi(14);
+    1.0 - (1.0 - q).powi(6) - 6.0 * q * (1.0 - q).powi(5)
+}
+
+struct Pair {
+    a: String,
+    b: String,
+    similarity: f64,
+}
+
+fn shipped_pairs() -> Vec<Pair> {
+    lines(&data("truth/pairs-2024-01-08.tsv.gz"))
+        .map(|line| {
+            let [a, b, similarity] = &line[..] else { panic!("{line:?}") };
+            Pair { a: a.clone(), b: b.clone(), similarity: similarity.parse().unwrap() }
+        })
+        .collect()
+}
+
+fn corpus_pairs(path: &Path) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    let scan = Scan::open(path, &["url_a", "url_b", "jaccard"]).unwrap();
+    scan.for_each(|batch| {
+        let text = |name| field::<StringArray>(batch, name);
+        let (a, b, similarity) = (text("url_a")?, text("url_b")?, field::<Float64Array>(batch, "jaccard")?);
+        pairs.extend((0..a.len()).map(|row| Pair {
+            a: a.value(row).to_owned(),
+            b: b.value(row).to_owned(),
+            similarity: similarity.value(row),
+        }));
+        Ok(())
+    })
+    .unwrap();
+    pairs
+}
+
+/// The rows of a gzipped table of tab-separated values, its head left out.
+fn lines(path: &Path) -> impl Iterator<Item = Vec<String>> {
+    use std::io::Read;
+    let mut text = String::new();
+    flate2::read::MultiGzDecoder::new(std::fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+    let rows: Vec<Vec<String>> =
+        text.lines().skip(1).map(|line| line.split('\t').map(str::to_owned).collect()).collect();
+    rows.into_iter()
+}
+
+/// Every page of a folder.
+fn pages(folder: &Path) -> Vec<Page> {
+    let reading = Reading::default();
+    let mut pages = Vec::new();
+    for input in readers::list(&[folder.to_str().unwrap().to_owned()], &reading).unwrap() {
+        let mut reader = readers::open(&input, &reading).unwrap();
+        while let Some(item) = reader.next().unwrap() {
+            if let Item::Page(page) = item {
+                pages.push(page);
+            }
+        }
+    }
+    pages
+}
+
+/// The text of a page, as it is fingerprinted.
+fn text(page: &Page) -> String {
+    let Body::Html(body) = &page.body else { panic!("{} is no HTML", page.url) };
+    let (decoded, _) = charset::decode(body, page.charset.as_deref());
+    let mut extract = html::Extract::default();
+    html::scan(&decoded, 0, &mut extract);
+    extract.text
+}
+
+/// The share of pages whose words are those of the reference, and the URLs of the others.
+fn words_agree(pages: &[Page], docs: &Path) -> (f64, Vec<String>) {
+    let wanted: HashMap<String, String> = lines(docs).map(|line| (line[0].clone(), line[4].clone())).collect();
+    let mut others = Vec::new();
+    for page in pages {
+        let text = text(page);
+        let joined = words::words(&text).collect::<Vec<_>>().join(" ");
+        let sha: String = Sha1::digest(joined.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        if wanted.get(&page.url) != Some(&sha) {
+            others.push(page.url.clone());
+        }
+    }
+    assert_eq!(pages.len(), wanted.len());
+    (1.0 - others.len() as f64 / pages.len() as f64, others)
+}
+
+/// The bands of similarity in which recall is looked at.
+const BANDS: [(f64, f64); 8] =
+    [(0.5, 0.7), (0.7, 0.8), (0.8, 0.85), (0.85, 0.9), (0.9, 0.95), (0.95, 0.98), (0.98, 1.0), (1.0, 1.1)];
+
+/// What is compared in a band: shared megashingle, all six, and equal features over all, each less its expectation.
+#[derive(Default, Clone)]
+struct Band {
+    pairs: usize,
+    two: Vec<f64>,
+    six: Vec<f64>,
+    estimate: Vec<f64>,
+    recall: f64,
+    expected: f64,
+    spread: f64,
+    binomial: f64,
+}
+
+fn mean_and_error(values: &[f64]) -> (f64, f64) {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64;
+    (mean, (variance / values.len() as f64).sqrt())
+}
+
+/// Fingerprints pages under many seeds, and checks recall and estimates of pairs of them against the exact similarity.
+/// The pages `others` have other words than the reference: the similarity that it gives is not theirs.
+fn assert_probabilities(pages: &[Page], pairs: &[Pair], others: &[String], seeds: u64, what: &str) {
+    let pairs: Vec<&Pair> =
+        pairs.iter().filter(|pair| !others.contains(&pair.a) && !others.contains(&pair.b)).collect();
+    let texts: HashMap<&str, String> = pages.iter().map(|page| (page.url.as_str(), text(page))).collect();
+    let used: BTreeSet<&str> = pairs.iter().flat_map(|pair| [pair.a.as_str(), pair.b.as_str()]).collect();
+    let mut bands: BTreeMap<usize, Band> = BTreeMap::new();
+    for seed in 0..seeds {
+        let method = Method { seed: 1_000_003 * seed + 20_031_107, ..Method::default() };
+        let polynomials = polynomials(method.seed, method.features);
+        let mut shingler = Shingler::new(polynomials.shingles, method.words);
+        let mut sketcher = Sketcher::new(&method, &polynomials);
+        let mut sketches: HashMap<&str, Sketch> = HashMap::new();
+        let mut known: HashMap<&str, Sketch> = HashMap::new();
+        for url in &used {
+            let text = texts[url].as_str();
+            let sketch = known.entry(text).or_insert_with(|| {
+                let mut sketch = Sketch::default();
+                sketcher.sketch(shingler.preimages(text), &mut sketch);
+                sketch
+            });
+            sketches.insert(url, sketch.clone());
+        }
+        for (at, (low, high)) in BANDS.iter().enumerate() {
+            let mut sums = Band::default();
+            let (mut two, mut six, mut estimate) = (0.0, 0.0, 0.0);
+            for pair in pairs.iter().filter(|pair| (*low..*high).contains(&pair.similarity)) {
+                let (a, b) = (&sketches[pair.a.as_str()], &sketches[pair.b.as_str()]);
+                let agree = a.supershingles.iter().zip(&b.supershingles).filter(|(a, b)| a == b).count();
+                let equal = a.features.iter().zip(&b.features).filter(|(a, b)| a == b).count() as f64 / 84.0;
+                let p = pair.similarity;
+                sums.pairs += 1;
+                two += f64::from(agree >= 2) - shared_megashingle(p);
+                six += f64::from(agree == 6) - p.powi(84);
+                estimate += equal - p;
+                sums.recall += f64::from(agree >= 2);
+                sums.expected += shared_megashingle(p);
+                sums.spread += (equal - p).powi(2);
+                sums.binomial += p * (1.0 - p) / 84.0;
+            }
+            if sums.pairs > 0 {
+                let band = bands.entry(at).or_default();
+                let pairs = sums.pairs as f64;
+                band.pairs = sums.pairs;
+                band.two.push(two / pairs);
+                band.six.push(six / pairs);
+                band.estimate.push(estimate / pairs);
+                band.recall += sums.recall / pairs / seeds as f64;
+                band.expected += sums.expected / pairs / seeds as f64;
+                band.spread += sums.spread / pairs / seeds as f64;
+                band.binomial += sums.binomial / pairs / seeds as f64;
+            }
+        }
+    }
+    assert!(bands.len() >= 5, "{what}: pairs in {} bands", bands.len());
+    for (at, band) in bands {
+        let (low, high) = BANDS[at];
+        let ((two, two_error), (six, six_error)) = (mean_and_error(&band.two), mean_and_error(&band.six));
+        let (estimate, estimate_error) = mean_and_error(&band.estimate);
+        eprintln!(
+            "{what} {low:.2}-{:.2}: {:5} pairs, recall {:.4} (expected {:.4}, difference {two:+.4} +- {two_error:.4}), \
+             six {six:+.4} +- {six_error:.4}, estimate {estimate:+.5} +- {estimate_error:.5}, spread {:.4} (binomial {:.4})",
+            high.min(1.0),
+            band.pairs,
+            band.recall,
+            band.expected,
+            band.spread.sqrt(),
+            band.binomial.sqrt(),
+        );
+        // Four errors of the mean, and for rare events what one of them among all trials would make.
+        let rare = 3.0 / (band.pairs as f64 * seeds as f64);
+        assert!(two.abs() <= 4.0 * two_error + rare, "{what} {low}: two of six");
+        assert!(six.abs() <= 4.0 * six_error + rare, "{what} {low}: six of six");
+        assert!(estimate.abs() <= 4.0 * estimate_error + 1e-12, "{what} {low}: equal features");
+        // The spread of one estimate is the binomial's: within a tenth, over all pairs and seeds.
+        let ratio = if low < 1.0 { (band.spread / band.binomial).sqrt() } else { 1.0 };
+        assert!((0.85..1.15).contains(&ratio), "{what} {low}: spread over binomial {ratio}");
+    }
+}
+
+/// Of the pairs of pages that a store joins, the share that a chain of pairs of similarity 0.8 and more links.
+fn chained(week: &Path, pairs: &[Pair]) -> f64 {
+    let ids: HashMap<String, i64> =
+        texts(week, "documents", "url").into_iter().zip(longs(week, "documents", "doc")).collect();
+    let mut sets = UnionFind::default();
+    for pair in pairs.iter().filter(|pair| pair.similarity >= 0.8) {
+        sets.union(ids[&pair.a], ids[&pair.b]);
+    }
+    let mut clusters: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
+    roots(week, "similar").into_iter().for_each(|(doc, root)| clusters.entry(root).or_default().push(doc));
+    let (mut joined, mut linked) = (0u64, 0u64);
+    for docs in clusters.values() {
+        for (at, a) in docs.iter().enumerate() {
+            for b in &docs[..at] {
+                joined += 1;
+                linked += u64::from(sets.find(*a) == sets.find(*b));
+            }
+        }
+    }
+    linked as f64 / joined as f64
+}
+
+#[test]
+fn the_words_of_the_shipped_crawl_are_those_of_the_reference() {
+    let (_, mut others) = words_agree(&pages(&data("week-2024-01-08")), &data("truth/docs-2024-01-08.tsv.gz"));
+    others.sort();
+    // Two kinds, both told in text/html.rs: what `noframes` holds, and a comment within an attribute's value.
+    assert_eq!(
+        others,
+        [
+            "http://kafka.apache.example/24/javadoc/index.html",
+            "http://www.boost.example/common/heading.html",
+            "http://zookeeper.apache.example/doc/r3.4.13/api/index.html",
+        ]
+    );
+}
+
+#[test]
+fn the_shipped_crawl_is_joined_as_its_similarity_says() {
+    let pages = pages(&data("week-2024-01-08"));
+    let (_, others) = words_agree(&pages, &data("truth/docs-2024-01-08.tsv.gz"));
+    assert_probabilities(&pages, &shipped_pairs(), &others, 40, "shipped");
+    let made = Made::new(&["--workers", "2"]);
+    let share = chained(&made.week(), &shipped_pairs());
+    eprintln!("shipped: {share:.4} of joined pairs are linked by a chain of pairs >= 0.8");
+    assert!(share > 0.95, "{share}");
+}
+
+#[test]
+fn the_corpus_is_joined_as_its_similarity_says() {
+    let Some(corpus) = corpus("", "truth of weeks 1 and 11") else { return };
+    for week in ["01", "11"] {
+        let folder: PathBuf = corpus.join(format!("week-{week}/warc"));
+        let pages = pages(&folder);
+        let (share, others) = words_agree(&pages, &corpus.join(format!("truth/docs-week-{week}.tsv.gz")));
+        eprintln!("week {week}: words of {:.4} of {} pages agree; not those of {others:?}", share, pages.len());
+        assert!(share >= 0.995, "{share}");
+        let pairs = corpus_pairs(&corpus.join(format!("truth/pairs-week-{week}.parquet")));
+        assert_probabilities(&pages, &pairs, &others, 12, &format!("week {week}"));
+        let made = Made::new(&["--workers", "2", "--input", folder.to_str().unwrap()]);
+        let share = chained(&made.week(), &pairs);
+        eprintln!("week {week}: {share:.4} of joined pairs are linked by a chain of pairs >= 0.8");
+        assert!(share > 0.95, "{share}");
+    }
+}
+
+#[test]
+fn the_program_sketches_as_the_library_does() {
+    let made = Made::new(&[]);
+    let week = made.week();
+    let ids: HashMap<String, i64> =
+        texts(&week, "documents", "url").into_iter().zip(longs(&week, "documents", "doc")).collect();
+    let vectors = crate::program::vectors(&week);
+    let method = Method::default();
+    let mut fingerprinter = Fingerprinter::new(&method, &polynomials(method.seed, method.features), 0);
+    let mut compared = 0;
+    for page in pages(&data("week-2024-01-08")) {
+        let facts = fingerprinter.text(&text(&page));
+        if facts.words > 0 {
+            assert_eq!(vectors[&ids[&page.url]], facts.sketch.supershingles, "{}", page.url);
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 523 - 12);
+}
