@@ -11,10 +11,10 @@ use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use crate::cli::say;
 use crate::config::{Config, Method, Reading, read_job};
 use crate::features::{Fingerprinter, polynomials};
 use crate::readers::{self, Body, Item};
+use crate::report::say;
 use crate::text::urls;
 
 /// Arguments of `nigh bench`.

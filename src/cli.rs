@@ -3,8 +3,7 @@
 //! Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 failed, 2 wrong use, 3 too many
 //! rejects, 130 and 143 stopped by a signal.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
@@ -17,10 +16,10 @@ use crate::operators::TooManyRejects;
 use crate::plan::{Plan, cut_waves, job_text};
 use crate::progress::{self, Display};
 use crate::records::Week;
-use crate::report::{self, Disk};
-use crate::state::{Store, WholeWeek};
+use crate::report::{self, Disk, say};
+use crate::state::{Begun, Store, WholeWeek};
 use crate::summary::Summary;
-use crate::watch::{Reading, Watch};
+use crate::watch::{Progress, Watch};
 use crate::{bench, jobs, readers};
 
 /// Clusters near-duplicate web pages of weekly crawls.
@@ -107,6 +106,7 @@ impl std::error::Error for WrongUse {}
 /// Runs the program with this process' arguments; the one place that decides the exit code.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    let json = matches!(&cli.command, Command::Run(RunArgs { json: true, .. }));
     let result = match cli.command {
         Command::Run(args) => run(&args),
         Command::Show(args) => show(&args),
@@ -116,7 +116,7 @@ pub fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "nigh: {error:#}");
+            progress::notice(json, "error", &format!("{error:#}"));
             ExitCode::from(exit_code(&error))
         }
     }
@@ -142,10 +142,14 @@ fn run(args: &RunArgs) -> Result<ExitCode> {
     if let Some(manifest) = store.manifest()? {
         manifest.check(store.root(), &plan.method)?;
     }
-    if args.dry_run {
-        for input in &plan.inputs {
-            readers::check(input)?;
+    // A run finds out now, not hours later; objects were asked for when they were listed.
+    for input in &plan.inputs {
+        if args.dry_run || matches!(input.place, readers::Place::File(_)) {
+            readers::check(input, &plan.reading)?;
         }
+    }
+    let known = committed(&store, &plan)?;
+    if args.dry_run {
         let disk = Disk::of(&plan);
         if args.json {
             let dry = serde_json::json!({ "plan": plan, "disk": disk });
@@ -156,33 +160,40 @@ fn run(args: &RunArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let _lock = store.lock()?;
-    store.recover(plan.week)?;
+    store.recover()?;
     let display = match (args.quiet, args.json) {
         (true, _) => Display::Quiet,
         (_, true) => Display::Json,
         _ => Display::Person,
     };
-    let summary = match committed(&store, &plan)? {
+    let known = if known.is_none() { committed(&store, &plan)? } else { known };
+    let summary = match known {
         Some(summary) => {
             if !args.quiet {
-                eprintln!(
-                    "nigh: week {} is in {} already, from the same input: nothing to do",
-                    plan.week,
-                    store.root().display()
-                );
+                let root = store.root().display();
+                let text = format!("week {} is in {root} already, from the same input: nothing to do", plan.week);
+                progress::notice(args.json, "notice", &text);
             }
             summary
         }
         None => {
-            let journal = store.begin(plan.week, &plan.method, &plan.key())?;
+            let Begun { journal, dropped } = store.begin(plan.week, &plan.method, &plan.key())?;
+            if dropped > 0 {
+                let text = format!(
+                    "an unfinished week {} was made from other input: its {dropped} waves are dropped, and it is begun anew",
+                    plan.week
+                );
+                progress::notice(args.json, "notice", &text);
+            }
             if journal.waves > 0 && !args.quiet {
-                eprintln!("nigh: going on after wave {} of {}", journal.waves, plan.waves.len());
+                let text = format!("going on after wave {} of {}", journal.waves, plan.waves.len());
+                progress::notice(args.json, "notice", &text);
             }
             if args.verbose {
                 eprint!("{}", report::plan(&plan, &Disk::of(&plan)));
             }
-            stop_on_signals(&plan.store);
-            compute(plan, display)?
+            stop_on_signals(&plan, args.json);
+            compute(plan, journal.waves, display)?
         }
     };
     print_summary(&summary, args.json)?;
@@ -201,13 +212,16 @@ fn plan(mut job: Cluster, config: &Config, args: &RunArgs) -> Result<Plan> {
     };
     let week = job.week.ok_or_else(|| missing("week", "--week YYYY-MM-DD"))?;
     let store = job.store.clone().ok_or_else(|| missing("store", "--store DIR"))?;
+    if store.to_str().is_none() {
+        bail!(WrongUse(format!("--store {}: the name is no UTF-8", store.display())));
+    }
     if job.input.is_empty() {
         bail!(missing("input", "--input PATH_OR_GLOB_OR_URL"));
     }
     let inputs = readers::list(&job.input, &job.read)?;
     ensure!(u32::try_from(inputs.len()).is_ok(), "{} inputs are more than one week can have", inputs.len());
     let processes = args.processes.map_or(config.processes(), |count| count.0);
-    let workers = args.workers.map_or(config.workers(), |count| count.0);
+    let workers = args.workers.map_or(config.workers(processes), |count| count.0);
     Ok(Plan {
         week,
         store,
@@ -250,24 +264,25 @@ fn committed(store: &Store, plan: &Plan) -> Result<Option<Summary>> {
     Summary::read(&folder).map(Some)
 }
 
-/// Runs the plan in this process, or in several.
-fn compute(plan: Plan, display: Display) -> Result<Summary> {
-    let bytes = plan.inputs.iter().map(|input| input.bytes).sum();
+/// Runs the plan in this process, or in several; `done` waves are committed already.
+fn compute(plan: Plan, done: usize, display: Display) -> Result<Summary> {
+    let first = plan.waves.get(done).map_or(plan.inputs.len(), |wave| wave.0);
+    let bytes = plan.inputs[first..].iter().map(|input| input.bytes).sum();
     if plan.processes == 1 {
         exit_on_panic(1);
         let watch = Arc::new(Watch::default());
         let read = watch.clone();
-        let _shown = progress::show(display, bytes, move || read.reading());
+        let _shown = progress::show(display, bytes, move || read.progress());
         return cluster(plan, Peers::None, &watch)?.context("worker 0 gives the summary");
     }
-    let readings = Arc::new(Mutex::new(Vec::<Reading>::new()));
-    let read = readings.clone();
+    let progresses = Arc::new(Mutex::new(Vec::<Progress>::new()));
+    let read = progresses.clone();
     let _shown = progress::show(display, bytes, move || {
-        let readings = read.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        readings.iter().copied().reduce(Reading::sum).unwrap_or_default()
+        let progresses = read.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        progresses.iter().copied().reduce(Progress::sum).unwrap_or_default()
     });
     let text = serde_json::to_string(&plan).context("a plan is plain data")?;
-    match supervise(plan.processes, &text, &readings)? {
+    match supervise(plan.processes, &text, &progresses)? {
         Outcome::Done(summary) => {
             serde_json::from_str(&summary.context("process 0 gives the summary")?).context("a summary is plain data")
         }
@@ -297,24 +312,38 @@ fn worker() -> Result<ExitCode> {
     Ok(ExitCode::from(serve(work, failed)?))
 }
 
-/// Ends the run when a signal asks for it. What is committed stays; other processes end with this one.
-fn stop_on_signals(store: &Path) {
-    let store = store.to_owned();
+/// Ends the run when a signal asks for it. What is committed stays; other processes end with this one. A week that
+/// is committed already is not stopped any more.
+fn stop_on_signals(plan: &Plan, json: bool) {
+    let (store, week) = (Store::at(&plan.store), plan.week);
     let signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM]);
     // Without the handler a signal still ends the run, only without a word.
     let Ok(mut signals) = signals else { return };
     std::thread::spawn(move || {
-        if let Some(signal) = signals.forever().next() {
-            let command: Vec<String> = std::env::args().collect();
-            let _ = writeln!(
-                std::io::stderr(),
-                "\nnigh: stopped; what is committed in {} is kept. The same command goes on from there: {}",
-                store.display(),
+        for signal in signals.forever() {
+            if store.manifest().is_ok_and(|known| known.is_some_and(|known| known.has(week))) {
+                continue;
+            }
+            let command: Vec<String> = std::env::args().map(|argument| quoted(&argument)).collect();
+            let text = format!(
+                "stopped; what is committed in {} is kept. The same command goes on from there: {}",
+                store.root().display(),
                 command.join(" ")
             );
+            progress::notice(json, "stopped", &text);
             std::process::exit(128 + signal);
         }
     });
+}
+
+/// An argument as a shell takes it.
+fn quoted(argument: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
+    if !argument.is_empty() && argument.chars().all(plain) {
+        argument.to_owned()
+    } else {
+        format!("'{}'", argument.replace('\'', "'\\''"))
+    }
 }
 
 fn show(args: &ShowArgs) -> Result<ExitCode> {
@@ -342,13 +371,5 @@ fn print_summary(summary: &Summary, json: bool) -> Result<()> {
     match json {
         true => say(&format!("{}\n", serde_json::to_string(summary).context("a summary is plain data")?)),
         false => say(&report::summary(summary)),
-    }
-}
-
-/// Writes a result to stdout; that nobody reads it any more is no error.
-pub fn say(text: &str) -> Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("cannot write to stdout"),
-        _ => Ok(()),
     }
 }

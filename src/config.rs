@@ -253,7 +253,7 @@ impl fmt::Display for Method {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Config {
-    /// Worker threads of each process; all cores where it is not given.
+    /// Worker threads of each process; all cores, shared between the processes, where it is not given.
     pub workers: Option<Count>,
     /// Processes on this machine, which exchange over loopback; 1 where it is not given.
     pub processes: Option<Count>,
@@ -262,11 +262,11 @@ pub struct Config {
 }
 
 impl Config {
-    /// Worker threads of each process.
-    pub fn workers(&self) -> usize {
+    /// Worker threads of each of so many processes.
+    pub fn workers(&self, processes: usize) -> usize {
         match self.workers {
             Some(count) => count.0,
-            None => std::thread::available_parallelism().map_or(1, |n| n.get()),
+            None => (std::thread::available_parallelism().map_or(1, |n| n.get()) / processes).max(1),
         }
     }
 

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::config::Bytes;
 use crate::report::grouped;
-use crate::watch::{Reading, Stage};
+use crate::watch::{Progress, Stage};
 
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +45,16 @@ impl Drop for Shown {
     }
 }
 
+/// Says something on stderr: as a line, or as an event for programs.
+pub fn notice(json: bool, event: &str, text: &str) {
+    let line =
+        if json { serde_json::json!({ "event": event, "message": text }).to_string() } else { format!("nigh: {text}") };
+    // Where nobody reads stderr any more, there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
 /// Shows what `read` says of a run whose inputs have `bytes` bytes, from a thread of its own.
-pub fn show(display: Display, bytes: u64, read: impl Fn() -> Reading + Send + 'static) -> Shown {
+pub fn show(display: Display, bytes: u64, read: impl Fn() -> Progress + Send + 'static) -> Shown {
     let ended = Arc::new(AtomicBool::new(false));
     if display == Display::Quiet {
         return Shown { ended, thread: None };
@@ -67,6 +75,7 @@ struct Screen {
     display: Display,
     bytes: u64,
     bar: Option<ProgressBar>,
+    bar_is_plain: bool,
     begun: Instant,
     /// When the last line was written, and for which stage.
     last: Option<(Instant, Stage)>,
@@ -82,67 +91,75 @@ impl Screen {
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        Screen { display, bytes, bar, begun: Instant::now(), last: None }
+        Screen { display, bytes, bar, bar_is_plain: false, begun: Instant::now(), last: None }
     }
 
-    fn draw(&mut self, reading: Reading) {
+    fn draw(&mut self, progress: Progress) {
         if let Some(bar) = &self.bar {
-            bar.set_prefix(reading.stage.title());
-            bar.set_position(reading.bytes.min(self.bytes));
-            bar.set_message(format!("{} pages, {} rejects", grouped(reading.documents), grouped(reading.rejects)));
+            bar.set_prefix(progress.stage.title());
+            if progress.stage != Stage::Read && !self.bar_is_plain {
+                // How long what follows will take is not known: a spinner, and no estimate.
+                self.bar_is_plain = true;
+                let style = ProgressStyle::with_template("{prefix:14} {spinner} {elapsed} {msg}");
+                bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            }
+            bar.tick();
+            bar.set_position(progress.bytes.min(self.bytes));
+            bar.set_message(format!("{} pages, {} rejects", grouped(progress.documents), grouped(progress.rejects)));
             return;
         }
         let due = match self.last {
             None => true,
-            Some((at, stage)) => stage != reading.stage || at.elapsed() >= LINE_EVERY,
+            Some((at, stage)) => stage != progress.stage || at.elapsed() >= LINE_EVERY,
         };
         if due {
-            self.line(reading);
+            self.line(progress);
         }
     }
 
-    fn end(&mut self, reading: Reading) {
+    fn end(&mut self, progress: Progress) {
         match &self.bar {
             Some(bar) => bar.finish_and_clear(),
-            None if self.display == Display::Json => self.line(reading),
+            None if self.display == Display::Json => self.line(progress),
             None => {}
         }
     }
 
-    fn line(&mut self, reading: Reading) {
-        self.last = Some((Instant::now(), reading.stage));
+    fn line(&mut self, progress: Progress) {
+        self.last = Some((Instant::now(), progress.stage));
         let seconds = self.begun.elapsed().as_secs_f64();
-        let left = match reading.bytes {
-            0 => None,
-            read => Some(seconds * self.bytes.saturating_sub(read) as f64 / read as f64),
+        // Only reading tells how long it will take: the rest depends on what was read.
+        let left = match (progress.stage, progress.bytes) {
+            (Stage::Read, read @ 1..) => Some(seconds * self.bytes.saturating_sub(read) as f64 / read as f64),
+            _ => None,
         };
         let text = if self.display == Display::Json {
             let event = serde_json::json!({
                 "event": "progress",
                 "seconds": (seconds * 1000.0).round() / 1000.0,
-                "stage": reading.stage,
-                "bytes": reading.bytes,
+                "stage": progress.stage,
+                "bytes": progress.bytes,
                 "of_bytes": self.bytes,
-                "records": reading.records,
-                "documents": reading.documents,
-                "rejects": reading.rejects,
-                "exchanged_bytes": reading.exchanged,
+                "records": progress.records,
+                "documents": progress.documents,
+                "rejects": progress.rejects,
+                "exchanged_bytes": progress.exchanged,
                 "seconds_left": left.map(|left| left.round()),
             });
             event.to_string()
-        } else if reading.stage == Stage::Read {
+        } else if progress.stage == Stage::Read {
             format!(
                 "{}: {} of {}, {} pages, {} rejects, {}/s{}",
-                reading.stage.title(),
-                Bytes(reading.bytes),
+                progress.stage.title(),
+                Bytes(progress.bytes),
                 Bytes(self.bytes),
-                grouped(reading.documents),
-                grouped(reading.rejects),
-                Bytes((reading.bytes as f64 / seconds.max(1e-3)) as u64),
+                grouped(progress.documents),
+                grouped(progress.rejects),
+                Bytes((progress.bytes as f64 / seconds.max(1e-3)) as u64),
                 left.map_or(String::new(), |left| format!(", about {left:.0} s left"))
             )
         } else {
-            format!("{} after {seconds:.1} s", reading.stage.title())
+            format!("{} after {seconds:.1} s", progress.stage.title())
         };
         // Where nobody reads stderr any more, there is nobody to tell.
         let _ = writeln!(std::io::stderr(), "{text}");

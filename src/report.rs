@@ -1,6 +1,9 @@
 //! Summaries and plans as a person reads them.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use anyhow::{Context, Result};
 
 use crate::config::Bytes;
 use crate::plan::Plan;
@@ -88,6 +91,9 @@ pub fn summary(summary: &Summary) -> String {
             line(format!("  {:>10}  {title}: {kind}", grouped(*count)));
         }
     }
+    for (file, count) in &counts.unlisted {
+        line(format!("  {:>10}  rejected in {file} beyond the ones listed in `rejects`", grouped(*count)));
+    }
     line(format!("Tables   {}", summary.store.join(summary.week.folder()).display()));
     out
 }
@@ -156,5 +162,13 @@ impl Disk {
             needed: (bytes as f64 * TABLES_PER_INPUT) as u64,
             free: free.ok().map(|stat| stat.f_bavail * stat.f_frsize),
         }
+    }
+}
+
+/// Writes a result to stdout; that nobody reads it any more is no error.
+pub fn say(text: &str) -> Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("cannot write to stdout"),
+        _ => Ok(()),
     }
 }

@@ -49,7 +49,7 @@ pub struct Watch {
 
 /// What the counters say at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reading {
+pub struct Progress {
     /// The part of the run.
     pub stage: Stage,
     /// Bytes of input taken, as stored.
@@ -64,10 +64,10 @@ pub struct Reading {
     pub exchanged: u64,
 }
 
-impl Reading {
+impl Progress {
     /// The sum over processes; the stage is the least advanced one.
-    pub fn sum(self, other: Reading) -> Reading {
-        Reading {
+    pub fn sum(self, other: Progress) -> Progress {
+        Progress {
             stage: self.stage.min(other.stage),
             bytes: self.bytes + other.bytes,
             records: self.records + other.records,
@@ -102,7 +102,7 @@ impl Watch {
     }
 
     /// The counters now.
-    pub fn reading(&self) -> Reading {
+    pub fn progress(&self) -> Progress {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let stage = match load(&self.stage) {
             0 => Stage::Read,
@@ -110,7 +110,7 @@ impl Watch {
             2 => Stage::Components,
             _ => Stage::Tables,
         };
-        Reading {
+        Progress {
             stage,
             bytes: load(&self.bytes),
             records: load(&self.records),

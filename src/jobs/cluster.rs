@@ -58,11 +58,11 @@ pub fn cluster(worker: &mut Worker, plan: &Arc<Plan>, watch: &Arc<Watch>) -> Res
     check_rejects(plan, &journal.counts, true)?;
 
     let owned = Owned::new(worker.index(), worker.peers(), &journal.rows(plan.method.shards));
-    let week = Week { plan, journal: &journal, unfinished: &unfinished, owned: &owned, watch };
+    let clustering = Clustering { plan, journal: &journal, unfinished: &unfinished, owned: &owned, watch };
     watch.enter(Stage::Collapse);
-    let identity = week.identity(worker)?;
+    let identity = clustering.identity(worker)?;
     watch.enter(Stage::Components);
-    let (similar, neighbours) = week.similar(worker, &identity, &polynomials)?;
+    let (similar, neighbours) = clustering.similar(worker, &identity, &polynomials)?;
     watch.enter(Stage::Tables);
     let level = |level, roots: Vec<DocId>, worker: &mut Worker| -> Result<LevelClusters> {
         Ok(LevelClusters { level, tallies: tally(worker, &owned, &roots, watch)?, roots })
@@ -72,11 +72,11 @@ pub fn cluster(worker: &mut Worker, plan: &Arc<Plan>, watch: &Arc<Watch>) -> Res
         level(Level::Identical, identity.identical, worker)?,
         level(Level::Exact, identity.exact, worker)?,
     ];
-    week.evidence(worker, &levels, neighbours)?;
+    clustering.evidence(worker, &levels, neighbours)?;
     links(worker, plan, &journal, &owned, watch)?;
-    week.cluster_map(&levels)?;
+    clustering.cluster_map(&levels)?;
     let named = gather(worker, levels[0].tallies.named(), watch)?;
-    let summary = week.statistics(worker, &levels)?;
+    let summary = clustering.statistics(worker, &levels)?;
     // Every process makes its tables durable before any of them may be committed.
     sync_folder(unfinished.folder())?;
     gather(worker, vec![worker.index() as u64], watch)?;
@@ -115,14 +115,14 @@ fn read(
             Found::Bad(bad) => Err(Note::Bad(bad)),
             Found::Counted(counts) => Err(Note::Counted(counts)),
         });
-        let made = segments(answers, plan, &journal.segments, watch);
-        commit(made.map(Note::Made).concat(notes), plan, journal, watch).probe_with(&probe);
+        let made = segments(answers, plan, journal.waves, &journal.segments, watch);
+        commit(made.map(|made| Note::Made(Box::new(made))).concat(notes), plan, journal, watch).probe_with(&probe);
     });
     run_to_end(worker, &probe, watch)
 }
 
 /// A week whose waves are all committed, as one worker sees it.
-struct Week<'a> {
+struct Clustering<'a> {
     plan: &'a Arc<Plan>,
     journal: &'a Journal,
     unfinished: &'a Unfinished,
@@ -130,7 +130,7 @@ struct Week<'a> {
     watch: &'a Arc<Watch>,
 }
 
-impl Week<'_> {
+impl Clustering<'_> {
     fn vectors(&self, features: bool) -> impl Fn() -> Vectors + Clone + 'static {
         let (unfinished, journal, owned) = (self.unfinished.clone(), Rc::new(self.journal.clone()), self.owned.clone());
         move || Vectors::open(&unfinished, &journal, &owned, features)
@@ -233,18 +233,21 @@ impl Week<'_> {
             .map(|(at, doc)| if doc == similar.roots[at] || doc != identical.roots[at] { doc } else { neighbours[at] })
             .collect();
         let alike = evidence(worker, self.owned, asked, self.vectors(true), self.plan.worker_memory / 2, self.watch)?;
+        // Own documents come shard by shard.
+        let mut docs = self.owned.docs().enumerate().peekable();
         for shard in self.owned.shards() {
             let mut writer: Writer<EvidenceRow> = Writer::create(&self.table(EvidenceRow::NAME, shard))?;
-            for (at, doc) in self.owned.docs().enumerate() {
-                if doc.shard() == shard && doc != similar.roots[at] {
-                    let alike = if doc == identical.roots[at] { alike[at] } else { all };
-                    writer.push(EvidenceRow {
-                        doc: doc.to_table(),
-                        neighbour: neighbours[at].to_table(),
-                        agreements: alike.agreements as i32,
-                        similarity: alike.equal as f32 / method.features as f32,
-                    })?;
+            while let Some((at, doc)) = docs.next_if(|(_, doc)| doc.shard() == shard) {
+                if doc == similar.roots[at] {
+                    continue;
                 }
+                let alike = if doc == identical.roots[at] { alike[at] } else { all };
+                writer.push(EvidenceRow {
+                    doc: doc.to_table(),
+                    neighbour: neighbours[at].to_table(),
+                    agreements: alike.agreements as i32,
+                    similarity: alike.equal as f32 / method.features as f32,
+                })?;
             }
             writer.finish_if_any()?;
         }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::join::{Secrets, join, listen};
 use super::threads::Peers;
-use crate::watch::{Reading, Watch};
+use crate::watch::{Progress, Watch};
 
 /// How often a process tells its counters.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
@@ -36,7 +36,7 @@ pub enum Report {
     /// The port on which it can be joined.
     Listening(u16),
     /// Its counters.
-    Progress(Reading),
+    Progress(Progress),
     /// How it ended.
     Ended(Outcome),
 }
@@ -85,7 +85,7 @@ pub fn serve(
     tell(&stdout, &Report::Listening(port))?;
     let ports: Vec<u16> = serde_json::from_str(&line()?).context("the supervisor speaks another version")?;
     let sockets = join(start.me, &listener, &ports, &start.secrets)?;
-    drop(listener);
+    drop((listener, lines));
     std::thread::spawn(|| {
         // Nothing more is said on stdin: it ends when the supervisor does.
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
@@ -102,7 +102,7 @@ pub fn serve(
                 let _ = tell(&told, &Report::Ended(outcome));
                 std::process::exit(code.into());
             }
-            if tell(&told, &Report::Progress(watched.reading())).is_err() {
+            if tell(&told, &Report::Progress(watched.progress())).is_err() {
                 std::process::exit(1);
             }
         }

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use super::join::Secrets;
 use super::process::{Outcome, Report, Start};
 use super::{EXIT_PANIC, EXIT_PEER_LOST};
-use crate::watch::Reading;
+use crate::watch::Progress;
 
 /// How long a process may take to start and tell its port.
 const START_DEADLINE: Duration = Duration::from_secs(30);
@@ -41,11 +41,11 @@ enum Heard {
 }
 
 /// Runs `processes` copies of this program with the argument `worker`, each given the same plan; returns process 0's outcome, or
-/// the first cause of failure. `readings` is kept up to date with every process' counters.
+/// the first cause of failure. `progresses` is kept up to date with every process' counters.
 ///
 /// # Errors
 /// Where processes cannot be started.
-pub fn supervise(processes: usize, plan: &str, readings: &Arc<Mutex<Vec<Reading>>>) -> Result<Outcome> {
+pub fn supervise(processes: usize, plan: &str, progresses: &Arc<Mutex<Vec<Progress>>>) -> Result<Outcome> {
     let secrets = Secrets::generate()?;
     let program = std::env::current_exe().context("cannot tell where this program is")?;
     let (sender, heard) = channel();
@@ -65,7 +65,7 @@ pub fn supervise(processes: usize, plan: &str, readings: &Arc<Mutex<Vec<Reading>
     for stdin in &mut pipes {
         say(stdin, &ports)?;
     }
-    follow(&heard, &mut children, readings)
+    follow(&heard, &mut children, progresses)
 }
 
 #[cfg(unix)]
@@ -116,7 +116,7 @@ fn ports(processes: usize, heard: &Receiver<(usize, Heard)>, children: &mut Chil
 fn follow(
     heard: &Receiver<(usize, Heard)>,
     children: &mut Children,
-    readings: &Arc<Mutex<Vec<Reading>>>,
+    progresses: &Arc<Mutex<Vec<Progress>>>,
 ) -> Result<Outcome> {
     let mut outcomes: Vec<Option<Outcome>> = children.0.iter().map(|_| None).collect();
     let mut closed = 0;
@@ -130,10 +130,10 @@ fn follow(
         };
         match news {
             Heard::Report(Report::Listening(_)) => {}
-            Heard::Report(Report::Progress(reading)) => {
-                let mut readings = readings.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                readings.resize(outcomes.len(), Reading::default());
-                readings[process] = reading;
+            Heard::Report(Report::Progress(progress)) => {
+                let mut progresses = progresses.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                progresses.resize(outcomes.len(), Progress::default());
+                progresses[process] = progress;
             }
             Heard::Report(Report::Ended(outcome)) => {
                 if matches!(outcome, Outcome::Failed { .. }) {

@@ -81,7 +81,7 @@ pub fn exit_on_panic(code: i32) {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("a thread");
         if message.contains("timely communication error") || message.contains("MergeQueue poisoned") {
-            eprintln!("nigh: lost the connection to another process ({message})");
+            // The supervisor tells the cause.
             std::process::exit(EXIT_PEER_LOST);
         }
         eprintln!("nigh: a fault in this program, please report it: {message}{place}, in {name}");

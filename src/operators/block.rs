@@ -186,7 +186,11 @@ impl<T: Pod> Dealer<T> {
     }
 
     fn close(&mut self, part: usize) {
-        let records = std::mem::take(&mut self.open[part]);
+        let mut records = std::mem::take(&mut self.open[part]);
+        if records.len() < records.capacity() / 2 {
+            // A block that is closed early must not keep the memory of a full one.
+            records.shrink_to_fit();
+        }
         self.watch.add_exchanged(size_of_val(&records[..]) as u64);
         self.full.push(Block { part: part as u64, records });
     }

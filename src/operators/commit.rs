@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use timely::container::CapacityContainerBuilder;
 use timely::dataflow::StreamVec;
@@ -13,8 +13,9 @@ use timely::dataflow::operators::generic::Operator;
 
 use super::crawl::Bad;
 use super::segments::Made;
+use super::spill::Sorter;
 use crate::plan::Plan;
-use crate::state::{Counts, Journal, Store};
+use crate::state::{Counts, Journal, Segment, Store, sync_folder};
 use crate::tables::{RejectRow, Table, Writer};
 use crate::watch::Watch;
 
@@ -39,9 +40,9 @@ pub enum Note {
     /// A bad record.
     Bad(Bad),
     /// What a worker read.
-    Counted(Counts),
+    Counted(Box<Counts>),
     /// What a worker wrote.
-    Made(Made),
+    Made(Box<Made>),
 }
 
 /// Commits every wave, in order, when all is known of it.
@@ -54,43 +55,76 @@ pub fn commit<'scope>(
     let (plan, watch) = (plan.clone(), watch.clone());
     let to_first = Exchange::new(|_: &Note| 0);
     notes.unary_frontier::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_first, "Commit", |_, _| {
-        let mut waves: BTreeMap<u64, Vec<Note>> = BTreeMap::new();
+        let mut waves: BTreeMap<u64, Wave> = BTreeMap::new();
         let mut notificator = FrontierNotificator::default();
         move |(input, frontier), output| {
             input.for_each_time(|capability, batches| {
-                waves.entry(*capability.time()).or_default().extend(batches.flat_map(|batch| batch.drain(..)));
+                let wave = *capability.time();
+                let known = waves.entry(wave).or_insert_with(|| Wave::new(&plan, wave));
+                for note in batches.flat_map(|batch| batch.drain(..)) {
+                    if watch.failed() || watch.check(known.note(note)).is_none() {
+                        return;
+                    }
+                }
                 notificator.notify_at(capability.retain(output.output_index()));
             });
             notificator.for_each(&[frontier], |capability, _| {
                 let wave = *capability.time();
-                let Some(notes) = waves.remove(&wave) else { return };
+                let Some(known) = waves.remove(&wave) else { return };
                 if !watch.failed() {
-                    watch.check(commit_wave(&plan, &mut journal, wave as usize, notes));
+                    watch.check(commit_wave(&plan, &mut journal, wave as usize, known));
                 }
             });
         }
     })
 }
 
-fn commit_wave(plan: &Plan, journal: &mut Journal, wave: usize, notes: Vec<Note>) -> Result<()> {
-    let unfinished = Store::at(&plan.store).unfinished(plan.week);
-    let mut rejects = Vec::new();
-    for note in notes {
+/// What is known of a wave so far.
+struct Wave {
+    counts: Counts,
+    segments: Vec<Segment>,
+    /// Workers that said what they made.
+    made: usize,
+    rejects: Sorter<Bad>,
+}
+
+impl Wave {
+    fn new(plan: &Plan, wave: u64) -> Wave {
+        let spill = Store::at(&plan.store).unfinished(plan.week).spill();
+        let rejects = Sorter::new(&spill.join(format!("rejects-wave{wave}")), plan.worker_memory / 8);
+        Wave { counts: Counts::default(), segments: Vec::new(), made: 0, rejects }
+    }
+
+    fn note(&mut self, note: Note) -> Result<()> {
         match note {
-            Note::Bad(bad) => rejects.push(bad),
-            Note::Counted(counts) => journal.counts.add(&counts),
+            Note::Bad(bad) => self.rejects.push(bad)?,
+            Note::Counted(counts) => self.counts.add(&counts),
             Note::Made(made) => {
-                journal.counts.add(&made.counts);
-                journal.segments.extend(made.segments);
+                self.counts.add(&made.counts);
+                self.made += 1;
+                self.segments.extend(made.segments);
             }
         }
+        Ok(())
     }
+}
+
+fn commit_wave(plan: &Plan, journal: &mut Journal, wave: usize, known: Wave) -> Result<()> {
+    let unfinished = Store::at(&plan.store).unfinished(plan.week);
+    ensure!(
+        known.made == plan.peers(),
+        "wave {wave} is not whole: {} of {} workers wrote it",
+        known.made,
+        plan.peers()
+    );
+    journal.counts.add(&known.counts);
+    journal.segments.extend(known.segments);
     journal.segments.sort_unstable();
     journal.waves = wave + 1;
-    rejects.sort_unstable();
     let mut writer: Writer<RejectRow> =
         Writer::create(&unfinished.table(RejectRow::NAME, &format!("all-wave{wave:05}.parquet")))?;
-    for bad in rejects {
+    let mut rejects = known.rejects.sorted()?;
+    while let Some(bad) = rejects.next()? {
         writer.push(RejectRow {
             file: plan.inputs[bad.file as usize].name.clone(),
             offset: bad.offset as i64,
@@ -99,6 +133,7 @@ fn commit_wave(plan: &Plan, journal: &mut Journal, wave: usize, notes: Vec<Note>
         })?;
     }
     writer.finish()?;
+    sync_folder(unfinished.folder())?;
     journal.write(&unfinished.journal())?;
     check_rejects(plan, &journal.counts, journal.waves == plan.waves.len())
 }

@@ -110,10 +110,10 @@ pub fn components<'scope>(
             .unary::<BlockBuilder<Edge>, _, _, _>(by_part(), "Components", |_, _| {
                 move |input, output| {
                     let mut labels = labels.borrow_mut();
-                    input.for_each(|capability, block| {
+                    input.for_each_time(|capability, blocks| {
                         let round = capability.time().inner;
                         labels.rounds = labels.rounds.max(round);
-                        for edge in block.records.drain(..) {
+                        for edge in blocks.flat_map(|block| block.records.drain(..)) {
                             let forward =
                                 if round == 0 { labels.edge(edge) } else { labels.propose(edge.doc, edge.root) };
                             if let Some(forward) = forward {

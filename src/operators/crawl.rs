@@ -14,6 +14,7 @@ use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::{Scope, StreamVec};
 
+use super::spill::Sortable;
 use crate::features::{Fingerprinter, Polynomials, Sketch};
 use crate::plan::Plan;
 use crate::readers::{self, Body, Item, Page, Reader, Reject, Skip};
@@ -24,6 +25,10 @@ use crate::watch::Watch;
 
 /// How long a slice of work lasts before other operators get their turn.
 const SLICE: Duration = Duration::from_millis(5);
+/// Bad records of one file that are listed; further ones are only counted.
+const LISTED: u64 = 10_000;
+/// Bytes of a bad record's URL that are kept.
+const BAD_URL_BYTES: usize = 2048;
 /// How often a source that waits for a commit looks again.
 const WAIT: Duration = Duration::from_millis(5);
 
@@ -66,6 +71,25 @@ pub struct Answer {
     pub links: Vec<String>,
 }
 
+impl Sortable for Answer {
+    type Key = (UrlHash, u32, u64);
+
+    fn key(&self) -> Self::Key {
+        (self.hash, self.file, self.ordinal)
+    }
+
+    fn weight(&self) -> usize {
+        size_of::<Answer>()
+            + self.url.len()
+            + self.host.len()
+            + self.title.len()
+            + self.media_type.len()
+            + 8 * self.sketch.supershingles.len()
+            + 4 * self.sketch.features.len()
+            + self.links.iter().map(|link| size_of::<String>() + link.len()).sum::<usize>()
+    }
+}
+
 /// A bad record, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Bad {
@@ -81,6 +105,18 @@ pub struct Bad {
     pub reason: String,
 }
 
+impl Sortable for Bad {
+    type Key = (u32, u64);
+
+    fn key(&self) -> Self::Key {
+        (self.file, self.ordinal)
+    }
+
+    fn weight(&self) -> usize {
+        size_of::<Bad>() + self.url.as_ref().map_or(0, |url| url.len()) + self.reason.len()
+    }
+}
+
 /// What the source gives.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Found {
@@ -89,7 +125,7 @@ pub enum Found {
     /// A bad record.
     Bad(Bad),
     /// What was counted in a worker's share of a wave; every worker gives one a wave.
-    Counted(Counts),
+    Counted(Box<Counts>),
 }
 
 /// Reads the waves from `first_wave` on; a wave is its own time. `committed` tells which waves are committed.
@@ -118,7 +154,11 @@ pub fn crawl<'scope>(
         let mut begun = false;
         move |output| {
             let Some(capability) = held.as_mut() else { return };
-            if wave == share.plan.waves.len() || watch.failed() {
+            if watch.failed() {
+                // The capability is kept: nobody may take the wave for read.
+                return;
+            }
+            if wave == share.plan.waves.len() {
                 held = None;
                 return;
             }
@@ -134,18 +174,16 @@ pub fn crawl<'scope>(
             let mut session = output.session(&*capability);
             let slice = Instant::now();
             while slice.elapsed() < SLICE {
-                match share.next() {
-                    Ok(Some(found)) => session.give(found),
-                    Ok(None) => {
-                        session.give(Found::Counted(std::mem::take(&mut share.counts)));
+                match watch.check(share.step()) {
+                    Some(Step::Give(found)) => session.give(found),
+                    Some(Step::Passed) => {}
+                    Some(Step::End) => {
+                        session.give(Found::Counted(Box::new(std::mem::take(&mut share.counts))));
                         wave += 1;
                         begun = false;
                         break;
                     }
-                    Err(error) => {
-                        watch.fail(error);
-                        break;
-                    }
+                    None => break,
                 }
             }
             activator.activate();
@@ -169,17 +207,25 @@ struct OpenFile {
     reader: Box<dyn Reader>,
     position: u64,
     ordinal: u64,
+    rejects: u64,
+}
+
+/// One step through a share: the caller looks at its clock after each.
+enum Step {
+    Give(Found),
+    /// Something that is only counted.
+    Passed,
+    End,
 }
 
 impl Share {
-    /// The next page or bad record of the share; `None` at its end.
-    fn next(&mut self) -> Result<Option<Found>> {
+    fn step(&mut self) -> Result<Step> {
         loop {
             let Some(open) = &mut self.open else {
-                let Some(file) = self.files.pop() else { return Ok(None) };
+                let Some(file) = self.files.pop() else { return Ok(Step::End) };
                 let input = &self.plan.inputs[file];
                 let reader = readers::open(input, &self.plan.reading)?;
-                self.open = Some(OpenFile { number: file as u32, reader, position: 0, ordinal: 0 });
+                self.open = Some(OpenFile { number: file as u32, reader, position: 0, ordinal: 0, rejects: 0 });
                 continue;
             };
             let input = &self.plan.inputs[open.number as usize];
@@ -197,24 +243,37 @@ impl Share {
             let found = match item {
                 Item::Page(page) => match answer(&mut self.fingerprinter, page, file, ordinal) {
                     Ok(answer) => Found::Answer(Box::new(answer)),
-                    Err(reject) => self.bad(reject, file, ordinal),
+                    Err(reject) => Found::Bad(bad(reject, file, ordinal)),
                 },
-                Item::Reject(reject) => self.bad(reject, file, ordinal),
+                Item::Reject(reject) => Found::Bad(bad(reject, file, ordinal)),
                 Item::Skip(skip) => {
                     *self.counts.skipped.entry(skip_kind(skip).into()).or_default() += 1;
                     self.watch.add_record(false, false);
-                    continue;
+                    return Ok(Step::Passed);
                 }
             };
             self.watch.add_record(matches!(found, Found::Answer(_)), matches!(found, Found::Bad(_)));
-            return Ok(Some(found));
+            if let Found::Bad(bad) = &found {
+                *self.counts.rejects.entry(bad.reason.clone()).or_default() += 1;
+                open.rejects += 1;
+                if open.rejects > LISTED {
+                    // A file of nothing but bad records would be a table of its own.
+                    *self.counts.unlisted.entry(input.name.clone()).or_default() += 1;
+                    return Ok(Step::Passed);
+                }
+            }
+            return Ok(Step::Give(found));
         }
     }
+}
 
-    fn bad(&mut self, reject: Reject, file: u32, ordinal: u64) -> Found {
-        *self.counts.rejects.entry(reject.reason.clone()).or_default() += 1;
-        Found::Bad(Bad { file, ordinal, offset: reject.offset, url: reject.url, reason: reject.reason })
-    }
+/// A bad record, as it is listed.
+fn bad(reject: Reject, file: u32, ordinal: u64) -> Bad {
+    let url = reject.url.map(|mut url| {
+        url.truncate(url.floor_char_boundary(BAD_URL_BYTES));
+        url
+    });
+    Bad { file, ordinal, offset: reject.offset, url, reason: reject.reason }
 }
 
 /// The name under which a skipped record is counted.

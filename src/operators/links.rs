@@ -4,7 +4,7 @@
 //! sorts a round's questions by hash and goes once over its url table.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,8 +24,8 @@ use super::phase::{Owned, run_to_end};
 use super::vectors::own_segments;
 use crate::plan::Plan;
 use crate::records::{DocId, UrlHash};
-use crate::state::{Journal, Segment, Store, Unfinished, UrlLookup};
-use crate::tables::{FoundLinkRow, LinkRow, Scan, Table, UrlRow, Writer, field};
+use crate::state::{Journal, Segment, Store, Unfinished, UrlIndex};
+use crate::tables::{FoundLinkRow, LinkRow, Scan, Table, Writer, field};
 use crate::watch::Watch;
 
 /// How often the source looks whether its round is answered.
@@ -116,7 +116,7 @@ pub fn links(
     segments.retain(|segment| segment.links > 0);
     let links = Links { unfinished: unfinished.clone(), segments, open: None, rows: Vec::new(), writing: None };
     let links = Rc::new(RefCell::new(links));
-    let urls: Vec<Segment> = journal.segments.clone();
+    let urls = journal.by_shard();
     let probe = Handle::new();
     // A link of a round costs its URL, its row and its question: about 200 bytes.
     let round_rows = (plan.worker_memory / 2 / 200).max(1) as usize;
@@ -174,7 +174,7 @@ pub fn links(
             }
         })
         .unary_frontier::<BlockBuilder<Answer>, _, _, _>(by_part(), "Targets", |_, _| {
-            let mut stash: std::collections::BTreeMap<u64, Vec<Question>> = Default::default();
+            let mut stash: BTreeMap<u64, Vec<Question>> = Default::default();
             let mut notificator = FrontierNotificator::default();
             move |(input, frontier), output| {
                 input.for_each_time(|capability, blocks| {
@@ -217,15 +217,16 @@ fn find(
     mut asked: Vec<Question>,
     shards: u32,
     unfinished: &Unfinished,
-    segments: &[Segment],
+    segments: &BTreeMap<u32, Vec<Segment>>,
     mut answer: impl FnMut(usize, Answer),
 ) -> Result<()> {
     asked.sort_unstable_by_key(|question| question.hash);
     let hash = |question: &Question| UrlHash::from_halves(question.hash);
     for questions in asked.chunk_by(|a, b| hash(a).shard(shards) == hash(b).shard(shards)) {
         let shard = hash(&questions[0]).shard(shards);
-        let own = segments.iter().filter(|segment| segment.shard == shard);
-        let mut lookup = UrlLookup::open(own.map(|segment| unfinished.table(UrlRow::NAME, &segment.file())))?;
+        let own = segments.get(&shard).map_or(&[][..], |own| own);
+        let waves = own.last().map_or(0, |segment| segment.wave + 1);
+        let mut lookup = UrlIndex { unfinished, shard, segments: own }.lookup(waves)?;
         for question in questions {
             if let Some(target) = lookup.find(hash(question))? {
                 answer(question.worker as usize, Answer { number: question.number, target });

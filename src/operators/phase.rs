@@ -15,9 +15,9 @@ const PARK: Duration = Duration::from_millis(50);
 
 /// Runs the dataflows of this worker until the probe is done.
 ///
-/// Timely has no notion of failure: an operator that cannot go on notes it in the watch and falls
-/// silent; every worker of the process then drops its dataflows and returns. Other processes notice
-/// as the connection breaks.
+/// Timely has no notion of failure: an operator that cannot go on notes it in the watch and does no more, and
+/// where others would take its silence for an end it keeps its capabilities; every worker of the process then drops
+/// its dataflows and returns. Other processes are ended by the supervisor.
 ///
 /// # Errors
 /// Where any worker of the process failed; the failure itself stays in the watch.

@@ -1,4 +1,4 @@
-//! A source of keyed records that never has more of them in flight than memory holds.
+//! A source of keyed records that bounds how many of them are in flight.
 //!
 //! The key space is cut in partitions, and these in ranges: the source goes over its input once a
 //! range and deals only the keys of that range, a range at a time. Timely has no backpressure, so the

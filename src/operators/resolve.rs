@@ -160,8 +160,8 @@ pub fn resolve(worker: &mut Worker, owned: &Owned, label: Vec<DocId>, watch: &Ar
         .unary::<BlockBuilder<Hop>, _, _, _>(by_part(), "Resolve", |_, _| {
             move |input, output| {
                 let mut resolver = rest.borrow_mut();
-                input.for_each(|capability, block| {
-                    for hop in block.records.drain(..) {
+                input.for_each_time(|capability, blocks| {
+                    for hop in blocks.flat_map(|block| block.records.drain(..)) {
                         if let Some((part, hop)) = resolver.take(hop) {
                             dealer.deal(part, hop);
                         }

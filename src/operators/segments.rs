@@ -11,14 +11,13 @@ use serde::{Deserialize, Serialize};
 use timely::container::CapacityContainerBuilder;
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
-use timely::dataflow::operators::FrontierNotificator;
 use timely::dataflow::operators::generic::Operator;
 
 use super::crawl::Answer;
 use super::spill::Sorter;
 use crate::plan::Plan;
 use crate::records::DocId;
-use crate::state::{Counts, Segment, Store, Unfinished, UrlLookup, sync_folder};
+use crate::state::{Counts, Segment, Store, Unfinished, UrlIndex, sync_folder};
 use crate::tables::{DocumentRow, FeatureRow, FoundLinkRow, Table, UrlRow, Writer};
 use crate::text::urls;
 use crate::watch::Watch;
@@ -34,50 +33,53 @@ pub struct Made {
 
 /// Writes the segments of every wave; gives what each worker made of it, once it is durable.
 ///
-/// `done` are the segments of waves that an earlier run committed.
+/// `done` are the segments of the waves before `first_wave`, which an earlier run committed.
 pub fn segments<'scope>(
     answers: StreamVec<'scope, u64, Answer>,
     plan: &Arc<Plan>,
+    first_wave: usize,
     done: &[Segment],
     watch: &Arc<Watch>,
 ) -> StreamVec<'scope, u64, Made> {
     let shards = plan.method.shards;
     let route = Exchange::new(move |answer: &Answer| u64::from(answer.hash.shard(shards)));
     let (plan, watch) = (plan.clone(), watch.clone());
-    let mut shards = Shards::new(&plan, done);
-    let index = answers.scope().index();
-    answers.unary_frontier::<CapacityContainerBuilder<Vec<Made>>, _, _, _>(route, "Segments", |_, _| {
-        let name = format!("worker{index}");
-        let mut waves: BTreeMap<u64, Sorter> = BTreeMap::new();
-        let mut notificator = FrontierNotificator::default();
+    let (index, peers) = (answers.scope().index(), answers.scope().peers());
+    let mut shards = Shards::new(&plan, done.iter().filter(|segment| segment.shard as usize % peers == index));
+    answers.unary_frontier::<CapacityContainerBuilder<Vec<Made>>, _, _, _>(route, "Segments", |capability, _| {
+        let mut waves: BTreeMap<u64, Sorter<Answer>> = BTreeMap::new();
         // Two waves are in flight at most, and half of the memory is left to what comes with them.
         let budget = plan.worker_memory / 4;
+        // Every worker says of every wave what it made of it, be it nothing: the commit counts them. A worker that
+        // failed keeps its capability, so that no other process takes the wave for whole.
+        let mut held = Some(capability);
+        let mut wave = first_wave as u64;
         move |(input, frontier), output| {
             input.for_each_time(|capability, batches| {
                 let wave = *capability.time();
-                let sorter = waves.entry(wave).or_insert_with(|| {
-                    Sorter::new(
-                        &shards.unfinished.spill().join(format!("{name}-{}-wave{wave}", std::process::id())),
-                        budget,
-                    )
-                });
+                let prefix = || shards.unfinished.spill().join(format!("worker{index}-wave{wave}"));
+                let sorter = waves.entry(wave).or_insert_with(|| Sorter::new(&prefix(), budget));
                 for answer in batches.flat_map(|batch| batch.drain(..)) {
                     if watch.failed() || watch.check(sorter.push(answer)).is_none() {
                         return;
                     }
                 }
-                notificator.notify_at(capability.retain(output.output_index()));
             });
-            notificator.for_each(&[frontier], |capability, _| {
-                let wave = *capability.time();
-                let Some(sorter) = waves.remove(&wave) else { return };
-                if watch.failed() {
-                    return;
+            while let Some(capability) = &mut held
+                && !watch.failed()
+            {
+                if wave as usize == plan.waves.len() {
+                    held = None;
+                } else if frontier.less_equal(&wave) {
+                    break;
+                } else {
+                    capability.downgrade(&wave);
+                    let sorter = waves.remove(&wave).unwrap_or_else(|| Sorter::new(&shards.unfinished.spill(), budget));
+                    let Some(made) = watch.check(shards.make(sorter, wave as usize)) else { return };
+                    output.session(&*capability).give(made);
+                    wave += 1;
                 }
-                if let Some(made) = watch.check(shards.make(sorter, wave as usize)) {
-                    output.session(&capability).give(made);
-                }
-            });
+            }
         }
     })
 }
@@ -91,7 +93,7 @@ struct Shards {
 }
 
 impl Shards {
-    fn new(plan: &Arc<Plan>, done: &[Segment]) -> Shards {
+    fn new<'a>(plan: &Arc<Plan>, done: impl Iterator<Item = &'a Segment>) -> Shards {
         let mut segments: BTreeMap<u32, Vec<Segment>> = BTreeMap::new();
         for segment in done {
             segments.entry(segment.shard).or_default().push(*segment);
@@ -100,7 +102,7 @@ impl Shards {
     }
 
     /// Writes all segments of a wave that this worker owns.
-    fn make(&mut self, sorter: Sorter, wave: usize) -> Result<Made> {
+    fn make(&mut self, sorter: Sorter<Answer>, wave: usize) -> Result<Made> {
         let mut sorted = sorter.sorted()?;
         let mut made = Made { segments: Vec::new(), counts: Counts::default() };
         let mut duplicates = 0;
@@ -108,8 +110,8 @@ impl Shards {
         while let Some(first) = next.take() {
             let shard = first.hash.shard(self.plan.method.shards);
             let earlier = self.segments.entry(shard).or_default();
-            let mut urls = UrlLookup::open(earlier.iter().map(|s| self.unfinished.table(UrlRow::NAME, &s.file())))?;
             let first_row = earlier.iter().map(|segment| segment.documents).sum();
+            let mut urls = UrlIndex { unfinished: &self.unfinished, shard, segments: earlier }.lookup(wave)?;
             let mut writer = SegmentWriter::create(&self.plan, &self.unfinished, wave, shard, first_row)?;
             let mut page = first;
             loop {
@@ -134,6 +136,9 @@ impl Shards {
                 self.segments.entry(shard).or_default().push(segment);
                 made.segments.push(segment);
             }
+        }
+        for (shard, segments) in &self.segments {
+            UrlIndex { unfinished: &self.unfinished, shard: *shard, segments }.merge(wave)?;
         }
         if duplicates > 0 {
             made.counts.skipped.insert("duplicate of a URL".into(), duplicates);

@@ -1,4 +1,4 @@
-//! Answers in the order of their URLs, whatever their number: sorted runs on disk, merged.
+//! Records in order, whatever their number: sorted runs on disk, merged.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -6,36 +6,60 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::crawl::Answer;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-/// Collects answers, and gives them back sorted by (hash, file, ordinal).
-pub struct Sorter {
+/// A record that can be put in order.
+pub trait Sortable: Serialize + DeserializeOwned {
+    /// What it is ordered by.
+    type Key: Ord;
+
+    /// Its place in the order.
+    fn key(&self) -> Self::Key;
+
+    /// About how many bytes it takes in memory.
+    fn weight(&self) -> usize;
+}
+
+/// Collects records, and gives them back in the order of their keys.
+pub struct Sorter<T> {
     /// The name of a run, up to its number.
     prefix: PathBuf,
     budget: usize,
-    answers: Vec<Answer>,
+    records: Vec<T>,
     bytes: usize,
     runs: Vec<PathBuf>,
+    merges: usize,
 }
 
-impl Sorter {
+/// Runs that are merged into one before there are more.
+const MOST_RUNS: usize = 64;
+
+impl<T: Sortable> Sorter<T> {
     /// A sorter that holds about `budget` bytes in memory, and puts the rest into files named `prefix` and a number.
-    pub fn new(prefix: &Path, budget: u64) -> Sorter {
-        Sorter { prefix: prefix.to_owned(), budget: budget as usize, answers: Vec::new(), bytes: 0, runs: Vec::new() }
+    pub fn new(prefix: &Path, budget: u64) -> Sorter<T> {
+        Sorter {
+            prefix: prefix.to_owned(),
+            budget: budget as usize,
+            records: Vec::new(),
+            bytes: 0,
+            runs: Vec::new(),
+            merges: 0,
+        }
     }
 
-    /// Adds an answer.
+    /// Adds a record.
     ///
     /// # Errors
     /// Names the file that cannot be written.
-    pub fn push(&mut self, answer: Answer) -> Result<()> {
-        self.bytes += weight(&answer);
-        self.answers.push(answer);
+    pub fn push(&mut self, record: T) -> Result<()> {
+        self.bytes += record.weight();
+        self.records.push(record);
         if self.bytes > self.budget { self.spill() } else { Ok(()) }
     }
 
     fn spill(&mut self) -> Result<()> {
-        let path = self.prefix.with_extension(format!("{}.run", self.runs.len()));
+        let path = self.prefix.with_extension(format!("{}-{}.run", self.merges, self.runs.len()));
         let failed = || format!("cannot write {}", path.display());
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).with_context(failed)?;
@@ -43,71 +67,70 @@ impl Sorter {
         let mut file = BufWriter::with_capacity(1 << 20, File::create(&path).with_context(failed)?);
         self.sort();
         let mut buffer = Vec::new();
-        for answer in self.answers.drain(..) {
-            buffer = postcard::to_extend(&answer, buffer).context("an answer is plain data")?;
-            file.write_all(&(buffer.len() as u32).to_le_bytes())
-                .and_then(|()| file.write_all(&buffer))
-                .with_context(failed)?;
-            buffer.clear();
+        for record in self.records.drain(..) {
+            buffer = write(&record, buffer, &mut file).with_context(failed)?;
         }
         file.flush().with_context(failed)?;
         self.runs.push(path);
         self.bytes = 0;
+        if self.runs.len() >= MOST_RUNS { self.merge() } else { Ok(()) }
+    }
+
+    /// Merges all runs into one: each is an open file and a buffer when the records are given back.
+    fn merge(&mut self) -> Result<()> {
+        self.merges += 1;
+        let path = self.prefix.with_extension(format!("merged{}.run", self.merges));
+        let failed = || format!("cannot write {}", path.display());
+        let mut file = BufWriter::with_capacity(1 << 20, File::create(&path).with_context(failed)?);
+        let mut sorted = Sorted::<T>::open(Vec::new(), std::mem::take(&mut self.runs))?;
+        let mut buffer = Vec::new();
+        while let Some(record) = sorted.next()? {
+            buffer = write(&record, buffer, &mut file).with_context(failed)?;
+        }
+        file.flush().with_context(failed)?;
+        self.runs.push(path);
         Ok(())
     }
 
     fn sort(&mut self) {
-        self.answers.sort_unstable_by_key(|answer| (answer.hash, answer.file, answer.ordinal));
+        self.records.sort_unstable_by_key(T::key);
     }
 
-    /// All answers in order. The runs are removed as the iterator is dropped.
+    /// All records in order. The runs are removed as the iterator is dropped.
     ///
     /// # Errors
     /// Names the run that cannot be read.
-    pub fn sorted(mut self) -> Result<Sorted> {
+    pub fn sorted(mut self) -> Result<Sorted<T>> {
         self.sort();
-        let mut sources = vec![Source::Memory(std::mem::take(&mut self.answers).into_iter())];
-        for path in &self.runs {
-            let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-            sources.push(Source::Run(BufReader::with_capacity(1 << 18, file), path.clone()));
-        }
-        let mut sorted = Sorted { heads: Vec::new(), sources, runs: std::mem::take(&mut self.runs) };
-        for at in 0..sorted.sources.len() {
-            let head = sorted.sources[at].next()?;
-            sorted.heads.push(head);
-        }
-        Ok(sorted)
+        Sorted::open(std::mem::take(&mut self.records), std::mem::take(&mut self.runs))
     }
 }
 
-/// About how many bytes an answer takes in memory.
-fn weight(answer: &Answer) -> usize {
-    size_of::<Answer>()
-        + answer.url.len()
-        + answer.host.len()
-        + answer.title.len()
-        + answer.media_type.len()
-        + 8 * answer.sketch.supershingles.len()
-        + 4 * answer.sketch.features.len()
-        + answer.links.iter().map(|link| size_of::<String>() + link.len()).sum::<usize>()
+/// Writes a record behind its length; gives the buffer back, empty.
+fn write<T: Serialize>(record: &T, buffer: Vec<u8>, file: &mut impl Write) -> std::io::Result<Vec<u8>> {
+    let mut buffer = postcard::to_extend(record, buffer).map_err(std::io::Error::other)?;
+    file.write_all(&(buffer.len() as u32).to_le_bytes())?;
+    file.write_all(&buffer)?;
+    buffer.clear();
+    Ok(buffer)
 }
 
-/// Answers in order: see [`Sorter::sorted`].
-pub struct Sorted {
-    heads: Vec<Option<Answer>>,
-    sources: Vec<Source>,
+/// Records in order: see [`Sorter::sorted`].
+pub struct Sorted<T> {
+    heads: Vec<Option<T>>,
+    sources: Vec<Source<T>>,
     runs: Vec<PathBuf>,
 }
 
-enum Source {
-    Memory(std::vec::IntoIter<Answer>),
+enum Source<T> {
+    Memory(std::vec::IntoIter<T>),
     Run(BufReader<File>, PathBuf),
 }
 
-impl Source {
-    fn next(&mut self) -> Result<Option<Answer>> {
+impl<T: Sortable> Source<T> {
+    fn next(&mut self) -> Result<Option<T>> {
         match self {
-            Source::Memory(answers) => Ok(answers.next()),
+            Source::Memory(records) => Ok(records.next()),
             Source::Run(file, path) => {
                 let mut length = [0; 4];
                 match file.read_exact(&mut length) {
@@ -123,23 +146,34 @@ impl Source {
     }
 }
 
-impl Sorted {
-    /// The next answer.
+impl<T: Sortable> Sorted<T> {
+    fn open(records: Vec<T>, runs: Vec<PathBuf>) -> Result<Sorted<T>> {
+        let mut sorted = Sorted { heads: Vec::new(), sources: vec![Source::Memory(records.into_iter())], runs };
+        for path in &sorted.runs {
+            let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+            sorted.sources.push(Source::Run(BufReader::with_capacity(1 << 18, file), path.clone()));
+        }
+        for source in &mut sorted.sources {
+            sorted.heads.push(source.next()?);
+        }
+        Ok(sorted)
+    }
+
+    /// The next record.
     ///
     /// # Errors
     /// Names the run that cannot be read.
-    pub fn next(&mut self) -> Result<Option<Answer>> {
+    pub fn next(&mut self) -> Result<Option<T>> {
         // Few runs: a linear search for the smallest head beats keeping a heap.
-        let key = |answer: &Answer| (answer.hash, answer.file, answer.ordinal);
         let heads = self.heads.iter().enumerate();
-        let smallest = heads.filter_map(|(at, head)| Some((key(head.as_ref()?), at))).min();
+        let smallest = heads.filter_map(|(at, head)| Some((head.as_ref()?.key(), at))).min();
         let Some((_, at)) = smallest else { return Ok(None) };
         let next = self.sources[at].next()?;
         Ok(std::mem::replace(&mut self.heads[at], next))
     }
 }
 
-impl Drop for Sorted {
+impl<T> Drop for Sorted<T> {
     fn drop(&mut self) {
         for run in &self.runs {
             // A run that stays is removed when the week is begun again, or with the week's folder.
@@ -152,6 +186,7 @@ impl Drop for Sorted {
 mod tests {
     use super::*;
     use crate::features::Sketch;
+    use crate::operators::Answer;
     use crate::records::{UrlHash, mix};
 
     fn answer(i: u64) -> Answer {
@@ -197,8 +232,11 @@ mod tests {
     fn the_order_does_not_depend_on_memory() {
         let (in_memory, runs) = sorted(u64::MAX);
         assert_eq!((runs, in_memory.len()), (0, 1000));
-        let (spilled, runs) = sorted(50_000);
-        assert!(runs > 5, "{runs}");
-        assert_eq!(spilled, in_memory);
+        // A few runs, and so many that they were merged.
+        for (budget, least, most) in [(50_000, 5, 60), (2_000, 1, 64)] {
+            let (spilled, runs) = sorted(budget);
+            assert!((least..=most).contains(&runs), "{runs}");
+            assert_eq!(spilled, in_memory);
+        }
     }
 }

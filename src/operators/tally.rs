@@ -1,7 +1,7 @@
 //! How many documents each cluster has, told to every worker that owns one of them.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -69,13 +69,11 @@ impl Tallies {
 
     /// Clusters of at least two documents that root in each own shard.
     pub fn named(&self) -> Vec<(u32, u64)> {
-        let mut named: Vec<(u32, u64)> = self.owned.shards().map(|shard| (shard, 0)).collect();
+        let mut named: BTreeMap<u32, u64> = self.owned.shards().map(|shard| (shard, 0)).collect();
         for (root, _) in self.own().filter(|(_, members)| *members > 1) {
-            if let Some(count) = named.iter_mut().find(|(shard, _)| *shard == root.shard()) {
-                count.1 += 1;
-            }
+            *named.entry(root.shard()).or_default() += 1;
         }
-        named
+        named.into_iter().collect()
     }
 }
 

@@ -31,7 +31,8 @@ pub struct VectorBatch {
 
 /// The segments of a worker's own shards, shard by shard.
 pub fn own_segments(journal: &Journal, owned: &Owned) -> VecDeque<Segment> {
-    owned.shards().flat_map(|shard| journal.shard(shard).copied().collect::<Vec<_>>()).collect()
+    let shards = journal.by_shard();
+    owned.shards().filter_map(|shard| shards.get(&shard)).flatten().copied().collect()
 }
 
 impl Vectors {

@@ -387,7 +387,7 @@ mod tests {
         let server = serve(file.clone(), true);
         let inputs = readers::list(&[format!("{server}/crawl/x.warc")], &Reading::default()).unwrap();
         assert_eq!((inputs.len(), inputs[0].bytes), (1, file.len() as u64));
-        readers::check(&inputs[0]).unwrap();
+        readers::check(&inputs[0], &Reading::default()).unwrap();
         assert!(stored(&inputs[0]) == file);
         let error = readers::list(&[format!("{server}/crawl/none.warc")], &Reading::default()).unwrap_err();
         assert!(error.to_string().starts_with("no input matches http://"), "{error:#}");

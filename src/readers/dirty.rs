@@ -1,5 +1,6 @@
 //! The acceptance test of the readers: 51 hostile WARC files and eleven good weeks, with what must come of each.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::{Item, Skip, list, open};
@@ -82,7 +83,8 @@ const WEEKS: [usize; 11] = [2572, 2587, 1797, 2670, 2691, 2582, 2765, 2777, 2603
 fn corpus(part: &str) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(CORPUS).join(part);
     if !folder.is_dir() {
-        println!("skipped: there is no {}", folder.display());
+        // Past the test runner's capture.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: there is no {}", folder.display());
         return None;
     }
     Some(folder)

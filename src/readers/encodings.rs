@@ -88,6 +88,10 @@ pub fn decode(body: Vec<u8>, header: &str, limit: usize, stored_cut: bool) -> Re
         if decoded.bytes.is_empty() || sniff::is_html(&decoded.bytes) {
             continue;
         }
+        let gzipped = matches!(name.as_str(), "gzip" | "x-gzip");
+        if gzipped && !decoded.bytes.starts_with(&[0x1f, 0x8b]) && sniff::has_few_controls(&decoded.bytes) {
+            continue;
+        }
         let partly = undo(&decoded.bytes, limit);
         if partly.whole || decoded.cut && !partly.bytes.is_empty() {
             let cut = decoded.cut || partly.bytes.len() > limit;

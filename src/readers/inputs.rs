@@ -5,6 +5,7 @@
 //! by its first bytes; in folders and globs such files are passed over, as are names that begin with `.` or `_`, and, in
 //! folders, `.json` files, which in a mirrored site are anything but lines of pages.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Component, Path, PathBuf};
@@ -58,7 +59,11 @@ pub fn list(items: &[String], reading: &Reading) -> anyhow::Result<Vec<Input>> {
         let listing = item.strip_prefix('@').or_else(|| is_listing(item).then_some(item.as_str()));
         match listing {
             Some(listing) => find(&listed(listing, reading)?, &mut found).with_context(|| {
-                format!("in the listing {listing} (base-url: {})", reading.base_url.as_deref().unwrap_or("not set"))
+                let base = reading.base_url.as_deref();
+                let below = base.map_or("set base-url in [cluster.read] to what its lines lie below".into(), |base| {
+                    format!("its lines are taken below base-url = {base}")
+                });
+                format!("in the listing {listing} ({below})")
             })?,
             None => find(std::slice::from_ref(item), &mut found)?,
         }
@@ -68,11 +73,24 @@ pub fn list(items: &[String], reading: &Reading) -> anyhow::Result<Vec<Input>> {
         inputs.extend(input(one, reading)?);
     }
     inputs.sort_by(|a, b| a.name.cmp(&b.name));
-    inputs.dedup_by(|a, b| a.name == b.name);
+    let mut seen = HashSet::new();
+    inputs.retain(|input| seen.insert(one_name(&input.place)));
+    if let Some(odd) = inputs.iter().find(|input| matches!(&input.place, Place::File(path) if path.to_str().is_none()))
+    {
+        bail!("the name of {} is no UTF-8: rename it, for tables hold file names and URLs as text", odd.name);
+    }
     if inputs.is_empty() && !items.is_empty() {
         bail!("no input in {}: there are files, but none ends in {KNOWN}", items.join(" "));
     }
     Ok(inputs)
+}
+
+/// A place under the one name that it has however it was named.
+fn one_name(place: &Place) -> PathBuf {
+    match place {
+        Place::File(path) => path.canonicalize().unwrap_or_else(|_| path.clone()),
+        Place::Object { store, key } => PathBuf::from(format!("{store}/{key}")),
+    }
 }
 
 const KNOWN: &str = ".warc, .wet, .jsonl, .ndjson, .json (each also .gz or .zst), .parquet, .html or .htm";

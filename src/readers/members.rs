@@ -9,7 +9,8 @@
 //! the dictionary of all frames (IIPC, *WARC-ZSTD*), itself perhaps a zstd frame. Zero bytes between members are padding.
 //!
 //! Memory: the window, a chunk of input, and whatever the caller keeps. Time: linear; each damage in a row halves the window
-//! and what is inflated at once, so that hostile files cannot make the same bytes be inflated over and over.
+//! and what is inflated at once, and what is looked at to find the next member is a small multiple of what is passed, so that
+//! hostile files cannot make the same bytes be inflated over and over.
 
 use std::io;
 
@@ -25,6 +26,10 @@ const WINDOW: u64 = 8 << 20;
 const ROOM: usize = 64 << 10;
 /// Stored bytes looked at to judge whether a member begins here: a gzip header and its first block's tables, a zstd block.
 const PROBE: usize = 132 << 10;
+/// Stored bytes that may be looked at again for each byte passed while looking for the next member.
+const AGAIN: u64 = 4;
+/// Stored bytes that may be looked at again whatever was passed.
+const AGAIN_AT_LEAST: u64 = 4 << 20;
 /// Decoded bytes to judge it by.
 const BEGINNING: usize = 64;
 /// Stored bytes given to a decoder at once.
@@ -99,7 +104,7 @@ impl Members {
             None if acceptable(stored.ahead()) => Codec::Plain,
             None => {
                 let found = memmem::find(stored.ahead(), GZIP);
-                match found.is_some_and(|at| begins_gzip(&stored.ahead()[at..], acceptable)) {
+                match found.is_some_and(|at| begins_gzip(&stored.ahead()[at..], acceptable).0) {
                     true => gzip(),
                     false => Codec::Plain,
                 }
@@ -219,6 +224,7 @@ impl Members {
         self.stored.go_to(from);
         self.place = Place::Between;
         let magic = if matches!(self.codec, Codec::Zstd(_)) { ZSTD } else { GZIP };
+        let mut looked_at = 0;
         loop {
             let here = self.stored.offset();
             self.stored.keep_from(here);
@@ -227,14 +233,19 @@ impl Members {
                     self.stored.take(at);
                     self.stored.need(PROBE)?;
                     let ahead = self.stored.ahead();
-                    let begins = match self.codec {
+                    let ahead_len = ahead.len().max(1);
+                    let (begins, read) = match self.codec {
                         Codec::Zstd(_) => begins_zstd(ahead, &self.dictionary, self.acceptable),
                         _ => begins_gzip(ahead, self.acceptable),
                     };
                     if begins {
                         break;
                     }
-                    self.stored.take(1);
+                    looked_at += read;
+                    let passed = self.stored.offset() - from;
+                    // Out of budget: many false beginnings. Pass as much as this one cost.
+                    let spent = looked_at > AGAIN_AT_LEAST + AGAIN * passed;
+                    self.stored.take(if spent { (read as usize).clamp(1, ahead_len) } else { 1 });
                 }
                 None => {
                     let rest = self.stored.ahead().len().saturating_sub(magic.len() - 1);
@@ -349,23 +360,27 @@ fn decode_some(decoder: &mut Decoder<'static>, input: &[u8], out: &mut Vec<u8>) 
     Ok(Step { taken: input.pos(), ended: hint == 0 })
 }
 
-/// Whether a gzip member with an acceptable beginning starts here.
-fn begins_gzip(bytes: &[u8], acceptable: Acceptable) -> bool {
+/// Whether a gzip member with an acceptable beginning starts here, and the bytes that it took to know.
+fn begins_gzip(bytes: &[u8], acceptable: Acceptable) -> (bool, u64) {
     // The upper flag bits are reserved and zero.
     if !bytes.starts_with(GZIP) || bytes.get(3).is_none_or(|flags| flags & 0xe0 != 0) {
-        return false;
+        return (false, 4);
     }
     let mut out = Vec::with_capacity(BEGINNING);
     let probe = &bytes[..bytes.len().min(PROBE)];
-    inflate_some(&mut Decompress::new_gzip(15), probe, &mut out).is_ok() && acceptable(&out)
+    let mut inflate = Decompress::new_gzip(15);
+    let step = inflate_some(&mut inflate, probe, &mut out);
+    (step.is_ok() && acceptable(&out), inflate.total_in().max(64))
 }
 
-/// Whether a zstd frame with an acceptable beginning starts here.
-fn begins_zstd(bytes: &[u8], dictionary: &[u8], acceptable: Acceptable) -> bool {
+/// Whether a zstd frame with an acceptable beginning starts here, and the bytes that it took to know.
+fn begins_zstd(bytes: &[u8], dictionary: &[u8], acceptable: Acceptable) -> (bool, u64) {
     let Ok(mut decoder) = Decoder::with_dictionary(dictionary) else {
-        return false;
+        return (false, 64);
     };
     let mut out = Vec::with_capacity(BEGINNING);
     let probe = &bytes[..bytes.len().min(PROBE)];
-    decode_some(&mut decoder, probe, &mut out).is_ok() && acceptable(&out)
+    let step = decode_some(&mut decoder, probe, &mut out);
+    let read = step.as_ref().map_or(64, |step| step.taken as u64);
+    (step.is_ok() && acceptable(&out), read.max(64))
 }

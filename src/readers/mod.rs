@@ -187,7 +187,7 @@ pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>>
                 Place::File(path) => File::open(path).with_context(|| cannot("open", name))?,
                 Place::Object { .. } => fetched(source(name, *bytes, place)?).with_context(first)?,
             };
-            Box::new(parquet::ParquetReader::new(file, name, reading)?)
+            parquet::open(file, name, reading)?
         }
         Format::Html => {
             let url = page_url.as_deref().with_context(|| format!("the HTML file {name} has no URL"))?;
@@ -199,8 +199,11 @@ pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>>
 /// Opens one input and reads its first bytes, to find out before a run what would fail in it.
 ///
 /// # Errors
-/// When it cannot be read; the message names it.
-pub fn check(input: &Input) -> anyhow::Result<()> {
+/// When it cannot be read, or is a local Parquet file without a column of the job; the message names it.
+pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<()> {
+    if let (Format::Parquet, Place::File(_)) = (input.format, &input.place) {
+        return open(input, reading).map(drop);
+    }
     let mut first = [0; 4];
     let mut source = source(&input.name, input.bytes.min(first.len() as u64), &input.place)?;
     let mut got = 0;
@@ -209,9 +212,6 @@ pub fn check(input: &Input) -> anyhow::Result<()> {
             0 => break,
             more => got += more,
         }
-    }
-    if input.format == Format::Parquet && &first != b"PAR1" {
-        anyhow::bail!("{} is no Parquet file: it does not begin with PAR1", input.name);
     }
     Ok(())
 }

@@ -47,6 +47,13 @@ const BINARY: [&[u8]; 21] = [
     b"\0\0\x01\0",
 ];
 
+/// Whether the bytes have hardly any control characters at their beginning: text in some charset, not compressed bytes.
+pub fn has_few_controls(bytes: &[u8]) -> bool {
+    let start = &bytes[..bytes.len().min(1024)];
+    let controls = start.iter().filter(|byte| **byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c)).count();
+    controls * 100 <= start.len()
+}
+
 /// Whether the bytes begin as HTML does, after blanks and a byte order mark.
 pub fn is_html(bytes: &[u8]) -> bool {
     let mut start = [0; 512];

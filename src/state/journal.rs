@@ -55,9 +55,14 @@ impl Segment {
         format!("shard{:05}-wave{:05}.parquet", self.shard, self.wave)
     }
 
-    /// The wave in the name of a segment's file.
+    /// The wave in the name of a file that a wave made, of a segment or of anything else.
     pub fn wave_of(file: &str) -> Option<usize> {
         file.strip_suffix(".parquet")?.split_once("-wave")?.1.parse().ok()
+    }
+
+    /// The shard in the name of a segment's file.
+    pub fn shard_of(file: &str) -> Option<u32> {
+        file.strip_prefix("shard")?.split_once("-wave")?.0.parse().ok()
     }
 }
 
@@ -80,6 +85,8 @@ pub struct Counts {
     pub skipped: BTreeMap<String, u64>,
     /// Bad records, by reason.
     pub rejects: BTreeMap<String, u64>,
+    /// Bad records that are counted but not listed in `rejects`, by file: those after the first ten thousand of it.
+    pub unlisted: BTreeMap<String, u64>,
 }
 
 impl Counts {
@@ -91,7 +98,11 @@ impl Counts {
         self.cut += other.cut;
         self.words += other.words;
         self.bytes += other.bytes;
-        for (sums, counts) in [(&mut self.skipped, &other.skipped), (&mut self.rejects, &other.rejects)] {
+        for (sums, counts) in [
+            (&mut self.skipped, &other.skipped),
+            (&mut self.rejects, &other.rejects),
+            (&mut self.unlisted, &other.unlisted),
+        ] {
             for (kind, count) in counts {
                 *sums.entry(kind.clone()).or_default() += count;
             }
@@ -147,8 +158,12 @@ impl Journal {
         rows
     }
 
-    /// The segments of one shard, in the order of their waves.
-    pub fn shard(&self, shard: u32) -> impl Iterator<Item = &Segment> {
-        self.segments.iter().filter(move |segment| segment.shard == shard)
+    /// The segments of every shard, in the order of their waves.
+    pub fn by_shard(&self) -> BTreeMap<u32, Vec<Segment>> {
+        let mut shards: BTreeMap<u32, Vec<Segment>> = BTreeMap::new();
+        for segment in &self.segments {
+            shards.entry(segment.shard).or_default().push(*segment);
+        }
+        shards
     }
 }

@@ -86,6 +86,11 @@ impl Manifest {
         }
     }
 
+    /// Whether a week is committed.
+    pub fn has(&self, week: Week) -> bool {
+        self.weeks.iter().any(|known| known.week == week)
+    }
+
     /// Reads the manifest at `path`; `None` where there is none.
     ///
     /// # Errors

@@ -28,5 +28,5 @@ mod urls;
 pub use durable::{replace, sync_folder};
 pub use journal::{Counts, InputKey, Journal, Segment};
 pub use manifest::{CommittedWeek, FORMAT, Manifest, WholeWeek};
-pub use store::{Store, Unfinished};
-pub use urls::UrlLookup;
+pub use store::{Begun, Store, Unfinished};
+pub use urls::{UrlIndex, UrlLookup};

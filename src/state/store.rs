@@ -1,5 +1,6 @@
 //! A store: its folders, its lock, and the commit of a week.
 
+use std::collections::HashSet;
 use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,15 @@ use super::journal::{InputKey, Journal, Segment};
 use super::manifest::{Manifest, WholeWeek};
 use crate::config::Method;
 use crate::records::Week;
+
+/// A week that was begun, or gone on with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Begun {
+    /// What is done already.
+    pub journal: Journal,
+    /// Whole waves of an unfinished week that was made from something else: they are gone.
+    pub dropped: usize,
+}
 
 /// How long processes of a run whose supervisor was killed may take to notice and end.
 const ORPHANS_END: Duration = Duration::from_secs(10);
@@ -119,22 +129,31 @@ impl Store {
         Ok(file)
     }
 
-    /// Begins a week, or goes on with it: returns what was done already.
+    /// Begins a week, or goes on with it. The caller holds the lock.
     ///
     /// Segments of waves that were not whole are removed; so is an unfinished week that was begun from
     /// something else, for its rows would not be those of this job.
     ///
     /// # Errors
-    /// Where the store has another method, or cannot be written. The caller holds the lock.
-    pub fn begin(&self, week: Week, method: &Method, key: &InputKey) -> Result<Journal> {
+    /// Where the store has another method, or cannot be written.
+    pub fn begin(&self, week: Week, method: &Method, key: &InputKey) -> Result<Begun> {
         if let Some(manifest) = self.manifest()? {
             manifest.check(&self.root, method)?;
         }
         let unfinished = self.unfinished(week);
-        let journal = Journal::read(&unfinished.journal())?.filter(|journal| journal.key == *key);
-        if let Some(journal) = journal {
-            unfinished.drop_waves_from(journal.waves)?;
-            return Ok(journal);
+        let found = Journal::read(&unfinished.journal())?;
+        let dropped = match found {
+            Some(journal) if journal.key == *key => {
+                unfinished.drop_what_is_not_in(&journal)?;
+                return Ok(Begun { journal, dropped: 0 });
+            }
+            other => other.map_or(0, |journal| journal.waves),
+        };
+        // The journal goes first: without it the rest is nothing, whenever this is interrupted.
+        if unfinished.journal().exists() {
+            std::fs::remove_file(unfinished.journal())
+                .and_then(|()| File::open(&unfinished.scratch)?.sync_all())
+                .with_context(|| format!("cannot remove {}", unfinished.journal().display()))?;
         }
         for folder in [&unfinished.folder, &unfinished.scratch] {
             if folder.exists() {
@@ -144,7 +163,7 @@ impl Store {
         }
         let journal = Journal::new(key.clone());
         journal.write(&unfinished.journal())?;
-        Ok(journal)
+        Ok(Begun { journal, dropped })
     }
 
     /// Commits a week, whose tables are all in its unfinished folder: one rename makes it visible, then the
@@ -178,19 +197,27 @@ impl Store {
         manifest.write(&self.manifest_path())
     }
 
-    /// Lists a week that a killed run had renamed but not yet listed: it is whole, or it would not have its
-    /// name. The caller holds the lock.
+    /// Lists the weeks that a killed run had renamed but not yet listed: they are whole, or they would not have their
+    /// names. The caller holds the lock.
     ///
     /// # Errors
     /// Where the store cannot be read or written.
-    pub fn recover(&self, week: Week) -> Result<()> {
-        let listed = self.manifest()?.is_some_and(|manifest| manifest.weeks.iter().any(|w| w.week == week));
-        match WholeWeek::read(&self.week(week).join("week.json"))? {
-            Some(whole) if !listed => self.list(&whole)?,
-            Some(_) => {}
-            None => return Ok(()),
+    pub fn recover(&self) -> Result<()> {
+        let failed = || format!("cannot list the store {}", self.root.display());
+        for entry in std::fs::read_dir(&self.root).with_context(failed)? {
+            let name = entry.with_context(failed)?.file_name();
+            let week =
+                name.to_str().and_then(|name| name.strip_prefix("week=")).and_then(|week| week.parse::<Week>().ok());
+            let Some(week) = week else { continue };
+            let listed = self.manifest()?.is_some_and(|manifest| manifest.has(week));
+            if let Some(whole) = WholeWeek::read(&self.week(week).join("week.json"))? {
+                if !listed {
+                    self.list(&whole)?;
+                }
+                self.unfinished(week).clear()?;
+            }
         }
-        self.unfinished(week).clear()
+        Ok(())
     }
 }
 
@@ -243,18 +270,20 @@ impl Unfinished {
         Ok(())
     }
 
-    /// Removes segments of waves that are not whole, all tables that are made after the waves, and temporary files.
-    fn drop_waves_from(&self, waves: usize) -> Result<()> {
-        let all =
-            [&self.folder, &self.scratch].into_iter().flat_map(|folder| walkdir::WalkDir::new(folder).min_depth(2));
-        for entry in all {
+    /// Removes what waves made that are not whole, all tables that are made after the waves, and temporary files.
+    fn drop_what_is_not_in(&self, journal: &Journal) -> Result<()> {
+        let listed: HashSet<(usize, u32)> =
+            journal.segments.iter().map(|segment| (segment.wave, segment.shard)).collect();
+        let of_waves = |name: &str| match (Segment::wave_of(name), Segment::shard_of(name)) {
+            (Some(wave), Some(shard)) => listed.contains(&(wave, shard)),
+            (Some(wave), None) => wave < journal.waves,
+            _ => false,
+        };
+        let folders = [&self.folder, &self.scratch];
+        for entry in folders.into_iter().flat_map(|folder| walkdir::WalkDir::new(folder).min_depth(2)) {
             let entry = entry.with_context(|| format!("cannot list {}", self.folder.display()))?;
-            if !entry.file_type().is_file() {
-                continue;
-            }
-            let name = entry.file_name().to_string_lossy();
-            let whole = Segment::wave_of(&name).is_some_and(|wave| wave < waves);
-            if !whole {
+            let whole = of_waves(&entry.file_name().to_string_lossy());
+            if entry.file_type().is_file() && !whole {
                 std::fs::remove_file(entry.path())
                     .with_context(|| format!("cannot remove {}", entry.path().display()))?;
             }
@@ -292,21 +321,24 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::at(folder.path());
         let method = Method::default();
-        let mut journal = store.begin(week(), &method, &key("a")).unwrap();
+        let mut journal = store.begin(week(), &method, &key("a")).unwrap().journal;
         let unfinished = store.unfinished(week());
-        let file = |wave| {
-            let segment = Segment { wave, shard: 3, documents: 1, features: 1, links: 0 };
-            unfinished.table("documents", &segment.file())
-        };
+        let segment = |wave| Segment { wave, shard: 3, documents: 1, features: 1, links: 0 };
+        let file = |wave| unfinished.table("documents", &segment(wave).file());
         for wave in 0..2 {
             std::fs::create_dir_all(file(wave).parent().unwrap()).unwrap();
             std::fs::write(file(wave), "rows").unwrap();
         }
+        // A file of a whole wave that the journal does not list is none of the week.
+        let stray = unfinished.table("documents", &Segment { shard: 4, ..segment(0) }.file());
+        std::fs::write(&stray, "rows").unwrap();
         journal.waves = 1;
+        journal.segments = vec![segment(0)];
         journal.write(&unfinished.journal()).unwrap();
-        assert_eq!(store.begin(week(), &method, &key("a")).unwrap(), journal);
-        assert!(file(0).exists() && !file(1).exists());
-        assert_eq!(store.begin(week(), &method, &key("b")).unwrap().waves, 0);
+        assert_eq!(store.begin(week(), &method, &key("a")).unwrap(), Begun { journal, dropped: 0 });
+        assert!(file(0).exists() && !file(1).exists() && !stray.exists());
+        let begun = store.begin(week(), &method, &key("b")).unwrap();
+        assert_eq!((begun.journal.waves, begun.dropped), (0, 1));
         assert!(!file(0).exists());
     }
 
@@ -315,13 +347,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::at(folder.path());
         let method = Method::default();
-        let journal = store.begin(week(), &method, &key("a")).unwrap();
+        let journal = store.begin(week(), &method, &key("a")).unwrap().journal;
         let committed = CommittedWeek { week: week(), documents: 7, urls: vec![7], named: vec![1] };
         let whole = WholeWeek { committed, method, journal };
         store.commit(&whole, "[cluster]", b"{}").unwrap();
         let manifest = store.manifest().unwrap();
         std::fs::remove_file(store.manifest_path()).unwrap();
-        store.recover(week()).unwrap();
+        store.recover().unwrap();
         assert_eq!(store.manifest().unwrap(), manifest);
         assert_eq!(manifest.unwrap().weeks, [whole.committed]);
     }

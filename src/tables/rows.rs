@@ -20,6 +20,18 @@ pub struct Column {
     pub nullable: bool,
 }
 
+impl Column {
+    /// A column of signed numbers.
+    pub fn longs(name: &'static str, values: impl Iterator<Item = i64>) -> Column {
+        required(name, longs(values))
+    }
+
+    /// A column of bytes, `width` a row.
+    pub fn bytes<'a>(name: &'static str, width: usize, values: impl Iterator<Item = &'a [u8]>) -> Column {
+        required(name, bytes(width, values))
+    }
+}
+
 /// A row type that is a table of a store.
 pub trait Table: Sized {
     /// The folder of the table.

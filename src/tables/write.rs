@@ -1,7 +1,7 @@
 //! Rows to Parquet files.
 //!
 //! A file is written under a temporary name and takes its own only when it is whole, so that a name
-//! never stands for half a file. Making it durable is left to the commit (`state::sync`).
+//! never stands for half a file. Making it durable is left to the commit (`state::sync_folder`).
 
 use std::fs::File;
 use std::io::BufWriter;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::program::{Made, WEEK, data, job, nigh, ran, run, run_well, shipped_job};
+use crate::program::{Made, WEEK, data, job, nigh, ran, run, run_well, shipped_job, skipped};
 
 #[test]
 fn the_readme_command_clusters_the_shipped_crawl() {
@@ -45,6 +45,12 @@ fn json_is_one_object_on_stdout_and_events_on_stderr() {
         let event: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!(event["event"], "progress");
     }
+    let again = run_well(&["run", "jobs/cluster.toml", "--json", "--store", store.to_str().unwrap()]);
+    let event: serde_json::Value = serde_json::from_str(again.stderr.trim()).unwrap();
+    assert_eq!(event["event"], "notice");
+    let failed = run(&["run", "jobs/cluster.toml", "--json", "--store", store.to_str().unwrap(), "--input", "nothing"]);
+    let event: serde_json::Value = serde_json::from_str(failed.stderr.trim()).unwrap();
+    assert_eq!((failed.code, &event["event"]), (Some(1), &"error".into()));
     let shown = run_well(&["show", store.to_str().unwrap(), "--json"]);
     assert_eq!(serde_json::from_str::<serde_json::Value>(&shown.stdout).unwrap(), summary);
 }
@@ -153,7 +159,15 @@ fn missing_and_unreadable_inputs_are_refused_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
     let store = store.to_str().unwrap();
-    for input in ["no/such/file.warc.gz", "tests/data/*.nothing", "tests/data/no-such-folder"] {
+    let secret = folder.path().join("secret.warc.gz");
+    std::fs::write(&secret, "").unwrap();
+    std::fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
+    let mut inputs = vec!["no/such/file.warc.gz", "tests/data/*.nothing", "tests/data/no-such-folder"];
+    match std::fs::File::open(&secret) {
+        Ok(_) => skipped("an unreadable file: this user may read every file"),
+        Err(_) => inputs.push(secret.to_str().unwrap()),
+    }
+    for input in inputs {
         let ran = run(&["run", "jobs/cluster.toml", "--store", store, "--input", input]);
         assert_eq!(ran.code, Some(1), "{}", ran.stderr);
         assert!(ran.stderr.contains(input), "{}", ran.stderr);

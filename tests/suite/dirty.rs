@@ -130,6 +130,60 @@ fn dirty_files_beside_a_crawl_harm_nothing() {
 }
 
 #[test]
+fn a_flood_of_bad_records_is_bounded_and_told() {
+    use std::io::Write;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("flood.warc.gz");
+    let mut stored =
+        flate2::write::GzEncoder::new(std::fs::File::create(&file).unwrap(), flate2::Compression::default());
+    for _ in 0..100_000 {
+        stored.write_all(b"WARC/1.0\r\n\r\n").unwrap();
+    }
+    stored.finish().unwrap();
+    let made = Made::with_job(&tolerant(folder.path()), &["--input", file.to_str().unwrap()]);
+    let listed = texts(&made.week(), "rejects", "reason").len();
+    let shown = crate::program::run_well(&["show", made.store().to_str().unwrap(), "--json"]).stdout;
+    let summary: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let rejects: u64 =
+        summary["counts"]["rejects"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
+    let unlisted: u64 =
+        summary["counts"]["unlisted"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!(listed, 10_000);
+    assert_eq!(rejects, listed as u64 + unlisted);
+    assert!(rejects > 90_000, "{rejects}");
+}
+
+#[test]
+fn false_beginnings_of_members_cost_linear_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("false.warc.gz");
+    // A damaged member, then two megabytes of headers whose names never end.
+    let mut bytes = b"\x1f\x8b\x08\xff".to_vec();
+    bytes.extend([7; 12]);
+    while bytes.len() < 2 << 20 {
+        bytes.extend(b"\x1f\x8b\x08\x08AAAAAA");
+    }
+    std::fs::write(&file, bytes).unwrap();
+    let begun = Instant::now();
+    Made::with_job(&tolerant(folder.path()), &["--input", file.to_str().unwrap()]);
+    // Were it quadratic, this would take half a minute at the least.
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_cut_parquet_file_is_one_reject_beside_good_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = std::fs::read(data("formats/pages.parquet")).unwrap();
+    let file = folder.path().join("cut.parquet");
+    std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    let good = data("formats/pages.parquet");
+    let flags = ["--input", file.to_str().unwrap(), good.to_str().unwrap()];
+    let made = Made::with_job(&tolerant(folder.path()), &flags);
+    assert_eq!(texts(&made.week(), "rejects", "reason"), ["parquet: not a whole file"]);
+    assert_eq!(longs(&made.week(), "documents", "doc").len(), 40);
+}
+
+#[test]
 fn pages_without_words_are_nobodys_duplicates() {
     let folder = tempfile::tempdir().unwrap();
     let rows = folder.path().join("rows.jsonl");

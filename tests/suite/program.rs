@@ -19,11 +19,17 @@ pub fn data(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(path)
 }
 
+/// Says that something is not tested here, past the test runner's capture.
+pub fn skipped(what: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {what}");
+}
+
 /// The large corpus beside the repository, where there is one; says so where there is none.
 pub fn corpus(path: &str, wanted_by: &str) -> Option<PathBuf> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus").join(path);
     if !corpus.exists() {
-        eprintln!("SKIPPED: {wanted_by}: it wants the corpus, and {} is not there", corpus.display());
+        skipped(&format!("{wanted_by}: it wants the corpus, and {} is not there", corpus.display()));
         return None;
     }
     Some(corpus)

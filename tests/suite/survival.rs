@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::program::{Made, job, nigh, output, ran, run, run_well, tables};
+use crate::program::{Made, job, nigh, output, ran, run, run_well, skipped, tables};
 
 /// A job of many waves, so that there is something to go on from.
 fn waves(folder: &Path) -> PathBuf {
@@ -46,36 +46,80 @@ fn killed_at_any_moment_a_rerun_ends_with_the_same_bytes() {
         assert!(!store.join("_work").exists());
     }
     eprintln!("{resumed} of 24 runs went on from a committed wave");
+    assert!(resumed > 0, "no run was killed between two waves");
 }
 
-#[test]
-fn a_rerun_reads_only_what_is_missing() {
-    let folder = tempfile::tempdir().unwrap();
-    let job = waves(folder.path());
-    let store = folder.path().join("store");
-    let arguments = ["run", job.to_str().unwrap(), "--json", "--store", store.to_str().unwrap()];
-    let undisturbed = Made::with_job(&job, &[]);
-    // Make the week unfinished again, as if killed after the fifth wave.
-    run_well(&arguments);
-    let week = store.join("week=2024-01-08");
-    let work = store.join("_work/week=2024-01-08");
-    std::fs::create_dir_all(store.join("_work")).unwrap();
+/// Makes a committed week unfinished again, as if killed when all was read and nothing computed.
+fn unfinish(store: &Path) -> PathBuf {
+    let (week, work) = (store.join("week=2024-01-08"), store.join("_work/week=2024-01-08"));
+    let scratch = store.join("_work/scratch-2024-01-08");
+    std::fs::create_dir_all(scratch.join("found-links")).unwrap();
     std::fs::rename(&week, &work).unwrap();
     std::fs::remove_file(store.join("manifest.json")).unwrap();
     let whole: serde_json::Value = serde_json::from_slice(&std::fs::read(work.join("week.json")).unwrap()).unwrap();
-    let scratch = store.join("_work/scratch-2024-01-08");
-    std::fs::create_dir_all(scratch.join("found-links")).unwrap();
     std::fs::write(scratch.join("journal.json"), whole["journal"].to_string()).unwrap();
     for file in std::fs::read_dir(work.join("links")).unwrap() {
         // Links as pages have them are the same rows with one column more.
         let file = file.unwrap();
         std::fs::copy(file.path(), scratch.join("found-links").join(file.file_name())).unwrap();
     }
+    work
+}
+
+#[test]
+fn what_was_read_is_not_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = waves(folder.path());
+    let store = folder.path().join("store");
+    let arguments = ["run", job.to_str().unwrap(), "--json", "--store", store.to_str().unwrap()];
+    let undisturbed = Made::with_job(&job, &[]);
+    run_well(&arguments);
+    unfinish(&store);
     let again = run_well(&arguments);
     assert!(again.stderr.contains("going on after wave"), "{}", again.stderr);
     let last: serde_json::Value = serde_json::from_str(again.stderr.lines().last().unwrap()).unwrap();
-    assert_eq!(last["bytes"], 0, "no input is read again");
-    assert!(tables(&week) == undisturbed.tables());
+    assert_eq!((&last["bytes"], &last["of_bytes"]), (&0.into(), &0.into()), "no input is read again");
+    assert!(tables(&store.join("week=2024-01-08")) == undisturbed.tables());
+}
+
+#[test]
+fn a_process_that_cannot_write_gets_no_wave_committed() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = waves(folder.path());
+    let store = folder.path().join("store");
+    let journal = store.join("_work/scratch-2024-01-08/journal.json");
+    let arguments =
+        ["run", job.to_str().unwrap(), "--workers", "1", "--processes", "2", "--store", store.to_str().unwrap()];
+    // Begin the week, and stop at once.
+    let mut child = nigh(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while !journal.exists() && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let waves = |journal: &Path| -> (u64, u64) {
+        let journal: serde_json::Value = serde_json::from_slice(&std::fs::read(journal).unwrap()).unwrap();
+        (journal["waves"].as_u64().unwrap(), journal["key"]["waves"].as_u64().unwrap())
+    };
+    // A folder stands where the second process must put a segment of the crawl's first file; it has the odd shards.
+    let (_, all) = waves(&journal);
+    let wave = all - 3;
+    let obstacles: Vec<PathBuf> = [1, 3, 5, 7]
+        .map(|shard| store.join(format!("_work/week=2024-01-08/documents/shard{shard:05}-wave{wave:05}.parquet")))
+        .into();
+    for obstacle in &obstacles[3..] {
+        std::fs::create_dir_all(obstacle).unwrap();
+    }
+    let failed = run(&arguments);
+    assert_eq!(failed.code, Some(1), "{}", failed.stderr);
+    assert!(failed.stderr.contains("shard00007"), "{}", failed.stderr);
+    assert_eq!(waves(&journal).0, wave, "the wave that lacks a segment is not committed");
+    for obstacle in &obstacles[3..] {
+        std::fs::remove_dir(obstacle).unwrap();
+    }
+    run_well(&arguments);
+    assert!(tables(&store.join("week=2024-01-08")) == Made::with_job(&job, &[]).tables());
 }
 
 #[test]
@@ -153,23 +197,40 @@ fn two_runs_into_one_store_are_refused() {
 }
 
 #[test]
-fn a_truncated_segment_is_named() {
+fn damaged_files_of_a_store_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let job = waves(folder.path());
     let store = folder.path().join("store");
-    let bad = run(&[
-        "run",
-        job.to_str().unwrap(),
-        "--store",
-        store.to_str().unwrap(),
-        "--input",
-        "tests/data/dirty/gzip-truncated-middle.warc.gz",
-    ]);
-    assert_eq!(bad.code, Some(0), "{}", bad.stderr);
+    let arguments = ["run", job.to_str().unwrap(), "--store", store.to_str().unwrap()];
+    run_well(&arguments);
+    let work = unfinish(&store);
+    let segment = std::fs::read_dir(work.join("documents")).unwrap().next().unwrap().unwrap().path();
+    let bytes = std::fs::read(&segment).unwrap();
+    std::fs::write(&segment, &bytes[..bytes.len() / 2]).unwrap();
+    let damaged = run(&arguments);
+    assert_eq!(damaged.code, Some(1));
+    assert!(damaged.stderr.contains(segment.file_name().unwrap().to_str().unwrap()), "{}", damaged.stderr);
+    std::fs::write(&segment, &bytes).unwrap();
+    run_well(&arguments);
     std::fs::write(store.join("manifest.json"), "{\"format\":").unwrap();
     let damaged = run(&["show", store.to_str().unwrap()]);
     assert_eq!(damaged.code, Some(1));
     assert!(damaged.stderr.contains("manifest.json is damaged"), "{}", damaged.stderr);
+}
+
+#[test]
+fn an_unfinished_week_of_other_input_is_dropped_with_a_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = waves(folder.path());
+    let store = folder.path().join("store");
+    run_well(&["run", job.to_str().unwrap(), "-q", "--store", store.to_str().unwrap()]);
+    unfinish(&store);
+    let other = ["run", "jobs/cluster.toml", "--store", store.to_str().unwrap()];
+    let text = std::fs::read_to_string("jobs/cluster.toml").unwrap().replace("shards = 64", "shards = 8");
+    std::fs::write(&job, text).unwrap();
+    let again = run_well(&[&["run", job.to_str().unwrap()], &other[2..]].concat());
+    assert!(again.stderr.contains("waves are dropped, and it is begun anew"), "{}", again.stderr);
+    assert!(again.stdout.contains("523 documents"), "{}", again.stdout);
 }
 
 #[test]
@@ -181,7 +242,7 @@ fn a_full_disk_is_told_and_loses_nothing() {
     let mount =
         std::process::Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m", "nigh-test"]).arg(&small).output();
     if !mount.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: a full disk: no file system can be mounted here");
+        skipped("a full disk: no file system can be mounted here");
         return;
     }
     let store = small.join("store");
