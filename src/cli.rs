@@ -156,6 +156,7 @@ fn run(args: &RunArgs) -> Result<ExitCode> {
             say(&format!("{dry}\n"))?;
         } else {
             say(&report::plan(&plan, &disk))?;
+            say("Checked   every input can be opened, the store can be written\n")?;
         }
         return Ok(ExitCode::SUCCESS);
     }

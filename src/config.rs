@@ -281,17 +281,31 @@ impl Config {
     }
 }
 
-/// The machine's memory in bytes, or 4 GiB where it does not tell.
+/// The memory in bytes that this process may use, or 4 GiB where the system does not tell: the machine's, or what its
+/// control group allows (a container or a batch job has less than its host).
 fn machine_memory() -> u64 {
     #[cfg(target_os = "linux")]
     {
         let info = rustix::system::sysinfo();
-        info.totalram as u64 * u64::from(info.mem_unit.max(1))
+        let machine = info.totalram as u64 * u64::from(info.mem_unit.max(1));
+        group_memory().unwrap_or(u64::MAX).min(machine)
     }
     #[cfg(not(target_os = "linux"))]
     {
         4 << 30
     }
+}
+
+/// The smallest limit of this process' control group and those above it (version 2).
+#[cfg(target_os = "linux")]
+fn group_memory() -> Option<u64> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let limit = |path: &Path| {
+        let path = Path::new("/sys/fs/cgroup").join(path).join("memory.max");
+        std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok()
+    };
+    Path::new(group).ancestors().filter_map(limit).min()
 }
 
 /// A number of bytes, written as a number or with a unit: `"512MiB"`, `"16GB"`, `1048576`.

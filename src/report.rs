@@ -114,16 +114,13 @@ pub fn plan(plan: &Plan, disk: &Disk) -> String {
     };
     line("Week", plan.week.to_string());
     line("Store", plan.store.display().to_string());
-    line(
-        "Input",
-        format!("{} files, {}, every one of them can be opened", grouped(plan.inputs.len() as u64), Bytes(bytes)),
-    );
+    line("Input", format!("{} files, {}", grouped(plan.inputs.len() as u64), Bytes(bytes)));
     line("Waves", format!("{}, committed one by one", grouped(plan.waves.len() as u64)));
     line("Workers", format!("{} in each of {} processes", plan.workers, plan.processes));
     line(
         "Memory",
         format!(
-            "{} for buffers, {} a worker",
+            "{} for buffers, {} a worker; clustering takes about 150 bytes a page besides",
             Bytes(plan.worker_memory * plan.peers() as u64),
             Bytes(plan.worker_memory)
         ),

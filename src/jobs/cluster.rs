@@ -145,7 +145,7 @@ impl Clustering<'_> {
 
     /// Collapses identical vectors.
     fn identity(&self, worker: &mut Worker) -> Result<IdentityRoots> {
-        let (owned, peers, watch) = (self.owned.clone(), worker.peers(), self.watch);
+        let (owned, watch) = (self.owned.clone(), self.watch);
         let checksums = Rc::new(checksums(self.unfinished, self.journal, self.owned)?);
         let kept = Rc::new(RefCell::new(IdentityRoots::new(self.owned)));
         let vectors = self.vectors(false);
@@ -167,7 +167,7 @@ impl Clustering<'_> {
         let cut = self.ranges(1, size_of::<Vectored>());
         worker.dataflow::<u64, _, _>(|scope| {
             let vectors = ranges(scope, "Vectors", cut, watch, open, move |range| !grouped.less_than(&(range + 1)));
-            keep_roots(collapse(vectors, peers, watch), self.owned, &kept).probe_with(&probe);
+            keep_roots(collapse(vectors, watch), self.owned, &kept).probe_with(&probe);
         });
         run_to_end(worker, &probe, watch)?;
         Ok(kept.replace(IdentityRoots { identical: Vec::new(), exact: Vec::new() }))
@@ -180,7 +180,7 @@ impl Clustering<'_> {
         identity: &IdentityRoots,
         polynomials: &Polynomials,
     ) -> Result<(Vec<DocId>, Vec<DocId>)> {
-        let (owned, peers, watch) = (self.owned.clone(), worker.peers(), self.watch);
+        let (owned, watch) = (self.owned.clone(), self.watch);
         let keys = Rc::new(VectorKeys::new(&self.plan.method, polynomials));
         let cut = self.ranges(keys.count(), size_of::<Keyed>());
         let represents: Rc<Vec<bool>> =
@@ -206,7 +206,7 @@ impl Clustering<'_> {
         worker.dataflow::<u64, _, _>(|scope| {
             let done = move |range| !grouped.less_than(&Product::new(range, u32::MAX));
             let keyed = ranges(scope, "Megashingles", cut, watch, open, done);
-            components(scope, edges(keyed, peers, watch), &labels, &probe, watch);
+            components(scope, edges(keyed, watch), &labels, &probe, watch);
         });
         run_to_end(worker, &probe, watch)?;
         let labels = labels.replace(Labels::new(&Owned::new(0, 1, &[])));

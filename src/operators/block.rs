@@ -32,7 +32,7 @@ use crate::watch::Watch;
 
 /// Bytes of the records of a full block. Between 24 and 64 KiB the exchange costs the same; larger ones only
 /// take memory, as every sender holds one for each partition.
-const BLOCK_BYTES: usize = 32 << 10;
+pub const BLOCK_BYTES: usize = 32 << 10;
 
 /// Bytes before the records.
 const HEAD: usize = 24;

@@ -6,19 +6,18 @@
 //! representatives, go on to be compared by megashingles.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 use timely::container::CapacityContainerBuilder;
 use timely::dataflow::channels::pact::Pipeline;
-use timely::dataflow::operators::FrontierNotificator;
 use timely::dataflow::operators::generic::Operator;
 use timely::dataflow::{Stream, StreamVec};
 
-use super::block::{Block, BlockBuilder, Dealer, by_part};
+use super::block::{Block, BlockBuilder, by_part};
 use super::group::Grouper;
+use super::partitions::each_partition;
 use super::phase::Owned;
 use crate::records::{DocId, Key};
 use crate::watch::Watch;
@@ -66,42 +65,19 @@ impl IdentityRoots {
 /// Groups vectors by key; gives the roots of every document that is not its own, for the document's owner.
 pub fn collapse<'scope>(
     vectors: Stream<'scope, u64, Block<Vectored>>,
-    peers: usize,
     watch: &Arc<Watch>,
 ) -> Stream<'scope, u64, Block<Roots>> {
-    let mut dealer = Dealer::new(peers, watch);
-    vectors.unary_frontier::<BlockBuilder<Roots>, _, _, _>(by_part(), "Collapse", |_, _| {
-        let mut stash: BTreeMap<u64, BTreeMap<u64, Vec<Vectored>>> = BTreeMap::new();
-        let mut notificator = FrontierNotificator::default();
-        let (mut identical, mut exact) = (Grouper::default(), Grouper::default());
-        move |(input, frontier), output| {
-            input.for_each_time(|capability, blocks| {
-                let partitions = stash.entry(*capability.time()).or_default();
-                for block in blocks {
-                    partitions.entry(block.part).or_default().append(&mut block.records);
-                }
-                notificator.notify_at(capability.retain(output.output_index()));
-            });
-            notificator.for_each(&[frontier], |capability, _| {
-                let mut session = output.session_with_builder(&capability);
-                for vectors in stash.remove(capability.time()).unwrap_or_default().into_values() {
-                    identical.fill(vectors.iter().map(|v| (v.identical, v.doc)));
-                    exact.fill(vectors.iter().map(|v| (v.exact, v.doc)));
-                    for (at, Vectored { doc, .. }) in vectors.iter().enumerate() {
-                        let roots = Roots {
-                            doc: *doc,
-                            identical: identical.group(at).smallest,
-                            exact: exact.group(at).smallest,
-                        };
-                        // Exact copies are identical: who roots the wider cluster roots the narrower.
-                        if roots.identical != *doc {
-                            dealer.deal(doc.owner(peers), roots);
-                        }
-                    }
-                    dealer.full().for_each(|mut block| session.give_container(&mut block));
-                }
-                dealer.finish().for_each(|mut block| session.give_container(&mut block));
-            });
+    let peers = vectors.scope().peers();
+    let (mut identical, mut exact) = (Grouper::default(), Grouper::default());
+    each_partition(vectors, "Collapse", watch, move |vectors: &[Vectored], dealer| {
+        identical.fill(vectors.iter().map(|v| (v.identical, v.doc)));
+        exact.fill(vectors.iter().map(|v| (v.exact, v.doc)));
+        for (at, Vectored { doc, .. }) in vectors.iter().enumerate() {
+            let roots = Roots { doc: *doc, identical: identical.group(at).smallest, exact: exact.group(at).smallest };
+            // Exact copies are identical: who roots the wider cluster roots the narrower.
+            if roots.identical != *doc {
+                dealer.deal(doc.owner(peers), roots);
+            }
         }
     })
 }

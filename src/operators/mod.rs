@@ -3,7 +3,8 @@
 //! In reading order:
 //!
 //! - running: `phase` (a dataflow to its end; who owns what), `gather` (small results to everybody);
-//! - exchange: `block` (records of one partition, routed whole), `ranges` (keyed records, a range at a time);
+//! - exchange: `block` (records of one partition, routed whole), `ranges` (keyed records, a range at a
+//!   time), `partitions` (a partition at a time);
 //! - reading: `crawl` (files to answers), `spill` (answers in order), `segments` (waves to tables),
 //!   `commit` (waves become durable);
 //! - clustering: `vectors` (sketches from tables), `group` (by key, in cache), `collapse` (identical
@@ -23,6 +24,7 @@ mod gather;
 mod group;
 mod largest;
 mod links;
+mod partitions;
 mod phase;
 mod ranges;
 mod resolve;
@@ -42,6 +44,7 @@ pub use gather::gather;
 pub use group::{Group, Grouper};
 pub use largest::{LevelClusters, largest};
 pub use links::links;
+pub use partitions::each_partition;
 pub use phase::{Owned, run_to_end};
 pub use ranges::{Deal, Ranges, ranges};
 pub use resolve::resolve;

@@ -12,7 +12,7 @@ use bytemuck::Pod;
 use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::{Scope, Stream};
 
-use super::block::{Block, BlockBuilder, Dealer};
+use super::block::{BLOCK_BYTES, Block, BlockBuilder, Dealer};
 use crate::records::Key;
 use crate::watch::Watch;
 
@@ -37,10 +37,16 @@ pub struct Ranges {
 
 impl Ranges {
     /// Cuts for so many records of `size` bytes over all workers, where all workers together have `memory` bytes.
+    ///
+    /// Half of it is left to the blocks that each worker holds open, one a partition; collected records take twice
+    /// their size at worst, as vectors double.
     pub fn new(records: u64, size: usize, peers: usize, memory: u64) -> Ranges {
-        let partitions =
-            records.div_ceil(PARTITION_RECORDS).max(4 * peers as u64).next_power_of_two().min(MAX_PARTITIONS);
-        let ranges = (records * size as u64).div_ceil(memory.max(1)).next_power_of_two().clamp(1, partitions);
+        let wanted = records.div_ceil(PARTITION_RECORDS).max(4 * peers as u64).next_power_of_two().min(MAX_PARTITIONS);
+        let open = (memory / 2 / peers as u64 / BLOCK_BYTES as u64).max(1);
+        let affordable = 1 << open.ilog2();
+        let partitions = wanted.min(affordable).max((peers as u64).next_power_of_two());
+        let bytes = 2 * records * size as u64;
+        let ranges = bytes.div_ceil((memory / 2).max(1)).next_power_of_two().clamp(1, partitions);
         Ranges { partitions, ranges }
     }
 
@@ -133,8 +139,10 @@ mod tests {
     #[test]
     fn a_small_memory_cuts_more_ranges() {
         assert_eq!(Ranges::new(1000, 24, 2, 1 << 30), Ranges { partitions: 8, ranges: 1 });
-        assert_eq!(Ranges::new(1 << 20, 24, 1, 3 << 20).ranges, 8);
-        assert_eq!(Ranges::new(1 << 40, 24, 1, 1).ranges, MAX_PARTITIONS);
+        assert_eq!(Ranges::new(1 << 20, 24, 1, 12 << 20), Ranges { partitions: 16, ranges: 8 });
+        assert_eq!(Ranges::new(1 << 40, 24, 1, 1 << 40), Ranges { partitions: MAX_PARTITIONS, ranges: 128 });
+        // Hardly any memory: as many partitions as workers, one at a time.
+        assert_eq!(Ranges::new(1 << 40, 24, 4, 1), Ranges { partitions: 4, ranges: 4 });
     }
 
     #[test]

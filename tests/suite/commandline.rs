@@ -191,7 +191,7 @@ fn a_dry_run_says_what_is_needed_and_writes_nothing() {
         store.to_str().unwrap(),
     ];
     let ran = run_well(&arguments);
-    for wanted in ["3 files", "can be opened", "2 in each of 3 processes", "Memory", "Disk", "free", "words = 5"] {
+    for wanted in ["3 files", "every input", "2 in each of 3 processes", "Memory", "Disk", "free", "words = 5"] {
         assert!(ran.stdout.contains(wanted), "{wanted}: {}", ran.stdout);
     }
     let json = run_well(&[&arguments[..], &["--json"]].concat());
