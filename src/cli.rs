@@ -74,7 +74,7 @@ struct RunArgs {
     /// No progress.
     #[arg(short, long, conflicts_with = "verbose")]
     quiet: bool,
-    /// Say what is done and why.
+    /// Print the plan before the run.
     #[arg(short, long)]
     verbose: bool,
 }

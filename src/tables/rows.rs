@@ -278,7 +278,7 @@ pub struct ClusterRow {
     pub levels: [(i64, i64); 3],
     /// The cluster's name through the weeks, for clusters of at least two very similar pages.
     pub cluster_id: Option<i64>,
-    /// Whether the page is its cluster's canonical document: keep these and no near-duplicate is left.
+    /// Whether the page is its cluster's canonical document, its root: keep these and one page of each cluster is left.
     pub canonical: bool,
 }
 
