@@ -114,7 +114,9 @@ fn a_process_that_cannot_write_gets_no_wave_committed() {
     let failed = run(&arguments);
     assert_eq!(failed.code, Some(1), "{}", failed.stderr);
     assert!(failed.stderr.contains("shard00007"), "{}", failed.stderr);
-    assert_eq!(waves(&journal).0, wave, "the wave that lacks a segment is not committed");
+    // It began when the wave before the last was committed; the failure may have come before the last one was.
+    let committed = waves(&journal).0;
+    assert!((wave - 1..=wave).contains(&committed), "{committed} waves committed, wave {wave} lacks a segment");
     for obstacle in &obstacles[3..] {
         std::fs::remove_dir(obstacle).unwrap();
     }
