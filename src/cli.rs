@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{Cluster, Config, Count, Job, read_config, read_job};
+use crate::kernels;
 use crate::launch::{EXIT_PANIC, Outcome, Peers, exit_on_panic, run_workers, serve, supervise};
 use crate::operators::TooManyRejects;
 use crate::plan::{Plan, cut_waves, job_text};
@@ -110,7 +111,7 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Run(args) => run(&args),
         Command::Show(args) => show(&args),
-        Command::Bench(args) => bench::bench(&args),
+        Command::Bench(args) => known_kernels().and_then(|()| bench::bench(&args)),
         Command::Worker => worker(),
     };
     match result {
@@ -132,10 +133,16 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     }
 }
 
+/// Finds out before anything is done whether `NIGH_KERNELS` names a level that this machine has.
+fn known_kernels() -> Result<()> {
+    kernels::chosen().map(|_| ()).map_err(|error| WrongUse(format!("{error:#}")).into())
+}
+
 fn run(args: &RunArgs) -> Result<ExitCode> {
     let wrong_use = |error: anyhow::Error| WrongUse(format!("{error:#}"));
     let Job::Cluster(job) = read_job(&args.job).map_err(wrong_use)?;
     let config = args.config.as_deref().map_or_else(|| Ok(Config::default()), read_config).map_err(wrong_use)?;
+    known_kernels()?;
     let plan = plan(job, &config, args)?;
     let store = Store::at(&plan.store);
     store.check_writable()?;

@@ -14,6 +14,7 @@
 //! plan  stats
 //! state  tables  readers  features
 //! text
+//! kernels                   the only unsafe code
 //! records   config   watch
 //! ```
 //!
@@ -24,6 +25,7 @@ pub mod cli;
 pub mod config;
 pub mod features;
 pub mod jobs;
+pub mod kernels;
 pub mod launch;
 pub mod operators;
 pub mod plan;

@@ -211,6 +211,11 @@ impl Key {
         Key { high: (hash >> 64) as u64, low: hash as u64 }
     }
 
+    /// The key that is two hashes, independent of each other.
+    pub fn of_hashes(high: u64, low: u64) -> Key {
+        Key { high, low }
+    }
+
     /// The bits by which keys are dealt to partitions.
     pub fn partition_bits(self) -> u64 {
         self.high

@@ -1,6 +1,6 @@
-//! What documents are compared by, in its plain definition (Fetterly 2004, section 2).
+//! What documents are compared by (Fetterly 2004, section 2); the inner loops are those of `kernels`.
 //!
-//! In reading order: `rabin` (polynomials over GF(2) and fingerprints), `shingles` (words to
+//! In reading order: `rabin` (the polynomials of a method), `shingles` (words to
 //! pre-images), `sketch` (pre-images to features, supershingles and megashingles), `page` (a page
 //! taken apart, from bytes to sketch).
 
@@ -10,6 +10,6 @@ mod shingles;
 mod sketch;
 
 pub use page::{Fingerprinter, PageFacts};
-pub use rabin::{Polynomial, Polynomials, irreducible, polynomials, primitive};
+pub use rabin::{Polynomials, irreducible, polynomials, primitive};
 pub use shingles::Shingler;
 pub use sketch::{Sketch, Sketcher, VectorKeys, equal_features};

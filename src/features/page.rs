@@ -4,6 +4,7 @@ use super::rabin::Polynomials;
 use super::shingles::Shingler;
 use super::sketch::{Sketch, Sketcher};
 use crate::config::Method;
+use crate::kernels::Kernels;
 use crate::text::{charset, html, urls};
 
 /// Takes pages apart; its buffers are reused from page to page.
@@ -12,6 +13,8 @@ pub struct Fingerprinter {
     sketcher: Sketcher,
     fold_case: bool,
     max_links: usize,
+    kernels: &'static Kernels,
+    decoded: String,
     extract: html::Extract,
 }
 
@@ -30,39 +33,54 @@ pub struct PageFacts {
 
 impl Fingerprinter {
     /// The fingerprinter of a method; keeps `max_links` out-links of a page at most.
-    pub fn new(method: &Method, polynomials: &Polynomials, max_links: usize) -> Fingerprinter {
+    pub fn new(
+        method: &Method,
+        polynomials: &Polynomials,
+        max_links: usize,
+        kernels: &'static Kernels,
+    ) -> Fingerprinter {
         Fingerprinter {
-            shingler: Shingler::new(polynomials.shingles, method.words),
-            sketcher: Sketcher::new(method, polynomials),
+            shingler: Shingler::new(polynomials.shingles, method.words, kernels),
+            sketcher: Sketcher::new(method, polynomials, kernels),
             fold_case: method.fold_case,
             max_links,
+            kernels,
+            decoded: String::new(),
             extract: html::Extract::default(),
         }
     }
 
     /// Takes an HTML page apart. `label` is the charset of its HTTP header.
     pub fn html(&mut self, body: &[u8], label: Option<&str>, page: &urls::Canonical) -> PageFacts {
-        let (decoded, _) = charset::decode(body, label);
         let mut extract = std::mem::take(&mut self.extract);
-        extract.clear();
-        html::scan(&decoded, self.max_links, &mut extract);
-        let mut facts = self.text(&extract.text);
+        let decoded = charset::decode_bytes(body, label, &mut self.decoded);
+        html::scan(decoded, self.max_links, self.kernels, &mut extract);
+        let mut facts = self.bytes(&extract.text);
         facts.title = std::mem::take(&mut extract.title);
-        facts.links = urls::out_links(page, extract.base.as_deref(), &extract.hrefs);
+        facts.links = urls::out_links(page, extract.base.as_deref(), extract.hrefs.iter());
         self.extract = extract;
         facts
     }
 
     /// Takes plain text apart, as bytes in some charset.
     pub fn plain(&mut self, body: &[u8], label: Option<&str>) -> PageFacts {
-        self.text(&charset::decode(body, label).0)
+        let mut decoded = std::mem::take(&mut self.decoded);
+        let facts = self.bytes(charset::decode_bytes(body, label, &mut decoded));
+        self.decoded = decoded;
+        facts
     }
 
     /// Takes text apart from which markup is gone: no title, no links.
     pub fn text(&mut self, text: &str) -> PageFacts {
+        self.bytes(text.as_bytes())
+    }
+
+    /// As [`text`](Fingerprinter::text). Bytes that are no UTF-8 are no part of a word, and neither is U+FFFD, by which
+    /// a decoder would replace them.
+    fn bytes(&mut self, text: &[u8]) -> PageFacts {
         let mut facts = PageFacts::default();
-        let folded = self.fold_case.then(|| text.to_lowercase());
-        let preimages = self.shingler.preimages(folded.as_deref().unwrap_or(text));
+        let folded = self.fold_case.then(|| String::from_utf8_lossy(text).to_lowercase());
+        let preimages = self.shingler.preimages(folded.as_ref().map_or(text, |folded| folded.as_bytes()));
         facts.words = preimages.len() as u64;
         if !preimages.is_empty() {
             self.sketcher.sketch(preimages, &mut facts.sketch);
@@ -75,10 +93,11 @@ impl Fingerprinter {
 mod tests {
     use super::*;
     use crate::features::polynomials;
+    use crate::kernels::chosen;
 
     fn fingerprinter(fold_case: bool) -> Fingerprinter {
         let method = Method { fold_case, ..Method::default() };
-        Fingerprinter::new(&method, &polynomials(method.seed, method.features), 10)
+        Fingerprinter::new(&method, &polynomials(method.seed, method.features), 10, chosen().unwrap())
     }
 
     #[test]
@@ -92,6 +111,12 @@ mod tests {
         assert_eq!((facts.words, facts.title.as_str()), (7, "A page"));
         assert_eq!(facts.links, ["http://example.org/b"]);
         assert_eq!(facts.sketch, fingerprinter(false).text("A page One two three été four").sketch);
+    }
+
+    #[test]
+    fn bytes_that_do_not_decode_end_words() {
+        let facts = fingerprinter(true).plain(b"A\xffb \xc3 c\xe9", Some("utf-8"));
+        assert_eq!((facts.words, facts.sketch), (3, fingerprinter(false).text("a b c").sketch));
     }
 
     #[test]

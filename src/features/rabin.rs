@@ -1,7 +1,6 @@
 //! Polynomials over GF(2) of degree 64, and Rabin's fingerprints by them.
 //!
-//! A polynomial `P = t^64 + p` is held as its 64 low coefficients `p`; bit `i` of a number is the
-//! coefficient of `t^i`. A fingerprint of bytes reads them, most significant first, as a polynomial
+//! A polynomial `P = t^64 + p` is held as its 64 low coefficients `p`. A fingerprint of bytes reads them, most significant first, as a polynomial
 //! and reduces it modulo `P` (Rabin, Fingerprinting by random polynomials, 1981).
 //!
 //! All polynomials of a method come from its seed: candidates are the outputs of SplitMix64 with the
@@ -9,26 +8,10 @@
 //! for pre-images, one for supershingles, one for megashingles. Seed and rule are part of the
 //! format of a store; a test proves each polynomial irreducible and primitive by another road.
 
+use crate::kernels::product;
+
 /// The prime factors of 2^64 - 1, the order of the multiplicative group of GF(2^64).
 const ORDER_FACTORS: [u64; 7] = [3, 5, 17, 257, 641, 65_537, 6_700_417];
-
-/// The product of two polynomials of degree below 64, unreduced.
-fn multiply(a: u64, b: u64) -> u128 {
-    (0..64).filter(|i| a >> i & 1 == 1).fold(0, |sum, i| sum ^ (b as u128) << i)
-}
-
-/// `high * t^64 + low` modulo `t^64 + p`.
-fn reduce(p: u64, high: u64, low: u64) -> u64 {
-    (0..64).rev().fold(high, |rest, i| {
-        let shifted = rest << 1 | (low >> i & 1);
-        if rest >> 63 == 1 { shifted ^ p } else { shifted }
-    })
-}
-
-fn product(p: u64, a: u64, b: u64) -> u64 {
-    let wide = multiply(a, b);
-    reduce(p, (wide >> 64) as u64, wide as u64)
-}
 
 /// `t^exponent` modulo `t^64 + p`.
 fn power_of_t(p: u64, mut exponent: u64) -> u64 {
@@ -102,62 +85,10 @@ pub fn polynomials(seed: u64, features: usize) -> Polynomials {
     }
 }
 
-/// Arithmetic modulo one polynomial, by byte tables (16 KiB).
-#[derive(Clone)]
-pub struct Polynomial {
-    /// `table[j][b]` = `b * t^(8j) * t^64` modulo P.
-    table: Box<[[u64; 256]; 8]>,
-}
-
-impl Polynomial {
-    /// The tables of `t^64 + p`.
-    pub fn new(p: u64) -> Polynomial {
-        let mut table = Box::new([[0; 256]; 8]);
-        // t^64 = p; each further power is a shift.
-        let mut power = p;
-        for row in table.iter_mut() {
-            for bit in 0..8 {
-                for byte in 1 << bit..2 << bit {
-                    row[byte] = row[byte ^ 1 << bit] ^ power;
-                }
-                power = reduce(p, power >> 63, power << 1);
-            }
-        }
-        Polynomial { table }
-    }
-
-    /// The image of a pre-image: `x * t^64` modulo P, one-to-one on 64-bit numbers.
-    #[inline]
-    pub fn image(&self, x: u64) -> u64 {
-        let [b0, b1, b2, b3, b4, b5, b6, b7] = x.to_le_bytes();
-        let t = &self.table;
-        t[0][b0 as usize]
-            ^ t[1][b1 as usize]
-            ^ t[2][b2 as usize]
-            ^ t[3][b3 as usize]
-            ^ t[4][b4 as usize]
-            ^ t[5][b5 as usize]
-            ^ t[6][b6 as usize]
-            ^ t[7][b7 as usize]
-    }
-
-    /// The fingerprint of what `fingerprint` is of, followed by eight more bytes.
-    #[inline]
-    pub fn append_word(&self, fingerprint: u64, word: u64) -> u64 {
-        self.image(fingerprint) ^ word
-    }
-
-    /// The fingerprint of what `fingerprint` is of, followed by more bytes.
-    #[inline]
-    pub fn append(&self, fingerprint: u64, bytes: &[u8]) -> u64 {
-        bytes.iter().fold(fingerprint, |f, &byte| f << 8 ^ self.table[0][(f >> 56) as usize] ^ byte as u64)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use crate::kernels::multiply;
 
     const SEED: u64 = 20_031_107;
 
@@ -223,28 +154,4 @@ mod tests {
 
     /// The first polynomial, that of pre-images, and the hash of all 87: frozen with the format.
     const GOLDEN: (u64, u64, &str) = (0x99AA_632B_257E_1C87, 0x57A5_216D_2661_3D43, "5c53189641b2591f");
-
-    proptest! {
-        #[test]
-        fn tables_do_what_the_definition_says(x: u64, at in 0usize..87) {
-            let p = all()[at];
-            prop_assert_eq!(Polynomial::new(p).image(x), reduce(p, x, 0));
-        }
-
-        #[test]
-        fn a_fingerprint_is_the_remainder_of_its_bytes(bytes: Vec<u8>) {
-            let p = all()[84];
-            let naive = bytes.iter().flat_map(|b| (0..8).rev().map(move |i| b >> i & 1)).fold(0u64, |rest, bit| {
-                let shifted = rest << 1 | bit as u64;
-                if rest >> 63 == 1 { shifted ^ p } else { shifted }
-            });
-            prop_assert_eq!(Polynomial::new(p).append(0, &bytes), naive);
-        }
-
-        #[test]
-        fn eight_bytes_at_once_are_eight_bytes(start: u64, word: u64) {
-            let polynomial = Polynomial::new(all()[85]);
-            prop_assert_eq!(polynomial.append_word(start, word), polynomial.append(start, &word.to_be_bytes()));
-        }
-    }
 }

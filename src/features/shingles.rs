@@ -4,41 +4,27 @@
 //! words of a shingle are joined by NUL, which is in no word, so that two different shingles are
 //! two different byte strings.
 
-use super::rabin::Polynomial;
-use crate::text::words;
+use crate::kernels::{Kernels, Shingles};
 
 /// Turns texts into pre-images; its buffers are reused from text to text.
 pub struct Shingler {
-    polynomial: Polynomial,
-    width: usize,
-    /// For each word of the text, its bytes' range.
-    ranges: Vec<(usize, usize)>,
+    kernels: &'static Kernels,
+    shingles: Shingles,
+    /// Start and end of each word of the text.
+    bounds: Vec<u32>,
     preimages: Vec<u64>,
 }
 
 impl Shingler {
     /// A shingler of `width` words (at least 1) with the polynomial `t^64 + p`.
-    pub fn new(p: u64, width: usize) -> Shingler {
-        Shingler { polynomial: Polynomial::new(p), width: width.max(1), ranges: Vec::new(), preimages: Vec::new() }
+    pub fn new(p: u64, width: usize, kernels: &'static Kernels) -> Shingler {
+        Shingler { kernels, shingles: Shingles::new(p, width), bounds: Vec::new(), preimages: Vec::new() }
     }
 
-    /// The pre-images of a text, one for each word, in the order of the words.
-    pub fn preimages(&mut self, text: &str) -> &[u64] {
-        let base = text.as_ptr() as usize;
-        self.ranges.clear();
-        self.ranges.extend(words::words(text).map(|word| {
-            let start = word.as_ptr() as usize - base;
-            (start, start + word.len())
-        }));
-        let count = self.ranges.len();
-        self.preimages.clear();
-        self.preimages.extend((0..count).map(|first| {
-            (0..self.width).fold(0, |fingerprint, i| {
-                let (start, end) = self.ranges[(first + i) % count];
-                let joined = if i == 0 { fingerprint } else { self.polynomial.append(fingerprint, &[0]) };
-                self.polynomial.append(joined, &text.as_bytes()[start..end])
-            })
-        }));
+    /// The pre-images of a text, one for each word, in the order of the words. Bytes that are no UTF-8 are no part of one.
+    pub fn preimages(&mut self, text: &[u8]) -> &[u64] {
+        self.kernels.words(text, &mut self.bounds);
+        self.kernels.preimages(&self.shingles, text, &self.bounds, &mut self.preimages);
         &self.preimages
     }
 }
@@ -46,10 +32,11 @@ impl Shingler {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernels::{Polynomial, chosen};
     use proptest::prelude::*;
 
     fn preimages(text: &str) -> Vec<u64> {
-        Shingler::new(0x1B, 5).preimages(text).to_vec()
+        Shingler::new(0x1B, 5, chosen().unwrap()).preimages(text.as_bytes()).to_vec()
     }
 
     /// The definition, with strings.
@@ -90,8 +77,8 @@ mod tests {
     proptest! {
         #[test]
         fn shingles_are_those_of_the_definition(text in "[a-cé中0 .]{0,60}", width in 1usize..8) {
-            let mut shingler = Shingler::new(0x1B, width);
-            prop_assert_eq!(shingler.preimages(&text), &naive(&text, width)[..]);
+            let mut shingler = Shingler::new(0x1B, width, chosen().unwrap());
+            prop_assert_eq!(shingler.preimages(text.as_bytes()), &naive(&text, width)[..]);
         }
     }
 }

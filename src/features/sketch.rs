@@ -9,9 +9,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::rabin::{Polynomial, Polynomials};
+use super::rabin::Polynomials;
 use crate::config::Method;
-use crate::records::Key;
+use crate::kernels::{Functions, Kernels, Polynomial, Runs};
+use crate::records::{Key, mix};
 
 /// What is kept of a document with at least one word.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,61 +23,53 @@ pub struct Sketch {
     pub features: Vec<u32>,
 }
 
-/// Computes sketches; holds one function a feature (16 KiB each).
+/// Computes sketches.
 pub struct Sketcher {
-    functions: Vec<Polynomial>,
-    supershingles: Polynomial,
-    run: usize,
+    kernels: &'static Kernels,
+    functions: Functions,
+    runs: Runs,
     /// The features of the last document, whole.
     minima: Vec<u64>,
 }
 
 impl Sketcher {
     /// The sketcher of a method.
-    pub fn new(method: &Method, polynomials: &Polynomials) -> Sketcher {
+    pub fn new(method: &Method, polynomials: &Polynomials, kernels: &'static Kernels) -> Sketcher {
         Sketcher {
-            functions: polynomials.features.iter().map(|p| Polynomial::new(*p)).collect(),
-            supershingles: Polynomial::new(polynomials.supershingles),
-            run: method.features / method.supershingles,
+            kernels,
+            functions: Functions::new(&polynomials.features),
+            runs: Runs::new(polynomials.supershingles, method.features / method.supershingles),
             minima: Vec::new(),
         }
     }
 
     /// Writes the sketch of a document with these pre-images, at least one.
     pub fn sketch(&mut self, preimages: &[u64], sketch: &mut Sketch) {
-        self.minima.clear();
-        // Function outermost: its 16 KiB of tables stay in the first-level cache.
-        self.minima.extend(self.functions.iter().map(|function| smallest(function, preimages)));
+        self.kernels.minima(&self.functions, preimages, &mut self.minima);
         sketch.features.clear();
         sketch.features.extend(self.minima.iter().map(|feature| *feature as u32));
-        sketch.supershingles.clear();
-        sketch.supershingles.extend(
-            self.minima
-                .chunks_exact(self.run)
-                .map(|run| run.iter().fold(0, |f, feature| self.supershingles.append_word(f, *feature))),
-        );
+        self.kernels.supershingles(&self.runs, &self.minima, &mut sketch.supershingles);
     }
-}
-
-/// The pre-image with the smallest image.
-fn smallest(function: &Polynomial, preimages: &[u64]) -> u64 {
-    let mut best = (u64::MAX, 0);
-    for &x in preimages {
-        let image = function.image(x);
-        // `<=` admits the one pre-image whose image is all ones; equal images are equal pre-images.
-        if image <= best.0 {
-            best = (image, x);
-        }
-    }
-    best.1
 }
 
 /// Keys by which documents with agreeing supershingles meet.
 pub struct VectorKeys {
     megashingles: Polynomial,
-    choices: Vec<Vec<usize>>,
+    choices: Vec<Choice>,
 }
 
+/// One way to choose supershingles.
+struct Choice {
+    /// Their numbers, ascending.
+    chosen: Vec<usize>,
+    /// How many of them, from the first, the choice before has too.
+    shared: usize,
+    /// What keeps its keys from those of other choices.
+    salt: u64,
+}
+
+/// Supershingles of a choice whose fingerprint is remembered for the next choice.
+const REMEMBERED: usize = 4;
 /// The key space of whole vectors; choices of supershingles are numbered from 0.
 const VECTOR_SPACE: u64 = u64::MAX;
 /// The key space of whole vectors with a checksum.
@@ -85,8 +78,15 @@ const EXACT_SPACE: u64 = u64::MAX - 1;
 impl VectorKeys {
     /// The keys of a method.
     pub fn new(method: &Method, polynomials: &Polynomials) -> VectorKeys {
-        let mut choices = Vec::new();
-        choose(method.supershingles, method.agreements, 0, &mut Vec::new(), &mut choices);
+        let mut chosen = Vec::new();
+        choose(method.supershingles, method.agreements, 0, &mut Vec::new(), &mut chosen);
+        let mut before: Vec<usize> = Vec::new();
+        let mut choice = |(space, chosen): (usize, Vec<usize>)| {
+            let shared = before.iter().zip(&chosen).take_while(|(a, b)| a == b).count();
+            before.clone_from(&chosen);
+            Choice { chosen, shared, salt: mix(space as u64) }
+        };
+        let choices = chosen.into_iter().enumerate().map(&mut choice).collect();
         VectorKeys { megashingles: Polynomial::new(polynomials.megashingles), choices }
     }
 
@@ -112,11 +112,19 @@ impl VectorKeys {
     /// A key holds the megashingle, and beside it independent bits of the same supershingles: 64 bits alone
     /// would join strangers among billions of documents.
     pub fn megashingles(&self, supershingles: &[u64]) -> impl Iterator<Item = Key> {
-        self.choices.iter().enumerate().map(|(space, choice)| {
-            let chosen = || choice.iter().map(|&at| supershingles[at]);
-            let megashingle = chosen().fold(0, |f, s| self.megashingles.append_word(f, s));
-            let check = chosen().fold(0, |hash, s| crate::records::mix(hash ^ s));
-            Key::of(space as u64, &[megashingle, check])
+        // For each number of chosen supershingles: the image of their fingerprint, and a hash of them. A choice goes on
+        // where it leaves the one before.
+        let mut prefixes = [(0, 0); REMEMBERED + 1];
+        let longer = |(image, hash): (u64, u64), next: u64| (self.megashingles.image(image ^ next), mix(hash ^ next));
+        self.choices.iter().map(move |choice| {
+            let (last, prefix) = choice.chosen.split_last().expect("a choice has one at least");
+            let (near, far) = prefix.split_at(prefix.len().min(REMEMBERED));
+            for at in choice.shared.min(near.len())..near.len() {
+                prefixes[at + 1] = longer(prefixes[at], supershingles[near[at]]);
+            }
+            let (image, hash) = far.iter().fold(prefixes[near.len()], |sum, at| longer(sum, supershingles[*at]));
+            let last = supershingles[*last];
+            Key::of_hashes(mix(image ^ last ^ choice.salt), mix(hash ^ last) ^ choice.salt)
         })
     }
 }
@@ -146,13 +154,14 @@ mod tests {
     fn sketches(texts: &[&str]) -> Vec<Sketch> {
         let method = Method::default();
         let polynomials = polynomials(method.seed, method.features);
+        let kernels = crate::kernels::chosen().unwrap();
         let (mut shingler, mut sketcher) =
-            (Shingler::new(polynomials.shingles, method.words), Sketcher::new(&method, &polynomials));
+            (Shingler::new(polynomials.shingles, method.words, kernels), Sketcher::new(&method, &polynomials, kernels));
         texts
             .iter()
             .map(|text| {
                 let mut sketch = Sketch::default();
-                sketcher.sketch(shingler.preimages(text), &mut sketch);
+                sketcher.sketch(shingler.preimages(text.as_bytes()), &mut sketch);
                 sketch
             })
             .collect()

@@ -23,7 +23,8 @@ use timely::dataflow::operators::{Concat, OkErr, Probe};
 use timely::order::Product;
 use timely::worker::Worker;
 
-use crate::features::{Polynomials, VectorKeys, polynomials};
+use crate::features::{Fingerprinter, Polynomials, VectorKeys, polynomials};
+use crate::kernels;
 use crate::operators::{
     Alike, Deal, Found, IdentityRoots, Labels, LevelClusters, Note, Owned, Ranges, Vectored, Vectors, check_rejects,
     checksums, collapse, commit, components, crawl, edges, evidence, gather, keep_roots, largest, links, own_segments,
@@ -107,9 +108,10 @@ fn read(
     journal: Journal,
     watch: &Arc<Watch>,
 ) -> Result<()> {
+    let fingerprinter = Fingerprinter::new(&plan.method, polynomials, plan.reading.max_links, kernels::chosen()?);
     let probe = Handle::new();
     worker.dataflow::<u64, _, _>(|scope| {
-        let found = crawl(scope, plan, polynomials, journal.waves, probe.clone(), watch);
+        let found = crawl(scope, plan, fingerprinter, journal.waves, probe.clone(), watch);
         let (answers, notes) = found.ok_err(|found| match found {
             Found::Answer(answer) => Ok(*answer),
             Found::Bad(bad) => Err(Note::Bad(bad)),

@@ -15,7 +15,7 @@ use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::{Scope, StreamVec};
 
 use super::spill::Sortable;
-use crate::features::{Fingerprinter, Polynomials, Sketch};
+use crate::features::{Fingerprinter, Sketch};
 use crate::plan::Plan;
 use crate::readers::{self, Body, Item, Page, Reader, Reject, Skip};
 use crate::records::{UrlHash, checksum};
@@ -132,14 +132,14 @@ pub enum Found {
 pub fn crawl<'scope>(
     scope: Scope<'scope, u64>,
     plan: &Arc<Plan>,
-    polynomials: &Polynomials,
+    fingerprinter: Fingerprinter,
     first_wave: usize,
     committed: Handle<u64>,
     watch: &Arc<Watch>,
 ) -> StreamVec<'scope, u64, Found> {
     let (index, peers) = (scope.index(), scope.peers());
     let mut share = Share {
-        fingerprinter: Fingerprinter::new(&plan.method, polynomials, plan.reading.max_links),
+        fingerprinter,
         plan: plan.clone(),
         watch: watch.clone(),
         files: Vec::new(),

@@ -8,9 +8,12 @@
 //! The kind is found by its magic bytes, never by a name. Of zstd's skippable frames the leading one of magic 0x184D2A5D is
 //! the dictionary of all frames (IIPC, *WARC-ZSTD*), itself perhaps a zstd frame. Zero bytes between members are padding.
 //!
-//! Memory: the window, a chunk of input, and whatever the caller keeps. Time: linear; each damage in a row halves the window
-//! and what is inflated at once, and what is looked at to find the next member is a small multiple of what is passed, so that
-//! hostile files cannot make the same bytes be inflated over and over.
+//! A gzip member of usual size is inflated at once, from the bytes that are ahead into the room of the caller. What is not
+//! whole and good that way, or large, or has a checksum of its header, is streamed from its beginning as all others are.
+//!
+//! Memory: the window, a chunk of input or a member of usual size, and whatever the caller keeps. Time: linear; each damage in
+//! a row halves the window and what is streamed in a step, and what is looked at to find the next member is a small multiple of
+//! what is passed, so that hostile files cannot make the same bytes be inflated over and over.
 
 use std::io;
 
@@ -19,9 +22,14 @@ use memchr::memmem;
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
 use super::stored::Stored;
+use crate::kernels::{Inflated, Inflater};
 
 /// Stored bytes of a member that stay reachable, 8 MiB.
 const WINDOW: u64 = 8 << 20;
+/// What a gzip member is inflated within at once: stored bytes, decoded bytes. First what nearly every page's record fits into.
+const WHOLE: [(usize, usize); 2] = [(64 << 10, 1 << 20), (1 << 20, 8 << 20)];
+/// After members too large for that, so many in a row are streamed untried at most.
+const UNTRIED: u32 = 64;
 /// Room made for decoded bytes before each step.
 const ROOM: usize = 64 << 10;
 /// Stored bytes looked at to judge whether a member begins here: a gzip header and its first block's tables, a zstd block.
@@ -38,6 +46,8 @@ const SLICE: usize = 256 << 10;
 const DICTIONARY: usize = 64 << 20;
 
 const GZIP: &[u8] = &[0x1f, 0x8b, 0x08];
+/// The flag `FHCRC` of a gzip header.
+const HEADER_CHECKSUM: u8 = 2;
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 /// One step through the members of a file.
@@ -75,12 +85,23 @@ pub struct Members {
 
 enum Codec {
     Plain,
-    Gzip(Box<Decompress>),
+    Gzip(Gzip),
     Zstd(Decoder<'static>),
+}
+
+/// The two ways through a gzip member.
+struct Gzip {
+    whole: Inflater,
+    stream: Option<Box<Decompress>>,
+    /// Members still to be streamed untried, and how many that were after the last one too large.
+    untried: u32,
+    penalty: u32,
 }
 
 enum Place {
     Between,
+    /// At the beginning of a gzip member that may be inflated at once.
+    Before(u64),
     Inside(u64),
     Ended,
 }
@@ -131,6 +152,16 @@ impl Members {
         match self.place {
             Place::Ended => Ok(Piece::End),
             Place::Between => self.begin(),
+            Place::Before(start) => match self.whole(out)? {
+                true => {
+                    self.place = Place::Between;
+                    Ok(Piece::Bytes)
+                }
+                false => {
+                    self.place = Place::Inside(start);
+                    self.inside(start, out)
+                }
+            },
             Place::Inside(start) => self.inside(start, out),
         }
     }
@@ -149,10 +180,14 @@ impl Members {
                 self.stored.take(padding);
                 continue;
             }
+            let mut place = Place::Inside(start);
             let begins = match &mut self.codec {
                 Codec::Plain => true,
-                Codec::Gzip(inflate) if ahead.starts_with(GZIP) => {
-                    **inflate = Decompress::new_gzip(15);
+                Codec::Gzip(gzip) if ahead.starts_with(GZIP) => {
+                    gzip.stream = None;
+                    if gzip.tries(ahead) && self.failures == 0 {
+                        place = Place::Before(start);
+                    }
                     true
                 }
                 Codec::Zstd(decoder) if ahead.starts_with(ZSTD) => {
@@ -170,9 +205,35 @@ impl Members {
             if !begins {
                 return self.damage(start, self.codec.unknown());
             }
-            self.place = Place::Inside(start);
+            self.place = place;
             return Ok(Piece::Start(start));
         }
+    }
+
+    /// Inflates the gzip member that begins here at once; false, and nothing done, where it is damaged or too large for that.
+    ///
+    /// Damage and a member that is cut or goes on look alike here: streaming, from its beginning, will tell.
+    fn whole(&mut self, out: &mut Vec<u8>) -> io::Result<bool> {
+        let Codec::Gzip(gzip) = &mut self.codec else {
+            return Ok(false);
+        };
+        for (stored, decoded) in WHOLE {
+            let there = self.stored.need(stored)?;
+            let ahead = self.stored.ahead();
+            let inflated = gzip.whole.member(&ahead[..there.min(WHOLE[1].0)], decoded, out);
+            if let Inflated::Member(taken) = inflated {
+                self.stored.take(taken);
+                gzip.penalty = 0;
+                return Ok(true);
+            }
+            if inflated == Inflated::NoMember && there < stored {
+                return Ok(false);
+            }
+        }
+        // A file of large members would be inflated nearly twice.
+        gzip.penalty = (2 * gzip.penalty + 1).min(UNTRIED);
+        gzip.untried = gzip.penalty;
+        Ok(false)
     }
 
     fn inside(&mut self, start: u64, out: &mut Vec<u8>) -> io::Result<Piece> {
@@ -194,7 +255,10 @@ impl Members {
                     out.extend_from_slice(ahead);
                     Ok(Step { taken: ahead.len(), ended: false })
                 }
-                Codec::Gzip(inflate) => inflate_some(inflate, ahead, out),
+                Codec::Gzip(gzip) => {
+                    let stream = gzip.stream.get_or_insert_with(|| Box::new(Decompress::new_gzip(15)));
+                    inflate_some(stream, ahead, out)
+                }
                 Codec::Zstd(decoder) => decode_some(decoder, ahead, out),
             };
             let Ok(step) = step else {
@@ -324,8 +388,18 @@ impl Codec {
     }
 }
 
+impl Gzip {
+    /// Whether the member with this header is to be tried at once.
+    fn tries(&mut self, header: &[u8]) -> bool {
+        let untried = self.untried > 0;
+        self.untried = self.untried.saturating_sub(1);
+        // Only the stream checks the checksum that a header may have.
+        !untried && header.get(3).is_some_and(|flags| flags & HEADER_CHECKSUM == 0)
+    }
+}
+
 fn gzip() -> Codec {
-    Codec::Gzip(Box::new(Decompress::new_gzip(15)))
+    Codec::Gzip(Gzip { whole: Inflater::default(), stream: None, untried: 0, penalty: 0 })
 }
 
 fn kind(bytes: &[u8]) -> Option<io::Result<Codec>> {
@@ -383,4 +457,165 @@ fn begins_zstd(bytes: &[u8], dictionary: &[u8], acceptable: Acceptable) -> (bool
     let step = decode_some(&mut decoder, probe, &mut out);
     let read = step.as_ref().map_or(64, |step| step.taken as u64);
     (step.is_ok() && acceptable(&out), read.max(64))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Write as _};
+
+    use flate2::{Compression, Crc, GzBuilder};
+    use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
+
+    use super::*;
+
+    /// The way that every member took before some were inflated at once.
+    fn streaming(mut members: Members) -> Members {
+        if let Codec::Gzip(gzip) = &mut members.codec {
+            gzip.untried = u32::MAX;
+        }
+        members
+    }
+
+    /// Reads a file to where its members begin or break, with the number and a hash of the bytes between.
+    fn read(mut members: Members) -> Vec<String> {
+        let mut bytes = Vec::new();
+        let mut pieces = Vec::new();
+        loop {
+            let piece = members.step(&mut bytes).unwrap();
+            if piece != Piece::Bytes {
+                let hash = xxhash_rust::xxh3::xxh3_64(&bytes);
+                pieces.push(format!("{} {hash:x} {piece:?}", bytes.len()));
+                bytes.clear();
+            }
+            if piece == Piece::End {
+                return pieces;
+            }
+        }
+    }
+
+    fn assert_one_way(file: &[u8]) -> Vec<String> {
+        let open = || {
+            let stored = Stored::new(Box::new(Cursor::new(file.to_vec())));
+            Members::new(stored, |bytes| !bytes.is_empty()).unwrap()
+        };
+        let pieces = read(open());
+        assert_eq!(pieces, read(streaming(open())));
+        pieces
+    }
+
+    /// Bytes that do not compress, a few random ones again and again, or one: so much smaller is what they compress to.
+    fn content(length: usize, repeat: usize) -> Vec<u8> {
+        let mut state = length as u64;
+        let random = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 56) as u8
+        });
+        let some: Vec<u8> = random.take(repeat.min(length)).collect();
+        some.into_iter().cycle().take(length).collect()
+    }
+
+    /// A member with the fields of a header that `fields` has bits for.
+    fn member(content: &[u8], fields: u8, level: u32) -> Vec<u8> {
+        let mut builder = GzBuilder::new().mtime(1);
+        if fields & 4 != 0 {
+            builder = builder.extra(b"ab\x02\0cd".to_vec());
+        }
+        if fields & 8 != 0 {
+            builder = builder.filename("name");
+        }
+        if fields & 16 != 0 {
+            builder = builder.comment("a comment");
+        }
+        let mut gzip = builder.write(Vec::new(), Compression::new(level));
+        gzip.write_all(content).unwrap();
+        let mut member = gzip.finish().unwrap();
+        if fields & 2 != 0 {
+            let lengths = [(4, 2 + 6), (8, "name\0".len()), (16, "a comment\0".len())];
+            let header =
+                10 + lengths.iter().map(|(bit, length)| if fields & bit != 0 { *length } else { 0 }).sum::<usize>();
+            member[3] |= 2;
+            let mut crc = Crc::new();
+            crc.update(&member[..header]);
+            let sum = (crc.sum() as u16).to_le_bytes();
+            member.splice(header..header, sum);
+        }
+        member
+    }
+
+    /// The first member of so many stored bytes at least.
+    fn member_of(stored: usize) -> Vec<u8> {
+        let content = content(stored, usize::MAX);
+        let longer = member(&content, 0, 0).len() - stored;
+        (stored - 2 * longer..).map(|length| member(&content[..length], 0, 0)).find(|one| one.len() >= stored).unwrap()
+    }
+
+    #[test]
+    fn members_of_every_size_are_given_whole() {
+        let small = member(b"small", 0, 6);
+        let check = |large: &[u8], length: usize| {
+            let file = [&small[..], large, large, &small, large].concat();
+            let pieces = assert_one_way(&file);
+            assert_eq!(pieces.len(), 6, "{pieces:?}");
+            assert!(pieces[2].starts_with(&format!("{length} ")), "{length}: {pieces:?}");
+            assert_one_way(&file[..file.len() - 1]);
+        };
+        for (stored, decoded) in WHOLE {
+            for by in 0..3 {
+                let large = member_of(stored - 1 + by);
+                let length = u32::from_le_bytes(*large.last_chunk().unwrap());
+                check(&large, length as usize);
+                let length = decoded - 1 + by;
+                check(&member(&content(length, 1), 0, 6), length);
+            }
+        }
+    }
+
+    #[test]
+    fn sums_and_sizes_that_are_wrong_are_damage() {
+        let good = member(b"good", 0, 6);
+        for back in 1..=8 {
+            let mut bad = member(b"words and words", 28, 6);
+            let at = bad.len() - back;
+            bad[at] ^= 0x10;
+            let pieces = assert_one_way(&[&good[..], &bad, &good].concat());
+            assert!(pieces.iter().any(|piece| piece.contains("gzip: damaged member")), "{pieces:?}");
+            assert!(pieces[pieces.len() - 1].starts_with("4 "), "{pieces:?}");
+        }
+        let mut bad = member(b"words and words", 2, 6);
+        assert_eq!(assert_one_way(&bad).len(), 2);
+        bad[5] ^= 1;
+        assert_one_way(&bad);
+    }
+
+    /// Files of members of all kinds, bytes between them, some bytes changed, some at the end missing.
+    fn mangled() -> impl Strategy<Value = Vec<u8>> {
+        let length = prop_oneof![20 => 0..2000_usize, 6 => 30_000..140_000_usize, 1 => 900_000..1_300_000_usize];
+        let repeat = prop_oneof![Just(1_usize), Just(300), Just(usize::MAX)];
+        let fields = prop_oneof![Just(0_u8), (0..32_u8).prop_map(|fields| fields & 30)];
+        let one = (length, repeat, fields, 0..10_u32)
+            .prop_map(|(length, repeat, fields, level)| member(&content(length, repeat), fields, level));
+        let between =
+            prop_oneof![8 => Just(Vec::new()), 1 => Just(vec![0; 9]), 1 => Just(b"\x1f\x8b\x08 garbage".to_vec())];
+        let members = prop::collection::vec((one, between), 0..12);
+        let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
+        let missing = prop_oneof![3 => Just(0), 1 => 0..100_usize];
+        (members, changes, missing).prop_map(|(members, changes, missing)| {
+            let mut file: Vec<u8> = members.into_iter().flat_map(|(one, between)| [one, between].concat()).collect();
+            for (index, byte) in changes {
+                if !file.is_empty() {
+                    let at = index.index(file.len());
+                    file[at] = byte;
+                }
+            }
+            file.truncate(file.len().saturating_sub(missing));
+            file
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_member_at_once_is_the_member_streamed(file in mangled()) {
+            assert_one_way(&file);
+        }
+    }
 }

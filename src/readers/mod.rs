@@ -6,7 +6,7 @@
 //!
 //! In reading order: `inputs` finds files, `objects` and `cloud` those in object stores; `stored`, `members`, `record` and
 //! `records` take a WARC file apart, `header`, `http`, `encodings` and `sniff` its responses, `warc` makes the pages; `jsonl`,
-//! `parquet` and `html` are the other formats.
+//! `parquet` and `html` are the other formats, `rows` what the first two of them share.
 
 #[cfg(feature = "cloud")]
 mod cloud;
@@ -21,6 +21,7 @@ mod objects;
 mod parquet;
 mod record;
 mod records;
+mod rows;
 mod sniff;
 mod stored;
 mod warc;
@@ -28,6 +29,7 @@ mod warc;
 #[cfg(test)]
 mod dirty;
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
 use std::net::IpAddr;
@@ -131,6 +133,16 @@ pub enum Body {
     Plain(Vec<u8>),
     /// Text that somebody has extracted already.
     Text(String),
+}
+
+impl Body {
+    /// Its length in bytes.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Body::Html(bytes) | Body::Plain(bytes) => bytes.len() as u64,
+            Body::Text(text) => text.len() as u64,
+        }
+    }
 }
 
 /// Why something whole is not a page.
@@ -250,12 +262,21 @@ fn microseconds(date: &str) -> Option<i64> {
     date.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_microsecond)
 }
 
-/// Reads UTF-8, bad bytes as U+FFFD, up to a limit of bytes; the flag says whether there was more.
-fn text(bytes: &[u8], limit: usize) -> (String, bool) {
-    let mut text = String::from_utf8_lossy(bytes).into_owned();
-    let longer = text.len() > limit;
-    if longer {
-        text.truncate(text.floor_char_boundary(limit));
-    }
-    (text, longer)
+/// Reads UTF-8, bad bytes as U+FFFD.
+fn utf8(bytes: &[u8]) -> Cow<'_, str> {
+    // Nearly all is UTF-8, and to see that takes a fifth of what the search for bad bytes does.
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
+}
+
+/// Cuts a text to a limit of bytes, at the end of a character; the flag says whether there was more.
+fn cut(text: Cow<'_, str>, limit: usize) -> (String, bool) {
+    let (length, keeps) = (text.len(), text.floor_char_boundary(limit));
+    let text = match text {
+        Cow::Borrowed(text) => text[..keeps].to_owned(),
+        Cow::Owned(mut text) => {
+            text.truncate(keeps);
+            text
+        }
+    };
+    (text, length > limit)
 }

@@ -3,8 +3,8 @@
 //! The file's own types are read, not the Arrow types noted beside them, so text is text however it was written. A row group
 //! that does not decode is a reject for each of its rows, and the next is read. Columns inside a group are named with a dot: `metadata.url`.
 
+use std::borrow::Cow;
 use std::fs::File;
-use std::net::IpAddr;
 
 use ::parquet::arrow::ProjectionMask;
 use ::parquet::arrow::arrow_reader::{
@@ -19,11 +19,15 @@ use arrow_array::types::{
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 
-use super::{Body, Item, Page, Reader, Reject};
+use super::rows::Row;
+use super::{Item, Reader, Reject};
 use crate::config::Reading;
 
-/// Rows decoded at once: their text is in memory.
+/// Rows decoded at once, at most: their text is in memory.
 const BATCH: usize = 128;
+/// Bytes that so many rows may have where all are of the row group's mean size. Rows far larger than the mean are not bounded,
+/// nor those that a dictionary makes of few bytes.
+const BATCH_BYTES: u64 = 4 << 20;
 
 /// Reads the pages of one Parquet file.
 pub struct ParquetReader {
@@ -145,9 +149,19 @@ impl ParquetReader {
         self.next_row += self.metadata.metadata().row_group(group).num_rows().max(0) as u64;
         let file = self.file.try_clone().with_context(|| format!("cannot read {}", self.name))?;
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone());
-        let builder = builder.with_projection(self.mask.clone()).with_row_groups(vec![group]).with_batch_size(BATCH);
+        let rows = self.batch_rows(group);
+        let builder = builder.with_projection(self.mask.clone()).with_row_groups(vec![group]).with_batch_size(rows);
         self.batches = builder.build().ok();
         Ok(true)
+    }
+
+    /// Gives the number of rows of a row group to decode at once.
+    fn batch_rows(&self, group: usize) -> usize {
+        let group = self.metadata.metadata().row_group(group);
+        let wanted = group.columns().iter().enumerate().filter(|(leaf, _)| self.mask.leaf_included(*leaf));
+        let bytes: u64 = wanted.map(|(_, column)| column.uncompressed_size().max(0) as u64).sum();
+        let mean = (bytes / group.num_rows().max(1) as u64).max(1);
+        (BATCH_BYTES / mean).clamp(1, BATCH as u64) as usize
     }
 
     fn columns(&self, batch: &RecordBatch) -> Option<Batch> {
@@ -213,35 +227,18 @@ impl Reader for ParquetReader {
 impl Batch {
     fn item(&self, offset: u64, reading: &Reading) -> Item {
         let at = self.at;
-        let reject =
-            |url: Option<String>, reason: &str| Item::Reject(Reject { offset, url, reason: reason.to_owned() });
-        let Some(url) = self.url.bytes(at).filter(|url| !url.is_empty()) else {
-            return reject(None, "parquet: no url");
-        };
-        let url = String::from_utf8_lossy(url).into_owned();
-        let limit = reading.page_limit();
-        let (body, charset, media_type, cut) = if let Some(html) = bytes(&self.html, at) {
+        let html = self.html.as_ref().and_then(|column| column.bytes(at)).map(Cow::Borrowed);
+        let row = Row {
+            url: self.url.text(at),
+            // Not looked at in vain: what is no string yet would be searched for bad bytes.
+            text: self.text.as_ref().filter(|_| html.is_none()).and_then(|column| column.text(at)),
+            html,
             // A string column is UTF-8 whatever the page says of itself.
-            let charset = self.html.as_ref().is_some_and(Column::is_text).then(|| "utf-8".to_owned());
-            (Body::Html(html[..html.len().min(limit)].to_vec()), charset, "text/html", html.len() > limit)
-        } else if let Some(text) = bytes(&self.text, at) {
-            let (text, cut) = super::text(text, limit);
-            (Body::Text(text), None, "text/plain", cut)
-        } else {
-            return reject(Some(url), "parquet: no text");
-        };
-        let ip = bytes(&self.ip, at).and_then(|bytes| std::str::from_utf8(bytes).ok());
-        Item::Page(Page {
-            url,
-            ip: ip.and_then(|ip| ip.parse::<IpAddr>().ok()),
+            html_is_text: self.html.as_ref().is_some_and(Column::is_text),
+            ip: self.ip.as_ref().and_then(|column| column.text(at)),
             fetched: self.date.as_ref().and_then(|column| column.microseconds(at)),
-            status: 200,
-            media_type: media_type.to_owned(),
-            charset,
-            body,
-            offset,
-            cut,
-        })
+        };
+        row.item(offset, reading.page_limit(), "parquet")
     }
 }
 
@@ -263,6 +260,20 @@ impl Column {
             DataType::LargeBinary => Some(array.as_binary::<i64>().value(at)),
             DataType::BinaryView => Some(array.as_binary_view().value(at)),
             _ => None,
+        }
+    }
+
+    /// Gives a value as text; what is a string in the file is not looked at again.
+    fn text(&self, at: usize) -> Option<Cow<'_, str>> {
+        let array = &self.0;
+        if array.is_null(at) {
+            return None;
+        }
+        match array.data_type() {
+            DataType::Utf8 => Some(Cow::Borrowed(array.as_string::<i32>().value(at))),
+            DataType::LargeUtf8 => Some(Cow::Borrowed(array.as_string::<i64>().value(at))),
+            DataType::Utf8View => Some(Cow::Borrowed(array.as_string_view().value(at))),
+            _ => self.bytes(at).map(super::utf8),
         }
     }
 
@@ -289,10 +300,6 @@ impl Column {
     }
 }
 
-fn bytes(column: &Option<Column>, at: usize) -> Option<&[u8]> {
-    column.as_ref().and_then(|column| column.bytes(at))
-}
-
 /// Gives a column by its name, inside groups by its path.
 fn find(batch: &RecordBatch, name: &str) -> Option<Column> {
     if let Some(column) = batch.column_by_name(name) {
@@ -316,6 +323,7 @@ mod tests {
 
     use super::*;
     use crate::config::Columns;
+    use crate::readers::Body;
 
     fn written(columns: Vec<(&str, ArrayRef)>, group: usize) -> File {
         let batch =
@@ -350,6 +358,45 @@ mod tests {
             let Item::Page(page) = item else { panic!("{item:?}") };
             assert_eq!((page.offset, &page.url, &page.body), (row as u64, &urls[row], &Body::Text(urls[row].clone())));
         }
+    }
+
+    #[test]
+    fn large_rows_are_decoded_a_few_at_a_time() {
+        let url: Vec<String> = (0..100).map(|row| format!("http://a/{row}")).collect();
+        let body: Vec<String> = (0..100_usize).map(|row| format!("{row} ").repeat(50_000)).collect();
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("url", Arc::new(StringArray::from(url))),
+            ("text", Arc::new(StringArray::from(body.clone()))),
+            ("html", Arc::new(BinaryArray::from_iter_values(std::iter::repeat_n(b"x", 100)))),
+        ];
+        let file = written(columns, 60);
+        let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).unwrap();
+        let reader =
+            ParquetReader::new(file.try_clone().unwrap(), metadata, 0, "test.parquet", &Reading::default()).unwrap();
+        assert!((20..60).contains(&reader.batch_rows(0)), "{}", reader.batch_rows(0));
+        let items = read(file, &Reading::default());
+        let pages = items.iter().zip(&body).zip(0..);
+        assert!(pages.clone().all(
+            |((item, text), row)| matches!(item, Item::Page(page) if page.body == Body::Text(text.clone()) && page.offset == row)
+        ));
+        assert_eq!(items.len(), 100);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_replaced_and_pages_cut_at_a_character() {
+        let url = text(&[Some("http://a/"), Some("http://b/"), Some("http://c/")]);
+        let body = Arc::new(BinaryArray::from_iter_values([&b"a\xffb"[..], "\u{e4}\u{e4}\u{e4}".as_bytes(), b"words"]));
+        let reading = Reading { max_page_bytes: crate::config::Bytes(5), ..Reading::default() };
+        let items = read(written(vec![("url", url), ("text", body)], 100), &reading);
+        let texts: Vec<(Body, bool)> = items
+            .into_iter()
+            .map(|item| match item {
+                Item::Page(page) => (page.body, page.cut),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let expected = [("a\u{fffd}b", false), ("\u{e4}\u{e4}", true), ("words", false)];
+        assert_eq!(texts, expected.map(|(text, cut)| (Body::Text(text.to_owned()), cut)));
     }
 
     #[test]

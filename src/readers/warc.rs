@@ -81,7 +81,7 @@ fn content(record: &Record, block: &[u8], reading: &Reading) -> Result<Content, 
     let (label, charset) = header::content_type(&record.content_type);
     match record.kind {
         Kind::Conversion if label == "text/plain" => {
-            let (text, longer) = super::text(block, reading.page_limit());
+            let (text, longer) = super::cut(super::utf8(block), reading.page_limit());
             let cut = record.cut || longer;
             Ok(Content { status: 200, media_type: label, charset: None, body: Body::Text(text), cut })
         }

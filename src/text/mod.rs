@@ -5,10 +5,11 @@
 //!
 //! In reading order:
 //!
-//! - [`charset`]: bytes to UTF-8, by mark, label, `<meta>` or detection; `prescan` looks for the `<meta>`
-//! - [`html`]: markup to white space, with the title and the raw links on the way. It stands on `elements` (which
-//!   tags mean something), `attributes` (what is inside a tag), `sections` (where a comment, a script or raw text
-//!   ends) and [`references`] (`&eacute;` to `é`)
+//! - [`charset`]: bytes to UTF-8, by mark, label, `<meta>` or detection; `prescan` looks for the `<meta>`. What is
+//!   said to be UTF-8 goes on as it is: bytes that are not are no markup and no part of a word
+//! - [`html`]: markup to white space, with the title and the raw links on the way, led by the marks of a page that
+//!   [`kernels`](crate::kernels) make. It stands on `elements` (which tags mean something), `attributes` (what is
+//!   inside a tag), `sections` (where a comment, a script or raw text ends) and [`references`] (`&eacute;` to `é`)
 //! - [`words`](words()): the words of a text
 //! - [`urls`]: the canonical form of a URL, the links of a page, the registered domain of a host
 //!

@@ -22,15 +22,14 @@ pub enum Place {
 ///
 /// ```
 /// # use nigh::text::references::{Place, append};
-/// let mut text = String::new();
-/// assert_eq!(append("&eacute;t&eacute;", Place::Text, &mut text), 8);
-/// assert_eq!(append("&unknown;", Place::Text, &mut text), 0);
-/// assert_eq!(text, "é");
+/// let mut text = Vec::new();
+/// assert_eq!(append(b"&eacute;t&eacute;", Place::Text, &mut text), 8);
+/// assert_eq!(append(b"&unknown;", Place::Text, &mut text), 0);
+/// assert_eq!(text, "é".as_bytes());
 /// ```
-pub fn append(source: &str, place: Place, out: &mut String) -> usize {
-    let bytes = source.as_bytes();
-    match bytes.get(1) {
-        Some(b'#') => numeric(bytes, out),
+pub fn append(source: &[u8], place: Place, out: &mut Vec<u8>) -> usize {
+    match source.get(1) {
+        Some(b'#') => numeric(source, out),
         Some(byte) if byte.is_ascii_alphanumeric() => named(source, place, out),
         _ => 0,
     }
@@ -40,26 +39,26 @@ pub fn append(source: &str, place: Place, out: &mut String) -> usize {
 ///
 /// ```
 /// # use nigh::text::references::{Place, append_all};
-/// let mut href = String::new();
-/// append_all("search?q=1&amp;copy=2&copy=3", Place::Attribute, &mut href);
-/// assert_eq!(href, "search?q=1&copy=2&copy=3");
+/// let mut href = Vec::new();
+/// append_all(b"search?q=1&amp;copy=2&copy=3", Place::Attribute, &mut href);
+/// assert_eq!(href, b"search?q=1&copy=2&copy=3");
 /// ```
-pub fn append_all(source: &str, place: Place, out: &mut String) {
+pub fn append_all(source: &[u8], place: Place, out: &mut Vec<u8>) {
     let mut rest = source;
-    while let Some(n) = memchr(b'&', rest.as_bytes()) {
-        out.push_str(&rest[..n]);
+    while let Some(n) = memchr(b'&', rest) {
+        out.extend_from_slice(&rest[..n]);
         rest = &rest[n..];
         let mut length = append(rest, place, out);
         if length == 0 {
-            out.push('&');
+            out.push(b'&');
             length = 1;
         }
         rest = &rest[length..];
     }
-    out.push_str(rest);
+    out.extend_from_slice(rest);
 }
 
-fn numeric(bytes: &[u8], out: &mut String) -> usize {
+fn numeric(bytes: &[u8], out: &mut Vec<u8>) -> usize {
     let (radix, start) = match bytes.get(2) {
         Some(b'x' | b'X') => (16, 3),
         _ => (10, 2),
@@ -73,7 +72,7 @@ fn numeric(bytes: &[u8], out: &mut String) -> usize {
     if end == start {
         return 0;
     }
-    out.push(character(code));
+    out.extend_from_slice(character(code).encode_utf8(&mut [0; 4]).as_bytes());
     end + usize::from(bytes.get(end) == Some(&b';'))
 }
 
@@ -99,13 +98,18 @@ const LONGEST_OLD_NAME: usize = 6;
 /// `lt`.
 const SHORTEST_NAME: usize = 2;
 
-fn named(source: &str, place: Place, out: &mut String) -> usize {
-    let bytes = &source.as_bytes()[1..];
+fn named(source: &[u8], place: Place, out: &mut Vec<u8>) -> usize {
+    // Two in five references of the corpus.
+    if source.starts_with(b"&nbsp;") {
+        out.extend_from_slice("\u{a0}".as_bytes());
+        return 6;
+    }
+    let bytes = &source[1..];
     let run = bytes.iter().take(LONGEST_NAME + 1).take_while(|b| b.is_ascii_alphanumeric()).count();
     if bytes.get(run) == Some(&b';')
         && let Some(characters) = lookup(&bytes[..=run])
     {
-        out.push_str(characters);
+        out.extend_from_slice(characters.as_bytes());
         return run + 2;
     }
     for length in (SHORTEST_NAME..=run.min(LONGEST_OLD_NAME)).rev() {
@@ -114,7 +118,7 @@ fn named(source: &str, place: Place, out: &mut String) -> usize {
             if place == Place::Attribute && (next == b'=' || next.is_ascii_alphanumeric()) {
                 return 0;
             }
-            out.push_str(characters);
+            out.extend_from_slice(characters.as_bytes());
             return length + 1;
         }
     }
@@ -148,15 +152,15 @@ mod tests {
     use super::*;
 
     fn text(source: &str) -> String {
-        let mut out = String::new();
-        append_all(source, Place::Text, &mut out);
-        out
+        let mut out = Vec::new();
+        append_all(source.as_bytes(), Place::Text, &mut out);
+        String::from_utf8(out).unwrap()
     }
 
     fn value(source: &str) -> String {
-        let mut out = String::new();
-        append_all(source, Place::Attribute, &mut out);
-        out
+        let mut out = Vec::new();
+        append_all(source.as_bytes(), Place::Attribute, &mut out);
+        String::from_utf8(out).unwrap()
     }
 
     #[test]

@@ -263,14 +263,45 @@ fn flags_override_the_config() {
 #[test]
 fn benchmarks_give_their_figures() {
     let input = data("week-2024-01-08");
-    for what in ["read", "features"] {
-        let ran = run_well(&["bench", what, "--json", "--input", input.to_str().unwrap()]);
+    let input = ["--input", input.to_str().unwrap()];
+    for (what, input, stages, length) in [
+        ("read", &input[..], &["read"][..], 0.0),
+        ("html", &input, &["html to text and links", "  decode", "  scan", "  links"], 261.0),
+        ("text", &[], &["text to pre-images", "  words", "  pre-images"], 500.0),
+        ("features", &[], &["text to features", "  minima", "  supershingles", "  megashingles"], 500.0),
+        ("features", &input, &["text to features", "pages to features", "crawl to features"], 500.0),
+    ] {
+        let ran = run_well(&[&["bench", what, "--json"][..], input].concat());
         let figures: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
-        assert_eq!(figures["documents"], 523);
-        for key in ["bytes", "words", "cpu_s", "wall_s", "mb_per_s"] {
-            assert!(figures[key].is_number(), "{key}: {figures}");
+        assert_eq!(figures["words_per_document"].as_f64().unwrap().round(), length, "{figures}");
+        let rows = figures["rows"].as_array().unwrap();
+        for row in rows.iter().chain([&figures]) {
+            for key in ["words_per_document", "ns_per_word", "ns_per_shingle", "mb_per_s", "documents_per_s", "bytes"] {
+                assert!(row[key].is_number(), "{key}: {row}");
+            }
+            assert!(["avx512", "avx2", "pmull", "scalar"].contains(&row["kernel"].as_str().unwrap()), "{row}");
+            assert!(row["documents"].as_u64().unwrap() > 0, "{row}");
         }
-        assert_eq!(figures["words"].as_u64().unwrap() > 100_000, what == "features");
+        for stage in stages {
+            assert!(rows.iter().any(|row| row["stage"] == *stage), "{stage}: {figures}");
+        }
+    }
+}
+
+#[test]
+fn kernels_are_chosen_by_name() {
+    let bench = |kernels: &str| ran(nigh(&["bench", "text", "--json"]).env("NIGH_KERNELS", kernels));
+    let scalar = bench("scalar");
+    assert!(scalar.stdout.contains("\"kernel\":\"scalar\""), "{}", scalar.stderr);
+    let job = shipped_job();
+    let run = ran(nigh(&["run", job.to_str().unwrap(), "--dry-run"]).env("NIGH_KERNELS", "sse9"));
+    for refused in [bench("sse9"), run] {
+        assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+        assert!(
+            refused.stderr.contains("NIGH_KERNELS=sse9") && refused.stderr.contains("scalar"),
+            "{}",
+            refused.stderr
+        );
     }
 }
 

@@ -86,8 +86,8 @@ fn text(page: &Page) -> String {
     let Body::Html(body) = &page.body else { panic!("{} is no HTML", page.url) };
     let (decoded, _) = charset::decode(body, page.charset.as_deref());
     let mut extract = html::Extract::default();
-    html::scan(&decoded, 0, &mut extract);
-    extract.text
+    html::scan(decoded.as_bytes(), 0, nigh::kernels::chosen().unwrap(), &mut extract);
+    String::from_utf8(extract.text).unwrap()
 }
 
 /// The share of pages whose words are those of the reference, and the URLs of the others.
@@ -137,18 +137,19 @@ fn assert_probabilities(pages: &[Page], pairs: &[Pair], others: &[String], seeds
     let texts: HashMap<&str, String> = pages.iter().map(|page| (page.url.as_str(), text(page))).collect();
     let used: BTreeSet<&str> = pairs.iter().flat_map(|pair| [pair.a.as_str(), pair.b.as_str()]).collect();
     let mut bands: BTreeMap<usize, Band> = BTreeMap::new();
+    let kernels = nigh::kernels::chosen().unwrap();
     for seed in 0..seeds {
         let method = Method { seed: 1_000_003 * seed + 20_031_107, ..Method::default() };
         let polynomials = polynomials(method.seed, method.features);
-        let mut shingler = Shingler::new(polynomials.shingles, method.words);
-        let mut sketcher = Sketcher::new(&method, &polynomials);
+        let mut shingler = Shingler::new(polynomials.shingles, method.words, kernels);
+        let mut sketcher = Sketcher::new(&method, &polynomials, kernels);
         let mut sketches: HashMap<&str, Sketch> = HashMap::new();
         let mut known: HashMap<&str, Sketch> = HashMap::new();
         for url in &used {
             let text = texts[url].as_str();
             let sketch = known.entry(text).or_insert_with(|| {
                 let mut sketch = Sketch::default();
-                sketcher.sketch(shingler.preimages(text), &mut sketch);
+                sketcher.sketch(shingler.preimages(text.as_bytes()), &mut sketch);
                 sketch
             });
             sketches.insert(url, sketch.clone());
@@ -284,7 +285,8 @@ fn the_program_sketches_as_the_library_does() {
         texts(&week, "documents", "url").into_iter().zip(longs(&week, "documents", "doc")).collect();
     let vectors = crate::program::vectors(&week);
     let method = Method::default();
-    let mut fingerprinter = Fingerprinter::new(&method, &polynomials(method.seed, method.features), 0);
+    let kernels = nigh::kernels::chosen().unwrap();
+    let mut fingerprinter = Fingerprinter::new(&method, &polynomials(method.seed, method.features), 0, kernels);
     let mut compared = 0;
     for page in pages(&data("week-2024-01-08")) {
         let facts = fingerprinter.text(&text(&page));

@@ -1,0 +1,116 @@
+//! `nigh bench`: how fast this machine does one part of the work, on one core.
+//!
+//! Figures are CPU seconds of the thread that works, so that a busy machine shows less, and the median of several
+//! passes. Timings live here and never in tests. `NIGH_KERNELS` takes another level of kernels than the fastest.
+//!
+//! In reading order: `rows` (what a measurement says), `texts` (documents to measure on), `stages` (the measurements).
+
+mod rows;
+mod stages;
+mod texts;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand};
+
+use crate::config::{Count, Job, Method, Reading, read_job};
+use crate::kernels;
+use crate::report::say;
+use rows::Report;
+
+/// Arguments of `nigh bench`.
+#[derive(Args)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Reading crawl files: decompressing, parsing records, decoding HTTP bodies.
+    Read(CrawlArgs),
+    /// HTML to text, title and links.
+    Html(CrawlArgs),
+    /// Text to words and pre-images of shingles.
+    Text(TextArgs),
+    /// Text to features, supershingles and megashingles; with --input also pages and whole crawls to features.
+    Features(TextArgs),
+}
+
+#[derive(Args)]
+struct CrawlArgs {
+    /// Crawl files, as `run --input` takes them.
+    #[arg(long, num_args = 1.., required = true, value_name = "PATH_OR_GLOB_OR_URL")]
+    input: Vec<String>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Args)]
+struct TextArgs {
+    /// Crawl files whose texts are taken, as `run --input` takes them; a made-up English text if there are none.
+    #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
+    input: Vec<String>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Args)]
+struct CommonArgs {
+    /// A job whose way of reading and whose method are used.
+    #[arg(long)]
+    job: Option<PathBuf>,
+    /// Threads that read the crawl side by side, where a whole crawl is read.
+    #[arg(long, default_value = "1")]
+    workers: Count,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is measured, and how.
+struct Setting {
+    input: Vec<String>,
+    reading: Reading,
+    method: Method,
+    workers: usize,
+    kernels: &'static kernels::Kernels,
+}
+
+impl Setting {
+    fn new(input: &[String], common: &CommonArgs) -> Result<Setting> {
+        let (reading, method) = match &common.job {
+            Some(job) => {
+                let Job::Cluster(job) = read_job(job)?;
+                (job.read, job.method)
+            }
+            None => (Reading::default(), Method::default()),
+        };
+        let kernels = kernels::chosen()?;
+        Ok(Setting { input: input.to_vec(), reading, method, workers: common.workers.0, kernels })
+    }
+}
+
+/// Runs a benchmark and prints its figures.
+///
+/// # Errors
+/// Where the input cannot be read.
+pub fn bench(args: &BenchArgs) -> Result<ExitCode> {
+    let measure = |input: &[String], common: &CommonArgs, of: fn(&Setting) -> Result<Report>| {
+        let report = of(&Setting::new(input, common)?)?;
+        if common.json {
+            say(&format!("{}\n", serde_json::to_string(&report).context("figures are plain data")?))
+        } else {
+            say(&report.to_string())
+        }
+    };
+    match &args.what {
+        What::Read(crawl) => measure(&crawl.input, &crawl.common, stages::read)?,
+        What::Html(crawl) => measure(&crawl.input, &crawl.common, stages::html)?,
+        What::Text(text) => measure(&text.input, &text.common, stages::text)?,
+        What::Features(text) => measure(&text.input, &text.common, stages::features)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,43 @@
+//! x86-64 with AVX-512, GFNI and VPCLMULQDQ: Zen 4 and Ice Lake servers, and what came after them.
+//!
+//! In reading order: `vectors` (loads, products and reductions of eight at a time), `words`, `preimages`, `minima`,
+//! `supershingles`.
+
+mod minima;
+mod preimages;
+mod supershingles;
+mod vectors;
+mod words;
+
+use super::{Kernels, markup};
+
+/// Whether this machine has every instruction that is used here.
+pub(super) fn detected() -> bool {
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512cd")
+        && is_x86_feature_detected!("avx512vbmi")
+        && is_x86_feature_detected!("avx512vbmi2")
+        && is_x86_feature_detected!("gfni")
+        && is_x86_feature_detected!("vpclmulqdq")
+        && is_x86_feature_detected!("pclmulqdq")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("lzcnt")
+        && is_x86_feature_detected!("popcnt")
+}
+
+pub(super) static KERNELS: Kernels = Kernels {
+    name: "avx512",
+    // SAFETY: `available` gives this table out only where `detected` is true, and so for the four below.
+    words: |text, bounds| unsafe { words::words(text, bounds) },
+    // SAFETY: as above.
+    preimages: |shingles, text, bounds, out| unsafe { preimages::preimages(shingles, text, bounds, out) },
+    // SAFETY: as above.
+    minima: |functions, preimages, minima| unsafe { minima::minima(functions, preimages, minima) },
+    // SAFETY: as above.
+    supershingles: |runs, features, out| unsafe { supershingles::supershingles(runs, features, out) },
+    marks: markup::avx512,
+};

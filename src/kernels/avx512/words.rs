@@ -1,0 +1,163 @@
+//! Words: 64 bytes become 64 bits, alphanumeric or not; where the bits change, a word starts or ends.
+//!
+//! Characters of two bytes, and those of three whose 64 neighbours are all alike, are looked up 64 at a time, by tables
+//! that fit in registers. Mixed rows (punctuation among kana, say) and characters of four bytes are asked one by one.
+
+use std::arch::x86_64::*;
+
+use super::super::alphabet::{ALPHABET, Alphabet};
+use super::vectors::{all_bytes, load_bytes, load_first_bytes, store_positions};
+
+/// A block, and what follows it as far as its last character may reach.
+const SEEN: usize = 67;
+
+/// The numbers from 0.
+const ASCENDING: [u8; 64] = {
+    let mut numbers = [0; 64];
+    let mut i = 0;
+    while i < 64 {
+        numbers[i] = i as u8;
+        i += 1;
+    }
+    numbers
+};
+
+/// Bit `i % 8`.
+const BITS: [u8; 64] = {
+    let mut bits = [0; 64];
+    let mut i = 0;
+    while i < 64 {
+        bits[i] = 1 << (i % 8);
+        i += 1;
+    }
+    bits
+};
+
+/// 1 for ASCII letters and digits.
+const LETTERS: [[u8; 64]; 2] = {
+    let mut letters = [[0; 64]; 2];
+    let mut i = 0;
+    while i < 128 {
+        letters[i / 64][i % 64] = (i as u8).is_ascii_alphanumeric() as u8;
+        i += 1;
+    }
+    letters
+};
+
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) fn words(text: &[u8], bounds: &mut Vec<u32>) {
+    let mut scan = Scan { alphabet: &ALPHABET, text, bounds, inside: 0, spill: 0 };
+    let mut at = 0;
+    while let Some(block) = text[at..].first_chunk() {
+        scan.block(load_bytes(block), at);
+        at += 64;
+    }
+    // The rest, as if NULs came after it: they also end the last word.
+    scan.block(load_first_bytes(&text[at..]), at);
+}
+
+/// A pass over a text.
+struct Scan<'a> {
+    alphabet: &'a Alphabet,
+    text: &'a [u8],
+    bounds: &'a mut Vec<u32>,
+    /// 1 if the last byte of the block before was part of a word.
+    inside: u64,
+    /// The bytes of this block that belong to an alphanumeric character begun in the block before.
+    spill: u64,
+}
+
+impl Scan<'_> {
+    #[inline]
+    #[target_feature(
+        enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn block(&mut self, bytes: __m512i, at: usize) {
+        let letters = _mm512_permutex2var_epi8(load_bytes(&LETTERS[0]), bytes, load_bytes(&LETTERS[1]));
+        let beyond = _mm512_movepi8_mask(bytes);
+        let mut word = _mm512_test_epi8_mask(letters, letters) & !beyond;
+        if beyond != 0 {
+            word |= self.beyond_ascii(bytes, at);
+        }
+        let changes = word ^ (word << 1 | self.inside);
+        self.inside = word >> 63;
+        let positions = _mm512_maskz_compress_epi8(changes, load_bytes(&ASCENDING));
+        let base = _mm512_set1_epi32((at as u32).cast_signed());
+        let count = changes.count_ones() as usize;
+        let before = self.bounds.len();
+        self.bounds.reserve(64);
+        let mut push = |positions: __m128i| {
+            let mut sixteen = [0; 16];
+            store_positions(&mut sixteen, _mm512_add_epi32(_mm512_cvtepu8_epi32(positions), base));
+            self.bounds.extend_from_slice(&sixteen);
+        };
+        push(_mm512_castsi512_si128(positions));
+        if count > 16 {
+            push(_mm512_extracti32x4_epi32::<1>(positions));
+            if count > 32 {
+                push(_mm512_extracti32x4_epi32::<2>(positions));
+                push(_mm512_extracti32x4_epi32::<3>(positions));
+            }
+        }
+        self.bounds.truncate(before + count);
+    }
+
+    /// The bytes of alphanumeric characters beyond ASCII.
+    #[inline]
+    #[target_feature(
+        enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn beyond_ascii(&mut self, bytes: __m512i, at: usize) -> u64 {
+        let mut padded = [0; SEEN];
+        let block = match self.text[at..].first_chunk() {
+            Some(block) => block,
+            None => {
+                padded[..self.text.len() - at].copy_from_slice(&self.text[at..]);
+                &padded
+            }
+        };
+        let next = load_bytes(block[1..].first_chunk().expect("three bytes more than a block"));
+        let after = load_bytes(block[2..].first_chunk().expect("three bytes more than a block"));
+        let continues = |bytes: __m512i| _mm512_cmplt_epi8_mask(bytes, _mm512_set1_epi8(-64));
+        let within =
+            |from: u8, count: u8| _mm512_cmplt_epu8_mask(_mm512_sub_epi8(bytes, all_bytes(from)), all_bytes(count));
+        let two = within(0xC2, 0x1E) & continues(next);
+        let three = within(0xE0, 0x10) & continues(next) & continues(after);
+        let mut asked = within(0xF0, 0x10);
+        // A byte of a table: five bits of the lead, three of what follows; and in it, three more bits of that.
+        let index = _mm512_ternarylogic_epi64::<0xCA>(
+            all_bytes(0xF8),
+            _mm512_slli_epi16::<3>(bytes),
+            _mm512_srli_epi16::<3>(next),
+        );
+        let bit = _mm512_permutexvar_epi8(next, load_bytes(&BITS));
+        let row = |table: &[u8; 128]| {
+            let (halves, _) = table.as_chunks::<64>();
+            _mm512_permutex2var_epi8(load_bytes(&halves[0]), index, load_bytes(&halves[1]))
+        };
+        let mut leads_two = 0;
+        if two != 0 {
+            let (halves, _) = self.alphabet.two.as_chunks::<128>();
+            let rows = _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), row(&halves[0]), row(&halves[1]));
+            leads_two = two & _mm512_test_epi8_mask(rows, bit);
+        }
+        let (mut leads_three, mut leads_four) = (0, 0);
+        if three != 0 {
+            leads_three = three & _mm512_test_epi8_mask(row(&self.alphabet.all), bit);
+            asked |= three & _mm512_test_epi8_mask(row(&self.alphabet.any), bit) & !leads_three;
+        }
+        while asked != 0 {
+            let at = asked.trailing_zeros() as usize;
+            match self.alphabet.leads(*block[at..].first_chunk().expect("three bytes more than a block")) {
+                3 => leads_three |= 1 << at,
+                4 => leads_four |= 1 << at,
+                _ => {}
+            }
+            asked &= asked - 1;
+        }
+        let (leads, longer) = (leads_two | leads_three | leads_four, leads_three | leads_four);
+        let found = leads | leads << 1 | longer << 2 | leads_four << 3 | self.spill;
+        self.spill = leads >> 63 | longer >> 62 | leads_four >> 61;
+        found
+    }
+}
