@@ -105,7 +105,7 @@ pub const MAX_WIDTH: usize = 64;
 pub(super) const POWERS: usize = 1024;
 
 impl Shingles {
-    /// Shingles of `width` words (1 to [`MAX_WIDTH`]) under the polynomial `t^64 + p`.
+    /// Shingles of `width` words (1 to 64) under the polynomial `t^64 + p`.
     pub fn new(p: u64, width: usize) -> Shingles {
         let polynomial = Polynomial::new(p);
         let mut powers = Box::new([1; POWERS]);

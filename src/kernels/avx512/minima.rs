@@ -1,23 +1,21 @@
 //! Minima: for each function, the pre-image whose image is smallest.
 //!
-//! Multiplication by a constant is linear over bits, so the leading byte of 64 images is a sum of eight bit matrices
-//! times eight byte planes (`gf2p8affineqb`), the planes shared by all functions. The smallest image has the smallest
-//! leading byte; only the pre-images that have it (a few of 512) are evaluated exactly, eight functions a step.
+//! The smallest image has the smallest leading byte. `leading` gives the leading bytes of all images at once; only the
+//! pre-images that have the smallest (a few of 512) are `candidates`, and evaluated exactly.
 //!
 //! Floor: 8 matrix products a function and 64 pre-images, one a cycle: 10.5 cycles a pre-image for 84 functions.
 
 use std::arch::x86_64::*;
-use std::hint::select_unpredictable;
 use std::mem::MaybeUninit;
 
 use super::super::Functions;
 use super::super::gf2::LANES;
-use super::vectors::{all, all_bytes, image, images, load, load_bytes, store};
+use super::candidates::{Block, Eight, First, Left};
+use super::leading::{BLOCKS, LEADING, Planes, SMALLEST, leading_bytes, product, smallest_of_eight, transposed};
+use super::vectors::{all, all_bytes, images, load, store};
 
-/// Pre-images of a chunk: its planes and leading bytes stay in the first-level cache.
-const CHUNK: usize = 512;
-/// Blocks of 64 in a chunk.
-const BLOCKS: usize = CHUNK / 64;
+/// Pre-images of a chunk.
+const CHUNK: usize = 64 * BLOCKS;
 /// Groups of functions whose candidates are found before any is evaluated: the steps of one evaluation wait for each
 /// other, but not for those of another group; and masks that are written by eight bytes must reach the cache before they
 /// can be read by 64.
@@ -26,7 +24,7 @@ const BATCH: usize = 16;
 const FEW: usize = 12;
 
 /// Writes the minima of whole groups of functions; those of functions that only fill up the last group mean nothing.
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx512vbmi,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt")]
 pub(super) fn minima(functions: &Functions, preimages: &[u64], minima: &mut [u64]) {
     let (minima, _) = minima.as_chunks_mut::<LANES>();
     if preimages.len() <= FEW {
@@ -44,111 +42,8 @@ pub(super) fn minima(functions: &Functions, preimages: &[u64], minima: &mut [u64
     }
 }
 
-/// Eight functions and the best pre-images so far.
-struct Eight {
-    p: __m512i,
-    mu: __m512i,
-    image: __m512i,
-    preimage: __m512i,
-}
-
-impl Eight {
-    /// The functions of a group, with nothing found.
-    #[inline]
-    #[target_feature(
-        enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt"
-    )]
-    fn new(functions: &Functions, group: usize) -> Eight {
-        let of = |constants: &[u64]| load(&constants.as_chunks::<LANES>().0[group]);
-        Eight { p: of(&functions.p), mu: of(&functions.mu), image: all(u64::MAX), preimage: all(0) }
-    }
-
-    /// The functions of a group, with what was found before.
-    #[inline]
-    #[target_feature(
-        enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt"
-    )]
-    fn resume(functions: &Functions, group: usize, found: &[u64; LANES]) -> Eight {
-        let eight = Eight::new(functions, group);
-        let preimage = load(found);
-        Eight { image: images(preimage, eight.p, eight.mu), preimage, ..eight }
-    }
-
-    /// Takes the lanes whose images are as small as the best or smaller: equal images are equal pre-images, and the
-    /// first may have an image of all ones.
-    #[inline]
-    #[target_feature(
-        enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt"
-    )]
-    fn offer(&mut self, offered: __m512i, lanes: __mmask8) {
-        let image = images(offered, self.p, self.mu);
-        let better = _mm512_mask_cmple_epu64_mask(lanes, image, self.image);
-        self.image = _mm512_mask_mov_epi64(self.image, better, image);
-        self.preimage = _mm512_mask_mov_epi64(self.preimage, better, offered);
-    }
-}
-
-/// The first candidate of each lane: bit `s` of a lane is the lane's candidate `s`.
-struct First {
-    /// Lanes that have one.
-    some: __mmask8,
-    /// Its number.
-    place: __m512i,
-    /// The other candidates.
-    others: __m512i,
-}
-
-impl First {
-    #[inline]
-    #[target_feature(
-        enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt"
-    )]
-    fn of(candidates: __m512i) -> First {
-        let others = _mm512_and_si512(candidates, _mm512_sub_epi64(candidates, all(1)));
-        let first = _mm512_andnot_si512(others, candidates);
-        First {
-            some: _mm512_test_epi64_mask(candidates, candidates),
-            place: _mm512_sub_epi64(all(63), _mm512_lzcnt_epi64(first)),
-            others,
-        }
-    }
-}
-
-/// 64 pre-images, looked up in registers: half of a gather's time.
-struct Block {
-    vectors: [__m512i; 8],
-}
-
-impl Block {
-    #[inline]
-    #[target_feature(
-        enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt"
-    )]
-    fn new(preimages: &[u64; 64]) -> Block {
-        let mut vectors = [_mm512_setzero_si512(); 8];
-        for (vector, eight) in vectors.iter_mut().zip(preimages.as_chunks().0) {
-            *vector = load(eight);
-        }
-        Block { vectors }
-    }
-
-    /// The pre-images with these numbers.
-    #[inline]
-    #[target_feature(
-        enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt"
-    )]
-    fn at(&self, places: __m512i) -> __m512i {
-        let [a, b, c, d, e, f, g, h] = self.vectors;
-        let sixteen = |low, high| _mm512_permutex2var_epi64(low, places, high);
-        let upper = _mm512_test_epi64_mask(places, all(16));
-        let low = _mm512_mask_mov_epi64(sixteen(a, b), upper, sixteen(c, d));
-        let high = _mm512_mask_mov_epi64(sixteen(e, f), upper, sixteen(g, h));
-        _mm512_mask_mov_epi64(low, _mm512_test_epi64_mask(places, all(32)), high)
-    }
-}
-
 /// Evaluates every pre-image under every function.
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx512vbmi,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt")]
 fn each(functions: &Functions, preimages: &[u64], minima: &mut [[u64; LANES]]) {
     for (group, minima) in minima.iter_mut().enumerate() {
         let mut eight = Eight::new(functions, group);
@@ -159,11 +54,8 @@ fn each(functions: &Functions, preimages: &[u64], minima: &mut [[u64; LANES]]) {
     }
 }
 
-/// The planes of a block: byte `s` of plane `j` is byte `j` of pre-image `s`.
-type Planes = [__m512i; 8];
-
 /// Goes over at most 64 pre-images.
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx512vbmi,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt")]
 fn block(functions: &Functions, preimages: &[u64], minima: &mut [[u64; LANES]]) {
     // Filled up with the first: a copy is no smaller than it, and no candidate.
     let mut padded = [preimages[0]; 64];
@@ -216,7 +108,7 @@ fn block(functions: &Functions, preimages: &[u64], minima: &mut [[u64; LANES]]) 
 
 /// Goes over one chunk of more than 64 pre-images; `FIRST` where `minima` holds nothing yet.
 #[inline]
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx512vbmi,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt")]
 fn chunk<const FIRST: bool>(functions: &Functions, preimages: &[u64], minima: &mut [[u64; LANES]]) {
     let blocks = preimages.len().div_ceil(64);
     // Written before they are read, block by block; clearing them would cost as much as fifty pre-images do.
@@ -280,201 +172,3 @@ fn chunk<const FIRST: bool>(functions: &Functions, preimages: &[u64], minima: &m
         }
     }
 }
-
-/// Where `smallest_of_eight` puts the threshold of each of eight functions.
-const SMALLEST: [u8; LANES] = [0, 16, 32, 48, 8, 24, 40, 56];
-/// Where the leading bytes of eight numbers are.
-const LEADING: [u8; LANES] = [7, 15, 23, 31, 39, 47, 55, 63];
-
-/// Writes the leading bytes of all images; gives the smallest of each function, lane by lane.
-#[inline]
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt")]
-fn leading_bytes(
-    planes: &[Planes],
-    matrices: &[[u64; 8]],
-    leading: &mut [[MaybeUninit<__m512i>; LANES]; BLOCKS],
-) -> [__m512i; LANES] {
-    let mut smallest = [all(u64::MAX); LANES];
-    let (pairs, single) = planes.as_chunks::<2>();
-    // Two blocks at a time: a matrix is loaded once for both.
-    for (pair, [first, second]) in pairs.iter().enumerate() {
-        let [to_first, to_second] = &mut leading.as_chunks_mut::<2>().0[pair];
-        for (i, matrices) in matrices.iter().enumerate() {
-            let (a, b) = (product(first, matrices), product(second, matrices));
-            to_first[i].write(a);
-            to_second[i].write(b);
-            smallest[i] = _mm512_min_epu8(smallest[i], _mm512_min_epu8(a, b));
-        }
-    }
-    if let [last] = single {
-        for (i, matrices) in matrices.iter().enumerate() {
-            let a = product(last, matrices);
-            leading[planes.len() - 1][i].write(a);
-            smallest[i] = _mm512_min_epu8(smallest[i], a);
-        }
-    }
-    smallest
-}
-
-/// The leading bytes of 64 images: the sum of eight matrices times eight planes.
-#[inline]
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt")]
-fn product(planes: &Planes, matrices: &[u64; 8]) -> __m512i {
-    let times = |j: usize| _mm512_gf2p8affine_epi64_epi8::<0>(planes[j], all(matrices[j]));
-    let sum = |a, b, c| _mm512_ternarylogic_epi64::<0x96>(a, b, c);
-    let (a, b) = (sum(times(0), times(1), times(2)), sum(times(3), times(4), times(5)));
-    sum(a, b, _mm512_xor_si512(times(6), times(7)))
-}
-
-/// The smallest byte of each of eight vectors, at the places that `SMALLEST` tells.
-#[inline]
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt")]
-fn smallest_of_eight(vectors: &[__m512i; LANES]) -> __m512i {
-    let [a, b, c, d, e, f, g, h] = *vectors;
-    let halves = |a, b| _mm512_min_epu8(_mm512_shuffle_i64x2::<0x44>(a, b), _mm512_shuffle_i64x2::<0xEE>(a, b));
-    let quarters = |a, b| _mm512_min_epu8(_mm512_shuffle_i64x2::<0x88>(a, b), _mm512_shuffle_i64x2::<0xDD>(a, b));
-    let (low, high) = (quarters(halves(a, b), halves(c, d)), quarters(halves(e, f), halves(g, h)));
-    let eighths = _mm512_min_epu8(_mm512_unpacklo_epi64(low, high), _mm512_unpackhi_epi64(low, high));
-    let fours = _mm512_min_epu8(eighths, _mm512_srli_epi64::<32>(eighths));
-    let twos = _mm512_min_epu8(fours, _mm512_srli_epi64::<16>(fours));
-    _mm512_min_epu8(twos, _mm512_srli_epi64::<8>(twos))
-}
-
-impl Eight {
-    /// Evaluates for each function one candidate of every two blocks: bit `s` of `candidates[block][i]` is pre-image `s`
-    /// of the block, for function `i` of the group. Takes it off the candidates and tells which are left, about one in
-    /// six: bit `i` of byte `block`.
-    #[inline]
-    #[target_feature(
-        enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt"
-    )]
-    fn evaluate_pairs(
-        &mut self,
-        preimages: &[u64],
-        candidates: &mut [[u64; LANES]],
-        lanes: __mmask8,
-        tail: u64,
-    ) -> u64 {
-        let mut some = 0;
-        let mut put = |to: &mut [u64; LANES], block: usize, left: __m512i| {
-            store(to, left);
-            some |= u64::from(_mm512_test_epi64_mask(left, left)) << (LANES * block);
-        };
-        let blocks = candidates.len();
-        let (pairs, single) = candidates.as_chunks_mut::<2>();
-        for (pair, [first, second]) in pairs.iter_mut().enumerate() {
-            let block = 2 * pair;
-            let start = 64 * block as u64;
-            let tail = if block + 2 == blocks { tail } else { u64::MAX };
-            let in_first = _mm512_maskz_mov_epi64(lanes, load(first));
-            let in_second = _mm512_maskz_and_epi64(lanes, load(second), all(tail));
-            let is_first = _mm512_test_epi64_mask(in_first, in_first);
-            let here = _mm512_mask_mov_epi64(in_second, is_first, in_first);
-            let from = _mm512_mask_mov_epi64(all(start + 64), is_first, all(start));
-            let chosen = First::of(here);
-            self.gather(preimages, from, &chosen);
-            put(first, block, _mm512_maskz_mov_epi64(is_first, chosen.others));
-            put(second, block + 1, _mm512_mask_mov_epi64(chosen.others, is_first, in_second));
-        }
-        if let [last] = single {
-            let here = _mm512_maskz_and_epi64(lanes, load(last), all(tail));
-            let chosen = First::of(here);
-            self.gather(preimages, all(64 * (blocks as u64 - 1)), &chosen);
-            put(last, blocks - 1, chosen.others);
-        }
-        some
-    }
-
-    /// Takes candidates whose numbers count from `from`.
-    #[inline]
-    #[target_feature(
-        enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt"
-    )]
-    fn gather(&mut self, preimages: &[u64], from: __m512i, chosen: &First) {
-        let places = _mm512_add_epi64(from, chosen.place);
-        // SAFETY: a candidate is a pre-image: those past the end were cleared. Lanes without one load nothing.
-        let offered = unsafe {
-            _mm512_mask_i64gather_epi64::<8>(_mm512_setzero_si512(), chosen.some, places, preimages.as_ptr().cast())
-        };
-        self.offer(offered, chosen.some);
-    }
-}
-
-/// What is left of the candidates of a group.
-#[derive(Clone, Copy)]
-struct Left {
-    /// The images of the best so far.
-    images: [u64; LANES],
-    /// Which candidates are left, as `evaluate_pairs` tells it.
-    some: u64,
-}
-
-impl Left {
-    /// Evaluates them one by one.
-    #[inline]
-    #[target_feature(
-        enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt"
-    )]
-    fn evaluate(
-        &mut self,
-        functions: &Functions,
-        group: usize,
-        preimages: &[u64],
-        candidates: &mut [[u64; LANES]; BLOCKS],
-        minima: &mut [u64; LANES],
-    ) {
-        let p = &functions.p.as_chunks::<LANES>().0[group];
-        let mu = &functions.mu.as_chunks::<LANES>().0[group];
-        while self.some != 0 {
-            let at = self.some.trailing_zeros() as usize;
-            let (block, i) = (at / LANES, at % LANES);
-            let places = &mut candidates[block][i];
-            let x = preimages[64 * block + places.trailing_zeros() as usize];
-            *places &= *places - 1;
-            self.some ^= u64::from(*places == 0) << at;
-            let image = image(x, p[i], mu[i]);
-            let better = image <= self.images[i];
-            self.images[i] = select_unpredictable(better, image, self.images[i]);
-            minima[i] = select_unpredictable(better, x, minima[i]);
-        }
-    }
-}
-
-/// The planes of 64 pre-images.
-#[inline]
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt")]
-fn transposed(block: &[u64; 64]) -> Planes {
-    let (eights, _) = block.as_chunks::<8>();
-    // Byte `s` of word `j` of a vector is byte `j` of pre-image `s` of its eight ...
-    let order = load_bytes(&BYTES);
-    let of = |i: usize| _mm512_permutexvar_epi8(order, load(&eights[i]));
-    // ... and the words are transposed as an 8 by 8 matrix: in pairs, in fours, in eights.
-    let rows = |i: usize| {
-        let (a, b) = (of(i), of(i + 1));
-        (_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b))
-    };
-    let [(a0, a1), (b0, b1), (c0, c1), (d0, d1)] = [rows(0), rows(2), rows(4), rows(6)];
-    let columns = |a, b, c, d| {
-        let (low, low_next) = (_mm512_shuffle_i64x2::<0x88>(a, b), _mm512_shuffle_i64x2::<0xDD>(a, b));
-        let (high, high_next) = (_mm512_shuffle_i64x2::<0x88>(c, d), _mm512_shuffle_i64x2::<0xDD>(c, d));
-        [
-            _mm512_shuffle_i64x2::<0x88>(low, high),
-            _mm512_shuffle_i64x2::<0x88>(low_next, high_next),
-            _mm512_shuffle_i64x2::<0xDD>(low, high),
-            _mm512_shuffle_i64x2::<0xDD>(low_next, high_next),
-        ]
-    };
-    let ([p0, p2, p4, p6], [p1, p3, p5, p7]) = (columns(a0, b0, c0, d0), columns(a1, b1, c1, d1));
-    [p0, p1, p2, p3, p4, p5, p6, p7]
-}
-
-/// `8 * s + j` at `8 * j + s`.
-const BYTES: [u8; 64] = {
-    let mut order = [0; 64];
-    let mut i = 0;
-    while i < 64 {
-        order[i] = 8 * (i as u8 % 8) + i as u8 / 8;
-        i += 1;
-    }
-    order
-};

@@ -1,8 +1,10 @@
 //! x86-64 with AVX-512, GFNI and VPCLMULQDQ: Zen 4 and Ice Lake servers, and what came after them.
 //!
-//! In reading order: `vectors` (loads, products and reductions of eight at a time), `words`, `preimages`, `minima`,
-//! `supershingles`.
+//! In reading order: `vectors` (loads, products and reductions of eight at a time), `words`, `preimages`, `minima`
+//! (which stands on `leading` and `candidates`), `supershingles`.
 
+mod candidates;
+mod leading;
 mod minima;
 mod preimages;
 mod supershingles;

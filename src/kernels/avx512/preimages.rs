@@ -18,7 +18,7 @@ use super::super::Shingles;
 use super::super::gf2::{MAX_WIDTH, POWERS};
 use super::vectors::{all, image, images, load, load_word, multiply, product, store};
 
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
 pub(super) fn preimages(shingles: &Shingles, text: &[u8], bounds: &[u32], preimages: &mut Vec<u64>) {
     let (words, _) = bounds.as_chunks::<2>();
     // Clearing the arrays of a chunk costs as much as twenty words do, so short texts have short ones.
@@ -31,7 +31,7 @@ pub(super) fn preimages(shingles: &Shingles, text: &[u8], bounds: &[u32], preima
 
 /// Goes over the text in chunks of words that, with the words a last shingle reaches and a vector's rest, have `ROOM`.
 #[inline]
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
 fn in_chunks<const ROOM: usize>(shingles: &Shingles, text: &[u8], words: &[[u32; 2]], preimages: &mut Vec<u64>) {
     let mut chunk = Chunk::<ROOM> { shingles, fingerprints: [0; ROOM], lengths: [1; ROOM], long: false };
     let most = ROOM - ROOM % 64;
@@ -87,9 +87,7 @@ struct Chunk<'a, const ROOM: usize> {
 impl<const ROOM: usize> Chunk<'_, ROOM> {
     /// Fills in the words from number `at` on.
     #[inline]
-    #[target_feature(
-        enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt"
-    )]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
     fn fingerprint(&mut self, text: &[u8], words: &[[u32; 2]], at: usize) {
         let polynomial = &self.shingles.polynomial;
         let (p, mu) = (all(polynomial.p), all(polynomial.mu));
@@ -190,9 +188,7 @@ impl<const ROOM: usize> Chunk<'_, ROOM> {
 
     /// Joins five words to a shingle, right where the lengths of three words are within the table.
     #[inline]
-    #[target_feature(
-        enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt"
-    )]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
     fn join_five(&self, preimages: &mut [u64], groups: usize) {
         let (p, mu) = (all(self.shingles.polynomial.p), all(self.shingles.polynomial.mu));
         let powers = Powers::new(&self.shingles.powers);
@@ -215,9 +211,7 @@ impl<const ROOM: usize> Chunk<'_, ROOM> {
 
     /// Joins any number of words to a shingle, right where all lengths are within the table.
     #[inline]
-    #[target_feature(
-        enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt"
-    )]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
     fn join(&self, preimages: &mut [[u64; 8]]) {
         let (p, mu) = (all(self.shingles.polynomial.p), all(self.shingles.polynomial.mu));
         let powers = Powers::new(&self.shingles.powers);
@@ -267,7 +261,7 @@ impl<const ROOM: usize> Chunk<'_, ROOM> {
 
 /// Four vectors in one.
 #[inline]
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
 fn four(a: __m128i, b: __m128i, c: __m128i, d: __m128i) -> __m512i {
     _mm512_inserti64x4::<1>(_mm512_castsi256_si512(_mm256_set_m128i(b, a)), _mm256_set_m128i(d, c))
 }

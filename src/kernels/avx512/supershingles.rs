@@ -7,7 +7,7 @@ use super::super::gf2::LANES;
 use super::vectors::{image, load, load_first};
 
 /// `v_0 t^(64 (n-1)) + ... + v_(n-1)`: the products with the weights are summed unreduced, and reduced once.
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx512f,vpclmulqdq")]
 pub(super) fn supershingles(runs: &Runs, features: &[u64], supershingles: &mut Vec<u64>) {
     let (p, mu) = (runs.polynomial.p, runs.polynomial.mu);
     for run in features.chunks_exact(runs.length) {

@@ -44,7 +44,7 @@ const LETTERS: [[u8; 64]; 2] = {
     letters
 };
 
-#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn words(text: &[u8], bounds: &mut Vec<u32>) {
     let mut scan = Scan { alphabet: &ALPHABET, text, bounds, inside: 0, spill: 0 };
     let mut at = 0;
@@ -69,9 +69,7 @@ struct Scan<'a> {
 
 impl Scan<'_> {
     #[inline]
-    #[target_feature(
-        enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt"
-    )]
+    #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
     fn block(&mut self, bytes: __m512i, at: usize) {
         let letters = _mm512_permutex2var_epi8(load_bytes(&LETTERS[0]), bytes, load_bytes(&LETTERS[1]));
         let beyond = _mm512_movepi8_mask(bytes);
@@ -104,9 +102,7 @@ impl Scan<'_> {
 
     /// The bytes of alphanumeric characters beyond ASCII.
     #[inline]
-    #[target_feature(
-        enable = "avx512vbmi,avx512vbmi2,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt,popcnt"
-    )]
+    #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
     fn beyond_ascii(&mut self, bytes: __m512i, at: usize) -> u64 {
         let mut padded = [0; SEEN];
         let block = match self.text[at..].first_chunk() {
