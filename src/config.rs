@@ -59,6 +59,7 @@ impl Default for Cluster {
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Reading {
     /// Larger bodies are cut there and counted.
+    #[serde(deserialize_with = "page_bytes")]
     pub max_page_bytes: Bytes,
     /// Media types that count as pages; others are skipped and counted.
     pub media_types: Vec<String>,
@@ -68,6 +69,19 @@ pub struct Reading {
     pub max_links: usize,
     /// Columns of JSONL and Parquet inputs.
     pub columns: Columns,
+}
+
+/// The largest `max-page-bytes`, 1 GiB: texts are addressed by 32 bits, and a body may triple when it is decoded.
+const MAX_PAGE_BYTES: Bytes = Bytes(1 << 30);
+
+fn page_bytes<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Bytes, D::Error> {
+    let bytes = Bytes::deserialize(value)?;
+    match bytes <= MAX_PAGE_BYTES {
+        true => Ok(bytes),
+        false => {
+            Err(serde::de::Error::custom(format!("max-page-bytes = {bytes}: allowed is at most {MAX_PAGE_BYTES}")))
+        }
+    }
 }
 
 impl Default for Reading {
@@ -488,6 +502,7 @@ mod tests {
             ("[cluster]\nweek = \"last\"\n", "YYYY-MM-DD"),
             ("[cluster]\nmax-reject-share = 2.0\n", "allowed is 0.0 to 1.0"),
             ("[cluster.read]\nmax-page-bytes = \"16 potatoes\"\n", "is no size"),
+            ("[cluster.read]\nmax-page-bytes = \"2GiB\"\n", "allowed is at most 1024.0 MiB"),
         ] {
             let error = job(text).unwrap_err();
             assert!(error.contains(wanted) && error.contains("line ") && error.contains('^'), "{error}");

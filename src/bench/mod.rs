@@ -30,41 +30,65 @@ pub struct BenchArgs {
 #[derive(Subcommand)]
 enum What {
     /// Reading crawl files: decompressing, parsing records, decoding HTTP bodies.
-    Read(CrawlArgs),
+    Read {
+        #[command(flatten)]
+        crawl: Crawl,
+        #[command(flatten)]
+        workers: Workers,
+        #[command(flatten)]
+        common: Common,
+    },
     /// HTML to text, title and links.
-    Html(CrawlArgs),
+    Html {
+        #[command(flatten)]
+        crawl: Crawl,
+        #[command(flatten)]
+        common: Common,
+    },
     /// Text to words and pre-images of shingles.
-    Text(TextArgs),
+    Text {
+        #[command(flatten)]
+        texts: Texts,
+        #[command(flatten)]
+        common: Common,
+    },
     /// Text to features, supershingles and megashingles; with --input also pages and whole crawls to features.
-    Features(TextArgs),
+    Features {
+        #[command(flatten)]
+        texts: Texts,
+        #[command(flatten)]
+        workers: Workers,
+        #[command(flatten)]
+        common: Common,
+    },
 }
 
 #[derive(Args)]
-struct CrawlArgs {
+struct Crawl {
     /// Crawl files, as `run --input` takes them.
     #[arg(long, num_args = 1.., required = true, value_name = "PATH_OR_GLOB_OR_URL")]
     input: Vec<String>,
-    #[command(flatten)]
-    common: CommonArgs,
 }
 
 #[derive(Args)]
-struct TextArgs {
+struct Texts {
     /// Crawl files whose texts are taken, as `run --input` takes them; a made-up English text if there are none.
     #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
     input: Vec<String>,
-    #[command(flatten)]
-    common: CommonArgs,
 }
 
 #[derive(Args)]
-struct CommonArgs {
+struct Workers {
+    /// Threads that go over the crawl side by side.
+    #[arg(long, default_value = "1")]
+    workers: Count,
+}
+
+#[derive(Args)]
+struct Common {
     /// A job whose way of reading and whose method are used.
     #[arg(long)]
     job: Option<PathBuf>,
-    /// Threads that read the crawl side by side, where a whole crawl is read.
-    #[arg(long, default_value = "1")]
-    workers: Count,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -80,7 +104,7 @@ struct Setting {
 }
 
 impl Setting {
-    fn new(input: &[String], common: &CommonArgs) -> Result<Setting> {
+    fn new(input: &[String], workers: usize, common: &Common) -> Result<Setting> {
         let (reading, method) = match &common.job {
             Some(job) => {
                 let Job::Cluster(job) = read_job(job)?;
@@ -89,7 +113,7 @@ impl Setting {
             None => (Reading::default(), Method::default()),
         };
         let kernels = kernels::chosen()?;
-        Ok(Setting { input: input.to_vec(), reading, method, workers: common.workers.0, kernels })
+        Ok(Setting { input: input.to_vec(), reading, method, workers, kernels })
     }
 }
 
@@ -98,8 +122,8 @@ impl Setting {
 /// # Errors
 /// Where the input cannot be read.
 pub fn bench(args: &BenchArgs) -> Result<ExitCode> {
-    let measure = |input: &[String], common: &CommonArgs, of: fn(&Setting) -> Result<Report>| {
-        let report = of(&Setting::new(input, common)?)?;
+    let measure = |input: &[String], workers: usize, common: &Common, of: fn(&Setting) -> Result<Report>| {
+        let report = of(&Setting::new(input, workers, common)?)?;
         if common.json {
             say(&format!("{}\n", serde_json::to_string(&report).context("figures are plain data")?))
         } else {
@@ -107,10 +131,12 @@ pub fn bench(args: &BenchArgs) -> Result<ExitCode> {
         }
     };
     match &args.what {
-        What::Read(crawl) => measure(&crawl.input, &crawl.common, stages::read)?,
-        What::Html(crawl) => measure(&crawl.input, &crawl.common, stages::html)?,
-        What::Text(text) => measure(&text.input, &text.common, stages::text)?,
-        What::Features(text) => measure(&text.input, &text.common, stages::features)?,
+        What::Read { crawl, workers, common } => measure(&crawl.input, workers.workers.0, common, stages::read)?,
+        What::Html { crawl, common } => measure(&crawl.input, 1, common, stages::html)?,
+        What::Text { texts, common } => measure(&texts.input, 1, common, stages::text)?,
+        What::Features { texts, workers, common } => {
+            measure(&texts.input, workers.workers.0, common, stages::features)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

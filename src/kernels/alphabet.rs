@@ -7,11 +7,14 @@ pub(super) struct Alphabet {
     /// Bit `c % 64` of word `c / 64` tells of the character `c`, for `c` below 2^16.
     plane: Box<[u64; 1024]>,
     /// The same as bytes, for characters of one and two bytes: bit `c % 8` of byte `c / 8`.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 looks up so many at once"))]
     pub(super) two: [u8; 256],
     /// Of the 64 characters that share two leading bytes of three: whether all are alphanumeric. Bit `c / 64 % 8` of
     /// byte `c / 512`.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 looks up so many at once"))]
     pub(super) all: [u8; 128],
     /// Whether any of them is.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 looks up so many at once"))]
     pub(super) any: [u8; 128],
 }
 

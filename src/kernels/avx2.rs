@@ -3,11 +3,10 @@
 use std::arch::x86_64::*;
 
 use super::narrow::{self, Narrow};
-use super::{Functions, Kernels, Runs, Shingles, markup};
+use super::{Functions, Kernels, Marks, Runs, Shingles, markup};
 
 /// In the list of levels only where [`detected`].
-pub(super) static KERNELS: Kernels =
-    Kernels { name: "avx2", words, preimages, minima, supershingles, marks: markup::avx2 };
+pub(super) static KERNELS: Kernels = Kernels { name: "avx2", words, preimages, minima, supershingles, marks };
 
 /// Whether this machine has all instructions of the level.
 pub(super) fn detected() -> bool {
@@ -48,6 +47,11 @@ fn preimages(shingles: &Shingles, text: &[u8], bounds: &[u32], preimages: &mut V
     }
     // SAFETY: `available` gives out the table only where `detected` holds.
     unsafe { compiled(shingles, text, bounds, preimages) }
+}
+
+fn marks(page: &[u8], marks: &mut Marks) {
+    // SAFETY: `available` gives out the table only where `detected` is true.
+    unsafe { markup::avx2(page, marks) }
 }
 
 fn minima(functions: &Functions, preimages: &[u64], minima: &mut [u64]) {

@@ -124,6 +124,7 @@ pub struct Functions {
     pub(super) mu: Vec<u64>,
     /// `leading[i][j]`: the 8 by 8 bit matrix by which byte `j` of a pre-image goes into the leading byte of image
     /// `i`. Output bit `b` is row `7 - b`, its bit `k` the share of input bit `k`.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "AVX-512 alone multiplies by matrices"))]
     pub(super) leading: Vec<[u64; 8]>,
     /// `nibbles[i][j][v]`: the leading byte of the image `i` of `v << 4j`.
     pub(super) nibbles: Vec<[[u8; 16]; 16]>,

@@ -120,20 +120,9 @@ mod x86 {
     use super::{Marks, TAG_MARKS, TEXT_ENDS, table};
     use std::arch::x86_64::*;
 
-    /// The marks of a page, by AVX2. Only for tables that are given out where it was detected.
-    pub(in super::super) fn avx2(page: &[u8], marks: &mut Marks) {
-        // SAFETY: `available` gives out the tables that hold this function only where AVX2 was detected.
-        unsafe { with_avx2(page, marks) }
-    }
-
-    /// The marks of a page, by AVX-512BW. Only for tables that are given out where it was detected.
-    pub(in super::super) fn avx512(page: &[u8], marks: &mut Marks) {
-        // SAFETY: `available` gives out the tables that hold this function only where AVX-512BW was detected.
-        unsafe { with_avx512(page, marks) }
-    }
-
+    /// The marks of a page, by AVX2.
     #[target_feature(enable = "avx2")]
-    fn with_avx2(page: &[u8], marks: &mut Marks) {
+    pub(in super::super) fn avx2(page: &[u8], marks: &mut Marks) {
         // SAFETY: an array of 16 bytes is loaded.
         let [ends, tags] = [table(&TEXT_ENDS), table(&TAG_MARKS)]
             .map(|table| _mm256_broadcastsi128_si256(unsafe { _mm_loadu_si128(table.as_ptr().cast()) }));
@@ -149,8 +138,9 @@ mod x86 {
         });
     }
 
+    /// The marks of a page, by AVX-512BW.
     #[target_feature(enable = "avx512f,avx512bw")]
-    fn with_avx512(page: &[u8], marks: &mut Marks) {
+    pub(in super::super) fn avx512(page: &[u8], marks: &mut Marks) {
         // SAFETY: an array of 16 bytes is loaded.
         let [ends, tags] = [table(&TEXT_ENDS), table(&TAG_MARKS)]
             .map(|table| _mm512_broadcast_i32x4(unsafe { _mm_loadu_si128(table.as_ptr().cast()) }));
@@ -210,10 +200,12 @@ mod tests {
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx2") {
-                levels.push(("avx2", avx2));
+                // SAFETY: it was detected.
+                levels.push(("avx2", |page, marks| unsafe { avx2(page, marks) }));
             }
             if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") {
-                levels.push(("avx512", avx512));
+                // SAFETY: both were detected.
+                levels.push(("avx512", |page, marks| unsafe { avx512(page, marks) }));
             }
         }
         #[cfg(target_arch = "aarch64")]

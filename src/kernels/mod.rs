@@ -3,8 +3,8 @@
 //! [`Kernels`] is a table of functions: one for each stage from text to supershingles, and one for the marks of a
 //! page. [`chosen`] takes the fastest that this machine has, or the one that `NIGH_KERNELS` names. `scalar` is the
 //! definition, short and plain; each other level gives the same bits, faster. This folder holds the only `unsafe`
-//! code of the crate: calls of functions compiled for instructions that not every machine has, and loads of vectors, and
-//! libdeflate (`inflate`).
+//! code of the crate: calls of functions compiled for instructions that not every machine has, loads, stores and gathers of
+//! vectors, memory that is written before it is read, and libdeflate (`inflate`).
 //! **Holding a table is the proof that this machine has its instructions**: tables are private, and [`available`]
 //! gives out only those that were detected.
 //!
@@ -40,7 +40,7 @@ pub use markup::Marks;
 
 /// The variable that names a level.
 const VARIABLE: &str = "NIGH_KERNELS";
-/// Texts are shorter than this, in bytes: positions are 32-bit numbers.
+/// Texts are at most so long, in bytes: positions are 32-bit numbers.
 pub const TEXT_BYTES: usize = u32::MAX as usize - 1024;
 
 /// The inner loops of one level.

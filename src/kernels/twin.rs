@@ -186,6 +186,12 @@ fn every_level_joins_words_of_every_length_in_every_width() {
             same_shingles(&shingles, &words.join(&b' '), &|| format!("{} words, one of {length}", words.len()));
         }
     }
+    // Chunks of words end in the middle of wide shingles.
+    let wide = widths([5, 9, 10, 12, 33, 63, 64]);
+    for words in [448, 511, 512, 513, 521, 560, 575, 576, 577, 600, 640, 1024, 1025, 1100] {
+        let text = prose(random, SCRIPTS[0].1, words, 6);
+        same_shingles(&wide, text.as_bytes(), &|| format!("{words} words in wide shingles"));
+    }
     for words in 0..=12 {
         let text = prose(random, SCRIPTS[0].1, words, 20);
         same_shingles(&shingles, text.as_bytes(), &|| format!("{words} words"));
@@ -260,22 +266,33 @@ fn preimages(random: &mut Random, kind: usize, count: usize) -> Vec<u64> {
 #[test]
 fn every_level_finds_the_same_minima() {
     let random = &mut Random(5);
-    let (scalar, levels) = levels();
     let all = polynomials(Method::default().seed, 85).features;
+    let many: Vec<u64> = all.iter().cycle().take(300).copied().collect();
+    for functions in [127, 128, 129, 300].map(|count| Functions::new(&many[..count])) {
+        for count in [1, 12, 13, 20, 64, 65, 130, 513, 1100] {
+            for kind in 0..7 {
+                same_minima(&functions, &preimages(random, kind, count), kind);
+            }
+        }
+    }
     for functions in [1, 7, 8, 84, 85].map(|count| Functions::new(&all[..count])) {
         for count in (1..=140).chain(505..=520).chain([575, 576, 577]).chain(1020..=1030) {
             for kind in 0..7 {
                 let buffer = preimages(random, kind, count + 3);
-                let preimages = &buffer[random.below(4)..][..count];
-                let (mut wanted, mut found) = (vec![], vec![7]);
-                scalar.minima(&functions, preimages, &mut wanted);
-                for level in &levels {
-                    level.minima(&functions, preimages, &mut found);
-                    let name = level.name();
-                    assert!(found == wanted, "{name}: {count} pre-images of kind {kind}, {}", functions.count());
-                }
+                same_minima(&functions, &buffer[random.below(4)..][..count], kind);
             }
         }
+    }
+}
+
+fn same_minima(functions: &Functions, preimages: &[u64], kind: usize) {
+    let (scalar, levels) = levels();
+    let (mut wanted, mut found) = (vec![], vec![7]);
+    scalar.minima(functions, preimages, &mut wanted);
+    for level in &levels {
+        level.minima(functions, preimages, &mut found);
+        let (name, count) = (level.name(), preimages.len());
+        assert!(found == wanted, "{name}: {count} pre-images of kind {kind}, {} functions", functions.count());
     }
 }
 

@@ -20,6 +20,8 @@ use crate::config::{Columns, Reading};
 
 /// Room in a line for what is not the page.
 const SLACK: usize = 1 << 20;
+/// Why a line is passed over.
+const TOO_LONG: &str = "jsonl: line too long";
 
 /// Reads the pages of one JSON Lines file, plain, gzip or zstd.
 pub struct JsonlReader {
@@ -70,6 +72,9 @@ impl JsonlReader {
                 if std::mem::take(&mut self.passing) {
                     continue;
                 }
+                if line.len() > longest {
+                    return Ok(Some(reject(offset, TOO_LONG)));
+                }
                 if let Some(item) = page(&self.buffer[line], offset, &self.reading) {
                     return Ok(Some(item));
                 }
@@ -77,11 +82,16 @@ impl JsonlReader {
             }
             self.seen = self.buffer.len();
             let offset = self.base + self.line as u64;
-            let reject = |reason: &str| Ok(Some(Item::Reject(Reject { offset, url: None, reason: reason.to_owned() })));
             if let Some(reason) = self.damage.take() {
                 self.line = self.seen;
                 self.passing = false;
-                return reject(reason);
+                return Ok(Some(reject(offset, reason)));
+            }
+            // However much of it a step has brought, so that this depends on the line alone.
+            if !self.passing && self.seen - self.line > longest {
+                self.passing = true;
+                self.line = self.seen;
+                return Ok(Some(reject(offset, TOO_LONG)));
             }
             if self.ended {
                 let rest = self.line..self.seen;
@@ -91,10 +101,6 @@ impl JsonlReader {
             }
             if self.passing {
                 self.line = self.seen;
-            } else if self.seen - self.line > longest {
-                self.passing = true;
-                self.line = self.seen;
-                return reject("jsonl: line too long");
             }
             if self.line > self.buffer.len() / 2 {
                 self.buffer.drain(..self.line);
@@ -122,6 +128,10 @@ impl Reader for JsonlReader {
     fn position(&self) -> u64 {
         self.members.position()
     }
+}
+
+fn reject(offset: u64, reason: &str) -> Item {
+    Item::Reject(Reject { offset, url: None, reason: reason.to_owned() })
 }
 
 /// Makes the page of a line; none if the line is blank.
@@ -364,7 +374,12 @@ mod tests {
         let after = lines.len();
         lines.extend_from_slice(b"{\"url\":\"http://a/\",\"text\":\"words\"}\n");
         let items = read(&lines, &reading);
-        assert_eq!(short(&items), ["0 jsonl: line too long".to_owned(), format!("{after} http://a/ word")]);
+        let wanted = ["0 jsonl: line too long".to_owned(), format!("{after} http://a/ word")];
+        assert_eq!(short(&items), wanted);
+        // A member that is inflated at once brings the line whole, and more of it than may be.
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        gzip.write_all(&lines).unwrap();
+        assert_eq!(short(&read(&gzip.finish().unwrap(), &reading)), wanted);
     }
 
     #[test]

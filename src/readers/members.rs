@@ -230,7 +230,7 @@ impl Members {
                 return Ok(false);
             }
         }
-        // A file of large members would be inflated nearly twice.
+        // A file of large members would be inflated nearly twice. (Damage with much ahead looks like one.)
         gzip.penalty = (2 * gzip.penalty + 1).min(UNTRIED);
         gzip.untried = gzip.penalty;
         Ok(false)

@@ -179,12 +179,17 @@ struct Plain<'a> {
 const PLAIN_BYTES: usize = 2048;
 
 impl<'a> Plain<'a> {
-    /// `None` for a base of another scheme, or with a user.
+    /// `None` for a base of another scheme, with a user, or with a segment like a drive (`c:`), which the `url` crate does
+    /// not climb out of.
     fn new(base: &'a Url) -> Option<Plain<'a>> {
         let is_plain = matches!(base.scheme(), "http" | "https")
             && base.username().is_empty()
             && base.password().is_none()
-            && base.host_str().is_some_and(|host| !host.is_empty());
+            && base.host_str().is_some_and(|host| !host.is_empty())
+            && !base
+                .path()
+                .split('/')
+                .any(|segment| matches!(segment.as_bytes(), [letter, b':' | b'|'] if letter.is_ascii_alphabetic()));
         is_plain.then(|| {
             let host = &base[Position::BeforeHost..Position::AfterPort];
             let path_start = base[..Position::BeforePath].len();
@@ -598,6 +603,7 @@ mod tests {
             base in prop::sample::select(&[
                 "http://a.example", "https://a.example/b/c/d.html", "http://a.example:81/b//c/?d=/e/#f", "http://1.2.3.4/b",
                 "http://a.example//", "http://[::1]/b/", "http://a.example/b?c?d", "https://xn--bcher-kva.example/b/.c",
+                "http://a.example/c:/b", "http://a.example/b/C|/d",
             ][..]),
             pieces in prop::collection::vec(
                 prop::sample::select(&[

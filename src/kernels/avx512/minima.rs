@@ -3,6 +3,8 @@
 //! The smallest image has the smallest leading byte. `leading` gives the leading bytes of all images at once; only the
 //! pre-images that have the smallest (a few of 512) are `candidates`, and evaluated exactly.
 //!
+//! A text that repeats a few shingles has candidates everywhere, and takes as long as by the definition.
+//!
 //! Floor: 8 matrix products a function and 64 pre-images, one a cycle: 10.5 cycles a pre-image for 84 functions.
 
 use std::arch::x86_64::*;

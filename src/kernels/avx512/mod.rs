@@ -15,7 +15,10 @@ use super::{Kernels, markup};
 
 /// Whether this machine has every instruction that is used here.
 pub(super) fn detected() -> bool {
-    is_x86_feature_detected!("avx512f")
+    is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("f16c")
+        && is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl")
@@ -33,7 +36,7 @@ pub(super) fn detected() -> bool {
 
 pub(super) static KERNELS: Kernels = Kernels {
     name: "avx512",
-    // SAFETY: `available` gives this table out only where `detected` is true, and so for the four below.
+    // SAFETY: `available` gives this table out only where `detected` is true, and so for the others.
     words: |text, bounds| unsafe { words::words(text, bounds) },
     // SAFETY: as above.
     preimages: |shingles, text, bounds, out| unsafe { preimages::preimages(shingles, text, bounds, out) },
@@ -41,5 +44,6 @@ pub(super) static KERNELS: Kernels = Kernels {
     minima: |functions, preimages, minima| unsafe { minima::minima(functions, preimages, minima) },
     // SAFETY: as above.
     supershingles: |runs, features, out| unsafe { supershingles::supershingles(runs, features, out) },
-    marks: markup::avx512,
+    // SAFETY: as above.
+    marks: |page, marks| unsafe { markup::avx512(page, marks) },
 };

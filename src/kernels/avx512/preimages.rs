@@ -23,20 +23,25 @@ pub(super) fn preimages(shingles: &Shingles, text: &[u8], bounds: &[u32], preima
     let (words, _) = bounds.as_chunks::<2>();
     // Clearing the arrays of a chunk costs as much as twenty words do, so short texts have short ones.
     match (words.len(), shingles.width) {
-        (..=64, ..=8) => in_chunks::<{ 64 + 8 + 8 }>(shingles, text, words, preimages),
-        (_, ..=8) => in_chunks::<{ 512 + 8 + 8 }>(shingles, text, words, preimages),
-        _ => in_chunks::<{ 512 + MAX_WIDTH + 8 }>(shingles, text, words, preimages),
+        (..=64, ..=8) => in_chunks::<64, { 64 + 8 + 8 }>(shingles, text, words, preimages),
+        (_, ..=8) => in_chunks::<512, { 512 + 8 + 8 }>(shingles, text, words, preimages),
+        _ => in_chunks::<512, { 512 + MAX_WIDTH + 8 }>(shingles, text, words, preimages),
     }
 }
 
-/// Goes over the text in chunks of words that, with the words a last shingle reaches and a vector's rest, have `ROOM`.
+/// Goes over the text in chunks of `MOST` words; `ROOM` is for them, the words that the last shingle reaches, and the rest
+/// of a vector.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
-fn in_chunks<const ROOM: usize>(shingles: &Shingles, text: &[u8], words: &[[u32; 2]], preimages: &mut Vec<u64>) {
+fn in_chunks<const MOST: usize, const ROOM: usize>(
+    shingles: &Shingles,
+    text: &[u8],
+    words: &[[u32; 2]],
+    preimages: &mut Vec<u64>,
+) {
     let mut chunk = Chunk::<ROOM> { shingles, fingerprints: [0; ROOM], lengths: [1; ROOM], long: false };
-    let most = ROOM - ROOM % 64;
-    for first in (0..words.len()).step_by(most) {
-        let count = most.min(words.len() - first);
+    for first in (0..words.len()).step_by(MOST) {
+        let count = MOST.min(words.len() - first);
         let reach = count + shingles.width - 1;
         let mut ahead = &words[first..words.len().min(first + reach)];
         let mut filled = 0;
