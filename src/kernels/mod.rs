@@ -9,7 +9,7 @@
 //! gives out only those that were detected.
 //!
 //! In reading order: `gf2` (polynomials and the constants of kernels), `scalar` (the definition), `alphabet` (which
-//! characters make words), `avx512`, then `narrow` with `avx2` and `pmull` at its rim, `markup`; `twin` holds the
+//! characters make words), `avx512`, then `narrow` with `avx2` and `pmull` at its rim, `markup`, `inflate`; `twin` holds the
 //! test that walks every level against scalar.
 
 #![allow(unsafe_code)]

@@ -9,16 +9,19 @@
 //!   said to be UTF-8 goes on as it is: bytes that are not are no markup and no part of a word
 //! - [`html`]: markup to white space, with the title and the raw links on the way, led by the marks of a page that
 //!   [`kernels`](crate::kernels) make. It stands on `elements` (which tags mean something), `attributes` (what is
-//!   inside a tag), `sections` (where a comment, a script or raw text ends) and [`references`] (`&eacute;` to `é`)
+//!   inside a tag), `sections` (where a comment, a script or raw text ends), `hrefs` and [`references`] (`&eacute;` to `é`)
 //! - [`words`](words()): the words of a text
-//! - [`urls`]: the canonical form of a URL, the links of a page, the registered domain of a host
+//! - [`urls`]: the canonical form of a URL, the links of a page, the registered domain of a host; `plain`
+//!   resolves the usual links faster
 //!
 //! `twin` holds the tests of the scanner against a tokenizer that somebody else wrote.
 
 mod attributes;
 pub mod charset;
 mod elements;
+mod hrefs;
 pub mod html;
+mod plain;
 mod prescan;
 pub mod references;
 mod sections;

@@ -1,0 +1,313 @@
+//! The usual shapes of hrefs, resolved without the `url` crate: relative and absolute paths, queries, fragments, and plain
+//! hosts, of characters that the URL standard leaves alone. Each link is that of the general path, byte for byte; whatever
+//! might not be is left to it. With it the links of real pages take a third of the time.
+
+use super::urls::URL_BYTES;
+use memchr::memrchr;
+use url::{Position, Url};
+
+/// How an href is resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// By [`Plain`]: the link is found.
+    Plain,
+    /// It is no web address: `mailto:`, `javascript:`.
+    NoWeb,
+    /// By the `url` crate.
+    Other,
+}
+
+/// The base of a page, cut up for [`Plain::resolve`].
+pub(super) struct Plain<'a> {
+    scheme: &'a str,
+    /// Without fragment.
+    url: &'a str,
+    /// The host, where it is plain.
+    host: &'a str,
+    path_start: usize,
+    /// Behind the last `/` of the path.
+    folder_end: usize,
+    path_end: usize,
+}
+
+/// The longest href that is resolved plainly: three bytes for each of it are no [`URL_BYTES`].
+const PLAIN_BYTES: usize = 2048;
+
+impl<'a> Plain<'a> {
+    /// `None` for a base of another scheme, with a user, or with a segment like a drive (`c:`), which the `url` crate does
+    /// not climb out of.
+    pub(super) fn new(base: &'a Url) -> Option<Plain<'a>> {
+        let is_plain = matches!(base.scheme(), "http" | "https")
+            && base.username().is_empty()
+            && base.password().is_none()
+            && base.host_str().is_some_and(|host| !host.is_empty())
+            && !base
+                .path()
+                .split('/')
+                .any(|segment| matches!(segment.as_bytes(), [letter, b':' | b'|'] if letter.is_ascii_alphabetic()));
+        is_plain.then(|| {
+            let host = &base[Position::BeforeHost..Position::AfterPort];
+            let path_start = base[..Position::BeforePath].len();
+            Plain {
+                scheme: base.scheme(),
+                url: &base[..Position::AfterQuery],
+                host: if is_plain_host(host.as_bytes()) { host } else { "" },
+                path_start,
+                folder_end: path_start + folder(base.path()),
+                path_end: base[..Position::AfterPath].len(),
+            }
+        })
+    }
+
+    /// Resolves the shapes that nearly all hrefs of real pages have, in which the URL standard changes nothing: it joins
+    /// strings. That is for speed only: where the shape is not [`Shape::Other`], the general path gives the same.
+    pub(super) fn resolve(&self, href: &str, link: &mut String) -> Shape {
+        if href.len() > PLAIN_BYTES || self.url.len() + href.len() >= URL_BYTES {
+            return Shape::Other;
+        }
+        let (prefix, rest) = match href.as_bytes() {
+            [] | [b'#', ..] => (self.url, ""),
+            [b'?', ..] => (&self.url[..self.path_end], href),
+            [b'/', b'/', ..] => return self.other_host(self.scheme, &href[2..], link),
+            [b'/', ..] => (&self.url[..self.path_start], href),
+            [b'h', b't', b't', b'p', b':', b'/', b'/', ..] => return self.other_host("http", &href[7..], link),
+            [b'h', b't', b't', b'p', b's', b':', b'/', b'/', ..] => return self.other_host("https", &href[8..], link),
+            _ => self.relative(href),
+        };
+        link.push_str(prefix);
+        let shape = append_plain(rest, link);
+        if shape == Shape::Other && href.starts_with(|c: char| c.is_ascii_lowercase()) && !href.starts_with("http") {
+            let scheme = href.bytes().take_while(u8::is_ascii_lowercase).count();
+            return if href[scheme..].starts_with(':') { Shape::NoWeb } else { Shape::Other };
+        }
+        shape
+    }
+
+    /// The folder that a relative path begins in, and what is left of the path without its leading dots.
+    fn relative<'b>(&self, mut href: &'b str) -> (&'a str, &'b str) {
+        let mut end = self.folder_end;
+        loop {
+            if let Some(rest) = href.strip_prefix("../") {
+                href = rest;
+                if end > self.path_start + 1 {
+                    end = self.path_start + folder(&self.url[self.path_start..end - 1]);
+                }
+            } else if let Some(rest) = href.strip_prefix("./") {
+                href = rest;
+            } else {
+                return (&self.url[..end], href);
+            }
+        }
+    }
+
+    fn other_host(&self, scheme: &str, rest: &str, link: &mut String) -> Shape {
+        let end = rest.bytes().position(|b| matches!(b, b'/' | b'?' | b'#')).unwrap_or(rest.len());
+        let (host, rest) = rest.split_at(end);
+        let is_plain = !host.is_empty() && host == self.host || is_plain_host(host.as_bytes());
+        if !is_plain || rest.starts_with('?') {
+            return Shape::Other;
+        }
+        for part in [scheme, "://", host, if rest.starts_with('/') { "" } else { "/" }] {
+            link.push_str(part);
+        }
+        append_plain(rest, link)
+    }
+}
+
+/// The length of a path up to its last `/`.
+fn folder(path: &str) -> usize {
+    memrchr(b'/', path.as_bytes()).map_or(0, |slash| slash + 1)
+}
+
+/// Whether a host is a name of plain lower-case labels, which no step of the host parser changes: no number, hence no
+/// address, and no two hyphens, hence no Punycode.
+fn is_plain_host(host: &[u8]) -> bool {
+    let is_plain_label = |label: &[u8]| {
+        let mut previous = b'-';
+        label.iter().all(|&b| {
+            let is_plain = b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' && previous != b'-';
+            previous = b;
+            is_plain
+        }) && previous != b'-'
+    };
+    let last = host.iter().rposition(|&b| b == b'.').map_or(0, |dot| dot + 1);
+    host.len() < 64
+        && host.get(last).is_some_and(u8::is_ascii_lowercase)
+        && host.split(|&b| b == b'.').all(is_plain_label)
+}
+
+/// Appends a path, or query, or both, up to the fragment, if it has only characters that the standard leaves alone, and
+/// no segment that might be a dot or two.
+fn append_plain(rest: &str, link: &mut String) -> Shape {
+    /// What a byte is in a path.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Class {
+        Plain,
+        Dot,
+        Percent,
+        Colon,
+        Query,
+        Fragment,
+        Other,
+    }
+    static CLASSES: [Class; 256] = {
+        let mut classes = [Class::Other; 256];
+        let plain = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz/-_~!$&()*+,;=@";
+        let mut i = 0;
+        while i < plain.len() {
+            classes[plain[i] as usize] = Class::Plain;
+            i += 1;
+        }
+        classes[b'.' as usize] = Class::Dot;
+        classes[b'%' as usize] = Class::Percent;
+        classes[b':' as usize] = Class::Colon;
+        classes[b'?' as usize] = Class::Query;
+        classes[b'#' as usize] = Class::Fragment;
+        classes
+    };
+    let bytes = rest.as_bytes();
+    let mut end = bytes.len();
+    let mut in_query = false;
+    for (at, &byte) in bytes.iter().enumerate() {
+        match CLASSES[usize::from(byte)] {
+            Class::Plain => {}
+            Class::Dot if in_query || at > 0 && bytes[at - 1] != b'/' => {}
+            Class::Percent if in_query || !matches!(bytes[at + 1..], [b'2', b'e' | b'E', ..]) => {} // else a dot
+            Class::Colon if in_query || bytes[..at].contains(&b'/') => {} // else it may end a scheme
+            Class::Query => in_query = true,
+            Class::Fragment => {
+                end = at;
+                break;
+            }
+            _ => return Shape::Other,
+        }
+    }
+    link.push_str(&rest[..end]);
+    Shape::Plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::urls;
+    use proptest::prelude::*;
+
+    fn general(base: &Url, href: &str) -> Option<String> {
+        urls::resolve(base, href).map(String::from)
+    }
+
+    /// Checks that what is resolved plainly is as the general path has it; tells whether it is resolved plainly.
+    fn assert_plain(base: &str, href: &str) -> bool {
+        let base = Url::parse(base).unwrap();
+        let Some(plain) = Plain::new(&base) else { return false };
+        let mut link = String::new();
+        match plain.resolve(href, &mut link) {
+            Shape::Plain => assert_eq!(Some(link), general(&base, href), "{href} on {base}"),
+            Shape::NoWeb => assert_eq!(None, general(&base, href), "{href} on {base}"),
+            Shape::Other => return false,
+        }
+        true
+    }
+
+    #[test]
+    fn the_usual_shapes_are_resolved_plainly() {
+        for base in ["http://a.example/x/y.html?z", "https://a.example:8080/", "http://127.0.0.1//x//y/#z"] {
+            for href in [
+                "",
+                "#",
+                "#a b",
+                "?q=1&r=/../%2e",
+                "/",
+                "/b/c.html#d",
+                "b.html",
+                "b/c?d=e.f",
+                "../b",
+                "../../../b/",
+                "./b",
+                "./",
+                "../#a",
+                "../?a",
+                "b:c/d",
+                "..//b",
+                "http://b.example",
+                "https://b-c.example/d/e:f;g?h",
+                "//b.example/c",
+                "http://b.example#c",
+                "mailto:a@b",
+                "javascript:x('y')",
+                "a%20b",
+                "/b:c",
+            ] {
+                let is_plain = assert_plain(base, href);
+                assert!(is_plain || href == "b:c/d", "{href}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_shapes_are_left_to_the_general_path() {
+        for href in [
+            "a b",
+            " a",
+            "é",
+            "a\tb",
+            "a\\b",
+            "a'b",
+            "a\"b",
+            "a/../b",
+            "a/.",
+            ".",
+            "..",
+            ".a",
+            "%2e/a",
+            "a/%2E%2e/b",
+            "HTTP://a/",
+            "http:a",
+            "http:/a",
+            "http://A/",
+            "http://a:80/",
+            "http://b@a/",
+            "http://1.2/",
+            "http://a.0x1/",
+            "http://xn--a/",
+            "http://a..b/",
+            "http://a./",
+            "http://-a/",
+            "http://a.b?c",
+            "http://",
+            "1:2",
+            "a+b:c",
+            "ht:a",
+            "[",
+            "a|b",
+            "{a}",
+        ] {
+            assert!(!assert_plain("http://a.example/b/c", href) || href == "ht:a", "{href}");
+        }
+        assert!(!assert_plain("http://user@a.example/", "b") && !assert_plain("ftp://a.example/", "b"));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+        #[test]
+        fn a_plain_link_is_that_of_the_general_path(
+            base in prop::sample::select(&[
+                "http://a.example", "https://a.example/b/c/d.html", "http://a.example:81/b//c/?d=/e/#f", "http://1.2.3.4/b",
+                "http://a.example//", "http://[::1]/b/", "http://a.example/b?c?d", "https://xn--bcher-kva.example/b/.c",
+                "http://a.example/c:/b", "http://a.example/b/C|/d",
+            ][..]),
+            pieces in prop::collection::vec(
+                prop::sample::select(&[
+                    "a", "b1", "Z", "/", "//", ".", "..", "../", "./", "?", "#", ":", ";", "=", "&", "%", "%2e", "%41", "-", "_",
+                    "~", "@", "!", "$", "'", "\"", "(", "*", "+", ",", "|", "\\", "^", "`", "{", "[", " ", "\t", "\n", "é", "\0",
+                    "http", "https", "http://", "https://", "http:", "mailto:", "javascript:", "ftp://", "file:", "a.example",
+                    "xn--", "www.", ".com", "0x", "1", "--", ":80", ":443", "index.html",
+                ][..]),
+                0..8,
+            ),
+        ) {
+            assert_plain(base, &pieces.concat());
+        }
+    }
+}
