@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Parser, Subcommand};
+use timely::worker::Worker;
 
 use crate::config::{Cluster, Config, Count, Job, read_config, read_job};
 use crate::kernels;
@@ -37,7 +38,7 @@ enum Command {
     Run(RunArgs),
     /// Print the summary of a store's week.
     Show(ShowArgs),
-    /// Measure how fast this machine reads and fingerprints.
+    /// Measure how fast this machine reads, fingerprints and clusters.
     Bench(bench::BenchArgs),
     /// One process of several; started by `run --processes`.
     #[command(hide = true)]
@@ -111,7 +112,7 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Run(args) => run(&args),
         Command::Show(args) => show(&args),
-        Command::Bench(args) => known_kernels().and_then(|()| bench::bench(&args)),
+        Command::Bench(args) => known_kernels().and_then(|()| bench::bench(&args, |task| Work::Bench(task).told())),
         Command::Worker => worker(),
     };
     match result {
@@ -289,8 +290,8 @@ fn compute(plan: Plan, done: usize, display: Display) -> Result<Summary> {
         let progresses = read.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         progresses.iter().copied().reduce(Progress::sum).unwrap_or_default()
     });
-    let text = serde_json::to_string(&plan).context("a plan is plain data")?;
-    match supervise(plan.processes, &text, &progresses)? {
+    let processes = plan.processes;
+    match supervise(processes, &Work::Run(Box::new(plan)).told()?, &progresses)? {
         Outcome::Done(summary) => {
             serde_json::from_str(&summary.context("process 0 gives the summary")?).context("a summary is plain data")
         }
@@ -301,8 +302,27 @@ fn compute(plan: Plan, done: usize, display: Display) -> Result<Summary> {
 
 fn cluster(plan: Plan, peers: Peers, watch: &Arc<Watch>) -> Result<Option<Summary>> {
     let (workers, plan, watched) = (plan.workers, Arc::new(plan), watch.clone());
-    let summaries = run_workers(workers, peers, watch, move |worker| jobs::cluster::cluster(worker, &plan, &watched))?;
+    let forest = Arc::default();
+    let work = move |worker: &mut Worker| jobs::cluster::cluster(worker, &plan, &forest, &watched);
+    let summaries = run_workers(workers, peers, watch, work)?;
     Ok(summaries.into_iter().flatten().next())
+}
+
+/// What one process of several is started for.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Work {
+    /// A run.
+    Run(Box<Plan>),
+    /// A benchmark.
+    Bench(bench::Task),
+}
+
+impl Work {
+    /// As the process is told it.
+    fn told(&self) -> Result<String> {
+        serde_json::to_string(self).context("a plan is plain data")
+    }
 }
 
 /// One process of several.
@@ -311,9 +331,15 @@ fn worker() -> Result<ExitCode> {
     let failed = |error: &anyhow::Error| Outcome::Failed { message: format!("{error:#}"), code: exit_code(error) };
     let work = |plan: &str, peers: Peers, watch: Arc<Watch>| {
         let run = || -> Result<Option<String>> {
-            let plan: Plan = serde_json::from_str(plan).context("the supervisor speaks another version")?;
-            let summary = cluster(plan, peers, &watch)?;
-            summary.map(|summary| serde_json::to_string(&summary).context("a summary is plain data")).transpose()
+            match serde_json::from_str(plan).context("the supervisor speaks another version")? {
+                Work::Run(plan) => {
+                    let summary = cluster(*plan, peers, &watch)?;
+                    summary
+                        .map(|summary| serde_json::to_string(&summary).context("a summary is plain data"))
+                        .transpose()
+                }
+                Work::Bench(task) => bench::serve_task(&task, peers, &watch),
+            }
         };
         run().map_or_else(|error| failed(&error), Outcome::Done)
     };

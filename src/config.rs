@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -352,14 +353,21 @@ impl TryFrom<BytesText> for Bytes {
     type Error = String;
 
     fn try_from(text: BytesText) -> Result<Bytes, String> {
-        let text = match text {
-            BytesText::Number(number) => return Ok(Bytes(number)),
-            BytesText::Text(text) => text,
-        };
+        match text {
+            BytesText::Number(number) => Ok(Bytes(number)),
+            BytesText::Text(text) => text.parse(),
+        }
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Bytes, String> {
         let (digits, unit) = UNITS
             .iter()
             .find_map(|(suffix, unit)| Some((text.strip_suffix(suffix)?.trim_end(), *unit)))
-            .unwrap_or((text.as_str(), 1));
+            .unwrap_or((text, 1));
         let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
         bytes.map(Bytes).ok_or_else(|| {
             format!("`{text}` is no size: write a whole number and one of B, kB, KiB, MB, MiB, GB, GiB, TB, TiB")

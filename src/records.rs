@@ -227,16 +227,6 @@ impl Key {
     }
 }
 
-/// A document under a key: pages that share a key belong together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
-#[repr(C)]
-pub struct Keyed {
-    /// What is shared.
-    pub key: Key,
-    /// Who has it.
-    pub doc: DocId,
-}
-
 /// An edge of the graph whose components are clusters, or a label: `doc` belongs with `root`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
@@ -253,6 +243,41 @@ pub fn mix(word: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
+}
+
+/// Spreads the bits of a word that is a hash already, for one multiplication: its high and its low half then serve as
+/// two hashes.
+#[inline]
+pub fn spread(word: u64) -> u64 {
+    let product = word.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    product ^ (product >> 32)
+}
+
+/// A 64-bit hash of some words, in their order: the same on every machine. Words are taken in twos, and the 128-bit
+/// product of the two is folded (after Wang Yi's wyhash).
+#[inline]
+pub fn fold(words: &[u64]) -> u64 {
+    // The study's vectors: where the compiler knows the length, all products run side by side.
+    match <&[u64; 6]>::try_from(words) {
+        Ok(six) => fold_all(six),
+        Err(_) => fold_all(words),
+    }
+}
+
+#[inline(always)]
+fn fold_all(words: &[u64]) -> u64 {
+    let product = |a: u64, b: u64| {
+        let product = u128::from(a) * u128::from(b);
+        product as u64 ^ (product >> 64) as u64
+    };
+    let (mut sum, mut place) = (words.len() as u64, 0x2D35_8DCC_AA6C_78A5u64);
+    for two in words.chunks(2) {
+        // Each place has numbers of its own, so that equal words of two places differ.
+        place = place.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let second = if two.len() == 2 { two[1] } else { 0 };
+        sum = sum.rotate_left(29) ^ product(two[0] ^ place, second ^ place.rotate_left(32));
+    }
+    product(sum ^ 0x8BB8_4B93_962E_ACC9, place)
 }
 
 /// A short hexadecimal hash of some bytes, to name parameters in manifests and messages.
@@ -293,6 +318,28 @@ mod tests {
         for wrong in ["2024-1-8", "20240108", "2024-02-30", "week", ""] {
             assert!(wrong.parse::<Week>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn folded_words_differ_by_value_place_and_number() {
+        let mut all = std::collections::BTreeSet::new();
+        let mut count = 0;
+        for length in 0..8usize {
+            for seed in 0..200u64 {
+                for swap in 0..length.max(1) {
+                    let mut words: Vec<u64> = (0..length as u64).map(|i| mix(seed << 8 | i)).collect();
+                    if swap > 0 {
+                        words.swap(0, swap);
+                    }
+                    if length > 0 || seed == 0 {
+                        all.insert((fold(&words) >> 20, length));
+                        count += 1;
+                    }
+                }
+            }
+        }
+        assert_eq!(all.len(), count, "no two agree, not even in 44 bits");
+        assert_ne!(fold(&[0]), fold(&[0, 0]));
     }
 
     #[test]

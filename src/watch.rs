@@ -2,8 +2,9 @@
 //!
 //! Workers only add to atomics; who shows them is decided above (`report`, `launch`).
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +17,11 @@ pub enum Stage {
     Read,
     /// Identical vectors to one node.
     Collapse,
-    /// Shared megashingles to components.
+    /// Vectors of which nothing is shared, sorted out.
+    Prune,
+    /// Shared megashingles to edges.
+    Pairs,
+    /// Edges to components.
     Components,
     /// Labels to tables.
     Tables,
@@ -28,6 +33,8 @@ impl Stage {
         match self {
             Stage::Read => "reading",
             Stage::Collapse => "collapsing",
+            Stage::Prune => "pruning",
+            Stage::Pairs => "pairing",
             Stage::Components => "joining",
             Stage::Tables => "writing tables",
         }
@@ -43,8 +50,29 @@ pub struct Watch {
     documents: AtomicU64,
     rejects: AtomicU64,
     exchanged: AtomicU64,
+    exchanged_records: AtomicU64,
+    entered: Mutex<Vec<Entered>>,
     failed: AtomicBool,
     failure: Mutex<Option<anyhow::Error>>,
+}
+
+/// When a stage was entered: by the clock, and in CPU seconds of the process.
+#[derive(Clone, Copy, Debug)]
+struct Entered {
+    stage: Stage,
+    at: Instant,
+    cpu: f64,
+}
+
+/// How long a stage took.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Span {
+    /// Which it was.
+    pub stage: Stage,
+    /// Seconds by the clock.
+    pub wall_s: f64,
+    /// CPU seconds of all threads of the process.
+    pub cpu_s: f64,
 }
 
 /// What the counters say at one moment.
@@ -62,6 +90,8 @@ pub struct Progress {
     pub rejects: u64,
     /// Bytes of records given to exchange, those for the same worker included.
     pub exchanged: u64,
+    /// These records.
+    pub exchanged_records: u64,
 }
 
 impl Progress {
@@ -74,6 +104,7 @@ impl Progress {
             documents: self.documents + other.documents,
             rejects: self.rejects + other.rejects,
             exchanged: self.exchanged + other.exchanged,
+            exchanged_records: self.exchanged_records + other.exchanged_records,
         }
     }
 }
@@ -82,6 +113,24 @@ impl Watch {
     /// Enters a stage.
     pub fn enter(&self, stage: Stage) {
         self.stage.store(stage as u64, Ordering::Relaxed);
+        let mut entered = self.entered.lock().unwrap_or_else(PoisonError::into_inner);
+        // The first worker to enter a stage says when.
+        if entered.last().is_none_or(|last| last.stage != stage) {
+            entered.push(Entered { stage, at: Instant::now(), cpu: process_cpu() });
+        }
+    }
+
+    /// How long each stage took so far, in the order in which they were entered.
+    pub fn spans(&self) -> Vec<Span> {
+        let entered = self.entered.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Entered { stage: Stage::default(), at: Instant::now(), cpu: process_cpu() };
+        let ends = entered.iter().skip(1).chain([&now]);
+        let span = |(begin, end): (&Entered, &Entered)| Span {
+            stage: begin.stage,
+            wall_s: (end.at - begin.at).as_secs_f64(),
+            cpu_s: end.cpu - begin.cpu,
+        };
+        entered.iter().zip(ends).map(span).collect()
     }
 
     /// Adds bytes of input.
@@ -96,8 +145,9 @@ impl Watch {
         self.rejects.fetch_add(u64::from(reject), Ordering::Relaxed);
     }
 
-    /// Adds bytes given to exchange.
-    pub fn add_exchanged(&self, bytes: u64) {
+    /// Adds records given to exchange, and their bytes.
+    pub fn add_exchanged(&self, records: u64, bytes: u64) {
+        self.exchanged_records.fetch_add(records, Ordering::Relaxed);
         self.exchanged.fetch_add(bytes, Ordering::Relaxed);
     }
 
@@ -107,7 +157,9 @@ impl Watch {
         let stage = match load(&self.stage) {
             0 => Stage::Read,
             1 => Stage::Collapse,
-            2 => Stage::Components,
+            2 => Stage::Prune,
+            3 => Stage::Pairs,
+            4 => Stage::Components,
             _ => Stage::Tables,
         };
         Progress {
@@ -117,6 +169,7 @@ impl Watch {
             documents: load(&self.documents),
             rejects: load(&self.rejects),
             exchanged: load(&self.exchanged),
+            exchanged_records: load(&self.exchanged_records),
         }
     }
 
@@ -140,5 +193,37 @@ impl Watch {
     /// The value of a result, or `None` with the failure noted.
     pub fn check<T>(&self, result: anyhow::Result<T>) -> Option<T> {
         result.map_err(|error| self.fail(error)).ok()
+    }
+}
+
+/// CPU seconds of all threads of this process so far, in the system too.
+pub fn process_cpu() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_follow_the_stages_that_were_entered() {
+        let watch = Watch::default();
+        assert!(watch.spans().is_empty());
+        [Stage::Read, Stage::Read, Stage::Collapse, Stage::Pairs].into_iter().for_each(|stage| watch.enter(stage));
+        let spans = watch.spans();
+        assert_eq!(
+            spans.iter().map(|span| span.stage).collect::<Vec<_>>(),
+            [Stage::Read, Stage::Collapse, Stage::Pairs]
+        );
+        assert!(spans.iter().all(|span| span.wall_s >= 0.0 && span.cpu_s >= 0.0));
+    }
+
+    #[test]
+    fn work_takes_time_of_the_process() {
+        let before = process_cpu();
+        let worked = std::thread::spawn(|| (0..1_000_000u64).fold(0, |sum, word| sum ^ crate::records::mix(word)));
+        std::hint::black_box(worked.join().unwrap());
+        assert!(process_cpu() > before);
     }
 }

@@ -1,13 +1,29 @@
-//! `nigh bench`: how fast this machine does one part of the work, on one core.
+//! `nigh bench`: how fast this machine does one part of the work.
 //!
-//! Figures are CPU seconds of the thread that works, so that a busy machine shows less, and the median of several
-//! passes. Timings live here and never in tests. `NIGH_KERNELS` takes another level of kernels than the fastest.
+//! Timings live here and never in tests. `NIGH_KERNELS` takes another level of kernels than the fastest.
 //!
-//! In reading order: `rows` (what a measurement says), `texts` (documents to measure on), `stages` (the measurements).
+//! Of reading and fingerprinting, figures are CPU seconds of the thread that works, so that a busy machine shows
+//! less, and the median of several passes: `rows` (what a measurement says), `texts` (documents to measure on),
+//! `stages` (the measurements).
+//!
+//! Of clusters, figures are those of one run, by the clock and in CPU seconds of all processes: `clusters` and
+//! `components` (the measurements), `run` (on every worker of every process), `permutation` and `sizes` (what is
+//! random in made-up input), `synthetic` (vectors of any number of documents), `dataset` (these as files), `graphs`
+//! (edges of some shapes), `yardstick` (one thread to compare with), `meter` (memory at its peak).
 
+mod clusters;
+mod components;
+mod dataset;
+mod graphs;
+mod meter;
+mod permutation;
 mod rows;
+mod run;
+mod sizes;
 mod stages;
+mod synthetic;
 mod texts;
+mod yardstick;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,6 +35,7 @@ use crate::config::{Count, Job, Method, Reading, read_job};
 use crate::kernels;
 use crate::report::say;
 use rows::Report;
+pub use run::{Task, serve_task};
 
 /// Arguments of `nigh bench`.
 #[derive(Args)]
@@ -61,6 +78,10 @@ enum What {
         #[command(flatten)]
         common: Common,
     },
+    /// Clusters of made-up vectors with the study's distribution, against a single thread.
+    Cluster(clusters::ClusterArgs),
+    /// Connected components of made-up graphs, against a single thread.
+    Components(components::ComponentsArgs),
 }
 
 #[derive(Args)]
@@ -117,11 +138,11 @@ impl Setting {
     }
 }
 
-/// Runs a benchmark and prints its figures.
+/// Runs a benchmark and prints its figures; `told` puts a task as a started process of this program understands it.
 ///
 /// # Errors
 /// Where the input cannot be read.
-pub fn bench(args: &BenchArgs) -> Result<ExitCode> {
+pub fn bench(args: &BenchArgs, told: fn(Task) -> Result<String>) -> Result<ExitCode> {
     let measure = |input: &[String], workers: usize, common: &Common, of: fn(&Setting) -> Result<Report>| {
         let report = of(&Setting::new(input, workers, common)?)?;
         if common.json {
@@ -130,7 +151,14 @@ pub fn bench(args: &BenchArgs) -> Result<ExitCode> {
             say(&report.to_string())
         }
     };
+    // What has another outcome than the single thread's is no benchmark.
+    let checked = |(same, text): (bool, String)| {
+        say(&text)?;
+        Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    };
     match &args.what {
+        What::Cluster(args) => return checked(clusters::bench_cluster(args, told)?),
+        What::Components(args) => return checked(components::bench_components(args, told)?),
         What::Read { crawl, workers, common } => measure(&crawl.input, workers.workers.0, common, stages::read)?,
         What::Html { crawl, common } => measure(&crawl.input, 1, common, stages::html)?,
         What::Text { texts, common } => measure(&texts.input, 1, common, stages::text)?,

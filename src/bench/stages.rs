@@ -245,7 +245,7 @@ impl<'a> Stages<'a> {
         let supershingles: Vec<u64> = (0..self.method.supershingles as u64).collect();
         cpu_seconds(|| {
             for _ in self.texts {
-                self.keys.megashingles(std::hint::black_box(&supershingles)).for_each(|key| {
+                self.keys.megashingles(std::hint::black_box(&supershingles), u64::MAX).for_each(|key| {
                     std::hint::black_box(key);
                 });
             }
@@ -260,7 +260,7 @@ impl<'a> Stages<'a> {
         cpu_seconds(|| {
             for text in self.texts {
                 sketcher.sketch(shingler.preimages(text.as_bytes()), &mut sketch);
-                self.keys.megashingles(&sketch.supershingles).for_each(|key| {
+                self.keys.megashingles(&sketch.supershingles, u64::MAX).for_each(|key| {
                     std::hint::black_box(key);
                 });
             }
@@ -301,8 +301,9 @@ fn pages_to_features(setting: &Setting) -> Result<Row> {
     Ok(Row::new("pages to features", setting.kernels, work, seconds))
 }
 
-/// The whole input, by one worker and by `workers`: each worker reads its share of the files and does with every page what
-/// `start` gives it. MB/s are of page bodies. One worker's time is CPU time, that of several is what the clock shows.
+/// The whole input, by one worker and by `workers`: each worker reads its share of the files and does with every page
+/// what `start` gives it. MB/s are of page bodies. One worker's time is CPU time, that of several is what the clock
+/// shows.
 fn crawl<F: FnMut(&Page) -> u64>(
     setting: &Setting,
     stage: &'static str,

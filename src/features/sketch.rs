@@ -7,6 +7,8 @@
 //! - **Megashingle**: the fingerprint of a choice of `agreements` supershingles in ascending order.
 //!   Each choice has a space of its own, so that a match between two choices is never a match.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::rabin::Polynomials;
@@ -56,38 +58,54 @@ impl Sketcher {
 pub struct VectorKeys {
     megashingles: Polynomial,
     choices: Vec<Choice>,
+    /// The choices within each mask, where there are few masks.
+    within: Vec<Vec<Step>>,
+    /// The mask of all supershingles.
+    all: u64,
 }
 
 /// One way to choose supershingles.
 struct Choice {
     /// Their numbers, ascending.
     chosen: Vec<usize>,
-    /// How many of them, from the first, the choice before has too.
-    shared: usize,
+    /// The same, by bit.
+    mask: u64,
     /// What keeps its keys from those of other choices.
     salt: u64,
 }
 
+/// A choice within a mask.
+#[derive(Clone, Copy)]
+struct Step {
+    choice: usize,
+    /// How many of its supershingles, from the first, the choice before within the mask has too.
+    shared: usize,
+}
+
 /// Supershingles of a choice whose fingerprint is remembered for the next choice.
 const REMEMBERED: usize = 4;
-/// The key space of whole vectors; choices of supershingles are numbered from 0.
-const VECTOR_SPACE: u64 = u64::MAX;
-/// The key space of whole vectors with a checksum.
-const EXACT_SPACE: u64 = u64::MAX - 1;
+/// Supershingles of which every mask has its list of choices.
+const LISTED: usize = 8;
 
 impl VectorKeys {
     /// The keys of a method.
     pub fn new(method: &Method, polynomials: &Polynomials) -> VectorKeys {
         let mut chosen = Vec::new();
         choose(method.supershingles, method.agreements, 0, &mut Vec::new(), &mut chosen);
-        let mut before: Vec<usize> = Vec::new();
-        let mut choice = |(space, chosen): (usize, Vec<usize>)| {
-            let shared = before.iter().zip(&chosen).take_while(|(a, b)| a == b).count();
-            before.clone_from(&chosen);
-            Choice { chosen, shared, salt: mix(space as u64) }
+        let choice = |(space, chosen): (usize, Vec<usize>)| {
+            let mask = chosen.iter().fold(0, |mask, at| mask | 1 << at);
+            Choice { chosen, mask, salt: mix(space as u64) }
         };
-        let choices = chosen.into_iter().enumerate().map(&mut choice).collect();
-        VectorKeys { megashingles: Polynomial::new(polynomials.megashingles), choices }
+        let mut keys = VectorKeys {
+            megashingles: Polynomial::new(polynomials.megashingles),
+            choices: chosen.into_iter().enumerate().map(choice).collect(),
+            within: Vec::new(),
+            all: u64::MAX >> (64 - method.supershingles),
+        };
+        if method.supershingles <= LISTED {
+            keys.within = (0..=keys.all).map(|mask| keys.steps(mask)).collect();
+        }
+        keys
     }
 
     /// How many megashingles a document has.
@@ -95,36 +113,54 @@ impl VectorKeys {
         self.choices.len()
     }
 
-    /// The key of all supershingles: equal for virtually identical documents.
-    pub fn identical(supershingles: &[u64]) -> Key {
-        Key::of(VECTOR_SPACE, supershingles)
+    fn steps(&self, mask: u64) -> Vec<Step> {
+        let mut before: &[usize] = &[];
+        let mut steps = Vec::new();
+        for (choice, Choice { chosen, .. }) in
+            self.choices.iter().enumerate().filter(|(_, choice)| choice.mask & !mask == 0)
+        {
+            let shared = before.iter().zip(chosen).take_while(|(a, b)| a == b).count();
+            before = chosen;
+            steps.push(Step { choice, shared });
+        }
+        steps
     }
 
-    /// The key of all supershingles and the checksum: equal for exact copies. The vector is part of it since
-    /// equal bytes may still be read as different text, under two charsets, and levels nest.
-    pub fn exact(supershingles: &[u64], checksum: u128) -> Key {
-        let vector = Self::identical(supershingles);
-        Key::of(EXACT_SPACE, &[vector.partition_bits(), vector.table_bits(), (checksum >> 64) as u64, checksum as u64])
+    /// The choices of which all supershingles are in a mask.
+    fn listed(&self, mask: u64) -> Cow<'_, [Step]> {
+        match self.within.get((mask & self.all) as usize) {
+            Some(steps) => Cow::Borrowed(steps),
+            None => Cow::Owned(self.steps(mask)),
+        }
     }
 
-    /// The keys of all megashingles of a document, one for each choice of supershingles.
+    /// How many of the choices are within a mask of supershingles.
+    pub fn within(&self, mask: u64) -> u64 {
+        self.listed(mask).len() as u64
+    }
+
+    /// The keys of the megashingles of a document, one for each choice of supershingles of which all are in `mask`,
+    /// by bit.
     ///
     /// A key holds the megashingle, and beside it independent bits of the same supershingles: 64 bits alone
     /// would join strangers among billions of documents.
-    pub fn megashingles(&self, supershingles: &[u64]) -> impl Iterator<Item = Key> {
+    pub fn megashingles(&self, supershingles: &[u64], mask: u64) -> impl Iterator<Item = Key> {
         // For each number of chosen supershingles: the image of their fingerprint, and a hash of them. A choice goes on
         // where it leaves the one before.
         let mut prefixes = [(0, 0); REMEMBERED + 1];
         let longer = |(image, hash): (u64, u64), next: u64| (self.megashingles.image(image ^ next), mix(hash ^ next));
-        self.choices.iter().map(move |choice| {
-            let (last, prefix) = choice.chosen.split_last().expect("a choice has one at least");
+        let steps = self.listed(mask);
+        (0..steps.len()).map(move |at| {
+            let Step { choice, shared } = steps[at];
+            let Choice { chosen, salt, .. } = &self.choices[choice];
+            let (last, prefix) = chosen.split_last().expect("a choice has one at least");
             let (near, far) = prefix.split_at(prefix.len().min(REMEMBERED));
-            for at in choice.shared.min(near.len())..near.len() {
+            for at in shared.min(near.len())..near.len() {
                 prefixes[at + 1] = longer(prefixes[at], supershingles[near[at]]);
             }
             let (image, hash) = far.iter().fold(prefixes[near.len()], |sum, at| longer(sum, supershingles[*at]));
             let last = supershingles[*last];
-            Key::of_hashes(mix(image ^ last ^ choice.salt), mix(hash ^ last) ^ choice.salt)
+            Key::of_hashes(mix(image ^ last ^ salt), mix(hash ^ last) ^ salt)
         })
     }
 }
@@ -203,17 +239,28 @@ mod tests {
     fn choices_have_spaces_of_their_own() {
         let method = Method::default();
         let keys = VectorKeys::new(&method, &polynomials(1, 84));
-        let all: std::collections::BTreeSet<Key> = keys.megashingles(&[7; 6]).collect();
+        let all: std::collections::BTreeSet<Key> = keys.megashingles(&[7; 6], u64::MAX).collect();
         assert_eq!((keys.count(), all.len()), (15, 15));
         let [a, b] = [[1, 2, 3, 4, 5, 6], [1, 2, 9, 9, 9, 9]];
-        let shared = keys.megashingles(&a).zip(keys.megashingles(&b)).filter(|(a, b)| a == b).count();
+        let shared =
+            keys.megashingles(&a, u64::MAX).zip(keys.megashingles(&b, u64::MAX)).filter(|(a, b)| a == b).count();
         assert_eq!(shared, 1);
     }
 
     #[test]
-    fn exact_copies_read_alike() {
-        assert_eq!(VectorKeys::exact(&[1, 2], 3), VectorKeys::exact(&[1, 2], 3));
-        assert_ne!(VectorKeys::exact(&[1, 2], 3), VectorKeys::exact(&[1, 4], 3));
-        assert_ne!(VectorKeys::exact(&[1, 2], 3), VectorKeys::exact(&[1, 2], 5));
+    fn a_mask_leaves_the_keys_of_the_other_choices_out() {
+        for (supershingles, agreements) in [(6, 2), (6, 1), (6, 6), (8, 5), (12, 7)] {
+            let method = Method { features: 24 * supershingles, supershingles, agreements, ..Method::default() };
+            let keys = VectorKeys::new(&method, &polynomials(1, 84));
+            let vector: Vec<u64> = (0..supershingles as u64).map(mix).collect();
+            let all: Vec<Key> = keys.megashingles(&vector, u64::MAX).collect();
+            for seed in 0..50 {
+                let mask = mix(seed) | mix(seed + 100);
+                let wanted = all.iter().zip(&keys.choices).filter(|(_, choice)| choice.mask & !mask == 0);
+                let wanted: Vec<Key> = wanted.map(|(key, _)| *key).collect();
+                assert_eq!(keys.megashingles(&vector, mask).collect::<Vec<Key>>(), wanted);
+                assert_eq!(keys.within(mask), wanted.len() as u64);
+            }
+        }
     }
 }

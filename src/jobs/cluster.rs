@@ -2,15 +2,14 @@
 //!
 //! ```text
 //! crawl files ─▶ answers ─▶ segments, wave by wave        every page a row, with its sketch
-//! sketches    ─▶ collapse                                 identical vectors, exact copies
-//! the rest    ─▶ megashingles ─▶ edges ─▶ components      very similar, by label propagation
-//! labels      ─▶ tables                                   sizes, evidence, links, the cluster map
+//! vectors     ─▶ clusters (`operators/clusters.rs`)       virtually identical, and very similar
+//! checksums   ─▶ exact                                    exact copies among the identical
+//! roots       ─▶ tables                                   sizes, evidence, links, the cluster map
 //! ```
 //!
 //! Waves are committed one by one; what follows them is computed again when a run is interrupted. The
 //! tables do not depend on workers, processes, or the order in which inputs are named.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,18 +19,17 @@ use arrow_array::{Int64Array, StringArray};
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::operators::vec::Map;
 use timely::dataflow::operators::{Concat, OkErr, Probe};
-use timely::order::Product;
 use timely::worker::Worker;
 
 use crate::features::{Fingerprinter, Polynomials, VectorKeys, polynomials};
 use crate::kernels;
 use crate::operators::{
-    Alike, Deal, Found, IdentityRoots, Labels, LevelClusters, Note, Owned, Ranges, Vectored, Vectors, check_rejects,
-    checksums, collapse, commit, components, crawl, edges, evidence, gather, keep_roots, largest, links, own_segments,
-    ranges, resolve, run_to_end, segments, tally,
+    Alike, Clustering, Clusters, Found, LevelClusters, Note, Numbering, Owned, SharedForest, VectorFiles, Vectors,
+    check_rejects, checksums, clusters, commit, crawl, evidence, exact, gather, largest, links, own_segments,
+    run_to_end, segments, tally, vector_docs,
 };
 use crate::plan::Plan;
-use crate::records::{DocId, Keyed, Level};
+use crate::records::{DocId, Level};
 use crate::state::{CommittedWeek, Journal, Store, Unfinished, WholeWeek, sync_folder};
 use crate::stats;
 use crate::summary::{LargestCluster, LevelSummary, Summary};
@@ -40,12 +38,18 @@ use crate::tables::{
 };
 use crate::watch::{Stage, Watch};
 
-/// Runs the job on one of its workers; every worker of every process calls it with the same plan, after the week was begun
-/// ([`Store::begin`]). Worker 0 commits the week and returns its summary.
+/// Runs the job on one of its workers; every worker of every process calls it with the same plan, after the week was
+/// begun ([`Store::begin`]). Worker 0 commits the week and returns its summary.
 ///
 /// # Errors
-/// Where anything cannot be read or written, or too many records are bad. What was committed stays, and a rerun goes on from it.
-pub fn cluster(worker: &mut Worker, plan: &Arc<Plan>, watch: &Arc<Watch>) -> Result<Option<Summary>> {
+/// Where anything cannot be read or written, or too many records are bad. What was committed stays, and a rerun goes
+/// on from it.
+pub fn cluster(
+    worker: &mut Worker,
+    plan: &Arc<Plan>,
+    forest: &Arc<SharedForest>,
+    watch: &Arc<Watch>,
+) -> Result<Option<Summary>> {
     let polynomials = polynomials(plan.method.seed, plan.method.features);
     let store = Store::at(&plan.store);
     let unfinished = store.unfinished(plan.week);
@@ -59,25 +63,22 @@ pub fn cluster(worker: &mut Worker, plan: &Arc<Plan>, watch: &Arc<Watch>) -> Res
     check_rejects(plan, &journal.counts, true)?;
 
     let owned = Owned::new(worker.index(), worker.peers(), &journal.rows(plan.method.shards));
-    let clustering = Clustering { plan, journal: &journal, unfinished: &unfinished, owned: &owned, watch };
-    watch.enter(Stage::Collapse);
-    let identity = clustering.identity(worker)?;
-    watch.enter(Stage::Components);
-    let (similar, neighbours) = clustering.similar(worker, &identity, &polynomials)?;
+    let week = ReadWeek { plan, journal: &journal, unfinished: &unfinished, owned: &owned, watch };
+    let Roots { similar, neighbours, identical, exact } = week.roots(worker, &polynomials, forest)?;
     watch.enter(Stage::Tables);
     let level = |level, roots: Vec<DocId>, worker: &mut Worker| -> Result<LevelClusters> {
         Ok(LevelClusters { level, tallies: tally(worker, &owned, &roots, watch)?, roots })
     };
     let levels = [
         level(Level::Similar, similar, worker)?,
-        level(Level::Identical, identity.identical, worker)?,
-        level(Level::Exact, identity.exact, worker)?,
+        level(Level::Identical, identical, worker)?,
+        level(Level::Exact, exact, worker)?,
     ];
-    clustering.evidence(worker, &levels, neighbours)?;
+    week.evidence(worker, &levels, neighbours)?;
     links(worker, plan, &journal, &owned, watch)?;
-    clustering.cluster_map(&levels)?;
+    week.cluster_map(&levels)?;
     let named = gather(worker, levels[0].tallies.named(), watch)?;
-    let summary = clustering.statistics(worker, &levels)?;
+    let summary = week.statistics(worker, &levels)?;
     // Every process makes its tables durable before any of them may be committed.
     sync_folder(unfinished.folder())?;
     gather(worker, vec![worker.index() as u64], watch)?;
@@ -124,7 +125,7 @@ fn read(
 }
 
 /// A week whose waves are all committed, as one worker sees it.
-struct Clustering<'a> {
+struct ReadWeek<'a> {
     plan: &'a Arc<Plan>,
     journal: &'a Journal,
     unfinished: &'a Unfinished,
@@ -132,94 +133,58 @@ struct Clustering<'a> {
     watch: &'a Arc<Watch>,
 }
 
-impl Clustering<'_> {
-    fn vectors(&self, features: bool) -> impl Fn() -> Vectors + Clone + 'static {
+/// The roots of all own documents at the three levels, by number, and a neighbour of each at the first (itself if it
+/// has none).
+struct Roots {
+    similar: Vec<DocId>,
+    neighbours: Vec<DocId>,
+    identical: Vec<DocId>,
+    exact: Vec<DocId>,
+}
+
+impl ReadWeek<'_> {
+    fn vectors(&self) -> impl Fn() -> Vectors + Clone + 'static {
         let (unfinished, journal, owned) = (self.unfinished.clone(), Rc::new(self.journal.clone()), self.owned.clone());
-        move || Vectors::open(&unfinished, &journal, &owned, features)
+        move || Vectors::open(&unfinished, &journal, &owned)
     }
 
-    /// Cuts the key space so that `per_document` records of `size` bytes for each page with words fit in memory.
-    fn ranges(&self, per_document: usize, size: usize) -> Ranges {
-        let documents: u64 = self.journal.segments.iter().map(|segment| segment.features).sum();
-        let peers = self.plan.peers();
-        Ranges::new(documents * per_document as u64, size, peers, self.plan.worker_memory / 2 * peers as u64)
-    }
-
-    /// Collapses identical vectors.
-    fn identity(&self, worker: &mut Worker) -> Result<IdentityRoots> {
-        let (owned, watch) = (self.owned.clone(), self.watch);
-        let checksums = Rc::new(checksums(self.unfinished, self.journal, self.owned)?);
-        let kept = Rc::new(RefCell::new(IdentityRoots::new(self.owned)));
-        let vectors = self.vectors(false);
-        let open = move || {
-            let (mut vectors, owned, checksums) = (vectors(), owned.clone(), checksums.clone());
-            move |deal: &mut Deal<'_, Vectored>| {
-                let Some(batch) = vectors.batch()? else { return Ok(false) };
-                let width = batch.supershingles.len() / batch.docs.len().max(1);
-                for (doc, vector) in batch.docs.iter().zip(batch.supershingles.chunks_exact(width)) {
-                    let identical = VectorKeys::identical(vector);
-                    let exact = VectorKeys::exact(vector, checksums[owned.index(*doc)]);
-                    deal.deal(identical, Vectored { identical, exact, doc: *doc });
-                }
-                Ok(true)
-            }
+    /// Finds the clusters at all levels.
+    fn roots(&self, worker: &mut Worker, polynomials: &Polynomials, forest: &Arc<SharedForest>) -> Result<Roots> {
+        let (plan, owned, watch) = (self.plan, self.owned, self.watch);
+        let files = VectorFiles::of_week(self.unfinished, self.journal, owned, plan.method.supershingles);
+        let docs = Rc::new(vector_docs(&files, owned)?);
+        let mut rows = vec![0; plan.method.shards as usize];
+        self.journal.segments.iter().for_each(|segment| rows[segment.shard as usize] += segment.features);
+        let clustering = Clustering {
+            memory: Clustering::in_flight(plan.worker_memory, &rows, plan.peers())?,
+            files,
+            numbering: Rc::new(Numbering::new(&rows)),
+            keys: Rc::new(VectorKeys::new(&plan.method, polynomials)),
+            agreements: plan.method.agreements,
+            scratch: self.unfinished.spill(),
+            forest: forest.clone(),
+            threads: plan.workers,
+            watch: watch.clone(),
         };
-        let probe = Handle::new();
-        let grouped = probe.clone();
-        let cut = self.ranges(1, size_of::<Vectored>());
-        worker.dataflow::<u64, _, _>(|scope| {
-            let vectors = ranges(scope, "Vectors", cut, watch, open, move |range| !grouped.less_than(&(range + 1)));
-            keep_roots(collapse(vectors, watch), self.owned, &kept).probe_with(&probe);
-        });
-        run_to_end(worker, &probe, watch)?;
-        Ok(kept.replace(IdentityRoots { identical: Vec::new(), exact: Vec::new() }))
-    }
-
-    /// Joins the representatives by megashingles: the root of every own document, and a neighbour that shows why.
-    fn similar(
-        &self,
-        worker: &mut Worker,
-        identity: &IdentityRoots,
-        polynomials: &Polynomials,
-    ) -> Result<(Vec<DocId>, Vec<DocId>)> {
-        let (owned, watch) = (self.owned.clone(), self.watch);
-        let keys = Rc::new(VectorKeys::new(&self.plan.method, polynomials));
-        let cut = self.ranges(keys.count(), size_of::<Keyed>());
-        let represents: Rc<Vec<bool>> =
-            Rc::new(owned.docs().zip(&identity.identical).map(|(doc, root)| doc == *root).collect());
-        let vectors = self.vectors(false);
-        let open = move || {
-            let (mut vectors, owned) = (vectors(), owned.clone());
-            let (keys, represents) = (keys.clone(), represents.clone());
-            move |deal: &mut Deal<'_, Keyed>| {
-                let Some(batch) = vectors.batch()? else { return Ok(false) };
-                let width = batch.supershingles.len() / batch.docs.len().max(1);
-                for (doc, vector) in batch.docs.iter().zip(batch.supershingles.chunks_exact(width)) {
-                    if represents[owned.index(*doc)] {
-                        keys.megashingles(vector).for_each(|key| deal.deal(key, Keyed { key, doc: *doc }));
-                    }
-                }
-                Ok(true)
-            }
-        };
-        let labels = Rc::new(RefCell::new(Labels::new(self.owned)));
-        let probe: Handle<Product<u64, u32>> = Handle::new();
-        let grouped = probe.clone();
-        worker.dataflow::<u64, _, _>(|scope| {
-            let done = move |range| !grouped.less_than(&Product::new(range, u32::MAX));
-            let keyed = ranges(scope, "Megashingles", cut, watch, open, done);
-            components(scope, edges(keyed, watch), &labels, &probe, watch);
-        });
-        run_to_end(worker, &probe, watch)?;
-        let labels = labels.replace(Labels::new(&Owned::new(0, 1, &[])));
-        let (mut label, mut neighbour) = (labels.label, labels.neighbour);
-        // A duplicate goes where its representative goes.
-        for (at, (doc, root)) in self.owned.docs().zip(&identity.identical).enumerate() {
-            if doc != *root {
-                (label[at], neighbour[at]) = (*root, *root);
-            }
+        let named = docs.clone();
+        let Clusters { duplicates, survivors, .. } =
+            clusters(worker, &clustering, move |vector| named[vector].to_table() as u64)?;
+        let doc = |name: u64| DocId::from_table(name as i64);
+        let own: Vec<DocId> = owned.docs().collect();
+        let mut roots = Roots { similar: own.clone(), neighbours: own.clone(), identical: own.clone(), exact: own };
+        for (vector, root, neighbour) in survivors.iter().chain(duplicates.iter()) {
+            let at = owned.index(docs[vector as usize]);
+            (roots.similar[at], roots.neighbours[at]) = (doc(root), doc(neighbour));
         }
-        Ok((resolve(worker, self.owned, label, watch)?, neighbour))
+        // A duplicate goes where its representative goes.
+        let duplicates: Rc<Vec<(DocId, DocId)>> =
+            Rc::new(duplicates.iter().map(|(vector, _, same)| (docs[vector as usize], doc(same))).collect());
+        duplicates.iter().for_each(|(duplicate, same)| roots.identical[owned.index(*duplicate)] = *same);
+        let checksums = Rc::new(checksums(self.unfinished, self.journal, owned)?);
+        for ((copy, _), root) in duplicates.iter().zip(exact(worker, owned, &duplicates, &checksums, watch)?) {
+            roots.exact[owned.index(*copy)] = root;
+        }
+        Ok(roots)
     }
 
     /// Writes `evidence`.
@@ -234,7 +199,7 @@ impl Clustering<'_> {
             .enumerate()
             .map(|(at, doc)| if doc == similar.roots[at] || doc != identical.roots[at] { doc } else { neighbours[at] })
             .collect();
-        let alike = evidence(worker, self.owned, asked, self.vectors(true), self.plan.worker_memory / 2, self.watch)?;
+        let alike = evidence(worker, self.owned, asked, self.vectors(), self.plan.worker_memory / 2, self.watch)?;
         // Own documents come shard by shard.
         let mut docs = self.owned.docs().enumerate().peekable();
         for shard in self.owned.shards() {

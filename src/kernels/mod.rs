@@ -3,14 +3,14 @@
 //! [`Kernels`] is a table of functions: one for each stage from text to supershingles, and one for the marks of a
 //! page. [`chosen`] takes the fastest that this machine has, or the one that `NIGH_KERNELS` names. `scalar` is the
 //! definition, short and plain; each other level gives the same bits, faster. This folder holds the only `unsafe`
-//! code of the crate: calls of functions compiled for instructions that not every machine has, loads, stores and gathers of
-//! vectors, memory that is written before it is read, and libdeflate (`inflate`).
-//! **Holding a table is the proof that this machine has its instructions**: tables are private, and [`available`]
-//! gives out only those that were detected.
+//! code of the crate: calls of functions compiled for instructions that not every machine has, loads, stores and
+//! gathers of vectors, memory that is written before it is read, libdeflate (`inflate`), and what a machine is told
+//! about memory (`memory`). **Holding a table is the proof that this machine has its instructions**: tables are
+//! private, and [`available`] gives out only those that were detected.
 //!
 //! In reading order: `gf2` (polynomials and the constants of kernels), `scalar` (the definition), `alphabet` (which
-//! characters make words), `avx512`, then `narrow` with `avx2` and `pmull` at its rim, `markup`, `inflate`; `twin` holds the
-//! test that walks every level against scalar.
+//! characters make words), `avx512`, then `narrow` with `avx2` and `pmull` at its rim, `markup`, `inflate`, `memory`;
+//! `twin` holds the test that walks every level against scalar.
 
 #![allow(unsafe_code)]
 
@@ -22,6 +22,7 @@ mod avx512;
 mod gf2;
 mod inflate;
 mod markup;
+pub mod memory;
 #[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 mod narrow;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]

@@ -6,16 +6,22 @@
 //! hand for this owned container:
 //!
 //! ```text
-//! part: u64 | records: u64 | size of a record: u64 | the records' bytes | zeros to a multiple of 8
+//! part: u64 | base: u64 | from: u32 | size of a record: u32 | records: u64 | the records' bytes | zeros to a
+//! multiple of 8
 //! ```
 //!
 //! All numbers are little-endian; records are [`Pod`], so that every byte is initialised and any
 //! bytes are a record. `exhume` checks every length before it reads, copies out, and says `None` to
 //! a truncated or hostile block. The crate's `encode` and `decode` are never called: they are
 //! unsound (RUSTSEC-2021-0120). The trait's signature makes two methods `unsafe`; no line of theirs is.
+//!
+//! The memory of full blocks is cut from slabs of huge pages, kept by the thread that drops a block, and used again for
+//! records of any kind: see `kernels::memory` for what that saves.
 
+use std::cell::RefCell;
 use std::io::Write;
-use std::sync::Arc;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use abomonation::Abomonation;
 use bytemuck::Pod;
@@ -28,22 +34,156 @@ use timely::dataflow::channels::Message;
 use timely::dataflow::channels::pact::DistributorPact;
 use timely::dataflow::channels::pushers::exchange::Distributor;
 
+use crate::kernels::memory::{fetch_to_write, give_back, huge};
 use crate::watch::Watch;
 
 /// Bytes of the records of a full block. Between 24 and 64 KiB the exchange costs the same; larger ones only
 /// take memory, as every sender holds one for each partition.
-pub const BLOCK_BYTES: usize = 32 << 10;
+pub const BLOCK_BYTES: usize = 24 << 10;
 
 /// Bytes before the records.
-const HEAD: usize = 24;
+const HEAD: usize = 32;
+
+/// Bytes from which on a block takes the memory of a full one.
+const HALF: usize = BLOCK_BYTES / 2;
+/// Words of a full block.
+const WORDS: usize = BLOCK_BYTES / 8;
+/// Bytes of a line of the cache.
+const LINE: usize = 64;
+/// Words that are not used behind each block. Blocks fill at nearly the same rate: if each began a whole number of
+/// pages behind the other, the ends of thousands of them would meet in a few sets of the cache (2048 of them, on a
+/// cache of 2048 sets).
+const APART: usize = 24;
+
+/// The memory of a full block. Words, so that records of any alignment fit. It is never freed: its pages are given
+/// back.
+type Full = &'static mut [u64; WORDS + APART];
+
+/// Blocks that are made at once: their pages are taken from the system only as they are written to.
+const SLAB: usize = 2048;
+
+/// Blocks that a thread keeps at least, of those that it dropped: 6 MiB.
+const KEPT: usize = 256;
+
+thread_local! {
+    /// Memory of full blocks that this thread dropped, or made.
+    static SPARE: Spare = const { Spare(RefCell::new(Vec::new())) };
+}
+
+/// What threads left to others.
+static LEFT: Mutex<Vec<Full>> = Mutex::new(Vec::new());
+
+struct Spare(RefCell<Vec<Full>>);
+
+impl Spare {
+    /// Keeps a block, and leaves some to the others when there are many: who deals is not always who receives.
+    fn keep(&self, full: Full) {
+        let mut spare = self.0.borrow_mut();
+        spare.push(full);
+        if spare.len() >= 2 * KEPT {
+            LEFT.lock().unwrap_or_else(PoisonError::into_inner).extend(spare.drain(KEPT..));
+        }
+    }
+
+    fn release(&self) {
+        let mut spare = self.0.take();
+        LEFT.lock().unwrap_or_else(PoisonError::into_inner).append(&mut spare);
+    }
+}
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+/// Gives the memory that is kept for blocks, by this thread or left by others, back to the system.
+pub fn release_spare() {
+    SPARE.with(Spare::release);
+    LEFT.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(|full| give_back(&mut full[..]));
+}
+
+fn fresh() -> Full {
+    SPARE.with(|spare| {
+        let mut spare = spare.0.borrow_mut();
+        if spare.is_empty() {
+            let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+            let kept = left.len().saturating_sub(KEPT);
+            spare.extend(left.drain(kept..));
+        }
+        if spare.is_empty() {
+            let slab = vec![0; SLAB * (WORDS + APART) + LINE / 8].leak();
+            huge(slab);
+            // Blocks begin with a line of the cache.
+            let begin = slab.as_ptr().align_offset(LINE).min(LINE / 8);
+            spare.extend(slab[begin..].as_chunks_mut().0);
+        }
+        spare.pop().expect("a slab has blocks")
+    })
+}
+
+/// Where the records of a block lie.
+enum Memory {
+    Full(Option<Full>),
+    /// Of a block that was closed early: as many words as it needs.
+    Cut(Box<[u64]>),
+}
+
+impl Default for Memory {
+    fn default() -> Memory {
+        Memory::Cut(Box::default())
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Memory::Full(full) = self
+            && let Some(full) = full.take()
+        {
+            // A thread that ends leaves its blocks; what it drops after that is lost to it alone.
+            let _ = SPARE.try_with(|spare| spare.keep(full));
+        }
+    }
+}
+
+impl Memory {
+    /// Memory for so many bytes.
+    fn of(bytes: usize) -> Memory {
+        match bytes {
+            // Memory of full blocks is there again and again: what half fills one takes one.
+            HALF..=BLOCK_BYTES => Memory::Full(Some(fresh())),
+            _ => Memory::Cut(vec![0; bytes.div_ceil(8)].into_boxed_slice()),
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Memory::Full(full) => full.as_deref().map_or(&[], |full| bytemuck::cast_slice(&full[..WORDS])),
+            Memory::Cut(words) => bytemuck::cast_slice(words),
+        }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Memory::Full(full) => {
+                full.as_deref_mut().map_or(&mut [], |full| bytemuck::cast_slice_mut(&mut full[..WORDS]))
+            }
+            Memory::Cut(words) => bytemuck::cast_slice_mut(words),
+        }
+    }
+}
 
 /// Records of one partition.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block<T> {
     /// The partition: `part` modulo the number of workers is the receiver.
     pub part: u64,
-    /// The records.
-    pub records: Vec<T>,
+    /// What numbers in the records count from, where they are relative; or what the records are an answer to.
+    pub base: u64,
+    /// The worker that dealt the records.
+    pub from: u32,
+    count: usize,
+    memory: Memory,
+    records: PhantomData<T>,
 }
 
 /// Builds nothing: blocks are given whole.
@@ -51,49 +191,90 @@ pub type BlockBuilder<T> = NoopBuilder<Block<T>>;
 
 impl<T> Default for Block<T> {
     fn default() -> Block<T> {
-        Block { part: 0, records: Vec::new() }
+        Block { part: 0, base: 0, from: 0, count: 0, memory: Memory::default(), records: PhantomData }
+    }
+}
+
+impl<T: Pod> Clone for Block<T> {
+    fn clone(&self) -> Block<T> {
+        let mut memory = Memory::of(self.bytes().len());
+        memory.bytes_mut()[..self.bytes().len()].copy_from_slice(self.bytes());
+        Block { memory, ..*self }
     }
 }
 
 impl<T> Accountable for Block<T> {
     fn record_count(&self) -> i64 {
         // A block is one thing to progress tracking; an empty one is none.
-        i64::from(!self.records.is_empty())
+        i64::from(self.count > 0)
+    }
+}
+
+impl<T: Pod> Block<T> {
+    /// The records.
+    pub fn records(&self) -> &[T] {
+        bytemuck::cast_slice(self.bytes())
+    }
+
+    /// Bytes of the records.
+    pub fn bytes(&self) -> &[u8] {
+        &self.memory.bytes()[..self.count * size_of::<T>()]
+    }
+
+    /// A block of records that lie elsewhere, as bytes; `None` where these are no whole number of records.
+    pub fn of_bytes(part: u64, base: u64, from: u32, bytes: &[u8]) -> Option<Block<T>> {
+        if !bytes.len().is_multiple_of(size_of::<T>()) {
+            return None;
+        }
+        let mut memory = Memory::of(bytes.len());
+        memory.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+        Some(Block { part, base, from, count: bytes.len() / size_of::<T>(), memory, records: PhantomData })
+    }
+
+    /// A block of records that lie elsewhere.
+    pub fn of_records(part: u64, base: u64, from: u32, records: &[T]) -> Block<T> {
+        let bytes = bytemuck::cast_slice(records);
+        let mut memory = Memory::of(bytes.len());
+        memory.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+        Block { part, base, from, count: records.len(), memory, records: PhantomData }
     }
 }
 
 #[allow(unsafe_code)] // The trait declares these methods unsafe; their bodies are safe code.
 impl<T: Pod> Abomonation for Block<T> {
     unsafe fn entomb<W: Write>(&self, write: &mut W) -> std::io::Result<()> {
-        for number in [self.part, self.records.len() as u64, size_of::<T>() as u64] {
-            write.write_all(&number.to_le_bytes())?;
-        }
-        write.write_all(bytemuck::cast_slice(&self.records))
+        write.write_all(&self.part.to_le_bytes())?;
+        write.write_all(&self.base.to_le_bytes())?;
+        write.write_all(&self.from.to_le_bytes())?;
+        write.write_all(&(size_of::<T>() as u32).to_le_bytes())?;
+        write.write_all(&(self.count as u64).to_le_bytes())?;
+        write.write_all(self.bytes())
     }
 
     unsafe fn exhume<'b>(&mut self, bytes: &'b mut [u8]) -> Option<&'b mut [u8]> {
-        let number = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
-        let (part, count, size) = (number(0)?, usize::try_from(number(8)?).ok()?, number(16)?);
-        if size != size_of::<T>() as u64 {
-            return None;
-        }
-        let length = count.checked_mul(size_of::<T>())?;
-        if bytes.len() - HEAD < length {
-            return None;
-        }
-        let (body, rest) = bytes[HEAD..].split_at_mut(length);
-        self.part = part;
-        self.records.clear();
-        self.records.extend(body.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned::<T>));
-        Some(rest)
+        let (block, length) = Block::parse(bytes)?;
+        *self = block;
+        Some(&mut bytes[HEAD + length..])
     }
 
     fn extent(&self) -> usize {
-        HEAD + size_of_val(&self.records[..])
+        HEAD + self.bytes().len()
     }
 }
 
 impl<T: Pod> Block<T> {
+    /// The block at the front of some bytes, and the bytes of its records.
+    fn parse(bytes: &[u8]) -> Option<(Block<T>, usize)> {
+        let word = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+        let (part, base, kind, count) = (word(0)?, word(8)?, word(16)?, usize::try_from(word(24)?).ok()?);
+        if kind >> 32 != size_of::<T>() as u64 {
+            return None;
+        }
+        let length = count.checked_mul(size_of::<T>())?;
+        let records = bytes[HEAD..].get(..length)?;
+        Some((Block::of_bytes(part, base, kind as u32, records)?, length))
+    }
+
     /// Writes the block as it crosses between processes.
     ///
     /// # Errors
@@ -105,22 +286,16 @@ impl<T: Pod> Block<T> {
     }
 
     /// Reads a block from bytes that [`Block::write`] wrote; `None` where they are truncated, or of other records.
-    #[allow(unsafe_code)]
-    pub fn read(bytes: &mut [u8]) -> Option<Block<T>> {
-        let mut block = Block::default();
-        // SAFETY: `exhume` above is safe code and checks all lengths; the trait only declares it unsafe.
-        unsafe { block.exhume(bytes)? };
-        Some(block)
+    pub fn read(bytes: &[u8]) -> Option<Block<T>> {
+        Block::parse(bytes).map(|(block, _)| block)
     }
 }
 
 impl<T: Pod> ContainerBytes for Block<T> {
     fn from_bytes(bytes: Bytes) -> Block<T> {
-        // Timely's bytes are shared and `exhume` wants them mutable: one copy.
-        let block = Block::read(&mut bytes.to_vec());
         // Peers are authenticated before a byte of theirs is read (launch/join.rs), so that this is a fault in
         // this program or in the machine; timely's signature leaves no other way to say so.
-        block.expect("a block from a peer process is truncated or of other records")
+        Block::read(&bytes).expect("a block from a peer process is truncated or of other records")
     }
 
     fn length_in_bytes(&self) -> usize {
@@ -159,40 +334,98 @@ pub fn by_part() -> DistributorPact<fn(usize) -> ByPart> {
 
 /// Collects records into blocks, one open block a partition.
 pub struct Dealer<T> {
-    open: Vec<Vec<T>>,
+    open: Vec<Open>,
+    /// The partition of the first of `open`.
+    first: u64,
+    from: u32,
     full: Vec<Block<T>>,
     watch: Arc<Watch>,
 }
 
+/// A block that takes records.
+#[derive(Default)]
+struct Open {
+    memory: Option<Full>,
+    count: usize,
+    base: u64,
+}
+
 impl<T: Pod> Dealer<T> {
-    /// A dealer to `parts` partitions.
-    pub fn new(parts: usize, watch: &Arc<Watch>) -> Dealer<T> {
-        let open = (0..parts).map(|_| Vec::new()).collect();
-        Dealer { open, full: Vec::new(), watch: watch.clone() }
+    /// Records that fit a block.
+    const CAPACITY: usize = BLOCK_BYTES / size_of::<T>();
+    /// Bytes before the end of a line of the cache from which on the next line is fetched: a record or two, so that
+    /// it is there when it is written to, and still there.
+    const AHEAD: usize = if size_of::<T>() < LINE / 2 { LINE - 2 * size_of::<T>() } else { 0 };
+
+    /// A dealer of this worker to the partitions `0..parts`.
+    pub fn new(worker: usize, parts: usize, watch: &Arc<Watch>) -> Dealer<T> {
+        Dealer { open: Self::closed(parts), first: 0, from: worker as u32, full: Vec::new(), watch: watch.clone() }
+    }
+
+    fn closed(parts: usize) -> Vec<Open> {
+        (0..parts).map(|_| Open::default()).collect()
+    }
+
+    /// Deals to other partitions from here on; every block was given out before.
+    pub fn turn_to(&mut self, parts: std::ops::Range<u64>) {
+        debug_assert!(self.full.is_empty() && self.open.iter().all(|open| open.count == 0));
+        self.open = Self::closed((parts.end - parts.start) as usize);
+        self.first = parts.start;
     }
 
     /// Adds a record to a partition.
     #[inline]
-    pub fn deal(&mut self, part: usize, record: T) {
-        let capacity = const { BLOCK_BYTES / size_of::<T>() };
-        let open = &mut self.open[part];
-        if open.capacity() == 0 {
-            open.reserve_exact(capacity);
+    pub fn deal(&mut self, part: u64, record: T) {
+        let open = &mut self.open[(part - self.first) as usize];
+        let memory = open.memory.get_or_insert_with(fresh);
+        let at = open.count * size_of::<T>();
+        if at % LINE == Self::AHEAD {
+            fetch_to_write(&memory[..], (at + LINE) / 8);
         }
-        open.push(record);
-        if open.len() == capacity {
-            self.close(part);
+        bytemuck::cast_slice_mut::<u64, u8>(&mut memory[..])[at..at + size_of::<T>()]
+            .copy_from_slice(bytemuck::bytes_of(&record));
+        open.count += 1;
+        if open.count == Self::CAPACITY {
+            self.close((part - self.first) as usize);
         }
     }
 
-    fn close(&mut self, part: usize) {
-        let mut records = std::mem::take(&mut self.open[part]);
-        if records.len() < records.capacity() / 2 {
-            // A block that is closed early must not keep the memory of a full one.
-            records.shrink_to_fit();
+    /// Adds a record that holds a number relative to its block: `record` makes it from the difference. Numbers ascend.
+    #[inline]
+    pub fn deal_relative(&mut self, part: u64, number: u64, record: impl FnOnce(u32) -> T) {
+        let at = (part - self.first) as usize;
+        let open = &mut self.open[at];
+        if open.count == 0 {
+            open.base = number;
         }
-        self.watch.add_exchanged(size_of_val(&records[..]) as u64);
-        self.full.push(Block { part: part as u64, records });
+        match u32::try_from(number - open.base) {
+            Ok(difference) => self.deal(part, record(difference)),
+            Err(_) => {
+                self.close(at);
+                self.open[at].base = number;
+                self.deal(part, record(0));
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn close(&mut self, at: usize) {
+        let open = &mut self.open[at];
+        let count = std::mem::take(&mut open.count);
+        let bytes = count * size_of::<T>();
+        let memory = match open.memory.take() {
+            Some(full) if bytes < HALF => {
+                // A block that is closed early must not keep the memory of a full one.
+                let words = full[..bytes.div_ceil(8)].into();
+                drop(Memory::Full(Some(full)));
+                Memory::Cut(words)
+            }
+            Some(full) => Memory::Full(Some(full)),
+            None => Memory::default(),
+        };
+        self.watch.add_exchanged(count as u64, bytes as u64);
+        let (part, base, from) = (self.first + at as u64, open.base, self.from);
+        self.full.push(Block { part, base, from, count, memory, records: PhantomData });
     }
 
     /// The blocks that are full.
@@ -202,12 +435,22 @@ impl<T: Pod> Dealer<T> {
 
     /// All blocks, full or not; the dealer is empty after it.
     pub fn finish(&mut self) -> impl Iterator<Item = Block<T>> {
-        for part in 0..self.open.len() {
-            if !self.open[part].is_empty() {
-                self.close(part);
+        self.close_all();
+        self.full.drain(..)
+    }
+
+    /// Gives the base of the blocks to come; those before it are closed.
+    pub fn rebase(&mut self, base: u64) {
+        self.close_all();
+        self.open.iter_mut().for_each(|open| open.base = base);
+    }
+
+    fn close_all(&mut self) {
+        for at in 0..self.open.len() {
+            if self.open[at].count > 0 {
+                self.close(at);
             }
         }
-        self.full.drain(..)
     }
 }
 
@@ -218,8 +461,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn block(count: u64) -> Block<Edge> {
-        let edge = |i| Edge { doc: DocId::new(1, i), root: DocId::new(0, i) };
-        Block { part: 7, records: (0..count).map(edge).collect() }
+        let edges: Vec<Edge> = (0..count).map(|i| Edge { doc: DocId::new(1, i), root: DocId::new(0, i) }).collect();
+        Block::of_bytes(7, 1 << 40, 3, bytemuck::cast_slice(&edges)).unwrap()
     }
 
     fn written(block: &Block<Edge>) -> Vec<u8> {
@@ -230,10 +473,12 @@ mod tests {
 
     #[test]
     fn a_block_survives_the_wire() {
-        for count in [0, 1, 2, 1000] {
-            let mut bytes = written(&block(count));
+        for count in [0, 1, 2, 1000, 1536, 5000] {
+            let bytes = written(&block(count));
             assert_eq!(bytes.len(), block(count).length_in_bytes());
-            assert_eq!(Block::read(&mut bytes), Some(block(count)));
+            let read = Block::<Edge>::read(&bytes).unwrap();
+            assert_eq!((read.part, read.base, read.from), (7, 1 << 40, 3));
+            assert_eq!(read.records(), block(count).records());
         }
     }
 
@@ -241,7 +486,7 @@ mod tests {
     fn a_truncated_block_is_refused_at_every_length() {
         let bytes = written(&block(5));
         for length in 0..bytes.len() {
-            assert_eq!(Block::<Edge>::read(&mut bytes[..length].to_vec()), None, "{length}");
+            assert!(Block::<Edge>::read(&bytes[..length]).is_none(), "{length}");
         }
     }
 
@@ -249,12 +494,12 @@ mod tests {
     fn hostile_lengths_are_refused() {
         for count in [6, u64::MAX, u64::MAX / 16 + 1, 1 << 60, 1 << 32] {
             let mut bytes = written(&block(5));
-            bytes[8..16].copy_from_slice(&count.to_le_bytes());
-            assert_eq!(Block::<Edge>::read(&mut bytes), None, "{count}");
+            bytes[24..32].copy_from_slice(&count.to_le_bytes());
+            assert!(Block::<Edge>::read(&bytes).is_none(), "{count}");
         }
         let mut bytes = written(&block(5));
-        bytes[16] = 24;
-        assert_eq!(Block::<Edge>::read(&mut bytes), None, "records of another size");
+        bytes[20] = 24;
+        assert!(Block::<Edge>::read(&bytes).is_none(), "records of another size");
     }
 
     proptest! {
@@ -266,26 +511,68 @@ mod tests {
             let at = at % bytes.len();
             bytes[at] = byte;
             bytes.truncate(length);
-            if let Some(block) = Block::<Edge>::read(&mut bytes.clone()) {
-                let whole = HEAD + block.records.len() * 16;
+            if let Some(block) = Block::<Edge>::read(&bytes) {
+                let whole = HEAD + block.records().len() * 16;
                 prop_assert_eq!(&written(&block)[..whole], &bytes[..whole]);
             }
         }
     }
 
-    #[test]
-    fn a_dealer_loses_nothing() {
-        let mut dealer = Dealer::new(3, &Arc::default());
-        let mut blocks = Vec::new();
-        for i in 0..10_000u64 {
-            dealer.deal((i % 3) as usize, i);
-            blocks.extend(dealer.full());
+    fn dealt<T: Pod + Ord + std::fmt::Debug>(record: impl Fn(u64) -> T) {
+        for count in [0, 1, 5, 16, 17, 40, 100, 10_000, 40_000u64] {
+            let mut dealer = Dealer::new(1, 3, &Arc::default());
+            let mut blocks = Vec::new();
+            for i in 0..count {
+                dealer.deal(i % 3, record(i));
+                blocks.extend(dealer.full());
+            }
+            blocks.extend(dealer.finish());
+            assert!(blocks.iter().all(|b| b.bytes().len() <= BLOCK_BYTES && !b.records().is_empty() && b.from == 1));
+            for part in 0..3 {
+                let of_part = blocks.iter().filter(|block| block.part == part).flat_map(|block| block.records());
+                let wanted: Vec<T> = (part..count).step_by(3).map(&record).collect();
+                assert_eq!(of_part.copied().collect::<Vec<T>>(), wanted, "{count} records, in order");
+            }
         }
-        blocks.extend(dealer.finish());
-        assert!(blocks.iter().all(|b| b.records.len() * 8 <= BLOCK_BYTES && !b.records.is_empty()));
-        assert!(blocks.iter().all(|b| b.records.iter().all(|i| i % 3 == b.part)));
-        let mut all: Vec<u64> = blocks.into_iter().flat_map(|b| b.records).collect();
-        all.sort_unstable();
-        assert!(all.into_iter().eq(0..10_000));
+    }
+
+    #[test]
+    fn a_dealer_loses_nothing_of_any_size() {
+        dealt(|i| i as u8);
+        dealt(|i| i as u32);
+        dealt(|i| i);
+        dealt(|i| [i as u32; 3]);
+        dealt(|i| [i; 2]);
+        dealt(|i| [i; 3]);
+        dealt(|i| [i; 4]);
+        dealt(|i| [i; 5]);
+    }
+
+    #[test]
+    fn relative_numbers_may_lie_far_apart() {
+        let numbers = [5, 6, 1 << 32, (1 << 32) + 4, (1 << 32) + 5, 1 << 50];
+        let mut dealer = Dealer::new(0, 8, &Arc::default());
+        dealer.turn_to(4..6);
+        numbers.iter().for_each(|number| dealer.deal_relative(5, *number, |difference| difference));
+        let blocks: Vec<Block<u32>> = dealer.finish().collect();
+        assert!(blocks.iter().all(|block| block.part == 5));
+        let all: Vec<u64> =
+            blocks.iter().flat_map(|block| block.records().iter().map(|r| block.base + u64::from(*r))).collect();
+        assert_eq!(all, numbers);
+        assert_eq!(blocks.len(), 3, "a new block where the difference does not fit");
+    }
+
+    #[test]
+    fn memory_is_used_again() {
+        drop(block(1536));
+        let kept = SPARE.with(|spare| spare.0.borrow().last().map(|full| full.as_ptr()));
+        let again = block(1536);
+        assert_eq!(Some(again.bytes().as_ptr().cast()), kept);
+        assert_eq!(again.records(), block(1536).records());
+        let other = std::thread::spawn(|| block(1536)).join().unwrap();
+        drop(other);
+        release_spare();
+        assert_eq!(SPARE.with(|spare| spare.0.borrow().len()), 0);
+        assert_eq!(again.records(), block(1536).records());
     }
 }

@@ -30,6 +30,7 @@ use timely::order::Product;
 
 use super::block::{Block, BlockBuilder, Dealer, by_part};
 use super::phase::Owned;
+use crate::kernels::memory::huge;
 use crate::records::{DocId, Edge};
 use crate::watch::Watch;
 
@@ -39,36 +40,24 @@ pub struct Labels {
     pub owned: Owned,
     /// A document of the same component, not larger than the document itself.
     pub label: Vec<DocId>,
-    /// A neighbour of each document: the smallest smaller one, or else the smallest larger one; the document itself
-    /// where it has none.
-    pub neighbour: Vec<DocId>,
     /// Rounds of the loop so far.
     pub rounds: u32,
+    /// Proposals taken from the loop so far.
+    pub taken: u64,
 }
 
 impl Labels {
     /// Every document on its own.
     pub fn new(owned: &Owned) -> Labels {
-        let own: Vec<DocId> = owned.docs().collect();
-        Labels { owned: owned.clone(), label: own.clone(), neighbour: own, rounds: 0 }
+        let mut own = Vec::with_capacity(owned.len());
+        huge(own.spare_capacity_mut());
+        own.extend(owned.docs());
+        Labels { owned: owned.clone(), label: own, rounds: 0, taken: 0 }
     }
 
-    /// Takes an edge in, and proposes its smaller end to the larger one. Returns the proposal that another owner must hear.
-    fn edge(&mut self, Edge { doc, root }: Edge) -> Option<Edge> {
-        let neighbour = &mut self.neighbour[self.owned.index(doc)];
-        let better = match (root < doc, *neighbour < doc) {
-            (true, true) | (false, false) => root < *neighbour || *neighbour == doc,
-            (smaller, _) => smaller,
-        };
-        if better {
-            *neighbour = root;
-        }
-        // The larger end of such an edge hears of it by an edge of its own.
-        if root < doc { self.propose(doc, root) } else { None }
-    }
-
-    /// "The label of `v` is at most `r`", r < v: see the module.
-    fn propose(&mut self, mut v: DocId, mut r: DocId) -> Option<Edge> {
+    /// "The label of `v`, an own document, is at most `r`", r < v: see the module. Returns the proposal that another
+    /// owner must hear.
+    pub fn propose(&mut self, mut v: DocId, mut r: DocId) -> Option<Edge> {
         loop {
             if v == r {
                 return None;
@@ -91,7 +80,7 @@ impl Labels {
     }
 }
 
-/// Labels the documents that the edges join; the probe says when nothing moves any more, by range of the edges' times.
+/// Labels the documents that the edges join; the probe says when nothing moves any more.
 pub fn components<'scope>(
     scope: Scope<'scope, u64>,
     edges: Stream<'scope, u64, Block<Edge>>,
@@ -101,7 +90,7 @@ pub fn components<'scope>(
 ) {
     let peers = scope.peers();
     let labels = labels.clone();
-    let mut dealer = Dealer::new(peers, watch);
+    let mut dealer = Dealer::new(scope.index(), peers, watch);
     scope.iterative::<u32, _, _>(|inner| {
         let (handle, forwarded) = inner.loop_variable::<Block<Edge>>(1);
         edges
@@ -113,11 +102,13 @@ pub fn components<'scope>(
                     input.for_each_time(|capability, blocks| {
                         let round = capability.time().inner;
                         labels.rounds = labels.rounds.max(round);
-                        for edge in blocks.flat_map(|block| block.records.drain(..)) {
-                            let forward =
-                                if round == 0 { labels.edge(edge) } else { labels.propose(edge.doc, edge.root) };
-                            if let Some(forward) = forward {
-                                dealer.deal(forward.doc.owner(peers), forward);
+                        for block in blocks {
+                            let block = std::mem::take(block);
+                            labels.taken += block.records().len() as u64;
+                            for edge in block.records() {
+                                if let Some(forward) = labels.propose(edge.doc, edge.root) {
+                                    dealer.deal(forward.doc.owner(peers) as u64, forward);
+                                }
                             }
                         }
                         let mut session = output.session_with_builder(&capability);

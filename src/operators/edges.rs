@@ -1,33 +1,64 @@
-//! Edges: documents that share a megashingle, as a star around the smallest of them.
-//!
-//! A star joins the same documents as all pairs would, with one edge a member; components need no more.
+//! Edges on their way to the owners of their documents.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use timely::dataflow::Stream;
+use anyhow::Result;
+use timely::container::CapacityContainerBuilder;
+use timely::dataflow::channels::pact::Pipeline;
+use timely::dataflow::operators::Probe;
+use timely::dataflow::operators::generic::Operator;
+use timely::dataflow::operators::generic::operator::source;
+use timely::dataflow::operators::probe::Handle;
+use timely::dataflow::{Scope, Stream};
+use timely::worker::Worker;
 
-use super::block::Block;
-use super::group::Grouper;
-use super::partitions::each_partition;
-use crate::records::{Edge, Keyed};
+use super::block::{Block, BlockBuilder, Dealer, by_part};
+use super::phase::run_to_end;
+use crate::records::Edge;
 use crate::watch::Watch;
 
-/// Groups documents by key and gives the edges, each for the owner of its `doc`: `(member, smallest)` for every
-/// member but the smallest, and once a key `(smallest, second smallest)`, so that the middle of a star knows a
-/// neighbour too.
-pub fn edges<'scope>(keyed: Stream<'scope, u64, Block<Keyed>>, watch: &Arc<Watch>) -> Stream<'scope, u64, Block<Edge>> {
-    let peers = keyed.scope().peers();
-    let mut grouper = Grouper::default();
-    each_partition(keyed, "Edges", watch, move |keyed: &[Keyed], dealer| {
-        grouper.fill(keyed.iter().map(|k| (k.key, k.doc)));
-        for (at, Keyed { doc, .. }) in keyed.iter().enumerate() {
-            let root = grouper.group(at).smallest;
-            if root != *doc {
-                dealer.deal(doc.owner(peers), Edge { doc: *doc, root });
+/// Some edges, in blocks for the owners of their documents.
+pub fn edges<'scope>(
+    scope: Scope<'scope, u64>,
+    edges: Vec<Edge>,
+    watch: &Arc<Watch>,
+) -> Stream<'scope, u64, Block<Edge>> {
+    let peers = scope.peers();
+    let mut dealer = Dealer::new(scope.index(), peers, watch);
+    source::<_, BlockBuilder<Edge>, _, _>(scope, "Edges", |capability, _| {
+        let mut held = Some((capability, edges));
+        move |output| {
+            let Some((capability, edges)) = held.take() else { return };
+            let mut session = output.session_with_builder(&capability);
+            for edge in edges {
+                dealer.deal(edge.doc.owner(peers) as u64, edge);
+                dealer.full().for_each(|mut block| session.give_container(&mut block));
             }
-        }
-        for (smallest, second) in grouper.shared() {
-            dealer.deal(smallest.owner(peers), Edge { doc: smallest, root: second });
+            dealer.finish().for_each(|mut block| session.give_container(&mut block));
         }
     })
+}
+
+/// Tells edges to the owners of their documents: `each` is called with those that this worker is told.
+///
+/// # Errors
+/// Where a worker of this process failed.
+pub fn tell_edges(worker: &mut Worker, some: Vec<Edge>, watch: &Arc<Watch>, mut each: impl FnMut(Edge)) -> Result<()> {
+    let told = Rc::new(RefCell::new(Vec::new()));
+    let (probe, kept) = (Handle::new(), told.clone());
+    worker.dataflow::<u64, _, _>(|scope| {
+        edges(scope, some, watch)
+            .unary::<BlockBuilder<Edge>, _, _, _>(by_part(), "Tell", |_, _| {
+                move |input, _output| input.for_each(|_, block| kept.borrow_mut().push(std::mem::take(block)))
+            })
+            .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(Pipeline, "End", |_, _| {
+                |input, _| input.for_each(|_, _| {})
+            })
+            .probe_with(&probe);
+    });
+    run_to_end(worker, &probe, watch)?;
+    told.take().iter().for_each(|block| block.records().iter().for_each(|edge| each(*edge)));
+    Ok(())
 }

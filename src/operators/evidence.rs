@@ -75,14 +75,14 @@ pub fn evidence(
     memory: u64,
     watch: &Arc<Watch>,
 ) -> Result<Vec<Alike>> {
-    let peers = worker.peers();
+    let (index, peers) = (worker.index(), worker.peers());
     let found = Rc::new(RefCell::new(vec![Alike::default(); owned.len()]));
     let probe = Handle::new();
     let (again, answered) = (open.clone(), probe.clone());
     worker.dataflow::<u64, _, _>(|scope| {
         let kept = found.clone();
         let (asking, answering, telling) = (watch.clone(), watch.clone(), owned.clone());
-        let (own, mut dealer) = (owned.clone(), Dealer::<Answer>::new(peers, watch));
+        let (own, mut dealer) = (owned.clone(), Dealer::<Answer>::new(index, peers, watch));
         source::<_, CapacityContainerBuilder<Vec<Question>>, _, _>(scope, "Sketches", |capability, info| {
             let activator = scope.activator_for(info.address);
             let mut held = Some(capability);
@@ -127,7 +127,7 @@ pub fn evidence(
                         let questions = stash.remove(capability.time()).unwrap_or_default();
                         let Some(answers) = answering.check(compare(questions, again())) else { return };
                         let mut session = output.session_with_builder(&capability);
-                        answers.into_iter().for_each(|answer| dealer.deal(answer.doc.owner(peers), answer));
+                        answers.into_iter().for_each(|answer| dealer.deal(answer.doc.owner(peers) as u64, answer));
                         dealer.finish().for_each(|mut block| session.give_container(&mut block));
                     });
                 }
@@ -137,8 +137,8 @@ pub fn evidence(
             move |input, _output| {
                 let mut kept = kept.borrow_mut();
                 input.for_each(|_, block| {
-                    for Answer { doc, agreements, equal } in block.records.drain(..) {
-                        kept[telling.index(doc)] = Alike { agreements, equal };
+                    for Answer { doc, agreements, equal } in std::mem::take(block).records() {
+                        kept[telling.index(*doc)] = Alike { agreements: *agreements, equal: *equal };
                     }
                 });
             }

@@ -3,13 +3,12 @@
 //! A partition's records are few enough that its table stays near the core; partitions are grouped
 //! one after the other. What is found does not depend on the order of the records.
 
-use crate::records::{DocId, Key};
-
 /// The groups of one partition; its tables are reused from partition to partition.
 #[derive(Default)]
 pub struct Grouper {
     /// Open addressing: the number of a group plus one, or 0.
     slots: Vec<u32>,
+    shift: u32,
     groups: Vec<Group>,
     /// The group of each record.
     of: Vec<u32>,
@@ -18,58 +17,64 @@ pub struct Grouper {
 /// The records of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    key: Key,
-    /// Its smallest document.
-    pub smallest: DocId,
+    key: u64,
+    /// Its smallest node.
+    pub smallest: u32,
     /// The smallest but one, if there are two.
-    pub second: Option<DocId>,
+    pub second: Option<u32>,
 }
 
 impl Grouper {
-    /// Groups documents by key; [`Grouper::group`] then tells each record's group.
-    pub fn fill(&mut self, records: impl ExactSizeIterator<Item = (Key, DocId)>) {
-        let capacity = (records.len() * 2).next_power_of_two().max(16);
-        let shift = 64 - capacity.trailing_zeros();
+    /// Begins anew, for at most so many records.
+    pub fn clear(&mut self, records: usize) {
+        let capacity = (records * 2).next_power_of_two().max(16);
+        self.shift = 64 - capacity.trailing_zeros();
         self.slots.clear();
         self.slots.resize(capacity, 0);
         self.groups.clear();
         self.of.clear();
-        for (key, doc) in records {
-            let mut slot = (key.table_bits() >> shift) as usize;
-            let group = loop {
-                match self.slots[slot] {
-                    0 => {
-                        self.groups.push(Group { key, smallest: doc, second: None });
-                        self.slots[slot] = self.groups.len() as u32;
-                        break self.groups.len() - 1;
-                    }
-                    taken if self.groups[taken as usize - 1].key == key => break taken as usize - 1,
-                    _ => slot = (slot + 1) & (capacity - 1),
-                }
-            };
-            self.groups[group].add(doc);
-            self.of.push(group as u32);
-        }
     }
 
-    /// The group of the record at a position.
+    /// Adds a record: a node under a key, which is a hash.
+    #[inline]
+    pub fn add(&mut self, key: u64, node: u32) {
+        let mut slot = (key >> self.shift) as usize;
+        let mask = self.slots.len() - 1;
+        let group = loop {
+            match self.slots[slot] {
+                0 => {
+                    self.groups.push(Group { key, smallest: node, second: None });
+                    self.slots[slot] = self.groups.len() as u32;
+                    break self.groups.len() as u32 - 1;
+                }
+                taken => {
+                    let group = &mut self.groups[taken as usize - 1];
+                    if group.key == key {
+                        group.add(node);
+                        break taken - 1;
+                    }
+                    slot = (slot + 1) & mask;
+                }
+            }
+        };
+        self.of.push(group);
+    }
+
+    /// The group of the record that was added as number `record`, counted from 0.
+    #[inline]
     pub fn group(&self, record: usize) -> Group {
         self.groups[self.of[record] as usize]
-    }
-
-    /// All groups of at least two documents.
-    pub fn shared(&self) -> impl Iterator<Item = (DocId, DocId)> {
-        self.groups.iter().filter_map(|group| Some((group.smallest, group.second?)))
     }
 }
 
 impl Group {
-    fn add(&mut self, doc: DocId) {
-        if doc < self.smallest {
+    #[inline]
+    fn add(&mut self, node: u32) {
+        if node < self.smallest {
             self.second = Some(self.smallest);
-            self.smallest = doc;
-        } else if doc > self.smallest && self.second.is_none_or(|second| doc < second) {
-            self.second = Some(doc);
+            self.smallest = node;
+        } else if node > self.smallest && self.second.is_none_or(|second| node < second) {
+            self.second = Some(node);
         }
     }
 }
@@ -77,25 +82,25 @@ impl Group {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::mix;
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
 
     proptest! {
         #[test]
-        fn groups_are_those_of_a_map(records in prop::collection::vec((0u64..20, 0u64..50), 0..200)) {
-            let records: Vec<(Key, DocId)> =
-                records.into_iter().map(|(key, row)| (Key::of(0, &[key]), DocId::new(0, row))).collect();
-            let mut map: BTreeMap<Key, BTreeSet<DocId>> = BTreeMap::new();
-            records.iter().for_each(|(key, doc)| { map.entry(*key).or_default().insert(*doc); });
+        fn groups_are_those_of_a_map(records in prop::collection::vec((0u64..20, 0u32..50), 0..200)) {
+            let mut map: BTreeMap<u64, BTreeSet<u32>> = BTreeMap::new();
+            records.iter().for_each(|(key, node)| { map.entry(*key).or_default().insert(*node); });
             let mut grouper = Grouper::default();
-            grouper.fill(records.iter().copied());
-            for (at, (key, _)) in records.iter().enumerate() {
-                let mut docs = map[key].iter().copied();
-                prop_assert_eq!(Some(grouper.group(at).smallest), docs.next());
-                prop_assert_eq!(grouper.group(at).second, docs.next());
+            for _ in 0..2 {
+                grouper.clear(records.len());
+                records.iter().for_each(|(key, node)| grouper.add(mix(*key), *node));
+                for (at, (key, _)) in records.iter().enumerate() {
+                    let mut nodes = map[key].iter().copied();
+                    prop_assert_eq!(Some(grouper.group(at).smallest), nodes.next());
+                    prop_assert_eq!(grouper.group(at).second, nodes.next());
+                }
             }
-            let shared = map.values().filter(|docs| docs.len() > 1).count();
-            prop_assert_eq!(grouper.shared().count(), shared);
         }
     }
 }

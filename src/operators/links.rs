@@ -123,8 +123,8 @@ pub fn links(
     worker.dataflow::<u64, _, _>(|scope| {
         let (reading, writing, answered) = (links.clone(), links.clone(), probe.clone());
         let (asking, answering) = (watch.clone(), watch.clone());
-        let mut questions = Dealer::<Question>::new(peers, watch);
-        let mut answers = Dealer::<Answer>::new(peers, watch);
+        let mut questions = Dealer::<Question>::new(index as usize, peers, watch);
+        let mut answers = Dealer::<Answer>::new(index as usize, peers, watch);
         source::<_, BlockBuilder<Question>, _, _>(scope, "Links", |capability, info| {
             let activator = scope.activator_for(info.address);
             let mut held = Some(capability);
@@ -160,7 +160,7 @@ pub fn links(
                 for (number, (_, row)) in links.rows.iter().enumerate().skip(asked) {
                     let hash = UrlHash::of(&row.target_url);
                     let question = Question { hash: hash.halves(), number: number as u64, worker: index };
-                    questions.deal(hash.shard(shards) as usize % peers, question);
+                    questions.deal(u64::from(hash.shard(shards)) % peers as u64, question);
                 }
                 asked = links.rows.len();
                 ended = !more;
@@ -179,7 +179,7 @@ pub fn links(
             move |(input, frontier), output| {
                 input.for_each_time(|capability, blocks| {
                     let round = stash.entry(*capability.time()).or_default();
-                    blocks.for_each(|block| round.append(&mut block.records));
+                    blocks.for_each(|block| round.extend(std::mem::take(block).records()));
                     notificator.notify_at(capability.retain(output.output_index()));
                 });
                 notificator.for_each(&[frontier], |capability, _| {
@@ -196,8 +196,8 @@ pub fn links(
             move |input, _output| {
                 let mut links = writing.borrow_mut();
                 input.for_each(|_, block| {
-                    for Answer { number, target } in block.records.drain(..) {
-                        links.rows[number as usize].1.target_doc = Some(target.to_table());
+                    for Answer { number, target } in std::mem::take(block).records() {
+                        links.rows[*number as usize].1.target_doc = Some(target.to_table());
                     }
                 });
             }
@@ -218,7 +218,7 @@ fn find(
     shards: u32,
     unfinished: &Unfinished,
     segments: &BTreeMap<u32, Vec<Segment>>,
-    mut answer: impl FnMut(usize, Answer),
+    mut answer: impl FnMut(u64, Answer),
 ) -> Result<()> {
     asked.sort_unstable_by_key(|question| question.hash);
     let hash = |question: &Question| UrlHash::from_halves(question.hash);
@@ -229,7 +229,7 @@ fn find(
         let mut lookup = UrlIndex { unfinished, shard, segments: own }.lookup(waves)?;
         for question in questions {
             if let Some(target) = lookup.find(hash(question))? {
-                answer(question.worker as usize, Answer { number: question.number, target });
+                answer(question.worker, Answer { number: question.number, target });
             }
         }
     }

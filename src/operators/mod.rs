@@ -2,52 +2,71 @@
 //!
 //! In reading order:
 //!
-//! - running: `phase` (a dataflow to its end; who owns what), `gather` (small results to everybody);
-//! - exchange: `block` (records of one partition, routed whole), `ranges` (keyed records, a range at a
-//!   time), `partitions` (a partition at a time);
-//! - reading: `crawl` (files to answers), `spill` (answers in order), `segments` (waves to tables),
-//!   `commit` (waves become durable);
-//! - clustering: `vectors` (sketches from tables), `group` (by key, in cache), `collapse` (identical
-//!   vectors), `edges` (shared megashingles), `components` (labels), `resolve` (labels to roots);
+//! - running: `phase` (a dataflow to its end; who owns what), `gather` (small results to everybody), `numbering`
+//!   (dense numbers);
+//! - exchange: `block` (records of one partition, routed whole), `ranges` (keyed records, a range at a time), `stash`
+//!   (blocks that wait, in memory or on disk), `partitions` (a partition at a time), `answers` (bits back, in order),
+//!   `lookup` (what the owners of some nodes know);
+//! - reading: `crawl` (files to answers), `spill` (answers in order), `segments` (waves to tables), `commit` (waves
+//!   become durable), `vectors` (sketches from tables);
+//! - clustering: `clusters` (the whole stage), `collapse` (identical vectors), `counters` (what occurs twice), `prune`
+//!   (who may agree with anybody), `group` (by key, in cache), `pairs` (shared megashingles to edges), `forest` (edges
+//!   joined within a process), `join` (forests of all processes), `components` (labels), `resolve` (labels to roots),
+//!   `edges` and `verify` (every edge has one root), `exact` (exact copies among identical vectors);
 //! - tables: `tally` (members of clusters), `evidence` (how alike), `largest`, `links`.
 //!
-//! Nothing here depends on the number of workers: what a step gives is a function of its input alone.
+//! No table depends on the number of workers: what a step finds is a function of its input alone. (How much of what
+//! need not be exact is sent does depend on how keys are cut.)
 
+mod answers;
 mod block;
+mod clusters;
 mod collapse;
 mod commit;
 mod components;
+mod counters;
 mod crawl;
 mod edges;
 mod evidence;
+mod exact;
+mod forest;
 mod gather;
 mod group;
+mod join;
 mod largest;
 mod links;
+mod lookup;
+mod numbering;
+mod pairs;
 mod partitions;
 mod phase;
+mod prune;
 mod ranges;
 mod resolve;
 mod segments;
 mod spill;
+mod stash;
 mod tally;
 mod vectors;
+mod verify;
 
 pub use block::{Block, BlockBuilder, Dealer, by_part};
-pub use collapse::{IdentityRoots, Roots, Vectored, collapse, keep_roots};
+pub use clusters::{Clustering, Clusters, Took, clusters};
 pub use commit::{Note, TooManyRejects, check_rejects, commit};
 pub use components::{Labels, components};
 pub use crawl::{Answer, Bad, Found, crawl};
-pub use edges::edges;
+pub use edges::{edges, tell_edges};
 pub use evidence::{Alike, evidence};
+pub use exact::exact;
+pub use forest::{Forest, SharedForest};
 pub use gather::gather;
-pub use group::{Group, Grouper};
+pub use join::{Joined, join};
 pub use largest::{LevelClusters, largest};
 pub use links::links;
-pub use partitions::each_partition;
+pub use numbering::Numbering;
 pub use phase::{Owned, run_to_end};
-pub use ranges::{Deal, Ranges, ranges};
 pub use resolve::resolve;
 pub use segments::{Made, segments};
 pub use tally::{Tallies, tally};
-pub use vectors::{VectorBatch, Vectors, checksums, own_segments};
+pub use vectors::{VectorBatch, VectorFile, VectorFiles, Vectors, checksums, own_segments, vector_docs};
+pub use verify::verify;

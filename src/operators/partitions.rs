@@ -1,45 +1,68 @@
 //! Partition by partition: records are collected until their time is over, then handled in cache.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 
+use anyhow::Result;
 use bytemuck::Pod;
 use timely::dataflow::Stream;
 use timely::dataflow::operators::FrontierNotificator;
 use timely::dataflow::operators::generic::Operator;
 
 use super::block::{Block, BlockBuilder, Dealer, by_part};
+use super::ranges::SLICE;
+use super::stash::{Partition, Stash};
 use crate::watch::Watch;
 
-/// Exchanges blocks to the owners of their partitions, and when a time is over hands each partition's records to
-/// `each`, in the order of partitions; what `each` deals goes out in blocks of that time. The order of the records
-/// within a partition depends on how they arrived: what `each` does with them must not.
+/// Exchanges blocks to the owners of their partitions, and when a time is over hands its partitions to `each`, in their
+/// order; what `each` deals to the workers goes out in blocks of that time. The order of the blocks of two senders
+/// depends on how they arrived: what `each` does with them must not.
 pub fn each_partition<'scope, R: Pod + Send, O: Pod + Send>(
     blocks: Stream<'scope, u64, Block<R>>,
     name: &str,
+    mut stash: Stash<R>,
     watch: &Arc<Watch>,
-    mut each: impl FnMut(&[R], &mut Dealer<O>) + 'static,
+    mut each: impl FnMut(&Partition<'_, R>, &mut Dealer<O>) -> Result<()> + 'static,
 ) -> Stream<'scope, u64, Block<O>> {
-    let mut dealer = Dealer::new(blocks.scope().peers(), watch);
-    blocks.unary_frontier::<BlockBuilder<O>, _, _, _>(by_part(), name, |_, _| {
-        let mut stash: BTreeMap<u64, BTreeMap<u64, Vec<R>>> = BTreeMap::new();
+    let scope = blocks.scope();
+    let mut dealer = Dealer::new(scope.index(), scope.peers(), watch);
+    let watch = watch.clone();
+    blocks.unary_frontier::<BlockBuilder<O>, _, _, _>(by_part(), name, |_, info| {
+        let activator = scope.activator_for(info.address);
         let mut notificator = FrontierNotificator::default();
+        let mut over = VecDeque::new();
         move |(input, frontier), output| {
-            input.for_each_time(|capability, blocks| {
-                let partitions = stash.entry(*capability.time()).or_default();
-                for block in blocks {
-                    partitions.entry(block.part).or_default().append(&mut block.records);
+            // After a failure nothing more is done, and what is held is kept: silence would be taken for an end.
+            if watch.failed() {
+                return;
+            }
+            // In the order of arrival: answers follow the order of records. (`for_each_time` sorts, and not stably.)
+            input.for_each(|capability, block| {
+                let time = *capability.time();
+                if !stash.has(time) {
+                    notificator.notify_at(capability.retain(output.output_index()));
                 }
-                notificator.notify_at(capability.retain(output.output_index()));
+                watch.check(stash.push(time, std::mem::take(block)));
             });
-            notificator.for_each(&[frontier], |capability, _| {
-                let mut session = output.session_with_builder(&capability);
-                for records in stash.remove(capability.time()).unwrap_or_default().into_values() {
-                    each(&records, &mut dealer);
+            notificator.for_each(&[frontier], |capability, _| over.push_back(capability));
+            let slice = Instant::now();
+            while let Some(capability) = over.front() {
+                let mut session = output.session_with_builder(capability);
+                while let Some(partition) = stash.first(*capability.time()) {
+                    if watch.check(each(&partition, &mut dealer)).is_none() {
+                        return;
+                    }
+                    stash.remove_first(*capability.time());
                     dealer.full().for_each(|mut block| session.give_container(&mut block));
+                    if slice.elapsed() > SLICE {
+                        return activator.activate();
+                    }
                 }
                 dealer.finish().for_each(|mut block| session.give_container(&mut block));
-            });
+                drop(session);
+                over.pop_front();
+            }
         }
     })
 }

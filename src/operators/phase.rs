@@ -40,27 +40,33 @@ pub fn run_to_end<T: Timestamp>(worker: &mut Worker, probe: &Handle<T>, watch: &
 pub struct Owned {
     worker: usize,
     peers: usize,
-    /// For each own shard, in order: where its rows begin.
-    starts: Vec<usize>,
+    /// For each shard: where its rows begin among those of its owner; and its rows.
+    shards: Vec<(usize, u64)>,
     len: usize,
 }
 
 impl Owned {
     /// What `worker` of `peers` owns, given the rows of every shard.
     pub fn new(worker: usize, peers: usize, rows: &[u64]) -> Owned {
-        let mut starts = Vec::new();
-        let mut len = 0;
-        for rows in rows.iter().skip(worker).step_by(peers) {
-            starts.push(len);
-            len += *rows as usize;
-        }
-        Owned { worker, peers, starts, len }
+        let mut lengths = vec![0; peers];
+        let shards = rows.iter().enumerate().map(|(shard, rows)| {
+            let length = &mut lengths[shard % peers];
+            let start = *length;
+            *length += *rows as usize;
+            (start, *rows)
+        });
+        let shards = shards.collect();
+        Owned { worker, peers, shards, len: lengths[worker] }
     }
 
     /// The own shards.
     pub fn shards(&self) -> impl Iterator<Item = u32> + use<> {
-        let (worker, peers) = (self.worker, self.peers);
-        (0..self.starts.len()).map(move |i| (worker + i * peers) as u32)
+        (self.worker as u32..self.shards.len() as u32).step_by(self.peers)
+    }
+
+    /// The rows of a shard, an own one or not.
+    pub fn rows(&self, shard: u32) -> u64 {
+        self.shards[shard as usize].1
     }
 
     /// How many documents.
@@ -79,19 +85,15 @@ impl Owned {
         doc.owner(self.peers) == self.worker
     }
 
-    /// The number of an own document.
+    /// The number of a document among those of its owner.
     #[inline]
     pub fn index(&self, doc: DocId) -> usize {
-        debug_assert!(self.has(doc));
-        self.starts[doc.shard() as usize / self.peers] + doc.row() as usize
+        self.shards[doc.shard() as usize].0 + doc.row() as usize
     }
 
     /// All own documents, in order of their numbers.
     pub fn docs(&self) -> impl Iterator<Item = DocId> {
-        let ends = self.starts.iter().skip(1).copied().chain([self.len]);
-        self.shards()
-            .zip(self.starts.iter().zip(ends))
-            .flat_map(|(shard, (start, end))| (0..(end - start) as u64).map(move |row| DocId::new(shard, row)))
+        self.shards().flat_map(|shard| (0..self.shards[shard as usize].1).map(move |row| DocId::new(shard, row)))
     }
 }
 

@@ -4,6 +4,7 @@
 //! range and deals only the keys of that range, a range at a time. Timely has no backpressure, so the
 //! next range waits until the one before is grouped.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,70 +14,97 @@ use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::{Scope, Stream};
 
 use super::block::{BLOCK_BYTES, Block, BlockBuilder, Dealer};
-use crate::records::Key;
 use crate::watch::Watch;
 
 /// How long a slice of work lasts before other operators get their turn.
-const SLICE: Duration = Duration::from_millis(5);
+pub const SLICE: Duration = Duration::from_millis(5);
 /// How often a source that waits for a range to be grouped looks again.
 const WAIT: Duration = Duration::from_millis(1);
 
-/// Records that one partition should hold: its table then stays in the second-level cache.
-const PARTITION_RECORDS: u64 = 1 << 16;
-/// More partitions than this cost each sender too much memory for open blocks (32 KiB each).
+/// More partitions than this cost each sender too much memory for open blocks (24 KiB each).
 const MAX_PARTITIONS: u64 = 1 << 13;
 
-/// How the key space is cut.
+/// How some key spaces are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ranges {
-    /// Partitions, a power of two.
+pub struct Cut {
+    /// Partitions of each space, a power of two and at least four.
     pub partitions: u64,
-    /// Ranges of partitions, one at a time in memory; divides `partitions`.
+    /// Key spaces, one behind the other.
+    pub spaces: u64,
+    /// Ranges of partitions, one at a time in memory.
     pub ranges: u64,
+    /// How far hashes are shifted, so that the bits of the partition are left.
+    shift: u32,
 }
 
-impl Ranges {
-    /// Cuts for so many records of `size` bytes over all workers, where all workers together have `memory` bytes.
-    ///
-    /// Half of it is left to the blocks that each worker holds open, one a partition; collected records take twice
-    /// their size at worst, as vectors double.
-    pub fn new(records: u64, size: usize, peers: usize, memory: u64) -> Ranges {
-        let wanted = records.div_ceil(PARTITION_RECORDS).max(4 * peers as u64).next_power_of_two().min(MAX_PARTITIONS);
-        let open = (memory / 2 / peers as u64 / BLOCK_BYTES as u64).max(1);
-        let affordable = 1 << open.ilog2();
-        let partitions = wanted.min(affordable).max((peers as u64).next_power_of_two());
-        let bytes = 2 * records * size as u64;
-        let ranges = bytes.div_ceil((memory / 2).max(1)).next_power_of_two().clamp(1, partitions);
-        Ranges { partitions, ranges }
+impl Cut {
+    /// Cuts for so many records of `size` bytes in each of `spaces`, over all workers, of which each has `memory`
+    /// bytes: for the records that it receives, and for the blocks that it holds open, one a partition. A partition
+    /// gets at most `most` records, while there are not too many partitions.
+    pub fn new(records: u64, most: u64, size: usize, spaces: usize, peers: usize, memory: u64) -> Cut {
+        let (spaces, peers) = (spaces as u64, peers as u64);
+        let partitions = records.div_ceil(most).max(4 * peers).next_power_of_two().min(MAX_PARTITIONS);
+        let partitions = partitions.max(peers.next_power_of_two());
+        let received = (spaces * records * size as u64).div_ceil(peers);
+        // No worker opens more blocks than it fills, but for the last of each partition.
+        let open = (spaces * partitions * BLOCK_BYTES as u64).min(received + (spaces * partitions * size as u64));
+        let ranges = (received + open).div_ceil(memory.max(1)).clamp(1, spaces * partitions);
+        Cut::of(partitions, spaces, ranges)
     }
 
-    /// The partition of a key.
-    #[inline]
-    pub fn partition(&self, key: Key) -> u64 {
-        key.partition_bits().checked_shr(64 - self.partitions.trailing_zeros()).unwrap_or(0)
+    fn of(partitions: u64, spaces: u64, ranges: u64) -> Cut {
+        Cut { partitions, spaces, ranges, shift: 64 - partitions.trailing_zeros() }
     }
 
-    /// The range of a partition.
+    /// The partition of a key of a space, from the high bits of its hash.
     #[inline]
-    pub fn range(&self, partition: u64) -> u64 {
-        partition / (self.partitions / self.ranges)
+    pub fn partition(&self, space: usize, hash: u64) -> u64 {
+        space as u64 * self.partitions + (hash >> self.shift)
+    }
+
+    /// Partitions of all spaces.
+    pub fn all(&self) -> u64 {
+        self.spaces * self.partitions
+    }
+
+    /// The partitions of a range.
+    pub fn range(&self, range: u64) -> Range<u64> {
+        let start = |range: u64| (u128::from(range) * u128::from(self.all()) / u128::from(self.ranges)) as u64;
+        start(range)..start(range + 1)
     }
 }
 
 /// Where a dealt record goes: kept only if its key lies in the range of the moment.
 pub struct Deal<'a, R> {
-    ranges: Ranges,
-    range: u64,
+    cut: Cut,
+    /// Which range it is.
+    pub range: u64,
+    parts: Range<u64>,
     dealer: &'a mut Dealer<R>,
 }
 
 impl<R: Pod> Deal<'_, R> {
-    /// Deals a record by its key.
+    /// Whether keys of the first space with this hash lie in the range.
     #[inline]
-    pub fn deal(&mut self, key: Key, record: R) {
-        let partition = self.ranges.partition(key);
-        if self.ranges.range(partition) == self.range {
-            self.dealer.deal(partition as usize, record);
+    pub fn takes(&self, hash: u64) -> bool {
+        self.parts.contains(&self.cut.partition(0, hash))
+    }
+
+    /// Deals a record by the hash of its key; the space's number is below the cut's.
+    #[inline]
+    pub fn deal(&mut self, space: usize, hash: u64, record: R) {
+        let part = self.cut.partition(space, hash);
+        if self.parts.contains(&part) {
+            self.dealer.deal(part, record);
+        }
+    }
+
+    /// Deals a record that holds a number relative to its block: see [`Dealer::deal_relative`].
+    #[inline]
+    pub fn deal_relative(&mut self, hash: u64, number: u64, record: impl FnOnce(u32) -> R) {
+        let part = self.cut.partition(0, hash);
+        if self.parts.contains(&part) {
+            self.dealer.deal_relative(part, number, record);
         }
     }
 }
@@ -86,7 +114,7 @@ impl<R: Pod> Deal<'_, R> {
 pub fn ranges<'scope, R, F>(
     scope: Scope<'scope, u64>,
     name: &str,
-    cut: Ranges,
+    cut: Cut,
     watch: &Arc<Watch>,
     mut open: impl FnMut() -> F + 'static,
     grouped: impl Fn(u64) -> bool + 'static,
@@ -99,12 +127,16 @@ where
     source::<_, BlockBuilder<R>, _, _>(scope, name, |capability, info| {
         let activator = scope.activator_for(info.address);
         let mut held = Some(capability);
-        let mut dealer = Dealer::new(cut.partitions as usize, &watch);
+        let mut dealer = Dealer::new(scope.index(), 0, &watch);
         let mut range = 0;
         let mut feed: Option<F> = None;
         move |output| {
             let Some(capability) = held.as_mut() else { return };
-            if range == cut.ranges || watch.failed() {
+            // After a failure what is held is kept: silence would be taken for an end.
+            if watch.failed() {
+                return;
+            }
+            if range == cut.ranges {
                 held = None;
                 return;
             }
@@ -112,12 +144,16 @@ where
             if feed.is_none() && range > 0 && !grouped(range - 1) {
                 return activator.activate_after(WAIT);
             }
-            let deal_some = feed.get_or_insert_with(&mut open);
+            let deal_some = feed.get_or_insert_with(|| {
+                dealer.turn_to(cut.range(range));
+                open()
+            });
             let mut session = output.session_with_builder(&*capability);
             let slice = Instant::now();
             let mut more = true;
             while more && slice.elapsed() < SLICE {
-                let dealt = deal_some(&mut Deal { ranges: cut, range, dealer: &mut dealer });
+                let parts = cut.range(range);
+                let dealt = deal_some(&mut Deal { cut, range, parts, dealer: &mut dealer });
                 let Some(any) = watch.check(dealt) else { break };
                 more = any;
                 dealer.full().for_each(|mut block| session.give_container(&mut block));
@@ -138,17 +174,20 @@ mod tests {
 
     #[test]
     fn a_small_memory_cuts_more_ranges() {
-        assert_eq!(Ranges::new(1000, 24, 2, 1 << 30), Ranges { partitions: 8, ranges: 1 });
-        assert_eq!(Ranges::new(1 << 20, 24, 1, 12 << 20), Ranges { partitions: 16, ranges: 8 });
-        assert_eq!(Ranges::new(1 << 40, 24, 1, 1 << 40), Ranges { partitions: MAX_PARTITIONS, ranges: 128 });
-        // Hardly any memory: as many partitions as workers, one at a time.
-        assert_eq!(Ranges::new(1 << 40, 24, 4, 1), Ranges { partitions: 4, ranges: 4 });
+        assert_eq!(Cut::new(1000, 1 << 16, 24, 1, 2, 1 << 30), Cut::of(8, 1, 1));
+        assert_eq!(Cut::new(1 << 20, 1 << 16, 16, 1, 1, 4 << 20), Cut::of(16, 1, 5));
+        assert_eq!(Cut::new(1 << 20, 1 << 16, 4, 5, 1, 4 << 20), Cut::of(16, 5, 6));
+        assert_eq!(Cut::new(1 << 40, 1 << 16, 16, 1, 1, 1 << 40).partitions, MAX_PARTITIONS);
+        // Hardly any memory: a partition at a time.
+        assert_eq!(Cut::new(1 << 40, 1 << 16, 16, 1, 4, 1).ranges, MAX_PARTITIONS);
     }
 
     #[test]
     fn every_partition_is_in_one_range() {
-        let cut = Ranges { partitions: 8, ranges: 4 };
-        assert_eq!((0..8).map(|p| cut.range(p)).collect::<Vec<_>>(), [0, 0, 1, 1, 2, 2, 3, 3]);
-        assert_eq!(Ranges { partitions: 1, ranges: 1 }.partition(Key::of(0, &[1])), 0);
+        let cut = Cut::of(8, 3, 5);
+        let all: Vec<u64> = (0..5).flat_map(|range| cut.range(range)).collect();
+        assert!(all.into_iter().eq(0..24));
+        assert_eq!(cut.partition(2, u64::MAX), 23);
+        assert_eq!(cut.partition(1, 0), 8);
     }
 }

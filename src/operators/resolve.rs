@@ -139,8 +139,8 @@ pub fn resolve(worker: &mut Worker, owned: &Owned, label: Vec<DocId>, watch: &Ar
     worker.dataflow::<u64, _, _>(|scope| {
         let (handle, cycle) = scope.feedback::<Block<Hop>>(1);
         let (first, rest) = (resolver.clone(), resolver.clone());
-        let mut first_dealer = Dealer::new(peers, watch);
-        let mut dealer = Dealer::new(peers, watch);
+        let mut first_dealer = Dealer::new(index as usize, peers, watch);
+        let mut dealer = Dealer::new(index as usize, peers, watch);
         source::<_, BlockBuilder<Hop>, _, _>(scope, "Ask", |capability, _| {
             let mut held = Some(capability);
             move |output| {
@@ -150,7 +150,7 @@ pub fn resolve(worker: &mut Worker, owned: &Owned, label: Vec<DocId>, watch: &Ar
                 for at in 0..resolver.label.len() {
                     let label = resolver.label[at];
                     if let Some((part, hop)) = resolver.ask(label) {
-                        first_dealer.deal(part, hop);
+                        first_dealer.deal(part as u64, hop);
                     }
                 }
                 first_dealer.finish().for_each(|mut block| session.give_container(&mut block));
@@ -161,9 +161,11 @@ pub fn resolve(worker: &mut Worker, owned: &Owned, label: Vec<DocId>, watch: &Ar
             move |input, output| {
                 let mut resolver = rest.borrow_mut();
                 input.for_each_time(|capability, blocks| {
-                    for hop in blocks.flat_map(|block| block.records.drain(..)) {
-                        if let Some((part, hop)) = resolver.take(hop) {
-                            dealer.deal(part, hop);
+                    for block in blocks {
+                        for hop in std::mem::take(block).records() {
+                            if let Some((part, hop)) = resolver.take(*hop) {
+                                dealer.deal(part as u64, hop);
+                            }
                         }
                     }
                     let mut session = output.session_with_builder(&capability);

@@ -96,15 +96,15 @@ pub fn tally(worker: &mut Worker, owned: &Owned, roots: &[DocId], watch: &Arc<Wa
     let probe = Handle::new();
     worker.dataflow::<u64, _, _>(|scope| {
         let (at_root, at_member) = (tallies.clone(), tallies.clone());
-        let mut dealer = Dealer::new(peers, watch);
-        let mut replies = Dealer::new(peers, watch);
+        let mut dealer = Dealer::new(index as usize, peers, watch);
+        let mut replies = Dealer::new(index as usize, peers, watch);
         source::<_, BlockBuilder<Count>, _, _>(scope, "Count", |capability, _| {
             let mut held = Some(capability);
             move |output| {
                 let Some(capability) = held.take() else { return };
                 let mut session = output.session_with_builder(&capability);
                 for (root, members) in elsewhere.drain() {
-                    dealer.deal(root.owner(peers), Count { root, members, number: 0, worker: index });
+                    dealer.deal(root.owner(peers) as u64, Count { root, members, number: 0, worker: index });
                     dealer.full().for_each(|mut block| session.give_container(&mut block));
                 }
                 dealer.finish().for_each(|mut block| session.give_container(&mut block));
@@ -116,10 +116,10 @@ pub fn tally(worker: &mut Worker, owned: &Owned, roots: &[DocId], watch: &Arc<Wa
             move |(input, frontier), output| {
                 input.for_each(|_, block| {
                     let mut tallies = at_root.borrow_mut();
-                    for count in block.records.drain(..) {
+                    for count in std::mem::take(block).records() {
                         let at = tallies.owned.index(count.root);
                         tallies.own[at] += count.members;
-                        asked.push(count);
+                        asked.push(*count);
                     }
                 });
                 notificator.for_each(&[frontier], |capability, _| {
@@ -137,7 +137,7 @@ pub fn tally(worker: &mut Worker, owned: &Owned, roots: &[DocId], watch: &Arc<Wa
                     for count in asked.drain(..) {
                         let at = tallies.owned.index(count.root);
                         let total = Count { members: tallies.own[at], number: tallies.numbers[at], ..count };
-                        replies.deal(count.worker as usize, total);
+                        replies.deal(count.worker, total);
                     }
                     replies.finish().for_each(|mut block| session.give_container(&mut block));
                 });
@@ -146,7 +146,8 @@ pub fn tally(worker: &mut Worker, owned: &Owned, roots: &[DocId], watch: &Arc<Wa
         .unary::<BlockBuilder<Count>, _, _, _>(by_part(), "Told", |_, _| {
             move |input, _output| {
                 input.for_each(|_, block| {
-                    let told = block.records.drain(..).map(|count| (count.root, (count.members, count.number)));
+                    let block = std::mem::take(block);
+                    let told = block.records().iter().map(|count| (count.root, (count.members, count.number)));
                     at_member.borrow_mut().others.extend(told);
                 });
             }

@@ -23,6 +23,14 @@ impl Scan {
     /// # Errors
     /// Names the file that cannot be opened, is no Parquet file, or lacks a column.
     pub fn open(path: &Path, columns: &[&str]) -> Result<Scan> {
+        Scan::open_by(path, columns, BATCH)
+    }
+
+    /// As [`Scan::open`], for batches of so many rows.
+    ///
+    /// # Errors
+    /// As [`Scan::open`].
+    pub fn open_by(path: &Path, columns: &[&str], rows: usize) -> Result<Scan> {
         let failed = || format!("cannot read {}", path.display());
         let file = File::open(path).with_context(failed)?;
         let builder = ParquetRecordBatchReaderBuilder::try_new(file).with_context(failed)?;
@@ -31,7 +39,7 @@ impl Scan {
             bail!("{} has no column `{missing}`", path.display());
         }
         let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied());
-        let batches = builder.with_projection(mask).with_batch_size(BATCH).build().with_context(failed)?;
+        let batches = builder.with_projection(mask).with_batch_size(rows).build().with_context(failed)?;
         Ok(Scan { path: path.to_owned(), batches })
     }
 

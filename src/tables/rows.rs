@@ -40,6 +40,8 @@ pub trait Table: Sized {
     const UNIQUE: &'static [&'static str] = &[];
     /// Columns that hold hashes: compression would only cost there.
     const RANDOM: &'static [&'static str] = &[];
+    /// Columns that nobody searches by order: their least and greatest values are not kept.
+    const UNORDERED: &'static [&'static str] = &[];
 
     /// The columns of some rows; of no rows, the schema.
     fn columns(rows: &[Self]) -> Vec<Column>;

@@ -14,7 +14,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
 use super::rows::Table;
@@ -128,6 +128,9 @@ fn properties<T: Table>() -> WriterProperties {
     }
     for column in T::RANDOM {
         properties = properties.set_column_compression(ColumnPath::from(*column), Compression::UNCOMPRESSED);
+    }
+    for column in T::UNORDERED {
+        properties = properties.set_column_statistics_enabled(ColumnPath::from(*column), EnabledStatistics::None);
     }
     properties.build()
 }

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use differential_dataflow::algorithms::graphs::propagate::propagate;
 use differential_dataflow::input::Input;
-use nigh::operators::{BlockBuilder, Dealer, Labels, Owned, components, resolve, run_to_end};
+use nigh::operators::{Labels, Owned, components, edges as edges_to, resolve, run_to_end};
 use nigh::records::{DocId, Edge, mix};
 use nigh::watch::Watch;
-use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::operators::probe::Handle;
 use timely::order::Product;
 
@@ -32,22 +31,15 @@ fn labelled(nodes: u64, edges: &[(u64, u64)], workers: usize) -> (Vec<(i64, i64)
         let owned = Owned::new(index, peers, &rows);
         let labels = Rc::new(RefCell::new(Labels::new(&owned)));
         let probe: Handle<Product<u64, u32>> = Handle::new();
-        let mut mine: Vec<(u64, u64)> = edges.iter().copied().skip(index).step_by(peers).collect();
+        let mine: Vec<Edge> = edges
+            .iter()
+            .skip(index)
+            .step_by(peers)
+            .map(|(a, b)| (doc(*a), doc(*b)))
+            .map(|(a, b)| Edge { doc: a.max(b), root: a.min(b) })
+            .collect();
         worker.dataflow::<u64, _, _>(|scope| {
-            let mut dealer = Dealer::new(peers, &watch);
-            let stream = source::<_, BlockBuilder<Edge>, _, _>(scope, "Edges", |capability, _| {
-                let mut held = Some(capability);
-                move |output| {
-                    let Some(capability) = held.take() else { return };
-                    for (a, b) in mine.drain(..) {
-                        let (a, b) = (doc(a), doc(b));
-                        let edge = Edge { doc: a.max(b), root: a.min(b) };
-                        dealer.deal(edge.doc.owner(peers), edge);
-                    }
-                    let mut session = output.session_with_builder(&capability);
-                    dealer.finish().for_each(|mut block| session.give_container(&mut block));
-                }
-            });
+            let stream = edges_to(scope, mine, &watch);
             components(scope, stream, &labels, &probe, &watch);
         });
         run_to_end(worker, &probe, &watch).unwrap();

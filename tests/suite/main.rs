@@ -5,6 +5,8 @@
 /// Running the program, and reading its tables.
 mod program;
 
+/// Benchmarks of the cluster stage, which check it against a single thread.
+mod benchmarks;
 /// Clusters against brute force and sequential union-find.
 mod clusters;
 /// The command line: flags, exit codes, messages, mistakes in jobs and configs.

@@ -1,0 +1,493 @@
+//! The clusters of a week's vectors: the stage that every job with clusters stands on (Fetterly 2004, section 2).
+//!
+//! ```text
+//! vectors ──collapse──▶ duplicates, representatives         identical vectors become one node
+//!         ──prune─────▶ survivors: about one in seven       those of which enough supershingles occur elsewhere
+//!         ──pairs─────▶ forest, one for each process        survivors that share a choice of supershingles, joined
+//!         ──components▶ labels                              forests joined over processes, by label propagation
+//!         ──resolve───▶ roots                               the smallest vector of each cluster
+//!         ──lookup────▶ names                               roots and neighbours by the names that their owners give them
+//! ```
+//!
+//! The column of supershingles is read three times, in large pieces, each time side by side with the exchange. What
+//! is in flight is bounded by `memory`: keys go range by range where they must, and blocks to a file where even that
+//! is not enough. What lasts is about 20 bytes a vector at its worst moment.
+
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anyhow::{Result, bail, ensure};
+use bytemuck::Pod;
+use timely::worker::Worker;
+
+use super::block::release_spare;
+use super::collapse::collapse;
+use super::forest::SharedForest;
+use super::gather::gather;
+use super::join::{Joined, join};
+use super::lookup::lookup;
+use super::numbering::Numbering;
+use super::pairs::pairs;
+use super::phase::Owned;
+use super::prune::{Duplicates, Survivors, prune};
+use super::stash::Stash;
+use super::vectors::VectorFiles;
+use crate::features::VectorKeys;
+use crate::records::DocId;
+use crate::watch::{Stage, Watch};
+
+/// What the stage works on, as one worker sees it.
+#[derive(Clone)]
+pub struct Clustering {
+    /// The own vectors.
+    pub files: VectorFiles,
+    /// The vectors of all shards.
+    pub numbering: Rc<Numbering>,
+    /// How documents meet.
+    pub keys: Rc<VectorKeys>,
+    /// Supershingles in which documents of a cluster agree.
+    pub agreements: usize,
+    /// Bytes for the records in flight.
+    pub memory: u64,
+    /// Where blocks go that memory does not hold.
+    pub scratch: PathBuf,
+    /// What the workers of this process share.
+    pub forest: Arc<SharedForest>,
+    /// Worker threads of each process.
+    pub threads: usize,
+    /// Counters, and failures.
+    pub watch: Arc<Watch>,
+}
+
+/// The clusters of the own vectors. A vector that is in neither list is alone.
+#[derive(Debug, Default)]
+pub struct Clusters {
+    /// Vectors that are the same as a smaller one.
+    pub duplicates: Found,
+    /// Vectors that may agree with others, and are the same as no smaller one. One that is its own neighbour is alone.
+    pub survivors: Found,
+    /// What it took.
+    pub took: Took,
+}
+
+/// What was found of some own vectors.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Which of the own vectors they are, ascending.
+    pub own: Vec<u32>,
+    /// The name of the smallest vector of each one's cluster.
+    pub roots: Vec<u64>,
+    /// The name of a neighbour of each. Of a duplicate: the smallest vector that is the same. Of others: the smallest
+    /// of the vectors that are the smallest to share some choice of supershingles with it, of all or of their shard
+    /// (see `pairs`); where that is itself, the smallest other one.
+    pub neighbours: Vec<u64>,
+}
+
+impl Found {
+    /// Each vector with its root and its neighbour.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, u64, u64)> {
+        let (roots, neighbours) = (self.roots.iter(), self.neighbours.iter());
+        self.own.iter().zip(roots).zip(neighbours).map(|((own, root), neighbour)| (*own, *root, *neighbour))
+    }
+}
+
+/// What a worker did; sums over workers, but for `rounds`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Took {
+    /// Vectors that are the same as a smaller one.
+    pub duplicates: u64,
+    /// Vectors that were compared.
+    pub survivors: u64,
+    /// Records of survivors under their keys.
+    pub pair_records: u64,
+    /// Edges of stars.
+    pub edges: u64,
+    /// Edges of the processes' forests.
+    pub forest_edges: u64,
+    /// Rounds of label propagation: the most of any worker.
+    pub rounds: u64,
+}
+
+/// Bytes that last for each own vector, at the worst moment of a usual crawl.
+const LASTING: u64 = 20;
+/// Bytes in flight for each own vector with which the stage still goes on well.
+const LEAST: u64 = 4;
+
+impl Clustering {
+    /// What is left for the records in flight of `memory` bytes that each of `peers` workers has, given the vectors
+    /// of every shard: the same for all of them, since all must cut the keys alike.
+    ///
+    /// # Errors
+    /// Where it is too little; says what is needed.
+    pub fn in_flight(memory: u64, rows: &[u64], peers: usize) -> Result<u64> {
+        let most = (0..peers).map(|worker| rows.iter().skip(worker).step_by(peers).sum()).max().unwrap_or(0u64);
+        let least = (LASTING + LEAST) * most;
+        ensure!(
+            memory >= least,
+            "the clusters of {most} pages need at least {} MiB of memory for their worker, and it may use {} MiB: raise `memory` in the \
+             config, or use more machines; what was read is kept, and the same command goes on from there",
+            least.div_ceil(1 << 20),
+            memory >> 20,
+        );
+        Ok(memory - LASTING * most)
+    }
+
+    /// A stash of records in flight.
+    pub(super) fn stash<R: Pod>(&self) -> Stash<R> {
+        Stash::new(&self.scratch, self.memory)
+    }
+}
+
+/// Finds the clusters. `name` gives the name of an own vector; names ascend with vectors.
+///
+/// # Errors
+/// Where vectors cannot be read, or a worker of this process failed.
+pub fn clusters(
+    worker: &mut Worker,
+    stage: &Clustering,
+    name: impl Fn(usize) -> u64 + Clone + 'static,
+) -> Result<Clusters> {
+    let watch = &stage.watch;
+    if stage.files.len() > u64::from(u32::MAX) {
+        bail!("{} pages are more than one worker can cluster: use more workers", stage.files.len());
+    }
+    watch.enter(Stage::Collapse);
+    let identities = collapse(worker, stage)?;
+    watch.enter(Stage::Prune);
+    let (duplicates, survivors) = prune(worker, stage, identities)?;
+    watch.enter(Stage::Pairs);
+    let nodes = nodes(worker, stage, &survivors)?;
+    let forest = stage.forest.of(nodes.numbering.len() as usize);
+    let (own, mut took) = pairs(worker, stage, &nodes.numbering, survivors, &forest)?;
+    // What follows needs memory of other kinds, and few blocks.
+    release_spare();
+    (took.duplicates, took.survivors) = (duplicates.own.len() as u64, own.len() as u64);
+    watch.enter(Stage::Components);
+    let joined = join(worker, &nodes.numbering, &nodes.owned, forest, stage.threads, watch)?;
+    (took.forest_edges, took.rounds) = (joined.edges, joined.rounds);
+    let (duplicates, survivors) = named(worker, stage, &nodes, own, joined, duplicates, name)?;
+    release_spare();
+    Ok(Clusters { duplicates, survivors, took })
+}
+
+/// The survivors as nodes of a graph.
+struct Nodes {
+    /// Of all workers.
+    numbering: Numbering,
+    owned: Owned,
+}
+
+/// Numbers the survivors of all workers, in the order of their vectors.
+fn nodes(worker: &mut Worker, stage: &Clustering, survivors: &Survivors) -> Result<Nodes> {
+    let counts = survivors.of_shards.iter().enumerate().filter(|(_, count)| **count > 0);
+    let counts: Vec<(u64, u64)> = counts.map(|(shard, count)| (shard as u64, *count)).collect();
+    let mut rows = vec![0; stage.numbering.shards()];
+    for (shard, count) in gather(worker, counts, &stage.watch)? {
+        rows[shard as usize] = count;
+    }
+    let numbering = Numbering::new(&rows);
+    if numbering.len() >= u64::from(u32::MAX) {
+        bail!("{} pages to compare are more than one run can join", numbering.len());
+    }
+    Ok(Nodes { numbering, owned: Owned::new(worker.index(), worker.peers(), &rows) })
+}
+
+/// Puts names to what was found of survivors and duplicates.
+fn named(
+    worker: &mut Worker,
+    stage: &Clustering,
+    nodes: &Nodes,
+    own: Vec<u32>,
+    Joined { roots, neighbours, .. }: Joined,
+    duplicates: Duplicates,
+    name: impl Fn(usize) -> u64 + Clone + 'static,
+) -> Result<(Found, Found)> {
+    let (watch, owned) = (&stage.watch, &nodes.owned);
+    let own = Rc::new(own);
+    let of_node = {
+        let (own, name) = (own.clone(), name.clone());
+        move |node: usize| [name(own[node] as usize)]
+    };
+    // Names take the places of what they are the names of.
+    let id = |number: u64| DocId::from_table(number as i64);
+    let mut name_all = |ids: Vec<DocId>| -> Result<Vec<u64>> {
+        let places = in_place(bytemuck::allocation::cast_vec(ids));
+        let ask = questions(&places, id);
+        lookup(worker, owned, ask, of_node.clone(), watch, |at, [name]| places[at].set(name))?;
+        Ok(out_of_place(places))
+    };
+    let (roots, neighbours) = (Rc::new(name_all(roots)?), name_all(neighbours)?);
+
+    let owned = Owned::new(worker.index(), worker.peers(), &stage.numbering.rows());
+    let of_vector = {
+        let (roots, places) = (roots.clone(), Places::new(owned.len(), own.iter().copied()));
+        move |vector: usize| {
+            let own = name(vector);
+            [own, places.get(vector).map_or(own, |place| roots[place])]
+        }
+    };
+    let identical = in_place(duplicates.roots);
+    let mut similar = vec![0; identical.len()];
+    let numbering = stage.numbering.clone();
+    let ask = questions(&identical, move |number| numbering.id(number));
+    lookup(worker, &owned, ask, of_vector, watch, |at, [name, root]| {
+        identical[at].set(name);
+        similar[at] = root;
+    })?;
+    // Timely lets go of its operators, and with them of their share, at the next step at the latest.
+    let own = Rc::try_unwrap(own).unwrap_or_else(|shared| shared.to_vec());
+    let roots = Rc::try_unwrap(roots).unwrap_or_else(|shared| shared.to_vec());
+    let duplicates = Found { own: duplicates.own, roots: similar, neighbours: out_of_place(identical) };
+    Ok((duplicates, Found { own, roots, neighbours }))
+}
+
+/// Words that are replaced one by one while others of them are read.
+fn in_place(words: Vec<u64>) -> Rc<Vec<Cell<u64>>> {
+    Rc::new(words.into_iter().map(Cell::new).collect())
+}
+
+fn out_of_place(cells: Rc<Vec<Cell<u64>>>) -> Vec<u64> {
+    match Rc::try_unwrap(cells) {
+        Ok(cells) => cells.into_iter().map(Cell::into_inner).collect(),
+        Err(shared) => shared.iter().map(Cell::get).collect(),
+    }
+}
+
+/// Goes over the nodes that words stand for, as often as it is asked to.
+fn questions(
+    words: &Rc<Vec<Cell<u64>>>,
+    node: impl Fn(u64) -> DocId + Clone + 'static,
+) -> impl Fn() -> Box<dyn Iterator<Item = DocId>> {
+    let words = words.clone();
+    move || {
+        let (words, node) = (words.clone(), node.clone());
+        Box::new((0..words.len()).map(move |at| node(words[at].get())))
+    }
+}
+
+/// Places of some numbers in their ascending list, found in one step: a bit for each number, and the count before
+/// each word.
+struct Places {
+    words: Vec<(u64, u32)>,
+}
+
+impl Places {
+    fn new(numbers: usize, some: impl Iterator<Item = u32>) -> Places {
+        let mut words = vec![(0u64, 0); numbers.div_ceil(64)];
+        some.for_each(|number| words[number as usize / 64].0 |= 1 << (number % 64));
+        let mut before = 0;
+        for (word, count) in &mut words {
+            *count = before;
+            before += word.count_ones();
+        }
+        Places { words }
+    }
+
+    fn get(&self, number: usize) -> Option<usize> {
+        let (word, before) = self.words[number / 64];
+        let bit = 1 << (number % 64);
+        (word & bit != 0).then(|| before as usize + (word & (bit - 1)).count_ones() as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::Method;
+    use crate::features::polynomials;
+    use crate::operators::vectors::VectorFile;
+    use crate::records::mix;
+    use crate::tables::{FeatureRow, Writer};
+
+    /// Each vector's roots and neighbour, by vector: similar, neighbour, identical.
+    type Labels = Vec<[u64; 3]>;
+
+    const SHARDS: usize = 8;
+
+    /// Writes vectors to the files of shards: vector i is in the shard i * SHARDS / n.
+    fn write(folder: &Path, vectors: &[Vec<u64>]) -> Vec<(VectorFile, u64)> {
+        let n = vectors.len();
+        let file = |shard: usize| {
+            let rows = shard * n / SHARDS..(shard + 1) * n / SHARDS;
+            let path = folder.join(format!("shard{shard}.parquet"));
+            let mut writer: Writer<FeatureRow> = Writer::create(&path).unwrap();
+            for vector in &vectors[rows.clone()] {
+                let supershingles = vector.iter().flat_map(|word| word.to_le_bytes()).collect();
+                writer.push(FeatureRow { doc: 0, supershingles, features: vec![0; 4] }).unwrap();
+            }
+            writer.finish().unwrap();
+            (VectorFile { path, shard: shard as u32, rows: rows.len() as u64 }, rows.len() as u64)
+        };
+        (0..SHARDS).map(file).collect()
+    }
+
+    /// The labels by the stage, with so many workers that each have `memory` bytes for the records in flight.
+    fn labels(folder: &Path, vectors: &[Vec<u64>], agreements: usize, workers: usize, memory: u64) -> Labels {
+        let files = write(folder, vectors);
+        let (width, forest) = (vectors[0].len(), Arc::<SharedForest>::default());
+        let scratch = folder.join("scratch");
+        let guards = timely::execute(timely::Config::process(workers), move |worker| {
+            let method = Method { features: 84 / width * width, supershingles: width, agreements, ..Method::default() };
+            let rows: Vec<u64> = files.iter().map(|(_, rows)| *rows).collect();
+            let (numbering, owned) = (Numbering::new(&rows), Owned::new(worker.index(), worker.peers(), &rows));
+            let clustering = Clustering {
+                files: VectorFiles::new(owned.shards().map(|shard| files[shard as usize].0.clone()).collect(), width),
+                numbering: Rc::new(numbering.clone()),
+                keys: Rc::new(VectorKeys::new(&method, &polynomials(1, method.features))),
+                agreements,
+                memory,
+                scratch: scratch.clone(),
+                forest: forest.clone(),
+                threads: workers,
+                watch: Arc::default(),
+            };
+            let names: Rc<Vec<u64>> = Rc::new(owned.docs().map(|doc| numbering.number(doc)).collect());
+            let named = names.clone();
+            let Clusters { duplicates, survivors, .. } = clusters(worker, &clustering, move |own| named[own]).unwrap();
+            let mut labels: BTreeMap<u64, [u64; 3]> = names.iter().map(|name| (*name, [*name; 3])).collect();
+            for (own, root, neighbour) in survivors.iter() {
+                let name = names[own as usize];
+                labels.insert(name, [root, neighbour, name]);
+            }
+            for (own, root, same) in duplicates.iter() {
+                labels.insert(names[own as usize], [root, same, same]);
+            }
+            labels
+        });
+        let all: BTreeMap<u64, [u64; 3]> =
+            guards.unwrap().join().into_iter().flat_map(|labels| labels.unwrap()).collect();
+        assert!(all.keys().copied().eq(0..vectors.len() as u64), "every vector has one owner");
+        all.into_values().collect()
+    }
+
+    /// The same by comparing all with all, but for neighbours, which are checked for what they are.
+    fn assert_right(vectors: &[Vec<u64>], agreements: usize, labels: &Labels) {
+        let agree = |a: usize, b: usize| vectors[a].iter().zip(&vectors[b]).filter(|(a, b)| a == b).count();
+        let mut roots: Vec<usize> = (0..vectors.len()).collect();
+        for a in 0..vectors.len() {
+            for b in 0..a {
+                if agree(a, b) >= agreements && roots[a] != roots[b] {
+                    let (low, high) = (roots[a].min(roots[b]), roots[a].max(roots[b]));
+                    roots.iter_mut().filter(|root| **root == high).for_each(|root| *root = low);
+                }
+            }
+        }
+        for (vector, [root, neighbour, identical]) in labels.iter().enumerate() {
+            assert_eq!(*root as usize, roots[vector], "the root of {vector}");
+            let same = (0..=vector).find(|other| vectors[*other] == vectors[vector]).unwrap();
+            assert_eq!(*identical as usize, same, "the smallest that is the same as {vector}");
+            if *neighbour as usize != vector {
+                assert!(agree(vector, *neighbour as usize) >= agreements, "{neighbour} is a neighbour of {vector}");
+            } else {
+                let alone = vectors.iter().enumerate().all(|(other, _)| {
+                    other == vector || vectors[other] == vectors[vector] || agree(vector, other) < agreements
+                });
+                assert!(alone, "{vector} has a neighbour");
+            }
+        }
+    }
+
+    /// Vectors whose supershingles come from small pools, with copies of whole vectors.
+    fn random(seed: u64, count: u64, width: usize, pool: u64) -> Vec<Vec<u64>> {
+        let word = |i: u64, j: usize| match mix(seed ^ (i << 8) ^ j as u64) {
+            // Half of them occur once.
+            hash if hash % 2 == 0 => mix(hash),
+            hash => mix((hash % pool) ^ ((j as u64) << 32)),
+        };
+        (0..count)
+            .map(|i| {
+                let i = if mix(seed ^ (i << 20)).is_multiple_of(4) { mix(i) % count } else { i };
+                (0..width).map(|j| word(i, j)).collect()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn clusters_are_those_of_comparing_all_with_all() {
+        let folder = tempfile::tempdir().unwrap();
+        for (seed, width, agreements) in
+            [(1, 6, 2), (2, 6, 1), (3, 6, 6), (4, 6, 3), (5, 1, 1), (6, 2, 2), (7, 12, 2), (8, 9, 4)]
+        {
+            let vectors = random(seed, 400, width, 300);
+            let one = labels(folder.path(), &vectors, agreements, 1, 1 << 30);
+            assert_right(&vectors, agreements, &one);
+            // So little memory that keys go in many ranges, and blocks to a file.
+            for (workers, memory) in [(2, 1 << 30), (4, 1 << 30), (1, 3000), (2, 500), (4, 0)] {
+                let others = labels(folder.path(), &vectors, agreements, workers, memory);
+                assert_eq!(others, one, "{workers} workers with {memory} bytes, {agreements} of {width}");
+            }
+        }
+        let left = std::fs::read_dir(folder.path().join("scratch")).unwrap().count();
+        assert_eq!(left, 0, "nothing is left of spilled blocks");
+    }
+
+    #[test]
+    fn keys_and_vectors_that_everybody_has_are_chained() {
+        // In every shard more share the first two supershingles than are sent; a page that is everywhere; and a
+        // second crowd that meets the first one in one vector only.
+        let folder = tempfile::tempdir().unwrap();
+        let count = 8 * 1500;
+        let mut vectors: Vec<Vec<u64>> = (0..count)
+            .map(|i| match i % 10 {
+                0..8 => [1, 2].into_iter().chain((2..6).map(|j| mix(i << 8 | j))).collect(),
+                8 => vec![7; 6],
+                _ => [3, 4].into_iter().chain((2..6).map(|j| mix(i << 8 | j))).collect(),
+            })
+            .collect();
+        vectors[7009] = vec![1, 2, 3, 4, 5, 6];
+        vectors[7019] = vec![3, 4, 3, 4, 5, 6];
+        let one = labels(folder.path(), &vectors, 2, 1, 1 << 30);
+        let roots: BTreeSet<u64> = one.iter().map(|[root, ..]| *root).collect();
+        assert_eq!(roots.into_iter().collect::<Vec<u64>>(), [0, 8]);
+        let crowd = |i: usize| {
+            if i == 7009 {
+                0
+            } else if i == 7019 {
+                9
+            } else {
+                i % 10
+            }
+        };
+        for (i, [_, neighbour, identical]) in one.iter().enumerate() {
+            let agree = vectors[i].iter().zip(&vectors[*neighbour as usize]).filter(|(a, b)| a == b).count();
+            assert!(agree >= 2 && (*neighbour as usize != i || i == 8), "{neighbour} is a neighbour of {i}");
+            assert_eq!(*identical as usize, if crowd(i) == 8 { 8 } else { i });
+        }
+        for (workers, memory) in [(2, 1 << 30), (4, 30_000), (1, 100_000)] {
+            assert_eq!(labels(folder.path(), &vectors, 2, workers, memory), one, "{workers} workers, {memory} bytes");
+        }
+    }
+
+    #[test]
+    fn no_vectors_have_no_clusters() {
+        let folder = tempfile::tempdir().unwrap();
+        for count in 1..4u64 {
+            let vectors: Vec<Vec<u64>> = (0..count).map(|i| vec![mix(i); 6]).collect();
+            let alone: Labels = (0..count).map(|i| [i; 3]).collect();
+            assert_eq!(labels(folder.path(), &vectors, 2, 2, 1 << 20), alone);
+        }
+    }
+
+    #[test]
+    fn places_are_those_of_the_list() {
+        let some = [0, 3, 63, 64, 130, 199];
+        let places = Places::new(200, some.into_iter());
+        for number in 0..200 {
+            assert_eq!(places.get(number), some.iter().position(|some| *some == number as u32), "{number}");
+        }
+    }
+
+    #[test]
+    fn too_little_memory_is_refused_with_both_figures() {
+        let rows = [1_000_000, 10, 10, 10];
+        assert_eq!(Clustering::in_flight(1 << 30, &rows, 1).unwrap(), (1 << 30) - 20 * 1_000_030);
+        assert_eq!(Clustering::in_flight(1 << 30, &rows, 4).unwrap(), (1 << 30) - 20 * 1_000_000);
+        let error = Clustering::in_flight(20 << 20, &rows, 4).unwrap_err().to_string();
+        assert!(error.contains("at least 23 MiB") && error.contains("20 MiB"), "{error}");
+    }
+}

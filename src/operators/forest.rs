@@ -1,0 +1,223 @@
+//! One union-find that all workers of a process share.
+//!
+//! A node is a number; its parent is a smaller node of the same component, so that a root is the smallest node that it
+//! joins. Workers join at the same time: a root is hung below a smaller one by compare-and-swap, paths are halved on
+//! the way (Anderson and Woll 1991; Jayanti and Tarjan 2016). A parent is always an ancestor and smaller than its
+//! node, which is why halving may race with hanging. Nodes that no edge touches cost no memory: zeros stand for
+//! "itself".
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use anyhow::{Result, bail};
+use bytemuck::Zeroable;
+
+use crate::kernels::memory::huge;
+
+/// Edges that are joined together: their nodes are fetched from memory side by side.
+pub const BATCH: usize = 64;
+
+/// What is known of a node.
+#[derive(Zeroable)]
+struct Node {
+    /// Its parent plus one, or 0 for a root.
+    parent: AtomicU32,
+    /// All ones minus its smallest neighbour, or 0 for none.
+    neighbour: AtomicU32,
+}
+
+/// The union-find of a process.
+pub struct Forest {
+    nodes: Vec<Node>,
+}
+
+/// Where the workers of a process find the forest that they share.
+#[derive(Default)]
+pub struct SharedForest(Mutex<Weak<Forest>>);
+
+impl SharedForest {
+    /// The forest of so many nodes that the workers of this process have at the moment: the first that asks makes it,
+    /// and it goes with the last that lets it go.
+    pub fn of(&self, nodes: usize) -> Arc<Forest> {
+        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match shared.upgrade() {
+            Some(forest) => {
+                assert_eq!(forest.len(), nodes, "the workers of a process join the same nodes");
+                forest
+            }
+            None => {
+                let forest = Arc::new(Forest::new(nodes));
+                *shared = Arc::downgrade(&forest);
+                forest
+            }
+        }
+    }
+}
+
+impl Forest {
+    /// A forest of so many nodes, each on its own.
+    pub fn new(nodes: usize) -> Forest {
+        let mut nodes = bytemuck::allocation::zeroed_vec(nodes);
+        huge(&mut nodes);
+        Forest { nodes }
+    }
+
+    /// How many nodes.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    #[inline]
+    fn parent(&self, node: u32) -> u32 {
+        match self.nodes[node as usize].parent.load(Ordering::Acquire) {
+            0 => node,
+            parent => parent - 1,
+        }
+    }
+
+    /// The root of a node: the smallest node that it is joined with so far.
+    #[inline]
+    pub fn root(&self, mut node: u32) -> u32 {
+        let mut parent = self.parent(node);
+        while parent != node {
+            let next = self.parent(parent);
+            if next == parent {
+                return parent;
+            }
+            self.nodes[node as usize].parent.store(next + 1, Ordering::Release);
+            (node, parent) = (next, self.parent(next));
+        }
+        node
+    }
+
+    fn join_two(&self, a: u32, b: u32) {
+        let (mut a, mut b) = (self.root(a), self.root(b));
+        while a != b {
+            let (low, high) = (a.min(b), a.max(b));
+            let root = &self.nodes[high as usize].parent;
+            if root.compare_exchange(0, low + 1, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                return;
+            }
+            (a, b) = (self.root(low), self.root(high));
+        }
+    }
+
+    /// Joins the nodes of every edge, and checks that they are joined.
+    ///
+    /// # Errors
+    /// Where an edge's nodes have two roots after it: a fault in this program, or in the machine.
+    pub fn join(&self, edges: &[(u32, u32)]) -> Result<()> {
+        for batch in edges.chunks(BATCH) {
+            // Loads that wait for nothing run side by side; what follows finds the nodes in the cache.
+            let touched = batch.iter().fold(0, |sum, (a, b)| sum ^ self.parent(*a) ^ self.parent(*b));
+            std::hint::black_box(touched);
+            batch.iter().for_each(|(a, b)| self.join_two(*a, *b));
+            // Others may move a root between the two looks, only ever down and for both: look again.
+            if let Some((a, b)) = batch.iter().find(|(a, b)| !self.joined(*a, *b)) {
+                bail!("the nodes {a} and {b} of an edge have two roots: a fault in this program, please report it");
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether two nodes have one root.
+    fn joined(&self, a: u32, b: u32) -> bool {
+        loop {
+            let (root_a, root_b) = (self.root(a), self.root(b));
+            if root_a == root_b {
+                return true;
+            }
+            // Two roots that both still are roots at once: the nodes are apart.
+            if self.parent(root_a) == root_a && self.parent(root_b) == root_b {
+                return false;
+            }
+        }
+    }
+
+    /// Notes of every node in a pair that it has the other one as a neighbour; the smallest one is kept.
+    pub fn note_neighbours(&self, pairs: &[(u32, u32)]) {
+        for batch in pairs.chunks(BATCH) {
+            let touched = batch.iter().fold(0, |sum, (node, _)| sum ^ self.parent(*node));
+            std::hint::black_box(touched);
+            for (node, neighbour) in batch {
+                let (kept, noted) = (&self.nodes[*node as usize].neighbour, u32::MAX - neighbour);
+                if kept.load(Ordering::Relaxed) < noted {
+                    kept.fetch_max(noted, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// The smallest neighbour that was noted of a node.
+    pub fn neighbour(&self, node: u32) -> Option<u32> {
+        match self.nodes[node as usize].neighbour.load(Ordering::Relaxed) {
+            0 => None,
+            kept => Some(u32::MAX - kept),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::mix;
+    use proptest::prelude::*;
+
+    fn twin(nodes: usize, edges: &[(u32, u32)]) -> Vec<u32> {
+        let mut roots: Vec<u32> = (0..nodes as u32).collect();
+        for (a, b) in edges {
+            let (a, b) = (roots[*a as usize], roots[*b as usize]);
+            roots.iter_mut().filter(|root| **root == a || **root == b).for_each(|root| *root = a.min(b));
+        }
+        roots
+    }
+
+    proptest! {
+        #[test]
+        fn roots_are_the_smallest_nodes(edges in prop::collection::vec((0u32..60, 0u32..60), 0..80)) {
+            let forest = Forest::new(60);
+            forest.join(&edges).unwrap();
+            let roots: Vec<u32> = (0..60).map(|node| forest.root(node)).collect();
+            prop_assert_eq!(roots, twin(60, &edges));
+        }
+    }
+
+    #[test]
+    fn threads_join_at_the_same_time() {
+        let nodes = 3000;
+        for seed in 0..20 {
+            let node = |i: u64| (mix(seed << 32 | i) % nodes as u64) as u32;
+            let mut edges: Vec<(u32, u32)> = (0..2000).map(|i| (node(2 * i), node(2 * i + 1))).collect();
+            // A chain in descending order, where every root moves.
+            edges.extend((1..1000).rev().map(|i| (i - 1, i)));
+            let shared = SharedForest::default();
+            let kept = shared.of(nodes);
+            std::thread::scope(|scope| {
+                for part in edges.chunks(edges.len().div_ceil(4)) {
+                    let shared = &shared;
+                    scope.spawn(move || shared.of(nodes).join(part).unwrap());
+                }
+            });
+            let roots: Vec<u32> = (0..nodes as u32).map(|node| kept.root(node)).collect();
+            assert_eq!(roots, twin(nodes, &edges), "seed {seed}");
+            assert!(Arc::ptr_eq(&kept, &shared.of(nodes)));
+            drop(kept);
+            assert_eq!(shared.of(5).len(), 5, "the next one is new");
+        }
+    }
+
+    #[test]
+    fn the_smallest_neighbour_is_kept() {
+        let forest = Forest::new(3);
+        assert_eq!(forest.neighbour(1), None);
+        forest.note_neighbours(&[(1, 7), (1, 3), (1, 5)]);
+        assert_eq!(forest.neighbour(1), Some(3));
+        forest.note_neighbours(&[(0, 0)]);
+        assert_eq!(forest.neighbour(0), Some(0));
+    }
+}

@@ -1,0 +1,151 @@
+//! Lookups: what the owners of some nodes know of them, for everybody who asks.
+//!
+//! A question is four bytes, an answer some words; whoever asks goes over the questions twice, and the answers of an
+//! owner come in the order of the questions. What was asked lately is not asked again, so that a node that everybody
+//! asks about burdens nobody.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use timely::container::CapacityContainerBuilder;
+use timely::dataflow::channels::pact::Pipeline;
+use timely::dataflow::operators::Probe;
+use timely::dataflow::operators::generic::Operator;
+use timely::dataflow::operators::generic::operator::source;
+use timely::dataflow::operators::probe::Handle;
+use timely::worker::Worker;
+
+use super::block::{BlockBuilder, Dealer, by_part};
+use super::phase::{Owned, run_to_end};
+use super::ranges::SLICE;
+use crate::records::{DocId, mix};
+use crate::watch::Watch;
+
+/// Questions between two looks at the clock.
+const SOME: usize = 1 << 14;
+
+/// Nodes that were asked about lately, in a direct-mapped cache.
+struct Asked<const WORDS: usize>(Vec<Option<(DocId, [u64; WORDS])>>);
+
+impl<const WORDS: usize> Asked<WORDS> {
+    fn new() -> Asked<WORDS> {
+        Asked(vec![None; 1 << 12])
+    }
+
+    #[inline]
+    fn slot(&mut self, node: DocId) -> &mut Option<(DocId, [u64; WORDS])> {
+        let slot = mix(node.to_table() as u64) as usize % self.0.len();
+        &mut self.0[slot]
+    }
+}
+
+/// Calls `each` with what is known of every node of `questions`, in their order. `known` tells it of a worker's own
+/// nodes, by number.
+///
+/// # Errors
+/// Where a worker of this process failed.
+pub fn lookup<const WORDS: usize, Q: Iterator<Item = DocId> + 'static>(
+    worker: &mut Worker,
+    owned: &Owned,
+    questions: impl Fn() -> Q,
+    known: impl Fn(usize) -> [u64; WORDS] + 'static,
+    watch: &Arc<Watch>,
+    mut each: impl FnMut(usize, [u64; WORDS]),
+) -> Result<()> {
+    let (index, peers) = (worker.index(), worker.peers());
+    ensure!(
+        owned.len() <= u32::MAX as usize,
+        "{} pages are more than one worker can know: use more workers",
+        owned.len()
+    );
+    let known = Rc::new(known);
+    let answers: Rc<RefCell<Vec<VecDeque<u64>>>> = Rc::new(RefCell::new(vec![VecDeque::new(); peers]));
+    let probe = Handle::new();
+    let mut asking = questions();
+    worker.dataflow::<u64, _, _>(|scope| {
+        let (own, answering, kept) = (owned.clone(), known.clone(), answers.clone());
+        let mut dealer = Dealer::new(index, peers, watch);
+        let mut replies = Dealer::new(index, peers, watch);
+        source::<_, BlockBuilder<u32>, _, _>(scope, "Ask", |capability, info| {
+            let activator = scope.activator_for(info.address);
+            let mut held = Some(capability);
+            let mut asked = Asked::<0>::new();
+            move |output| {
+                let Some(capability) = held.as_ref() else { return };
+                let mut session = output.session_with_builder(capability);
+                let slice = std::time::Instant::now();
+                loop {
+                    let mut taken = 0;
+                    for node in asking.by_ref().take(SOME) {
+                        taken += 1;
+                        if own.has(node) {
+                            continue;
+                        }
+                        let slot = asked.slot(node);
+                        if slot.is_none_or(|(known, _)| known != node) {
+                            *slot = Some((node, []));
+                            dealer.deal(node.owner(peers) as u64, own.index(node) as u32);
+                        }
+                    }
+                    if taken < SOME {
+                        dealer.finish().for_each(|mut block| session.give_container(&mut block));
+                        drop(session);
+                        held = None;
+                        return;
+                    }
+                    dealer.full().for_each(|mut block| session.give_container(&mut block));
+                    if slice.elapsed() > SLICE {
+                        return activator.activate();
+                    }
+                }
+            }
+        })
+        .unary::<BlockBuilder<u64>, _, _, _>(by_part(), "Look", |_, _| {
+            move |input, output| {
+                // In the order of arrival, as the answers are taken.
+                input.for_each(|capability, block| {
+                    let block = std::mem::take(block);
+                    for at in block.records() {
+                        answering(*at as usize).into_iter().for_each(|word| replies.deal(block.from.into(), word));
+                    }
+                    let mut session = output.session_with_builder(&capability);
+                    replies.finish().for_each(|mut block| session.give_container(&mut block));
+                });
+            }
+        })
+        .unary::<BlockBuilder<u64>, _, _, _>(by_part(), "Hear", |_, _| {
+            move |input, _output| {
+                let mut kept = kept.borrow_mut();
+                input.for_each(|_, block| kept[block.from as usize].extend(std::mem::take(block).records()));
+            }
+        })
+        .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(Pipeline, "End", |_, _| {
+            |input, _| input.for_each(|_, _| {})
+        })
+        .probe_with(&probe);
+    });
+    run_to_end(worker, &probe, watch)?;
+    let mut answers = answers.take();
+    let mut asked = Asked::<WORDS>::new();
+    for (at, node) in questions().enumerate() {
+        if owned.has(node) {
+            each(at, known(owned.index(node)));
+            continue;
+        }
+        let slot = asked.slot(node);
+        let answer = match slot {
+            Some((known, answer)) if *known == node => *answer,
+            _ => {
+                let queue = &mut answers[node.owner(peers)];
+                let answer = std::array::from_fn(|_| queue.pop_front().expect("every question is answered"));
+                *slot = Some((node, answer));
+                answer
+            }
+        };
+        each(at, answer);
+    }
+    Ok(())
+}

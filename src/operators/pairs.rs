@@ -1,0 +1,240 @@
+//! Pairs: representatives that share a choice of supershingles are joined, as a star around the smallest of them.
+//!
+//! A star joins the same documents as all pairs would, with one edge a member; components need no more. (The name is
+//! the study's case: two supershingles of six, 15 pairs. The job may ask for other choices.)
+//!
+//! A key that many share would make its partition's owner the bottleneck. So of each shard only the first [`MOST`] that
+//! share a key are sent; the others are *chained* to the first of them where they are. What is chained depends on the
+//! shard alone, and with it every neighbour: not on workers, memory, or which supershingles were taken for shared.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anyhow::Result;
+use bytemuck::{Pod, Zeroable};
+use timely::container::CapacityContainerBuilder;
+use timely::dataflow::channels::pact::Pipeline;
+use timely::dataflow::operators::Probe;
+use timely::dataflow::operators::generic::Operator;
+use timely::dataflow::operators::probe::Handle;
+use timely::worker::Worker;
+
+use super::clusters::{Clustering, Took};
+use super::forest::{BATCH, Forest};
+use super::gather::gather;
+use super::group::Grouper;
+use super::numbering::Numbering;
+use super::partitions::each_partition;
+use super::phase::run_to_end;
+use super::prune::Survivors;
+use super::ranges::{Cut, Deal, ranges};
+use super::resolve::DocHasher;
+use super::stash::{Partition, Stash};
+use crate::features::VectorKeys;
+use crate::records::Key;
+
+/// A representative under a key that it may share.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+struct Shared {
+    /// Bits of the key that do not tell the partition; two words, since records are packed.
+    key: [u32; 2],
+    /// The representative.
+    node: u32,
+}
+
+impl Shared {
+    /// The record of a key and a node, and the hash by which it is dealt.
+    #[inline]
+    fn of(key: Key, node: u32) -> (u64, Shared) {
+        let bits = key.table_bits();
+        (key.partition_bits(), Shared { key: [bits as u32, (bits >> 32) as u32], node })
+    }
+
+    fn bits(&self) -> u64 {
+        u64::from(self.key[1]) << 32 | u64::from(self.key[0])
+    }
+}
+
+/// Records of a partition, at most: what they are grouped with then stays near the core.
+const MOST_RECORDS: u64 = 3 << 15;
+/// Documents of one shard that are sent under one key.
+const MOST: u32 = 1024;
+
+/// Joins all survivors that share a key in the forest of their process. Gives back which of the own vectors they are.
+///
+/// # Errors
+/// Where records cannot be kept, or a worker of this process failed.
+pub fn pairs(
+    worker: &mut Worker,
+    stage: &Clustering,
+    nodes: &Numbering,
+    survivors: Survivors,
+    forest: &Arc<Forest>,
+) -> Result<(Vec<u32>, Took)> {
+    let survivors = Rc::new(survivors);
+    let own = vec![(worker.index(), survivors.records)];
+    let records = gather(worker, own, &stage.watch)?.iter().map(|(_, records)| records).sum();
+    let cut = Cut::new(records, MOST_RECORDS, size_of::<Shared>(), 1, worker.peers(), stage.memory / 2);
+    let firsts: Rc<Vec<u32>> = Rc::new((0..nodes.shards() as u32).map(|shard| nodes.first(shard) as u32).collect());
+    let chained = Rc::new(Cell::new(0));
+    let (probe, watch, width) = (Handle::new(), &stage.watch, stage.files.width);
+    let (grouped, chaining, keys) = (probe.clone(), chained.clone(), stage.keys.clone());
+    let (sent, chain_in) = (Rc::new(Cell::new(0)), forest.clone());
+    let (sending, keyed) = (sent.clone(), survivors.clone());
+    let open = move || {
+        let (survivors, firsts, keys) = (keyed.clone(), firsts.clone(), keys.clone());
+        let (chaining, sent, forest, mut chained) = (chaining.clone(), sending.clone(), chain_in.clone(), Vec::new());
+        let (mut shard, mut at, mut node, mut often) = (0, 0, 0, Often::default());
+        move |deal: &mut Deal<'_, Shared>| {
+            let Some(rows) = survivors.rows.partitions(0).nth(shard) else { return Ok(false) };
+            if at == 0 {
+                node = firsts[rows.part as usize];
+                often.begin(&keys, &rows, survivors.of_shards[rows.part as usize], width)?;
+            }
+            rows.block(at, |block| {
+                for row in block.records().chunks_exact(width + 1) {
+                    for key in keys.megashingles(&row[1..], row[0]) {
+                        if !deal.takes(key.partition_bits()) {
+                            continue;
+                        }
+                        match often.chain(key, node) {
+                            Some(to) => chained.push((node, to)),
+                            None => {
+                                sent.set(sent.get() + 1);
+                                let (hash, record) = Shared::of(key, node);
+                                deal.deal(0, hash, record);
+                            }
+                        }
+                    }
+                    node += 1;
+                }
+            })?;
+            chaining.set(chaining.get() + chained.len() as u64);
+            join_stars(&chained, &forest)?;
+            chained.clear();
+            at += 1;
+            if at == rows.len() {
+                (shard, at) = (shard + 1, 0);
+            }
+            Ok(true)
+        }
+    };
+    let mut pairs = Pairs::default();
+    // The survivors have the other half of the memory.
+    let stash = Stash::new(&stage.scratch, stage.memory / 2);
+    let (joined, joining) = (Rc::new(Cell::new(0)), forest.clone());
+    let counted = joined.clone();
+    worker.dataflow::<u64, _, _>(|scope| {
+        let shared = ranges(scope, "Megashingles", cut, watch, open, move |range| !grouped.less_than(&(range + 1)));
+        let each = move |partition: &Partition<'_, Shared>, _: &mut _| {
+            counted.set(counted.get() + pairs.join(partition, &joining)?);
+            Ok(())
+        };
+        each_partition::<_, u64>(shared, "Pairs", stash, watch, each)
+            .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(Pipeline, "End", |_, _| {
+                |input, _| input.for_each(|_, _| {})
+            })
+            .probe_with(&probe);
+    });
+    run_to_end(worker, &probe, watch)?;
+    // All have joined before anybody asks for a root.
+    gather(worker, vec![0u8], watch)?;
+    let took = Took { pair_records: sent.get(), edges: joined.get() + chained.get(), ..Took::default() };
+    // Timely lets go of its operators, and with them of the vectors, at the next step at the latest.
+    let own = Rc::try_unwrap(survivors).map_or_else(|shared| shared.own.clone(), |survivors| survivors.own);
+    Ok((own, took))
+}
+
+/// Keys that many documents of a shard share.
+#[derive(Default)]
+struct Often {
+    /// Documents by bits of their keys: no key has more than its slot says. Empty where no key can have too many.
+    counts: Vec<u32>,
+    /// Of keys in slots with too many: the first document, and how many there were.
+    known: HashMap<u64, (u32, u32), BuildHasherDefault<DocHasher>>,
+}
+
+impl Often {
+    /// Counts the keys of the next shard, which has `count` survivors.
+    fn begin(&mut self, keys: &VectorKeys, rows: &Partition<'_, u64>, count: u64, width: usize) -> Result<()> {
+        self.known.clear();
+        self.counts.clear();
+        if count <= u64::from(MOST) {
+            return Ok(());
+        }
+        // Few enough in each slot that hardly one is full by chance.
+        self.counts.resize((count as usize / 8).next_power_of_two().max(1 << 16), 0);
+        rows.blocks(|block| {
+            for row in block.records().chunks_exact(width + 1) {
+                for key in keys.megashingles(&row[1..], row[0]) {
+                    let slot = self.slot(key);
+                    self.counts[slot] += 1;
+                }
+            }
+        })
+    }
+
+    fn slot(&self, key: Key) -> usize {
+        (key.table_bits() >> 20) as usize & (self.counts.len() - 1)
+    }
+
+    /// Whom a document that has a key is chained to, if enough had the key before.
+    #[inline]
+    fn chain(&mut self, key: Key, node: u32) -> Option<u32> {
+        if self.counts.is_empty() || self.counts[self.slot(key)] <= MOST {
+            return None;
+        }
+        let (first, had) = self.known.entry(key.table_bits()).or_insert((node, 0));
+        *had += 1;
+        (*had > MOST).then_some(*first)
+    }
+}
+
+/// Joins the representatives of a partition.
+#[derive(Default)]
+struct Pairs {
+    grouper: Grouper,
+    edges: Vec<(u32, u32)>,
+    /// The middle of each star, and the smallest of its other nodes.
+    middles: Vec<(u32, u32)>,
+}
+
+/// Joins edges from the nodes of stars to their middles, and notes these as neighbours.
+fn join_stars(edges: &[(u32, u32)], forest: &Forest) -> Result<()> {
+    edges.chunks(BATCH).try_for_each(|batch| {
+        forest.join(batch)?;
+        forest.note_neighbours(batch);
+        Ok(())
+    })
+}
+
+impl Pairs {
+    /// Joins all that share a key in the forest, and notes there the smallest other member of a key that each node
+    /// shares: a neighbour that is smaller than the node where there is one. Returns the number of edges.
+    fn join(&mut self, partition: &Partition<'_, Shared>, forest: &Forest) -> Result<u64> {
+        let Pairs { grouper, edges, middles } = self;
+        grouper.clear(partition.count());
+        partition.blocks(|block| block.records().iter().for_each(|record| grouper.add(record.bits(), record.node)))?;
+        let mut at = 0;
+        edges.clear();
+        middles.clear();
+        partition.blocks(|block| {
+            for record in block.records() {
+                let group = grouper.group(at);
+                at += 1;
+                if record.node != group.smallest {
+                    edges.push((record.node, group.smallest));
+                } else if let Some(second) = group.second {
+                    middles.push((record.node, second));
+                }
+            }
+        })?;
+        join_stars(edges, forest)?;
+        forest.note_neighbours(middles);
+        Ok(edges.len() as u64)
+    }
+}

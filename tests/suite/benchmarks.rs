@@ -1,0 +1,83 @@
+//! `nigh bench cluster` and `nigh bench components`: the stage has the labels of a single thread, however it is run.
+
+use serde_json::Value;
+
+use crate::program::{run, run_well};
+
+fn figures(arguments: &[&str]) -> Value {
+    let ran = run_well(&[&["bench"], arguments, &["--json"]].concat());
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+#[test]
+fn the_cluster_stage_has_the_labels_of_a_single_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("vectors");
+    let data = data.to_str().unwrap();
+    let mut checksums = Vec::new();
+    for flags in [
+        &["--workers", "1"][..],
+        &["--workers", "2"],
+        &["--workers", "4", "--memory", "2MB"],
+        &["--workers", "1", "--processes", "2"],
+        &["--workers", "2", "--processes", "2", "--memory", "1MB"],
+    ] {
+        let arguments = [&["cluster", "--documents", "30000", "--data", data], flags].concat();
+        let figures = figures(&arguments);
+        assert_eq!(figures["labels_match"], true, "{flags:?}");
+        assert_eq!(figures["documents"], 30000);
+        for key in [
+            "workers",
+            "processes",
+            "wall_s",
+            "cpu_ns_per_document",
+            "peak_anonymous_bytes",
+            "exchanged_bytes_per_document",
+            "pair_records_per_document",
+            "edges_per_document",
+            "rounds",
+            "single_thread_s",
+        ] {
+            assert!(figures[key].is_number(), "{key}: {figures}");
+        }
+        // What is counted, but for what a worker keeps to itself, does not depend on workers.
+        assert!((0.20..0.25).contains(&figures["duplicates_per_document"].as_f64().unwrap()), "{figures}");
+        checksums.push(figures["checksum"].as_str().unwrap().to_owned());
+    }
+    assert!(checksums.windows(2).all(|pair| pair[0] == pair[1]), "{checksums:?}");
+    // Without noise fewer have anything in common with others.
+    let [noisy, quiet] = [&[][..], &["--noise", "0,0"]].map(|flags| {
+        let figures = figures(&[&["cluster", "--documents", "30000"], flags].concat());
+        assert_eq!(figures["labels_match"], true);
+        figures["survivors_per_document"].as_f64().unwrap()
+    });
+    assert!(quiet < 0.9 * noisy, "{quiet} {noisy}");
+}
+
+#[test]
+fn components_of_every_shape_have_the_labels_of_a_single_thread() {
+    for shape in ["chain", "star", "power-law", "grid"] {
+        for flags in [&["--workers", "1"][..], &["--apart"], &["--workers", "4", "--apart"], &["--processes", "2"]] {
+            let figures = figures(&[&["components", "--nodes", "20000", "--shape", shape], flags].concat());
+            assert_eq!(figures["labels_match"], true, "{shape} {flags:?}");
+            // Plain label propagation would need as many rounds as a chain has nodes.
+            assert!(figures["rounds"].as_u64().unwrap() <= 40, "{shape} {flags:?}: {figures}");
+            for key in ["nodes", "edges", "wall_s", "single_thread_s", "max_worker_share"] {
+                assert!(figures[key].is_number(), "{key}: {figures}");
+            }
+        }
+    }
+}
+
+#[test]
+fn too_little_memory_and_strange_folders_are_refused() {
+    let refused = |arguments: &[&str], words: &[&str]| {
+        let ran = run(&[&["bench", "cluster", "--documents", "30000"], arguments].concat());
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        words.iter().for_each(|word| assert!(ran.stderr.contains(word), "{word}: {}", ran.stderr));
+    };
+    refused(&["--memory", "500kB"], &["at least", "MiB of memory"]);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("thesis.txt"), "dear").unwrap();
+    refused(&["--data", folder.path().to_str().unwrap()], &[folder.path().to_str().unwrap()]);
+}
