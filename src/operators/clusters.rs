@@ -329,7 +329,7 @@ mod tests {
     /// The labels by the stage, with so many workers that each have `memory` bytes for the records in flight.
     fn labels(folder: &Path, vectors: &[Vec<u64>], agreements: usize, workers: usize, memory: u64) -> Labels {
         let files = write(folder, vectors);
-        let (width, forest) = (vectors[0].len(), Arc::<SharedForest>::default());
+        let (width, forest) = (vectors.first().map_or(6, Vec::len), Arc::<SharedForest>::default());
         let scratch = folder.join("scratch");
         let guards = timely::execute(timely::Config::process(workers), move |worker| {
             let method = Method { features: 84 / width * width, supershingles: width, agreements, ..Method::default() };
@@ -411,13 +411,13 @@ mod tests {
     fn clusters_are_those_of_comparing_all_with_all() {
         let folder = tempfile::tempdir().unwrap();
         for (seed, width, agreements) in
-            [(1, 6, 2), (2, 6, 1), (3, 6, 6), (4, 6, 3), (5, 1, 1), (6, 2, 2), (7, 12, 2), (8, 9, 4)]
+            [(1, 6, 2), (2, 6, 1), (3, 6, 6), (4, 6, 3), (5, 1, 1), (6, 2, 2), (7, 12, 2), (8, 9, 4), (9, 64, 2)]
         {
             let vectors = random(seed, 400, width, 300);
             let one = labels(folder.path(), &vectors, agreements, 1, 1 << 30);
             assert_right(&vectors, agreements, &one);
             // So little memory that keys go in many ranges, and blocks to a file.
-            for (workers, memory) in [(2, 1 << 30), (4, 1 << 30), (1, 3000), (2, 500), (4, 0)] {
+            for (workers, memory) in [(2, 1 << 30), (4, 1 << 30), (12, 1 << 30), (1, 3000), (2, 500), (4, 0)] {
                 let others = labels(folder.path(), &vectors, agreements, workers, memory);
                 assert_eq!(others, one, "{workers} workers with {memory} bytes, {agreements} of {width}");
             }
@@ -466,7 +466,7 @@ mod tests {
     #[test]
     fn no_vectors_have_no_clusters() {
         let folder = tempfile::tempdir().unwrap();
-        for count in 1..4u64 {
+        for count in 0..4u64 {
             let vectors: Vec<Vec<u64>> = (0..count).map(|i| vec![mix(i); 6]).collect();
             let alone: Labels = (0..count).map(|i| [i; 3]).collect();
             assert_eq!(labels(folder.path(), &vectors, 2, 2, 1 << 20), alone);
