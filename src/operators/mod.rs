@@ -13,7 +13,8 @@
 //!   (who may agree with anybody), `group` (by key, in cache), `pairs` (shared megashingles to edges), `forest` (edges
 //!   joined within a process), `join` (forests of all processes), `components` (labels), `resolve` (labels to roots),
 //!   `edges` and `verify` (every edge has one root), `exact` (exact copies among identical vectors);
-//! - tables: `tally` (members of clusters), `evidence` (how alike), `largest`, `links`.
+//! - tables: `tally` (members of clusters), `evidence` (how alike), `largest`, `links`;
+//! - weeks: `sums` (counts by key), `overlaps` (what clusters of two weeks have in common).
 //!
 //! No table depends on the number of workers: what a step finds is a function of its input alone. (How much of what
 //! need not be exact is sent does depend on how keys are cut.)
@@ -37,6 +38,7 @@ mod largest;
 mod links;
 mod lookup;
 mod numbering;
+mod overlaps;
 mod pairs;
 mod partitions;
 mod phase;
@@ -46,6 +48,7 @@ mod resolve;
 mod segments;
 mod spill;
 mod stash;
+mod sums;
 mod tally;
 mod vectors;
 mod verify;
@@ -64,6 +67,7 @@ pub use join::{Joined, join};
 pub use largest::{LevelClusters, largest};
 pub use links::links;
 pub use numbering::Numbering;
+pub use overlaps::{Overlap, overlaps};
 pub use phase::{Owned, run_to_end};
 pub use resolve::resolve;
 pub use segments::{Made, segments};
