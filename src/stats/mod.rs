@@ -3,8 +3,14 @@
 //! Nothing here knows of timely, of files or of threads: a function takes the rows of a table and gives numbers.
 //! In reading order:
 //!
-//! - `powerlaw`: the exponent of the distribution of cluster sizes (Fetterly 2004, Fig. 1).
+//! - `powerlaw`: the exponent of the distribution of cluster sizes (Fetterly 2004, Fig. 1);
+//! - `evolution`: retention, changes of hosts, change amounts (Fetterly 2004, section 3).
 
+mod evolution;
 mod powerlaw;
 
+pub use evolution::{
+    AmountShare, Amounts, BySize, Change, ChangeShare, Retained, SizeClass, add_by_size, change_amount,
+    cluster_changes, ratio,
+};
 pub use powerlaw::{Fit, MIN_TAIL, fit};
