@@ -1,8 +1,9 @@
 //! What is kept between runs: a store, and the week that is being made in it.
 //!
 //! In reading order: `store` (folders, lock, commit), `manifest` (what a store holds), `journal` (how
-//! far an unfinished week is), `urls` (which URL has which id), `durable` (files that survive a
-//! power cut).
+//! far an unfinished week is), `urls` (which URL has which id), `history` (the weeks that
+//! are there), `downloads` (every URL's, week after week), `results` (tables made of weeks), `durable` (files that
+//! survive a power cut).
 //!
 //! ```text
 //! STORE/
@@ -11,6 +12,7 @@
 //!   week=2024-01-08/           committed: appears whole, by one rename
 //!     documents|features|urls|links|clusters|…/*.parquet
 //!     job.toml  week.json  summary.json
+//!   evolution/                 tables made of the weeks; replaced as a whole
 //!   _work/week=2024-01-15/     unfinished: grows wave by wave, invisible to readers of week=*
 //!   _work/scratch-2024-01-15/  what is not kept with the week
 //!     journal.json             the waves that are whole; replaced whole
@@ -19,14 +21,20 @@
 //! URLs keep their rows in the week in which they were first seen (`urls`), so that a week is
 //! committed by one rename and nothing that was written is ever written again.
 
+mod downloads;
 mod durable;
+mod history;
 mod journal;
 mod manifest;
+mod results;
 mod store;
 mod urls;
 
+pub use downloads::{Download, Downloads};
 pub use durable::{replace, sync_folder};
+pub use history::{History, PastWeek};
 pub use journal::{Counts, InputKey, Journal, Segment};
 pub use manifest::{CommittedWeek, FORMAT, Manifest, WholeWeek};
+pub use results::Results;
 pub use store::{Begun, Store, Unfinished};
 pub use urls::{UrlIndex, UrlLookup};

@@ -1,15 +1,18 @@
 //! Parquet out and in.
 //!
-//! In reading order: `rows` (every table's columns, once: the authority), `write` (rows to files),
+//! In reading order: `rows` (every table's columns, once: the authority), `evolution`
+//! (the columns of that job's tables), `write` (rows to files),
 //! `read` (files to rows, only the columns asked for).
 //!
 //! Tables are zstd-compressed, hold no unsigned 64-bit columns (Spark reads those poorly), and lie
 //! in hive folders (`week=YYYY-MM-DD/TABLE/*.parquet`). The same rows give the same bytes.
 
+mod evolution;
 mod read;
 mod rows;
 mod write;
 
+pub use evolution::{AmountRow, BirthRow, ChangeRow, DeathRow, HostChangeRow, RetentionRow};
 pub use read::{Scan, field};
 pub use rows::{
     ClusterRow, Column, DocumentRow, EvidenceRow, FeatureRow, FoundLinkRow, LargestRow, LinkRow, RejectRow, SizeRow,

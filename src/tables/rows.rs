@@ -47,15 +47,15 @@ pub trait Table: Sized {
     fn columns(rows: &[Self]) -> Vec<Column>;
 }
 
-fn required(name: &'static str, values: ArrayRef) -> Column {
+pub(super) fn required(name: &'static str, values: ArrayRef) -> Column {
     Column { name, values, nullable: false }
 }
 
-fn nullable(name: &'static str, values: ArrayRef) -> Column {
+pub(super) fn nullable(name: &'static str, values: ArrayRef) -> Column {
     Column { name, values, nullable: true }
 }
 
-fn longs(values: impl Iterator<Item = i64>) -> ArrayRef {
+pub(super) fn longs(values: impl Iterator<Item = i64>) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(values))
 }
 
@@ -63,11 +63,11 @@ fn maybe_longs(values: impl Iterator<Item = Option<i64>>) -> ArrayRef {
     Arc::new(Int64Array::from_iter(values))
 }
 
-fn ints(values: impl Iterator<Item = i32>) -> ArrayRef {
+pub(super) fn ints(values: impl Iterator<Item = i32>) -> ArrayRef {
     Arc::new(Int32Array::from_iter_values(values))
 }
 
-fn texts<'a>(values: impl Iterator<Item = &'a str>) -> ArrayRef {
+pub(super) fn texts<'a>(values: impl Iterator<Item = &'a str>) -> ArrayRef {
     let mut builder = StringBuilder::new();
     values.for_each(|value| builder.append_value(value));
     Arc::new(builder.finish())
