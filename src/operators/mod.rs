@@ -14,13 +14,17 @@
 //!   joined within a process), `join` (forests of all processes), `components` (labels), `resolve` (labels to roots),
 //!   `edges` and `verify` (every edge has one root), `exact` (exact copies among identical vectors);
 //! - tables: `tally` (members of clusters), `evidence` (how alike), `largest`, `links`;
-//! - weeks: `sums` (counts by key), `overlaps` (what clusters of two weeks have in common).
+//! - weeks: `cluster_map` (a committed week's clusters), `sums` (counts by key), `overlaps` (what clusters of two weeks
+//!   have in common), `retention`, `births` (and deaths), `hosts` (clusters of hosts), `amounts` (changes).
 //!
 //! No table depends on the number of workers: what a step finds is a function of its input alone. (How much of what
 //! need not be exact is sent does depend on how keys are cut.)
 
+mod amounts;
 mod answers;
+mod births;
 mod block;
+mod cluster_map;
 mod clusters;
 mod collapse;
 mod commit;
@@ -33,6 +37,7 @@ mod exact;
 mod forest;
 mod gather;
 mod group;
+mod hosts;
 mod join;
 mod largest;
 mod links;
@@ -45,6 +50,7 @@ mod phase;
 mod prune;
 mod ranges;
 mod resolve;
+mod retention;
 mod segments;
 mod spill;
 mod stash;
@@ -53,7 +59,10 @@ mod tally;
 mod vectors;
 mod verify;
 
+pub use amounts::amounts;
+pub use births::{births, deaths};
 pub use block::{Block, BlockBuilder, Dealer, by_part};
+pub use cluster_map::{Belongs, COULD_NOT_DOWNLOAD, ClusterMap, cluster_map};
 pub use clusters::{Clustering, Clusters, Took, clusters};
 pub use commit::{Note, TooManyRejects, check_rejects, commit};
 pub use components::{Labels, components};
@@ -63,6 +72,7 @@ pub use evidence::{Alike, evidence};
 pub use exact::exact;
 pub use forest::{Forest, SharedForest};
 pub use gather::gather;
+pub use hosts::host_clusters;
 pub use join::{Joined, join};
 pub use largest::{LevelClusters, largest};
 pub use links::links;
@@ -70,6 +80,7 @@ pub use numbering::Numbering;
 pub use overlaps::{Overlap, overlaps};
 pub use phase::{Owned, run_to_end};
 pub use resolve::resolve;
+pub use retention::retention;
 pub use segments::{Made, segments};
 pub use tally::{Tallies, tally};
 pub use vectors::{VectorBatch, VectorFile, VectorFiles, Vectors, checksums, own_segments, vector_docs};
