@@ -3,6 +3,8 @@
 //! Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 failed, 2 wrong use, 3 too many
 //! rejects, 130 and 143 stopped by a signal.
 
+mod evolution;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -12,6 +14,7 @@ use clap::{Args, Parser, Subcommand};
 use timely::worker::Worker;
 
 use crate::config::{Cluster, Config, Count, Job, read_config, read_job};
+use crate::jobs::evolution::EvolutionPlan;
 use crate::kernels;
 use crate::launch::{EXIT_PANIC, Outcome, Peers, exit_on_panic, run_workers, serve, supervise};
 use crate::operators::TooManyRejects;
@@ -34,7 +37,7 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run a job: read a crawl, find its clusters, write tables.
+    /// Run a job: read a crawl, find its clusters, write tables; or compare the weeks of a store.
     Run(RunArgs),
     /// Print the summary of a store's week.
     Show(ShowArgs),
@@ -141,10 +144,22 @@ fn known_kernels() -> Result<()> {
 
 fn run(args: &RunArgs) -> Result<ExitCode> {
     let wrong_use = |error: anyhow::Error| WrongUse(format!("{error:#}"));
-    let Job::Cluster(job) = read_job(&args.job).map_err(wrong_use)?;
+    let job = read_job(&args.job).map_err(wrong_use)?;
     let config = args.config.as_deref().map_or_else(|| Ok(Config::default()), read_config).map_err(wrong_use)?;
     known_kernels()?;
-    let plan = plan(job, &config, args)?;
+    let display = match (args.quiet, args.json) {
+        (true, _) => Display::Quiet,
+        (_, true) => Display::Json,
+        _ => Display::Person,
+    };
+    match job {
+        Job::Cluster(job) => run_cluster(job, &config, args, display),
+        Job::Evolution(job) => evolution::run(job, &config, args, display),
+    }
+}
+
+fn run_cluster(job: Cluster, config: &Config, args: &RunArgs, display: Display) -> Result<ExitCode> {
+    let plan = plan(job, config, args)?;
     let store = Store::at(&plan.store);
     store.check_writable()?;
     if let Some(manifest) = store.manifest()? {
@@ -170,11 +185,6 @@ fn run(args: &RunArgs) -> Result<ExitCode> {
     }
     let _lock = store.lock()?;
     store.recover()?;
-    let display = match (args.quiet, args.json) {
-        (true, _) => Display::Quiet,
-        (_, true) => Display::Json,
-        _ => Display::Person,
-    };
     let known = if known.is_none() { committed(&store, &plan)? } else { known };
     let summary = match known {
         Some(summary) => {
@@ -201,8 +211,19 @@ fn run(args: &RunArgs) -> Result<ExitCode> {
             if args.verbose {
                 eprint!("{}", report::plan(&plan, &Disk::of(&plan)));
             }
-            stop_on_signals(&plan, args.json);
-            compute(plan, journal.waves, display)?
+            let (kept, week) = (store.clone(), plan.week);
+            stop_on_signals(args.json, move || {
+                let committed = kept.manifest().is_ok_and(|known| known.is_some_and(|known| known.has(week)));
+                let root = kept.root().display();
+                (!committed)
+                    .then(|| format!("what is committed in {root} is kept. The same command goes on from there"))
+            });
+            let first = plan.waves.get(journal.waves).map_or(plan.inputs.len(), |wave| wave.0);
+            let bytes = plan.inputs[first..].iter().map(|input| input.bytes).sum();
+            let alone = plan.clone();
+            compute(Work::Run(Box::new(plan)), alone.processes, bytes, display, |watch| {
+                cluster(alone, Peers::None, watch)
+            })?
         }
     };
     print_summary(&summary, args.json)?;
@@ -273,16 +294,20 @@ fn committed(store: &Store, plan: &Plan) -> Result<Option<Summary>> {
     Summary::read(&folder).map(Some)
 }
 
-/// Runs the plan in this process, or in several; `done` waves are committed already.
-fn compute(plan: Plan, done: usize, display: Display) -> Result<Summary> {
-    let first = plan.waves.get(done).map_or(plan.inputs.len(), |wave| wave.0);
-    let bytes = plan.inputs[first..].iter().map(|input| input.bytes).sum();
-    if plan.processes == 1 {
+/// Does the work in this process, by `alone`, or in several; `bytes` of input are still to be read.
+fn compute<S: serde::de::DeserializeOwned>(
+    work: Work,
+    processes: usize,
+    bytes: u64,
+    display: Display,
+    alone: impl FnOnce(&Arc<Watch>) -> Result<Option<S>>,
+) -> Result<S> {
+    if processes == 1 {
         exit_on_panic(1);
         let watch = Arc::new(Watch::default());
         let read = watch.clone();
         let _shown = progress::show(display, bytes, move || read.progress());
-        return cluster(plan, Peers::None, &watch)?.context("worker 0 gives the summary");
+        return alone(&watch)?.context("worker 0 gives the summary");
     }
     let progresses = Arc::new(Mutex::new(Vec::<Progress>::new()));
     let read = progresses.clone();
@@ -290,8 +315,7 @@ fn compute(plan: Plan, done: usize, display: Display) -> Result<Summary> {
         let progresses = read.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         progresses.iter().copied().reduce(Progress::sum).unwrap_or_default()
     });
-    let processes = plan.processes;
-    match supervise(processes, &Work::Run(Box::new(plan)).told()?, &progresses)? {
+    match supervise(processes, &work.told()?, &progresses)? {
         Outcome::Done(summary) => {
             serde_json::from_str(&summary.context("process 0 gives the summary")?).context("a summary is plain data")
         }
@@ -314,6 +338,8 @@ fn cluster(plan: Plan, peers: Peers, watch: &Arc<Watch>) -> Result<Option<Summar
 enum Work {
     /// A run.
     Run(Box<Plan>),
+    /// The run of an evolution job.
+    Evolution(Box<EvolutionPlan>),
     /// A benchmark.
     Bench(bench::Task),
 }
@@ -325,6 +351,11 @@ impl Work {
     }
 }
 
+/// A summary as one line of JSON.
+fn told(summary: &impl serde::Serialize) -> Result<String> {
+    serde_json::to_string(summary).context("a summary is plain data")
+}
+
 /// One process of several.
 fn worker() -> Result<ExitCode> {
     exit_on_panic(EXIT_PANIC);
@@ -332,12 +363,8 @@ fn worker() -> Result<ExitCode> {
     let work = |plan: &str, peers: Peers, watch: Arc<Watch>| {
         let run = || -> Result<Option<String>> {
             match serde_json::from_str(plan).context("the supervisor speaks another version")? {
-                Work::Run(plan) => {
-                    let summary = cluster(*plan, peers, &watch)?;
-                    summary
-                        .map(|summary| serde_json::to_string(&summary).context("a summary is plain data"))
-                        .transpose()
-                }
+                Work::Run(plan) => cluster(*plan, peers, &watch)?.as_ref().map(told).transpose(),
+                Work::Evolution(plan) => evolution::evolution(*plan, peers, &watch)?.as_ref().map(told).transpose(),
                 Work::Bench(task) => bench::serve_task(&task, peers, &watch),
             }
         };
@@ -346,24 +373,17 @@ fn worker() -> Result<ExitCode> {
     Ok(ExitCode::from(serve(work, failed)?))
 }
 
-/// Ends the run when a signal asks for it. What is committed stays; other processes end with this one. A week that
-/// is committed already is not stopped any more.
-fn stop_on_signals(plan: &Plan, json: bool) {
-    let (store, week) = (Store::at(&plan.store), plan.week);
+/// Ends the run when a signal asks for it. What is committed stays, as `kept` says; other processes end with this one.
+/// Where it says nothing all is committed already, and the run is not stopped any more.
+fn stop_on_signals(json: bool, kept: impl Fn() -> Option<String> + Send + 'static) {
     let signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM]);
     // Without the handler a signal still ends the run, only without a word.
     let Ok(mut signals) = signals else { return };
     std::thread::spawn(move || {
         for signal in signals.forever() {
-            if store.manifest().is_ok_and(|known| known.is_some_and(|known| known.has(week))) {
-                continue;
-            }
+            let Some(kept) = kept() else { continue };
             let command: Vec<String> = std::env::args().map(|argument| quoted(&argument)).collect();
-            let text = format!(
-                "stopped; what is committed in {} is kept. The same command goes on from there: {}",
-                store.root().display(),
-                command.join(" ")
-            );
+            let text = format!("stopped; {kept}: {}", command.join(" "));
             progress::notice(json, "stopped", &text);
             std::process::exit(128 + signal);
         }
@@ -401,9 +421,13 @@ fn show(args: &ShowArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn say_json(summary: &impl serde::Serialize) -> Result<()> {
+    say(&format!("{}\n", told(summary)?))
+}
+
 fn print_summary(summary: &Summary, json: bool) -> Result<()> {
     match json {
-        true => say(&format!("{}\n", serde_json::to_string(summary).context("a summary is plain data")?)),
+        true => say_json(summary),
         false => say(&report::summary(summary)),
     }
 }

@@ -16,9 +16,12 @@ use crate::records::{MAX_SHARDS, Week, short_hash};
 /// What to compute: the outer table of a job file names its kind.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[allow(clippy::large_enum_variant, reason = "a run has one job")]
 pub enum Job {
     /// Near-duplicate clusters of one week's crawl.
     Cluster(Cluster),
+    /// How the clusters of a store's weeks evolve.
+    Evolution(Evolution),
 }
 
 /// The `[cluster]` table: a crawl in, cluster tables out.
@@ -53,6 +56,18 @@ impl Default for Cluster {
             method: Method::default(),
         }
     }
+}
+
+/// The `[evolution]` table: a store's weeks in, tables about their clusters out.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Evolution {
+    /// The folder of tables that `[cluster]` made, week after week.
+    pub store: Option<PathBuf>,
+    /// The first week that is looked at; the store's first where it is not given.
+    pub first: Option<Week>,
+    /// The last week; the store's last where it is not given.
+    pub last: Option<Week>,
 }
 
 /// The `[cluster.read]` table: how pages are read.
@@ -483,8 +498,8 @@ mod tests {
 
     #[test]
     fn a_job_says_only_what_differs() {
-        let Job::Cluster(cluster) =
-            job("[cluster]\nweek = \"2024-01-08\"\n[cluster.method]\nagreements = 3\n").unwrap();
+        let text = "[cluster]\nweek = \"2024-01-08\"\n[cluster.method]\nagreements = 3\n";
+        let Job::Cluster(cluster) = job(text).unwrap() else { panic!("a cluster job") };
         assert_eq!(cluster.week.unwrap().to_string(), "2024-01-08");
         assert_eq!(cluster.method, Method { agreements: 3, ..Method::default() });
         assert_eq!(cluster.read.max_page_bytes, Bytes(16 << 20));

@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn the_kept_job_can_be_run_again() {
         let text = plan(&[1], 1).job;
-        let crate::config::Job::Cluster(job) = toml::from_str(&text).unwrap();
+        let crate::config::Job::Cluster(job) = toml::from_str(&text).unwrap() else { panic!("a cluster job") };
         assert_eq!(job_text(&job), text);
     }
 }

@@ -95,6 +95,10 @@ impl Screen {
     }
 
     fn draw(&mut self, progress: Progress) {
+        // A job that reads no crawl has not entered its first stage yet.
+        if self.bytes == 0 && progress.stage == Stage::Read {
+            return;
+        }
         if let Some(bar) = &self.bar {
             bar.set_prefix(progress.stage.title());
             if progress.stage != Stage::Read && !self.bar_is_plain {

@@ -1,5 +1,7 @@
 //! Summaries and plans as a person reads them.
 
+mod evolution;
+
 use std::fmt::Write as _;
 use std::io::Write as _;
 
@@ -8,6 +10,8 @@ use anyhow::{Context, Result};
 use crate::config::Bytes;
 use crate::plan::Plan;
 use crate::summary::{LevelSummary, Summary};
+
+pub use evolution::evolution;
 
 /// A number with its thousands set apart.
 ///

@@ -1,5 +1,7 @@
 //! The numbers of a week that a person asks for first.
 
+mod evolution;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -10,6 +12,8 @@ use crate::records::{Level, Week};
 use crate::state::{Counts, Journal};
 use crate::stats::Fit;
 use crate::tables::{LargestRow, SummaryRow};
+
+pub use evolution::{ChangeCount, ClassRetention, EvolutionSummary, HostChanges, PUBLISHED_UNCHANGED, Turnover};
 
 /// The summary of a week: kept with it as `summary.json`, printed by `run` and `show`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -23,6 +23,8 @@ pub enum Stage {
     Pairs,
     /// Edges to components.
     Components,
+    /// Weeks of a store against each other.
+    Weeks,
     /// Labels to tables.
     Tables,
 }
@@ -36,6 +38,7 @@ impl Stage {
             Stage::Prune => "pruning",
             Stage::Pairs => "pairing",
             Stage::Components => "joining",
+            Stage::Weeks => "comparing weeks",
             Stage::Tables => "writing tables",
         }
     }
@@ -160,6 +163,7 @@ impl Watch {
             2 => Stage::Prune,
             3 => Stage::Pairs,
             4 => Stage::Components,
+            5 => Stage::Weeks,
             _ => Stage::Tables,
         };
         Progress {

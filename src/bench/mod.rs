@@ -28,7 +28,7 @@ mod yardstick;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 
 use crate::config::{Count, Job, Method, Reading, read_job};
@@ -128,8 +128,10 @@ impl Setting {
     fn new(input: &[String], workers: usize, common: &Common) -> Result<Setting> {
         let (reading, method) = match &common.job {
             Some(job) => {
-                let Job::Cluster(job) = read_job(job)?;
-                (job.read, job.method)
+                let Job::Cluster(of_pages) = read_job(job)? else {
+                    bail!("{}: a benchmark takes a [cluster] job", job.display());
+                };
+                (of_pages.read, of_pages.method)
             }
             None => (Reading::default(), Method::default()),
         };

@@ -3,3 +3,4 @@
 //! A job knows nothing of how its processes were launched; it gets a worker and a plan.
 
 pub mod cluster;
+pub mod evolution;

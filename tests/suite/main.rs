@@ -17,6 +17,8 @@ mod components;
 mod determinism;
 /// Hostile files: every one does what its manifest says.
 mod dirty;
+/// The evolution of clusters against brute force over URLs, on stores with random histories.
+mod evolution;
 /// Every format and odd name gives the same pages.
 mod formats;
 /// Tables open in DuckDB, Polars and pyarrow.

@@ -1,0 +1,102 @@
+//! `nigh run` of an evolution job: the weeks of a store in, tables about them out.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use timely::worker::Worker;
+
+use super::{RunArgs, Work, WrongUse, compute, say_json, stop_on_signals};
+use crate::config::{Config, Evolution, Job};
+use crate::jobs;
+use crate::jobs::evolution::{EvolutionPlan, FOLDER};
+use crate::launch::{Peers, run_workers};
+use crate::progress::Display;
+use crate::report::{self, say};
+use crate::state::{History, Results, Store};
+use crate::summary::EvolutionSummary;
+use crate::watch::Watch;
+
+/// Runs the job, and prints its summary.
+pub(super) fn run(mut job: Evolution, config: &Config, args: &RunArgs, display: Display) -> Result<ExitCode> {
+    job.store = args.store.clone().or(job.store);
+    let place = args.job.display();
+    let wrong_use = |text: String| -> Result<ExitCode> { Err(WrongUse(format!("{place}: {text}")).into()) };
+    if !args.input.is_empty() {
+        return wrong_use("--input is for jobs that read a crawl, this one reads the weeks of a store".into());
+    }
+    if args.week.is_some() {
+        return wrong_use("--week is for jobs that make one week: set `first` and `last` in the job".into());
+    }
+    let Some(folder) = &job.store else {
+        return wrong_use("no store: give --store DIR, or set it in the job".into());
+    };
+    if folder.to_str().is_none() {
+        return wrong_use(format!("--store {}: the name is no UTF-8", folder.display()));
+    }
+    let store = Store::at(folder);
+    let checked = plan(&store, &job, config, args)?;
+    store.check_writable()?;
+    if args.dry_run || args.verbose {
+        let text = planned(&checked);
+        match (args.dry_run, args.json) {
+            (true, true) => say_json(&serde_json::json!({ "plan": checked }))?,
+            (true, false) => say(&text)?,
+            _ => eprint!("{text}"),
+        }
+        if args.dry_run {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    // What a run that was killed left is mended under the lock; what it was about to list is then a week, too.
+    let _lock = store.lock()?;
+    store.recover()?;
+    let plan = plan(&store, &job, config, args)?;
+    let results = Results::of(&store, FOLDER);
+    results.begin()?;
+    let kept = results.clone();
+    stop_on_signals(args.json, move || {
+        let former = kept.folder().display();
+        (!kept.is_committing()).then(|| format!("{former} is as it was. The same command begins anew"))
+    });
+    let alone = plan.clone();
+    let work = Work::Evolution(Box::new(plan));
+    let summary: EvolutionSummary =
+        compute(work, alone.processes, 0, display, move |watch| evolution(alone, Peers::None, watch))?;
+    match args.json {
+        true => say_json(&summary)?,
+        false => say(&report::evolution(&summary, results.folder()))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The job's weeks, with config and flags.
+fn plan(store: &Store, job: &Evolution, config: &Config, args: &RunArgs) -> Result<EvolutionPlan> {
+    let processes = args.processes.map_or(config.processes(), |count| count.0);
+    let workers = args.workers.map_or(config.workers(processes), |count| count.0);
+    let history = History::open(store, job.first, job.last)?;
+    let Ok(text) = toml::to_string(&Job::Evolution(job.clone())) else { bail!("the job cannot be written down") };
+    let worker_memory = config.memory() / (processes * workers) as u64;
+    Ok(EvolutionPlan { history, job: text, processes, workers, worker_memory })
+}
+
+/// What a run would do.
+fn planned(plan: &EvolutionPlan) -> String {
+    let history = &plan.history;
+    let urls: u64 = history.last().rows.iter().sum();
+    let (first, last, weeks) = (history.first().week, history.last().week, history.weeks.len());
+    format!(
+        "Store     {}\nWeeks     {weeks}, {first} to {last}\nURLs      {}\nWorkers   {} in each of {} processes\n",
+        history.store.display(),
+        report::grouped(urls),
+        plan.workers,
+        plan.processes
+    )
+}
+
+/// The job in this process, alone or one of several.
+pub(super) fn evolution(plan: EvolutionPlan, peers: Peers, watch: &Arc<Watch>) -> Result<Option<EvolutionSummary>> {
+    let (workers, watched) = (plan.workers, watch.clone());
+    let work = move |worker: &mut Worker| jobs::evolution::evolution(worker, &plan, &watched);
+    Ok(run_workers(workers, peers, watch, work)?.into_iter().flatten().next())
+}

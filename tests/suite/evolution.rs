@@ -1,0 +1,642 @@
+//! The evolution of clusters against a twin that goes over URLs one by one, on stores with random histories.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Instant;
+
+use arrow_array::{Array, Float64Array, Int32Array, Int64Array, StringArray};
+use nigh::config::Method;
+use nigh::records::{DocId, UrlHash, Week, mix};
+use nigh::state::{CommittedWeek, Counts, InputKey, Journal, Manifest, Segment, Store, WholeWeek};
+use nigh::tables::{ClusterRow, DocumentRow, FeatureRow, Scan, Table, UrlRow, Writer, field};
+
+use crate::program::{Made, bytes, features, job, longs, nigh, run, run_well, tables, texts};
+
+/// Words that name a size class, and the largest size of each.
+const CLASSES: [(u64, &str); 8] = [
+    (0, "0"),
+    (1, "1"),
+    (10, "2-10"),
+    (100, "11-100"),
+    (1_000, "101-1000"),
+    (10_000, "1001-10000"),
+    (100_000, "10001-100000"),
+    (u64::MAX, "above 100000"),
+];
+
+fn class(size: u64) -> &'static str {
+    CLASSES.iter().find(|(top, _)| size <= *top).unwrap().1
+}
+
+/// A row of any of the tables: its words and whole numbers as text, and its fractions.
+type Row = (Vec<String>, Vec<Option<f64>>);
+
+/// What the job's tables should hold, by table.
+type Expected = BTreeMap<&'static str, Vec<Row>>;
+
+/// One page of a week.
+struct Page {
+    host: String,
+    root: i64,
+    checksum: Vec<u8>,
+    features: Vec<u32>,
+}
+
+/// A week of a store, as its tables have it.
+struct Seen {
+    week: String,
+    pages: BTreeMap<i64, Page>,
+    /// All URLs first seen in this week or before.
+    known: BTreeSet<i64>,
+}
+
+impl Seen {
+    /// The URLs of the cluster of a known URL.
+    fn cluster(&self, doc: i64) -> BTreeSet<i64> {
+        let root = |doc: &i64| self.pages.get(doc).map(|page| page.root);
+        self.known.iter().filter(|other| root(other) == root(&doc)).copied().collect()
+    }
+}
+
+/// Reads the committed weeks of a store, from its url tables and week by week.
+fn seen(store: &Path) -> Vec<Seen> {
+    let manifest = Store::at(store).manifest().unwrap().unwrap();
+    let mut known = BTreeSet::new();
+    let read = |committed: &CommittedWeek| {
+        let folder = Store::at(store).week(committed.week);
+        known.extend(longs(&folder, "urls", "doc"));
+        let checksums: BTreeMap<i64, Vec<u8>> =
+            longs(&folder, "documents", "doc").into_iter().zip(bytes(&folder, "documents", "checksum")).collect();
+        let mut features = features(&folder);
+        let clusters = longs(&folder, "clusters", "doc").into_iter();
+        let clusters = clusters.zip(longs(&folder, "clusters", "similar_root"));
+        let pages = clusters.zip(texts(&folder, "clusters", "host")).map(|((doc, root), host)| {
+            let features = features.remove(&doc).unwrap_or_default();
+            (doc, Page { host, root, checksum: checksums[&doc].clone(), features })
+        });
+        Seen { week: committed.week.to_string(), pages: pages.collect(), known: known.clone() }
+    };
+    manifest.weeks.iter().map(read).collect()
+}
+
+fn mean(all: &[f64]) -> Option<f64> {
+    (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+}
+
+fn row(words: &[&dyn ToString], fractions: &[Option<f64>]) -> Row {
+    (words.iter().map(|word| word.to_string()).collect(), fractions.to_vec())
+}
+
+/// The tables of the evolution job by brute force, from the tables of any store; `amounts` is the number of features
+/// of a page and two.
+fn twin(weeks: &[Seen], amounts: usize) -> Expected {
+    let mut expected = Expected::new();
+    let first = &weeks[0];
+    let study: Vec<&str> = CLASSES[1..].iter().map(|(_, name)| *name).collect();
+    for week in weeks {
+        let mut of: BTreeMap<&str, [Vec<f64>; 3]> = BTreeMap::new();
+        // Clusters as sets, once each: of pages by root, and of what could not be downloaded.
+        let mut sets: BTreeMap<(bool, Option<i64>), BTreeSet<i64>> = BTreeMap::new();
+        for doc in first.pages.keys() {
+            let (was, is) = (first.pages[doc].root, week.pages.get(doc).map(|page| page.root));
+            sets.entry((false, Some(was))).or_insert_with(|| first.cluster(*doc));
+            sets.entry((true, is)).or_insert_with(|| week.cluster(*doc));
+            let (was, is) = (&sets[&(false, Some(was))], &sets[&(true, is)]);
+            let common = was.intersection(is).count() as f64;
+            let means = of.entry(class(was.len() as u64)).or_default();
+            means[0].push(common / was.len() as f64);
+            means[1].push(common / was.union(is).count() as f64);
+            means[2].push(common / is.len() as f64);
+        }
+        for class in &study {
+            let means = of.get(class).cloned().unwrap_or_default();
+            let row = row(&[&week.week, class, &means[0].len()], &means.each_ref().map(|all| mean(all)));
+            expected.entry("retention").or_default().push(row);
+        }
+    }
+
+    let hosts = |week: &Seen| {
+        let mut hosts: BTreeMap<String, BTreeSet<i64>> = BTreeMap::new();
+        for page in week.pages.values() {
+            hosts.entry(page.host.clone()).or_default().insert(page.root);
+        }
+        hosts
+    };
+    let (was, is) = (hosts(first), hosts(&weeks[weeks.len() - 1]));
+    let clusters = |of: &BTreeMap<String, BTreeSet<i64>>, host| of.get(host).map_or(0, |roots| roots.len() as i64);
+    let mut changes: BTreeMap<i64, u64> = BTreeMap::new();
+    for host in was.keys().chain(is.keys()).collect::<BTreeSet<_>>() {
+        *changes.entry(clusters(&is, host) - clusters(&was, host)).or_default() += 1;
+    }
+    expected.insert("host-changes", changes.iter().map(|(change, hosts)| row(&[change, hosts], &[])).collect());
+
+    let mut pairs: BTreeMap<(usize, &str), usize> = BTreeMap::new();
+    for doc in &weeks[weeks.len() - 1].known {
+        let downloads: Vec<&Seen> = weeks.iter().filter(|week| week.pages.contains_key(doc)).collect();
+        for two in downloads.windows(2) {
+            let (earlier, later) = (&two[0].pages[doc], &two[1].pages[doc]);
+            let equal = earlier.features.iter().zip(&later.features).filter(|(a, b)| a == b).count();
+            let amount = if earlier.checksum == later.checksum { amounts - 1 } else { equal };
+            let root = downloads[0].pages[doc].root;
+            let size = downloads[0].pages.values().filter(|page| page.root == root).count();
+            *pairs.entry((amount, class(size as u64))).or_default() += 1;
+        }
+    }
+    let count = |keep: &dyn Fn(usize, &str) -> bool| {
+        pairs.iter().filter(|((a, c), _)| keep(*a, c)).map(|(_, pairs)| pairs).sum::<usize>()
+    };
+    let share = |part: usize, all: usize| (all > 0).then(|| part as f64 / all as f64);
+    let of_amount =
+        |amount: usize, class: &str| share(count(&|a, c| a == amount && c == class), count(&|a, _| a == amount));
+    for amount in 0..amounts {
+        for class in &study {
+            let all: Vec<f64> = (0..amounts).filter_map(|amount| of_amount(amount, class)).collect();
+            let here = of_amount(amount, class);
+            let relative = here.zip(mean(&all)).filter(|(_, mean)| *mean > 0.0).map(|(share, mean)| share / mean);
+            let pairs = count(&|a, c| a == amount && c == *class);
+            expected.entry("amounts").or_default().push(row(&[&amount, class, &pairs], &[here, relative]));
+        }
+    }
+    let (third, features) = ((amounts - 2) / 3, amounts - 2);
+    let changes = [
+        ("complete", 0..1),
+        ("large", 1..third + 1),
+        ("medium", third + 1..2 * third + 1),
+        ("small", 2 * third + 1..features),
+        ("no-text-change", features..features + 1),
+        ("no-change", features + 1..features + 2),
+    ];
+    for class in &study {
+        for (change, range) in &changes {
+            let pairs = count(&|a, c| range.contains(&a) && c == *class);
+            let share = share(pairs, count(&|_, c| c == *class));
+            expected.entry("change-classes").or_default().push(row(&[class, change, &pairs], &[share]));
+        }
+    }
+
+    for two in weeks.windows(2) {
+        let (before, week) = (&two[0], &two[1]);
+        let mut births: BTreeMap<&str, u64> = BTreeMap::new();
+        for doc in week.pages.keys().filter(|doc| !before.known.contains(doc)) {
+            let others = week.cluster(*doc).into_iter().filter(|other| before.known.contains(other)).count();
+            *births.entry(class(others as u64)).or_default() += 1;
+        }
+        let mut deaths: BTreeMap<&str, u64> = BTreeMap::new();
+        for doc in before.pages.keys().filter(|doc| !week.pages.contains_key(doc)) {
+            *deaths.entry(class(before.cluster(*doc).len() as u64)).or_default() += 1;
+        }
+        let rows = |counts: &BTreeMap<&str, u64>, classes: &[(u64, &str)]| -> Vec<Row> {
+            let count = |class: &str| counts.get(class).copied().unwrap_or_default();
+            classes.iter().map(|(_, class)| row(&[&week.week, class, &count(class)], &[])).collect()
+        };
+        expected.entry("births").or_default().extend(rows(&births, &CLASSES));
+        expected.entry("deaths").or_default().extend(rows(&deaths, &CLASSES[1..]));
+    }
+    expected.entry("births").or_default();
+    expected.entry("deaths").or_default();
+    expected
+}
+
+/// Compares every table that the job made of a store with its twin: of all its weeks, or of some.
+pub fn assert_evolution_is_right(store: &Path, weeks: std::ops::Range<usize>) {
+    let manifest = Store::at(store).manifest().unwrap().unwrap();
+    let all = seen(store);
+    let expected = twin(&all[weeks], manifest.method.features + 2);
+    let found: BTreeSet<String> = tables(&store.join("evolution")).into_keys().collect();
+    let wanted: BTreeSet<String> = expected.keys().map(|table| format!("{table}/all.parquet")).collect();
+    assert_eq!(found, wanted);
+    for (table, wanted) in expected {
+        let found = rows(&store.join("evolution").join(table).join("all.parquet"));
+        assert_eq!(found.len(), wanted.len(), "{table}");
+        for (found, wanted) in found.iter().zip(&wanted) {
+            assert_eq!(found.0, wanted.0, "{table}");
+            assert_eq!(found.1.len(), wanted.1.len(), "{table}");
+            for (a, b) in found.1.iter().zip(&wanted.1) {
+                let close = match (a, b) {
+                    (Some(a), Some(b)) => (a - b).abs() < 1e-12,
+                    (a, b) => a == b,
+                };
+                assert!(close, "{table}: {found:?} is not {wanted:?}");
+            }
+            if table == "retention" {
+                assert!(found.1[1] <= found.1[0], "the similarity is never above the retention: {found:?}");
+                let singletons = found.0[1] == "1" && found.0[2] != "0";
+                assert!(!singletons || found.1[0] == Some(1.0), "singletons retain themselves: {found:?}");
+            }
+        }
+    }
+}
+
+/// All rows of a file: columns of fractions apart from the others, in the order of columns.
+fn rows(path: &Path) -> Vec<Row> {
+    let mut columns = vec!["week", "change", "amount", "class", "documents", "hosts", "pairs"];
+    columns.extend(["retention", "similarity", "reverse", "share", "relative"]);
+    columns.retain(|column| Scan::open(path, &[*column]).is_ok());
+    // The twin has the columns as the tables do; the class comes before the change in one of them.
+    if columns.starts_with(&["change", "class"]) {
+        columns.swap(0, 1);
+    }
+    let mut rows = Vec::new();
+    let mut scan = Scan::open(path, &columns).unwrap();
+    while let Some(batch) = scan.batch().unwrap() {
+        for at in 0..batch.num_rows() {
+            let mut row = Row::default();
+            for column in &columns {
+                if let Ok(texts) = field::<StringArray>(&batch, column) {
+                    row.0.push(texts.value(at).to_owned());
+                } else if let Ok(longs) = field::<Int64Array>(&batch, column) {
+                    row.0.push(longs.value(at).to_string());
+                } else if let Ok(ints) = field::<Int32Array>(&batch, column) {
+                    row.0.push(ints.value(at).to_string());
+                } else {
+                    let doubles: &Float64Array = field(&batch, column).unwrap();
+                    row.1.push((!doubles.is_null(at)).then(|| doubles.value(at)));
+                }
+            }
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// A store whose tables are written here: each week's pages are in clusters that are drawn, not found.
+struct Synthetic {
+    folder: tempfile::TempDir,
+    method: Method,
+}
+
+/// What is drawn of a URL.
+#[derive(Clone)]
+struct Url {
+    doc: DocId,
+    url: String,
+    host: String,
+    family: u64,
+    features: Vec<u32>,
+    version: u64,
+}
+
+impl Synthetic {
+    /// So many weeks from a seed: URLs are born, fail and come back, change, and move between clusters.
+    fn new(seed: u64, weeks: usize) -> Synthetic {
+        eprintln!("seed {seed}, {weeks} weeks");
+        let mut state = seed;
+        let mut random = move |below: u64| {
+            state = mix(state);
+            state % below
+        };
+        let method = Method { shards: 4, features: 12, ..Method::default() };
+        let store = Synthetic { folder: tempfile::tempdir().unwrap(), method };
+        let mut manifest = Manifest::new(&store.method);
+        let mut urls: Vec<Url> = Vec::new();
+        let mut next_rows = vec![0; store.method.shards as usize];
+        for at in 0..weeks {
+            let week: Week = format!("2024-01-{:02}", 1 + 7 * at).parse().unwrap();
+            let born = urls.len();
+            for _ in 0..if at == 0 { 150 } else { random(40) } {
+                let number = urls.len() as u64;
+                let host = format!("h{}.example", random(20));
+                let url = format!("http://{host}/{number}");
+                // The last shard never has a page.
+                let shard = random(u64::from(store.method.shards) - 1) as u32;
+                let doc = DocId::new(shard, next_rows[shard as usize]);
+                next_rows[shard as usize] += 1;
+                let features = (0..store.method.features).map(|_| random(4) as u32).collect();
+                urls.push(Url { doc, url, host, family: family(&mut random), features, version: 0 });
+            }
+            for url in &mut urls[..born] {
+                if random(6) == 0 {
+                    url.family = family(&mut random);
+                }
+                // Most pages stay as they are; some change in markup only, some in some features or in all.
+                url.version += random(2);
+                for _ in 0..[0, 0, 1, 5, 40][random(5) as usize] {
+                    let place = random(url.features.len() as u64) as usize;
+                    url.features[place] = random(1000) as u32;
+                }
+            }
+            // Pages first seen in the week are there; others fail now and then, in some weeks all together.
+            let fails = [3, 10, 1][random(3) as usize].max(1 + at as u64 % 2);
+            let pages: Vec<Url> = urls
+                .iter()
+                .enumerate()
+                .filter(|(number, _)| *number >= born || random(fails + 1) > 0)
+                .map(|(_, url)| url.clone())
+                .collect();
+            let committed = store.write(week, &pages, &urls[born..], &mut random);
+            manifest.weeks.push(committed);
+        }
+        manifest.write(&store.path().join("manifest.json")).unwrap();
+        store
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("store")
+    }
+
+    /// Writes a week: its pages, in two or three waves that interleave.
+    fn write(&self, week: Week, pages: &[Url], born: &[Url], random: &mut impl FnMut(u64) -> u64) -> CommittedWeek {
+        let folder = self.path().join(week.folder());
+        let mut families: BTreeMap<u64, Vec<DocId>> = BTreeMap::new();
+        pages.iter().for_each(|page| families.entry(page.family).or_default().push(page.doc));
+        families.values_mut().for_each(|docs| docs.sort());
+        let waves = 2 + random(2);
+        let mut segments = Vec::new();
+        let mut dealt: BTreeMap<(u64, u32), Vec<&Url>> = BTreeMap::new();
+        for page in pages {
+            dealt.entry((random(waves), page.doc.shard())).or_default().push(page);
+        }
+        for ((wave, shard), mut pages) in dealt {
+            pages.sort_by_key(|page| page.doc);
+            let mut segment =
+                Segment { wave: wave as usize, shard, documents: pages.len() as u64, features: 0, links: 0 };
+            let path = |table: &str| folder.join(table).join(segment.file());
+            let documents = pages.iter().map(|page| document(page));
+            write(&path(DocumentRow::NAME), documents);
+            write(&path(ClusterRow::NAME), pages.iter().map(|page| cluster(page, &families[&page.family])));
+            // Every seventh URL is of a page without words.
+            let worded: Vec<FeatureRow> =
+                pages.iter().filter(|page| !page.doc.row().is_multiple_of(7)).map(|page| feature(page)).collect();
+            if !worded.is_empty() {
+                write(&path(FeatureRow::NAME), worded.iter().cloned());
+            }
+            segment.features = worded.len() as u64;
+            segments.push(segment);
+        }
+        let mut urls = vec![0; self.method.shards as usize];
+        for shard in 0..self.method.shards {
+            let of_shard: Vec<&Url> = born.iter().filter(|url| url.doc.shard() == shard).collect();
+            urls[shard as usize] = of_shard.len() as u64;
+            if !of_shard.is_empty() {
+                let hash = |url: &Url| UrlHash::of(&url.url).to_bytes();
+                let row = |url: &&Url| UrlRow { doc: url.doc.to_table(), hash: hash(url), url: url.url.clone() };
+                write(&folder.join(format!("urls/shard{shard:05}-wave00000.parquet")), of_shard.iter().map(row));
+            }
+        }
+        let committed = CommittedWeek { week, documents: pages.len() as u64, urls, named: Vec::new() };
+        let key = InputKey { hash: week.to_string(), waves: waves as usize, files: 1, bytes: 1 };
+        let journal = Journal { key, waves: waves as usize, segments, counts: Counts::default() };
+        let whole = WholeWeek { committed: committed.clone(), method: self.method.clone(), journal };
+        whole.write(&folder.join("week.json")).unwrap();
+        committed
+    }
+
+    /// Runs the job; gives the tables' bytes.
+    fn evolution(&self, flags: &[&str]) -> BTreeMap<String, Vec<u8>> {
+        let store = self.path();
+        let arguments = ["run", "jobs/evolution.toml", "--quiet", "--store", store.to_str().unwrap()];
+        run_well(&[&arguments[..], flags].concat());
+        assert!(!store.join("_work").exists(), "nothing unfinished is left");
+        tables(&store.join("evolution"))
+    }
+}
+
+/// A family of pages: a large one, several small ones, or one of its own.
+fn family(random: &mut impl FnMut(u64) -> u64) -> u64 {
+    match random(4) {
+        0 => 0,
+        1 => 1 + random(3),
+        2 => 4 + random(30),
+        _ => 100 + random(1 << 40),
+    }
+}
+
+fn document(page: &Url) -> DocumentRow {
+    let body = format!("{:?} {}", page.features, page.version);
+    DocumentRow {
+        doc: page.doc.to_table(),
+        url: page.url.clone(),
+        host: page.host.clone(),
+        domain: "example".into(),
+        ip: None,
+        fetched: None,
+        status: 200,
+        media_type: "text/html".into(),
+        bytes: body.len() as i64,
+        checksum: nigh::records::checksum(body.as_bytes()).to_be_bytes(),
+        words: 1,
+        title: String::new(),
+        file: "none".into(),
+        offset: 0,
+    }
+}
+
+fn cluster(page: &Url, members: &[DocId]) -> ClusterRow {
+    let level = (members[0].to_table(), members.len() as i64);
+    ClusterRow {
+        url: page.url.clone(),
+        host: page.host.clone(),
+        doc: page.doc.to_table(),
+        levels: [level; 3],
+        cluster_id: None,
+        canonical: members[0] == page.doc,
+    }
+}
+
+fn feature(page: &Url) -> FeatureRow {
+    let features = page.features.iter().flat_map(|feature| feature.to_le_bytes()).collect();
+    FeatureRow { doc: page.doc.to_table(), supershingles: vec![0; 48], features }
+}
+
+fn write<T: Table>(path: &Path, rows: impl Iterator<Item = T>) {
+    let mut writer: Writer<T> = Writer::create(path).unwrap();
+    rows.for_each(|row| writer.push(row).unwrap());
+    writer.finish().unwrap();
+}
+
+#[test]
+fn evolution_is_that_of_brute_force_whatever_the_workers_and_processes() {
+    for (seed, weeks) in [(1, 3), (2, 5), (3, 2), (4, 4)] {
+        let store = Synthetic::new(seed, weeks);
+        let one = store.evolution(&["--workers", "1"]);
+        assert_evolution_is_right(&store.path(), 0..weeks);
+        for (workers, processes) in [("2", "1"), ("4", "1"), ("1", "2"), ("3", "2")] {
+            let other = store.evolution(&["--workers", workers, "--processes", processes]);
+            assert!(one == other, "{workers} workers in {processes} processes");
+        }
+    }
+}
+
+#[test]
+fn some_weeks_of_a_store_are_looked_at() {
+    let store = Synthetic::new(5, 4);
+    let text = "[evolution]\nfirst = \"2024-01-08\"\nlast = \"2024-01-15\"\n";
+    let job = job(store.folder.path(), text);
+    let path = store.path();
+    let ran = run_well(&["run", job.to_str().unwrap(), "--store", path.to_str().unwrap(), "--workers", "2"]);
+    assert_evolution_is_right(&path, 1..3);
+    for wanted in ["from 2024-01-08 to 2024-01-15, 2 weeks", "91.8%", "retention of singletons", "births", "Tables"] {
+        assert!(ran.stdout.contains(wanted), "{wanted}: {}", ran.stdout);
+    }
+    eprintln!("{}", ran.stdout);
+    let kept = std::fs::read_to_string(path.join("evolution/job.toml")).unwrap();
+    assert!(kept.contains("first = \"2024-01-08\""), "{kept}");
+    // Another run replaces all of it.
+    std::fs::write(path.join("evolution/stray"), "").unwrap();
+    store.evolution(&[]);
+    assert_evolution_is_right(&path, 0..4);
+    assert!(!path.join("evolution/stray").exists());
+}
+
+#[test]
+fn one_week_is_compared_with_itself() {
+    let made = Made::new(&[]);
+    let path = made.store();
+    let arguments = ["run", "jobs/evolution.toml", "--store", path.to_str().unwrap()];
+    let ran = run_well(&arguments);
+    assert_evolution_is_right(&path, 0..1);
+    assert!(ran.stdout.contains("one week only") && ran.stdout.contains("100.0%"), "{}", ran.stdout);
+    let json = run_well(&[&arguments[..], &["--json"]].concat());
+    let summary: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!((&summary["documents"], &summary["hosts"]["published"]), (&523.into(), &0.918.into()));
+    for line in json.stderr.lines() {
+        assert_eq!(serde_json::from_str::<serde_json::Value>(line).unwrap()["event"], "progress");
+    }
+    let dry = run_well(&[&arguments[..], &["--dry-run"]].concat());
+    assert!(dry.stdout.contains("2024-01-08 to 2024-01-08"), "{}", dry.stdout);
+    // The store goes on as before.
+    run_well(&["show", path.to_str().unwrap()]);
+}
+
+#[test]
+fn a_kill_between_the_renames_is_mended() {
+    let store = Synthetic::new(6, 2);
+    let before = store.evolution(&[]);
+    let (folder, work) = (store.path().join("evolution"), store.path().join("_work"));
+    std::fs::create_dir_all(work.join("evolution/retention")).unwrap();
+    std::fs::rename(&folder, work.join("evolution-before")).unwrap();
+    // A run that fails puts the former tables back; one that ends replaces them.
+    let damaged = store.path().join("week=2024-01-08/clusters");
+    std::fs::rename(&damaged, store.path().join("elsewhere")).unwrap();
+    let ran = run(&["run", "jobs/evolution.toml", "--store", store.path().to_str().unwrap()]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(tables(&folder) == before);
+    std::fs::rename(store.path().join("elsewhere"), &damaged).unwrap();
+    assert!(store.evolution(&[]) == before);
+}
+
+#[test]
+fn killed_at_any_moment_a_run_leaves_the_former_tables_or_the_new_ones() {
+    let store = Synthetic::new(10, 3);
+    let text = "[evolution]\nlast = \"2024-01-08\"\n";
+    let two_weeks = job(store.folder.path(), text);
+    let path = store.path();
+    let path = path.to_str().unwrap();
+    let begun = Instant::now();
+    let new = store.evolution(&["--workers", "2"]);
+    let whole = begun.elapsed();
+    let former = || {
+        run_well(&["run", two_weeks.to_str().unwrap(), "--quiet", "--store", path]);
+        tables(&store.path().join("evolution"))
+    };
+    let former_tables = former();
+    assert!(former_tables != new);
+    for (round, processes) in (0..16).zip(["1", "2"].into_iter().cycle()) {
+        assert!(former() == former_tables);
+        let arguments =
+            ["run", "jobs/evolution.toml", "-q", "--workers", "2", "--processes", processes, "--store", path];
+        let mut child = nigh(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(whole * round / 14);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // Between two renames there are none, until the next run.
+        let left = store.path().join("evolution");
+        assert!(!left.exists() || [&former_tables, &new].contains(&&tables(&left)), "round {round}");
+    }
+    assert!(store.evolution(&[]) == new);
+}
+
+#[test]
+fn damage_is_told_with_its_file() {
+    let file = |store: &Path, table: &str| {
+        let mut files = crate::program::files(&store.join("week=2024-01-08"), table);
+        files.swap_remove(0)
+    };
+    for table in ["clusters", "documents", "features"] {
+        for processes in ["1", "2"] {
+            let store = Synthetic::new(7, 2);
+            let path = store.path();
+            let file = file(&path, table);
+            let arguments = ["run", "jobs/evolution.toml", "--store", path.to_str().unwrap(), "--processes", processes];
+            std::fs::write(&file, "no table").unwrap();
+            let ran = run(&arguments);
+            assert_eq!(ran.code, Some(1));
+            assert!(ran.stderr.contains(file.to_str().unwrap()), "{}", ran.stderr);
+            std::fs::remove_file(&file).unwrap();
+            let ran = run(&arguments);
+            assert_eq!(ran.code, Some(1));
+            assert!(ran.stderr.contains(file.to_str().unwrap()), "{}", ran.stderr);
+            assert!(!path.join("evolution").exists());
+        }
+    }
+}
+
+#[test]
+fn tables_that_contradict_each_other_are_told() {
+    let store = Synthetic::new(8, 2);
+    let path = store.path();
+    let arguments = ["run", "jobs/evolution.toml", "--store", path.to_str().unwrap()];
+    let week = path.join("week=2024-01-08");
+    let (clusters, documents) = (crate::program::files(&week, "clusters"), crate::program::files(&week, "documents"));
+    let kept = std::fs::read(&documents[0]).unwrap();
+    // Pages of another shard.
+    std::fs::copy(documents.last().unwrap(), &documents[0]).unwrap();
+    let ran = run(&arguments);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("is damaged: it holds the document"), "{}", ran.stderr);
+    std::fs::write(&documents[0], kept).unwrap();
+    run_well(&arguments);
+    // A cluster of one page that says two.
+    let mut scan = Scan::open(&clusters[0], &["doc"]).unwrap();
+    let batch = scan.batch().unwrap().unwrap();
+    let docs: &Int64Array = field(&batch, "doc").unwrap();
+    let claims = docs.values().iter().map(|doc| ClusterRow {
+        url: String::new(),
+        host: String::new(),
+        doc: *doc,
+        levels: [(docs.value(0), 2); 3],
+        cluster_id: None,
+        canonical: false,
+    });
+    write(&clusters[0], claims);
+    let ran = run(&arguments);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("the store is damaged: "), "{}", ran.stderr);
+}
+
+#[test]
+fn wrong_use_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let nowhere = folder.path().join("nowhere");
+    let nowhere = nowhere.to_str().unwrap();
+    let evolution = ["run", "jobs/evolution.toml", "--store", nowhere];
+    for (arguments, code, wanted) in [
+        (evolution.to_vec(), 1, "is no store"),
+        ([&evolution[..], &["--input", "x"]].concat(), 2, "--input"),
+        ([&evolution[..], &["--week", "2024-01-08"]].concat(), 2, "`first` and `last`"),
+        (vec!["bench", "text", "--job", "jobs/evolution.toml"], 1, "[cluster]"),
+    ] {
+        let ran = run(&arguments);
+        assert_eq!(ran.code, Some(code), "{arguments:?} {}", ran.stderr);
+        assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
+    }
+    assert!(!Path::new(nowhere).exists());
+    for (text, wanted) in [
+        ("[evolution]\nfrist = \"2024-01-08\"\n", ["line 2, column 1", "frist", "`first`"]),
+        ("[evolution]\nlast = \"soon\"\n", ["line 2", "soon", "YYYY-MM-DD"]),
+        ("[evolution]\n", ["no store", "--store DIR", "job.toml"]),
+    ] {
+        let path = job(folder.path(), text);
+        let ran = run(&["run", path.to_str().unwrap()]);
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        for wanted in wanted {
+            assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
+        }
+    }
+    let store = Synthetic::new(9, 2);
+    let path = job(folder.path(), "[evolution]\nfirst = \"2024-02-01\"\n");
+    let ran = run(&["run", path.to_str().unwrap(), "--store", store.path().to_str().unwrap()]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("has no week 2024-02-01; it has 2024-01-01, 2024-01-08"), "{}", ran.stderr);
+}
