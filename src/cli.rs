@@ -4,28 +4,30 @@
 //! rejects, 130 and 143 stopped by a signal.
 
 mod evolution;
+mod week;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 use timely::worker::Worker;
 
-use crate::config::{Cluster, Config, Count, Job, read_config, read_job};
+use crate::config::{Config, Count, Job, read_config, read_job};
 use crate::jobs::evolution::EvolutionPlan;
 use crate::kernels;
 use crate::launch::{EXIT_PANIC, Outcome, Peers, exit_on_panic, run_workers, serve, supervise};
-use crate::operators::TooManyRejects;
-use crate::plan::{Plan, cut_waves, job_text};
+use crate::operators::{InProcess, TooManyRejects};
+use crate::plan::Plan;
 use crate::progress::{self, Display};
 use crate::records::Week;
-use crate::report::{self, Disk, say};
-use crate::state::{Begun, Store, WholeWeek};
+use crate::report::{self, say};
+use crate::state::Store;
 use crate::summary::Summary;
 use crate::watch::{Progress, Watch};
-use crate::{bench, jobs, readers};
+use crate::{bench, jobs};
+use week::Crawled;
 
 /// Clusters near-duplicate web pages of weekly crawls.
 #[derive(Parser)]
@@ -70,6 +72,9 @@ struct RunArgs {
     /// Processes on this machine, instead of the config's.
     #[arg(long, value_name = "N")]
     processes: Option<Count>,
+    /// Make the store's last week anew, where it is there already.
+    #[arg(long)]
+    replace: bool,
     /// Print what would be done and needed, check inputs and store, and stop.
     #[arg(long)]
     dry_run: bool,
@@ -91,6 +96,9 @@ struct ShowArgs {
     /// The week; the last one where it is not given.
     #[arg(long, value_name = "YYYY-MM-DD")]
     week: Option<Week>,
+    /// What became of the clusters of the week before.
+    #[arg(long)]
+    changes: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -153,145 +161,10 @@ fn run(args: &RunArgs) -> Result<ExitCode> {
         _ => Display::Person,
     };
     match job {
-        Job::Cluster(job) => run_cluster(job, &config, args, display),
+        Job::Cluster(job) => week::run(Crawled::First(job), &config, args, display),
+        Job::Weekly(job) => week::run(Crawled::Later(job), &config, args, display),
         Job::Evolution(job) => evolution::run(job, &config, args, display),
     }
-}
-
-fn run_cluster(job: Cluster, config: &Config, args: &RunArgs, display: Display) -> Result<ExitCode> {
-    let plan = plan(job, config, args)?;
-    let store = Store::at(&plan.store);
-    store.check_writable()?;
-    if let Some(manifest) = store.manifest()? {
-        manifest.check(store.root(), &plan.method)?;
-    }
-    // A run finds out now, not hours later; objects were asked for when they were listed.
-    for input in &plan.inputs {
-        if args.dry_run || matches!(input.place, readers::Place::File(_)) {
-            readers::check(input, &plan.reading)?;
-        }
-    }
-    let known = committed(&store, &plan)?;
-    if args.dry_run {
-        let disk = Disk::of(&plan);
-        if args.json {
-            let dry = serde_json::json!({ "plan": plan, "disk": disk });
-            say(&format!("{dry}\n"))?;
-        } else {
-            say(&report::plan(&plan, &disk))?;
-            say("Checked   every input can be opened, the store can be written\n")?;
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
-    let _lock = store.lock()?;
-    store.recover()?;
-    let known = if known.is_none() { committed(&store, &plan)? } else { known };
-    let summary = match known {
-        Some(summary) => {
-            if !args.quiet {
-                let root = store.root().display();
-                let text = format!("week {} is in {root} already, from the same input: nothing to do", plan.week);
-                progress::notice(args.json, "notice", &text);
-            }
-            summary
-        }
-        None => {
-            let Begun { journal, dropped } = store.begin(plan.week, &plan.method, &plan.key())?;
-            if dropped > 0 {
-                let text = format!(
-                    "an unfinished week {} was made from other input: its {dropped} waves are dropped, and it is begun anew",
-                    plan.week
-                );
-                progress::notice(args.json, "notice", &text);
-            }
-            if journal.waves > 0 && !args.quiet {
-                let text = format!("going on after wave {} of {}", journal.waves, plan.waves.len());
-                progress::notice(args.json, "notice", &text);
-            }
-            if args.verbose {
-                eprint!("{}", report::plan(&plan, &Disk::of(&plan)));
-            }
-            let (kept, week) = (store.clone(), plan.week);
-            stop_on_signals(args.json, move || {
-                let committed = kept.manifest().is_ok_and(|known| known.is_some_and(|known| known.has(week)));
-                let root = kept.root().display();
-                (!committed)
-                    .then(|| format!("what is committed in {root} is kept. The same command goes on from there"))
-            });
-            let first = plan.waves.get(journal.waves).map_or(plan.inputs.len(), |wave| wave.0);
-            let bytes = plan.inputs[first..].iter().map(|input| input.bytes).sum();
-            let alone = plan.clone();
-            compute(Work::Run(Box::new(plan)), alone.processes, bytes, display, |watch| {
-                cluster(alone, Peers::None, watch)
-            })?
-        }
-    };
-    print_summary(&summary, args.json)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// The plan of a job, with config and flags.
-fn plan(mut job: Cluster, config: &Config, args: &RunArgs) -> Result<Plan> {
-    if !args.input.is_empty() {
-        job.input = args.input.clone();
-    }
-    job.week = args.week.or(job.week);
-    job.store = args.store.clone().or(job.store);
-    let missing = |what: &str, flag: &str| {
-        WrongUse(format!("{}: no {what}: give {flag}, or set it in the job", args.job.display()))
-    };
-    let week = job.week.ok_or_else(|| missing("week", "--week YYYY-MM-DD"))?;
-    let store = job.store.clone().ok_or_else(|| missing("store", "--store DIR"))?;
-    if store.to_str().is_none() {
-        bail!(WrongUse(format!("--store {}: the name is no UTF-8", store.display())));
-    }
-    if job.input.is_empty() {
-        bail!(missing("input", "--input PATH_OR_GLOB_OR_URL"));
-    }
-    let inputs = readers::list(&job.input, &job.read)?;
-    ensure!(u32::try_from(inputs.len()).is_ok(), "{} inputs are more than one week can have", inputs.len());
-    let processes = args.processes.map_or(config.processes(), |count| count.0);
-    let workers = args.workers.map_or(config.workers(processes), |count| count.0);
-    Ok(Plan {
-        week,
-        store,
-        method: job.method.clone(),
-        reading: job.read.clone(),
-        waves: cut_waves(&inputs, job.wave_bytes.0),
-        inputs,
-        max_reject_share: job.max_reject_share.0,
-        job: job_text(&job),
-        processes,
-        workers,
-        worker_memory: config.memory() / (processes * workers) as u64,
-    })
-}
-
-/// The summary of a week that is in the store already.
-fn committed(store: &Store, plan: &Plan) -> Result<Option<Summary>> {
-    let Some(manifest) = store.manifest()? else { return Ok(None) };
-    let Some(known) = manifest.weeks.iter().find(|known| known.week == plan.week) else {
-        if let Some(other) = manifest.weeks.first() {
-            bail!(
-                "the store {} holds week {} already, and this job makes a store's first week: take another --store",
-                store.root().display(),
-                other.week
-            );
-        }
-        return Ok(None);
-    };
-    let folder = store.week(known.week);
-    let whole = WholeWeek::read(&folder.join("week.json"))?
-        .with_context(|| format!("{} is missing: the store is damaged", folder.join("week.json").display()))?;
-    ensure!(
-        whole.journal.key == plan.key(),
-        "week {} is in {} already, made from other input ({} files, {} bytes): take another --week or --store",
-        plan.week,
-        store.root().display(),
-        whole.journal.key.files,
-        whole.journal.key.bytes
-    );
-    Summary::read(&folder).map(Some)
 }
 
 /// Does the work in this process, by `alone`, or in several; `bytes` of input are still to be read.
@@ -326,8 +199,8 @@ fn compute<S: serde::de::DeserializeOwned>(
 
 fn cluster(plan: Plan, peers: Peers, watch: &Arc<Watch>) -> Result<Option<Summary>> {
     let (workers, plan, watched) = (plan.workers, Arc::new(plan), watch.clone());
-    let forest = Arc::default();
-    let work = move |worker: &mut Worker| jobs::cluster::cluster(worker, &plan, &forest, &watched);
+    let shared = InProcess::default();
+    let work = move |worker: &mut Worker| jobs::cluster::cluster(worker, &plan, &shared, &watched);
     let summaries = run_workers(workers, peers, watch, work)?;
     Ok(summaries.into_iter().flatten().next())
 }
@@ -417,6 +290,17 @@ fn show(args: &ShowArgs) -> Result<ExitCode> {
     let mut summary = Summary::read(&store.week(known.week))?;
     // Where the store is now, not where it was made.
     summary.store = args.store.clone();
+    if args.changes {
+        let since = summary.since.with_context(|| {
+            format!("week {} is the first of {}: nothing has changed yet", known.week, args.store.display())
+        })?;
+        let changes = report::changes(known.week, &store.week(known.week), &store.week(since.week), since)?;
+        return match args.json {
+            true => say(&format!("{}\n", serde_json::to_string(&changes).context("changes are plain data")?)),
+            false => say(&changes.to_string()),
+        }
+        .map(|()| ExitCode::SUCCESS);
+    }
     print_summary(&summary, args.json)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -18,8 +18,10 @@ use crate::records::{MAX_SHARDS, Week, short_hash};
 #[serde(rename_all = "kebab-case")]
 #[allow(clippy::large_enum_variant, reason = "a run has one job")]
 pub enum Job {
-    /// Near-duplicate clusters of one week's crawl.
+    /// Near-duplicate clusters of a store's first week.
     Cluster(Cluster),
+    /// Near-duplicate clusters of a later week, from what changed.
+    Weekly(Weekly),
     /// How the clusters of a store's weeks evolve.
     Evolution(Evolution),
 }
@@ -56,6 +58,48 @@ impl Default for Cluster {
             method: Method::default(),
         }
     }
+}
+
+/// The `[weekly]` table: a later crawl in, the tables of its week out, in the store of the weeks before.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Weekly {
+    /// The week of the crawl, YYYY-MM-DD: later than the weeks of the store.
+    pub week: Option<Week>,
+    /// The folder of tables that holds the weeks before.
+    pub store: Option<PathBuf>,
+    /// As for `[cluster]`.
+    pub input: Vec<String>,
+    /// As for `[cluster]`.
+    pub max_reject_share: Share,
+    /// As for `[cluster]`.
+    pub wave_bytes: Bytes,
+    /// How clusters are found.
+    pub mode: Mode,
+    /// How pages are read.
+    pub read: Reading,
+    /// What is computed from a page: the store's, where it is not given.
+    pub method: Option<Method>,
+}
+
+impl Default for Weekly {
+    fn default() -> Weekly {
+        let Cluster { week, store, input, max_reject_share, wave_bytes, read, .. } = Cluster::default();
+        Weekly { week, store, input, max_reject_share, wave_bytes, mode: Mode::default(), read, method: None }
+    }
+}
+
+/// How the clusters of a later week are found. The tables are the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// As is predicted to be quicker.
+    #[default]
+    Auto,
+    /// From the week before, and what changed since.
+    Delta,
+    /// From all pages.
+    Full,
 }
 
 /// The `[evolution]` table: a store's weeks in, tables about their clusters out.
@@ -498,8 +542,11 @@ mod tests {
 
     #[test]
     fn a_job_says_only_what_differs() {
-        let text = "[cluster]\nweek = \"2024-01-08\"\n[cluster.method]\nagreements = 3\n";
-        let Job::Cluster(cluster) = job(text).unwrap() else { panic!("a cluster job") };
+        let Job::Cluster(cluster) =
+            job("[cluster]\nweek = \"2024-01-08\"\n[cluster.method]\nagreements = 3\n").unwrap()
+        else {
+            panic!("the outer table is the kind");
+        };
         assert_eq!(cluster.week.unwrap().to_string(), "2024-01-08");
         assert_eq!(cluster.method, Method { agreements: 3, ..Method::default() });
         assert_eq!(cluster.read.max_page_bytes, Bytes(16 << 20));

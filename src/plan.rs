@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Cluster, Method, Reading};
+use crate::config::{Job, Method, Mode, Reading};
 use crate::readers::Input;
 use crate::records::{Week, short_hash};
-use crate::state::InputKey;
+use crate::state::{CommittedWeek, InputKey};
 
 /// What every process of a run knows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -19,6 +19,10 @@ pub struct Plan {
     pub week: Week,
     /// The store that it is made in.
     pub store: PathBuf,
+    /// The weeks of the store that it goes on from, in order; none for a store's first week.
+    pub earlier: Vec<CommittedWeek>,
+    /// How the clusters of a later week are found.
+    pub mode: Mode,
     /// What is computed from a page.
     pub method: Method,
     /// How pages are read.
@@ -66,12 +70,33 @@ impl Plan {
             text.push_str(&format!("; {} {}", input.name, input.bytes));
         }
         text.push_str(&format!("; {:?}", self.waves));
+        if let Some(last) = self.earlier.last() {
+            text.push_str(&format!("; after {} {}", last.week, last.key));
+        }
         InputKey {
             hash: short_hash(text.as_bytes()),
             waves: self.waves.len(),
             files: self.inputs.len(),
             bytes: self.inputs.iter().map(|input| input.bytes).sum(),
         }
+    }
+
+    /// The rows of each shard's url table before this week.
+    pub fn earlier_urls(&self) -> Vec<u64> {
+        let mut rows = vec![0; self.method.shards as usize];
+        for week in &self.earlier {
+            rows.iter_mut().zip(&week.urls).for_each(|(sum, rows)| *sum += rows);
+        }
+        rows
+    }
+
+    /// The names of clusters that were given in each shard before this week.
+    pub fn named(&self) -> Vec<u64> {
+        let mut named = vec![0; self.method.shards as usize];
+        for week in &self.earlier {
+            named.iter_mut().zip(&week.named).for_each(|(sum, named)| *sum += named);
+        }
+        named
     }
 
     /// All workers of all processes.
@@ -100,14 +125,14 @@ impl Plan {
 }
 
 /// The job as it is kept with a week.
-pub fn job_text(cluster: &Cluster) -> String {
-    let job = crate::config::Job::Cluster(cluster.clone());
-    toml::to_string(&job).unwrap_or_else(|error| format!("# the job could not be written down: {error}\n"))
+pub fn job_text(job: &Job) -> String {
+    toml::to_string(job).unwrap_or_else(|error| format!("# the job could not be written down: {error}\n"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Cluster;
     use crate::readers::{Format, Place};
 
     fn inputs(bytes: &[u64]) -> Vec<Input> {
@@ -127,12 +152,14 @@ mod tests {
         Plan {
             week: "2024-01-08".parse().unwrap(),
             store: "store".into(),
+            earlier: Vec::new(),
+            mode: Mode::Full,
             method: job.method.clone(),
             reading: job.read.clone(),
             waves: cut_waves(&inputs, wave_bytes),
             inputs,
             max_reject_share: 0.1,
-            job: job_text(&job),
+            job: job_text(&Job::Cluster(job)),
             processes: 1,
             workers: 1,
             worker_memory: 1,
@@ -170,7 +197,7 @@ mod tests {
     #[test]
     fn the_kept_job_can_be_run_again() {
         let text = plan(&[1], 1).job;
-        let crate::config::Job::Cluster(job) = toml::from_str(&text).unwrap() else { panic!("a cluster job") };
+        let job: Job = toml::from_str(&text).unwrap();
         assert_eq!(job_text(&job), text);
     }
 }

@@ -32,11 +32,14 @@ pub const MAX_SHARDS: u32 = 1 << 16;
 /// assert_eq!((doc.shard(), doc.row()), (3, 17));
 /// assert!(doc < DocId::new(4, 0));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable, Serialize, Deserialize)]
 #[repr(transparent)]
 pub struct DocId(u64);
 
 impl DocId {
+    /// No document: the root of a URL that could not be downloaded. It is larger than any id.
+    pub const NONE: DocId = DocId(u64::MAX >> 1);
+
     /// The id of a row of a shard. Rows fit 40 bits by construction of the url table.
     pub const fn new(shard: u32, row: u64) -> DocId {
         debug_assert!(row >> ROW_BITS == 0 && shard < MAX_SHARDS);

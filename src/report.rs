@@ -1,5 +1,6 @@
 //! Summaries and plans as a person reads them.
 
+mod changes;
 mod evolution;
 
 use std::fmt::Write as _;
@@ -11,6 +12,7 @@ use crate::config::Bytes;
 use crate::plan::Plan;
 use crate::summary::{LevelSummary, Summary};
 
+pub use changes::{Change, Changes, changes};
 pub use evolution::evolution;
 
 /// A number with its thousands set apart.
@@ -97,6 +99,9 @@ pub fn summary(summary: &Summary) -> String {
     }
     for (file, count) in &counts.unlisted {
         line(format!("  {:>10}  rejected in {file} beyond the ones listed in `rejects`", grouped(*count)));
+    }
+    if let Some(since) = &summary.since {
+        line(changes::since(since).trim_end().to_owned());
     }
     line(format!("Tables   {}", summary.store.join(summary.week.folder()).display()));
     out

@@ -2,6 +2,7 @@
 
 mod evolution;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -30,8 +31,25 @@ pub struct Summary {
     pub input_bytes: u64,
     /// What was counted while reading.
     pub counts: Counts,
+    /// Of a later week: how its clusters were found, and what became of last week's.
+    pub since: Option<Since>,
     /// From very similar to exact copy.
     pub levels: Vec<LevelSummary>,
+}
+
+/// What a week's summary says of the week before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Since {
+    /// The week before.
+    pub week: Week,
+    /// How the clusters were found, and why so.
+    pub found: String,
+    /// URLs that no earlier week had.
+    pub new_urls: u64,
+    /// URLs of earlier weeks that have no page this week.
+    pub not_downloaded: u64,
+    /// Events of clusters: how many, and the documents that make them.
+    pub changes: BTreeMap<String, (u64, u64)>,
 }
 
 /// One level's part of a [`Summary`].
@@ -129,7 +147,14 @@ impl LevelSummary {
 
 impl Summary {
     /// The summary of a week whose waves are all committed.
-    pub fn new(week: Week, store: &Path, method: &Method, journal: &Journal, levels: Vec<LevelSummary>) -> Summary {
+    pub fn new(
+        week: Week,
+        store: &Path,
+        method: &Method,
+        journal: &Journal,
+        since: Option<Since>,
+        levels: Vec<LevelSummary>,
+    ) -> Summary {
         Summary {
             week,
             store: store.to_owned(),
@@ -137,6 +162,7 @@ impl Summary {
             files: journal.key.files as u64,
             input_bytes: journal.key.bytes,
             counts: journal.counts.clone(),
+            since,
             levels,
         }
     }

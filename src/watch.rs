@@ -15,6 +15,14 @@ pub enum Stage {
     /// Crawl files to documents and features.
     #[default]
     Read,
+    /// Vectors that differ from last week's.
+    Changes,
+    /// Who has keys of documents that changed.
+    Holders,
+    /// Whose clusters may have come apart.
+    Certificates,
+    /// Label differences.
+    Relabel,
     /// Identical vectors to one node.
     Collapse,
     /// Vectors of which nothing is shared, sorted out.
@@ -30,6 +38,21 @@ pub enum Stage {
 }
 
 impl Stage {
+    /// All stages, in their order.
+    const ALL: [Stage; 11] = [
+        Stage::Read,
+        Stage::Changes,
+        Stage::Holders,
+        Stage::Certificates,
+        Stage::Relabel,
+        Stage::Collapse,
+        Stage::Prune,
+        Stage::Pairs,
+        Stage::Components,
+        Stage::Weeks,
+        Stage::Tables,
+    ];
+
     /// What a reader calls it.
     pub fn title(self) -> &'static str {
         match self {
@@ -38,6 +61,10 @@ impl Stage {
             Stage::Prune => "pruning",
             Stage::Pairs => "pairing",
             Stage::Components => "joining",
+            Stage::Changes => "finding changes",
+            Stage::Holders => "finding holders",
+            Stage::Certificates => "certifying",
+            Stage::Relabel => "relabelling",
             Stage::Weeks => "comparing weeks",
             Stage::Tables => "writing tables",
         }
@@ -157,15 +184,7 @@ impl Watch {
     /// The counters now.
     pub fn progress(&self) -> Progress {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let stage = match load(&self.stage) {
-            0 => Stage::Read,
-            1 => Stage::Collapse,
-            2 => Stage::Prune,
-            3 => Stage::Pairs,
-            4 => Stage::Components,
-            5 => Stage::Weeks,
-            _ => Stage::Tables,
-        };
+        let stage = Stage::ALL.get(load(&self.stage) as usize).copied().unwrap_or_default();
         Progress {
             stage,
             bytes: load(&self.bytes),
@@ -209,6 +228,15 @@ pub fn process_cpu() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_stage_is_told_as_it_was_entered() {
+        let watch = Watch::default();
+        for stage in Stage::ALL {
+            watch.enter(stage);
+            assert_eq!(watch.progress().stage, stage);
+        }
+    }
 
     #[test]
     fn spans_follow_the_stages_that_were_entered() {

@@ -19,13 +19,13 @@ use super::yardstick;
 use crate::config::{Bytes, Config, Count, Method};
 use crate::features::{VectorKeys, polynomials};
 use crate::operators::{
-    Clustering, Clusters, Numbering, Owned, SharedForest, VectorFile, VectorFiles, clusters, gather,
+    Clustering, Clusters, Forest, Numbering, Owned, Shared, VectorFile, VectorFiles, clusters, gather,
 };
 use crate::report::grouped;
 use crate::watch::{Span, Stage, Watch};
 
 /// Shards of the vectors, as in a job.
-const SHARDS: u32 = 64;
+pub(super) const SHARDS: u32 = 64;
 
 /// Arguments of `nigh bench cluster`.
 #[derive(Args)]
@@ -100,7 +100,7 @@ struct Report {
 }
 
 /// A folder that goes with its owner.
-struct Temporary(PathBuf);
+pub(super) struct Temporary(pub(super) PathBuf);
 
 impl Drop for Temporary {
     fn drop(&mut self) {
@@ -176,13 +176,14 @@ fn make(folder: &Path, args: &ClusterArgs) -> Result<Dataset> {
     let synthetic = Synthetic::new(args.documents, args.noise);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let bar = if args.json { ProgressBar::hidden() } else { ProgressBar::new(args.documents) };
-    let dataset =
-        Dataset::make(folder, &synthetic, args.documents, args.noise, SHARDS, threads, |documents| bar.inc(documents))?;
+    let dataset = Dataset::make(folder, &synthetic, args.documents, (args.noise, 0.0), SHARDS, threads, |documents| {
+        bar.inc(documents)
+    })?;
     bar.finish_and_clear();
     Ok(dataset)
 }
 
-fn files(dataset: &Dataset, shards: impl Iterator<Item = u32>) -> VectorFiles {
+pub(super) fn files(dataset: &Dataset, shards: impl Iterator<Item = u32>) -> VectorFiles {
     let rows = dataset.rows();
     let file = |shard: u32| VectorFile { path: dataset.path(shard), shard, rows: rows[shard as usize] };
     VectorFiles::new(shards.map(file).collect(), WIDTH)
@@ -192,7 +193,7 @@ fn read_all(dataset: &Dataset) -> Result<Vec<[u64; WIDTH]>> {
     let mut vectors = Vec::with_capacity(dataset.documents as usize);
     let mut chunks = files(dataset, 0..dataset.shards).chunks();
     while let Some(chunk) = chunks.next()? {
-        vectors.extend_from_slice(chunk.supershingles()?.as_chunks().0);
+        vectors.extend_from_slice(chunk.supershingles().as_chunks().0);
     }
     Ok(vectors)
 }
@@ -201,7 +202,7 @@ fn read_all(dataset: &Dataset) -> Result<Vec<[u64; WIDTH]>> {
 pub(super) fn measure_clusters(
     worker: &mut Worker,
     task: &ClustersTask,
-    forest: &Arc<SharedForest>,
+    forest: &Arc<Shared<Forest>>,
     watch: &Arc<Watch>,
 ) -> Result<Said> {
     let method = Method::default();

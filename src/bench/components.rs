@@ -13,7 +13,7 @@ use super::graphs::{Graph, Shape};
 use super::run::{Measured, Said, Task, run};
 use super::yardstick;
 use crate::config::Count;
-use crate::operators::{Joined, Numbering, Owned, SharedForest, gather, join};
+use crate::operators::{Forest, Joined, Numbering, Owned, Shared, gather, join};
 use crate::report::grouped;
 use crate::watch::{Span, Stage, Watch};
 
@@ -118,7 +118,7 @@ pub(super) fn bench_components(args: &ComponentsArgs, told: fn(Task) -> Result<S
 pub(super) fn measure_components(
     worker: &mut Worker,
     task: &ComponentsTask,
-    shared: &Arc<SharedForest>,
+    shared: &Arc<Shared<Forest>>,
     watch: &Arc<Watch>,
 ) -> Result<Said> {
     let graph = Graph::new(task.shape, task.nodes);
@@ -129,10 +129,10 @@ pub(super) fn measure_components(
     let share = index * graph.edges() / peers..(index + 1) * graph.edges() / peers;
     let count = share.end - share.start;
     let edges: Vec<(u32, u32)> = share.map(|edge| graph.edge(edge)).collect();
-    let (alone, threads) = (SharedForest::default(), if task.apart { 1 } else { task.workers });
+    let (alone, threads) = (Shared::<Forest>::default(), if task.apart { 1 } else { task.workers });
     gather(worker, vec![0u8], watch)?;
     watch.enter(Stage::Components);
-    let forest = if task.apart { &alone } else { shared }.of(task.nodes as usize);
+    let forest = if task.apart { &alone } else { shared }.of(|| Forest::new(task.nodes as usize));
     edges.chunks(SOME as usize).try_for_each(|some| forest.join(some))?;
     // All have joined before anybody asks for a root.
     gather(worker, vec![0u8], watch)?;

@@ -1,7 +1,8 @@
 //! Synthetic vectors as Parquet files, one a shard: what the cluster stage reads, without pages and crawls before it.
 //!
-//! A file has the one column `supershingles` as the `features` table has it: six little-endian words a row, plain,
-//! neither compressed nor by a dictionary; here without statistics. Pages hold 20,000 rows, nearly 1 MiB.
+//! A file has the columns `doc` and `supershingles` as the `features` table has them: supershingles are six little-endian
+//! words a row, plain, neither compressed nor by a dictionary; here without statistics. Pages hold 20,000 rows, nearly
+//! 1 MiB.
 //!
 //! `dataset.json` says what the files hold. It is written first, and a file has its name only when it is whole: a
 //! dataset whose making was interrupted is gone on with.
@@ -15,7 +16,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use super::synthetic::{GENERATION, Noise, Synthetic, WIDTH};
-use crate::records::MAX_SHARDS;
+use crate::records::{DocId, MAX_SHARDS};
 use crate::state::replace;
 use crate::tables::{Column, Table, Writer};
 
@@ -40,35 +41,46 @@ struct Description {
     documents: u64,
     shards: u32,
     noise: Noise,
+    change: f64,
     generation: u32,
 }
 
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Description { documents, shards, noise, generation } = self;
-        write!(f, "{documents} documents in {shards} shards with the noise {noise}, generation {generation}")
+        let Description { documents, shards, noise, change, generation } = self;
+        write!(
+            f,
+            "{documents} documents in {shards} shards with the noise {noise}, {change} of them changed, generation {generation}"
+        )
     }
 }
 
 /// A document's vector, as a file has it.
-struct VectorRow([u64; WIDTH]);
+struct VectorRow {
+    doc: i64,
+    supershingles: [u64; WIDTH],
+}
 
 impl Table for VectorRow {
     const NAME: &'static str = "vectors";
     const UNIQUE: &'static [&'static str] = &["supershingles"];
+    const ASCENDING: &'static [&'static str] = &["doc"];
     const RANDOM: &'static [&'static str] = &["supershingles"];
     const UNORDERED: &'static [&'static str] = &["supershingles"];
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         // This machine is little-endian: `records` sees to it.
-        let bytes = rows.iter().map(|row| bytemuck::bytes_of(&row.0));
-        vec![Column::bytes("supershingles", size_of::<[u64; WIDTH]>(), bytes)]
+        let bytes = rows.iter().map(|row| bytemuck::bytes_of(&row.supershingles));
+        vec![
+            Column::longs("doc", rows.iter().map(|row| row.doc)),
+            Column::bytes("supershingles", size_of::<[u64; WIDTH]>(), bytes),
+        ]
     }
 }
 
 impl Dataset {
     /// Makes the files of a dataset, as many at a time as there are threads; those that the folder already has, of the
-    /// same dataset, are kept. `synthetic` is of these documents and this noise. Calls `progress` with documents that
+    /// same dataset, are kept. `synthetic` is of these documents, this noise and this change. Calls `progress` with documents that
     /// were added to those done.
     ///
     /// # Errors
@@ -77,7 +89,7 @@ impl Dataset {
         folder: &Path,
         synthetic: &Synthetic,
         documents: u64,
-        noise: Noise,
+        (noise, change): (Noise, f64),
         shards: u32,
         threads: usize,
         progress: impl Fn(u64) + Sync,
@@ -85,7 +97,7 @@ impl Dataset {
         if !(1..=MAX_SHARDS).contains(&shards) {
             bail!("a dataset has from 1 to {MAX_SHARDS} shards, not {shards}");
         }
-        describe(folder, &Description { documents, shards, noise, generation: GENERATION })?;
+        describe(folder, &Description { documents, shards, noise, change, generation: GENERATION })?;
         let dataset = Dataset { folder: folder.to_owned(), documents, shards };
         let next = AtomicU32::new(0);
         let work = || -> Result<()> {
@@ -145,7 +157,8 @@ impl Dataset {
         for start in range.clone().step_by(STEP as usize) {
             let end = range.end.min(start + STEP);
             for document in start..end {
-                writer.push(VectorRow(synthetic.vector(document)))?;
+                let doc = DocId::new(shard, document - range.start).to_table();
+                writer.push(VectorRow { doc, supershingles: synthetic.vector(document) })?;
             }
             progress(end - start);
         }
@@ -202,7 +215,7 @@ mod tests {
         let done = AtomicU64::new(0);
         let progress = |more| _ = done.fetch_add(more, Ordering::Relaxed);
         let synthetic = Synthetic::new(documents, noise);
-        let made = Dataset::make(folder, &synthetic, documents, noise, shards, threads, progress)?;
+        let made = Dataset::make(folder, &synthetic, documents, (noise, 0.0), shards, threads, progress)?;
         assert_eq!(done.into_inner(), documents);
         Ok(made)
     }
@@ -245,13 +258,16 @@ mod tests {
         let file = SerializedFileReader::new(File::open(dataset.path(0)).unwrap()).unwrap();
         let groups: Vec<i64> = file.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
         assert_eq!(groups, [1 << 17, 140_000 - (1 << 17)]);
-        let column = file.metadata().row_group(0).column(0);
+        let column = file.metadata().row_group(0).column(1);
         assert_eq!(column.compression(), Compression::UNCOMPRESSED);
         assert!(column.encodings().all(|encoding| encoding != Encoding::RLE_DICTIONARY));
         assert!(column.statistics().is_none());
-        let pages = file.get_row_group(0).unwrap().get_column_page_reader(0).unwrap().count();
+        let pages = file.get_row_group(0).unwrap().get_column_page_reader(1).unwrap().count();
         assert_eq!(pages, 7);
-        assert!(dataset.path(0).metadata().unwrap().len() < 140_000 * 48 + 4096);
+        assert!(
+            dataset.path(0).metadata().unwrap().len() < 140_000 * 48 + 16_384,
+            "numbers that ascend take next to nothing"
+        );
     }
 
     #[test]

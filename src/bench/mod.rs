@@ -23,6 +23,7 @@ mod sizes;
 mod stages;
 mod synthetic;
 mod texts;
+mod weeks;
 mod yardstick;
 
 use std::path::PathBuf;
@@ -82,6 +83,8 @@ enum What {
     Cluster(clusters::ClusterArgs),
     /// Connected components of made-up graphs, against a single thread.
     Components(components::ComponentsArgs),
+    /// Clusters of a second week of made-up vectors, from what changed and from all of them.
+    Weeks(weeks::WeeksArgs),
 }
 
 #[derive(Args)]
@@ -127,12 +130,11 @@ struct Setting {
 impl Setting {
     fn new(input: &[String], workers: usize, common: &Common) -> Result<Setting> {
         let (reading, method) = match &common.job {
-            Some(job) => {
-                let Job::Cluster(of_pages) = read_job(job)? else {
-                    bail!("{}: a benchmark takes a [cluster] job", job.display());
-                };
-                (of_pages.read, of_pages.method)
-            }
+            Some(job) => match read_job(job)? {
+                Job::Cluster(job) => (job.read, job.method),
+                Job::Weekly(job) => (job.read, job.method.unwrap_or_default()),
+                Job::Evolution(_) => bail!("{}: a benchmark takes a job that reads pages", job.display()),
+            },
             None => (Reading::default(), Method::default()),
         };
         let kernels = kernels::chosen()?;
@@ -161,6 +163,7 @@ pub fn bench(args: &BenchArgs, told: fn(Task) -> Result<String>) -> Result<ExitC
     match &args.what {
         What::Cluster(args) => return checked(clusters::bench_cluster(args, told)?),
         What::Components(args) => return checked(components::bench_components(args, told)?),
+        What::Weeks(args) => return checked(weeks::bench_weeks(args, told)?),
         What::Read { crawl, workers, common } => measure(&crawl.input, workers.workers.0, common, stages::read)?,
         What::Html { crawl, common } => measure(&crawl.input, 1, common, stages::html)?,
         What::Text { texts, common } => measure(&texts.input, 1, common, stages::text)?,

@@ -9,8 +9,9 @@ use timely::worker::Worker;
 use super::clusters::{ClustersTask, measure_clusters};
 use super::components::{ComponentsTask, measure_components};
 use super::meter::Meter;
+use super::weeks::{WeeksTask, measure_weeks};
 use crate::launch::{Outcome, Peers, exit_on_panic, run_workers, supervise};
-use crate::operators::{SharedForest, gather};
+use crate::operators::{Forest, Shared, gather};
 use crate::watch::{Progress, Span, Watch};
 
 /// A benchmark of a dataflow, as its processes are told of it.
@@ -21,6 +22,8 @@ pub enum Task {
     Cluster(ClustersTask),
     /// `nigh bench components`.
     Components(ComponentsTask),
+    /// `nigh bench weeks`.
+    Weeks(WeeksTask),
 }
 
 impl Task {
@@ -28,6 +31,7 @@ impl Task {
         match self {
             Task::Cluster(task) => task.workers,
             Task::Components(task) => task.workers,
+            Task::Weeks(task) => task.workers,
         }
     }
 }
@@ -85,13 +89,15 @@ pub fn serve_task(task: &Task, peers: Peers, watch: &Arc<Watch>) -> Result<Optio
 
 fn process(task: &Task, peers: Peers, watch: &Arc<Watch>) -> Result<Option<Measured>> {
     let meter = Meter::start();
-    let (shared, mine, watched): (Arc<SharedForest>, Task, Arc<Watch>) = (Arc::default(), task.clone(), watch.clone());
-    let meter = Mutex::new(Some(meter));
+    let (shared, mine, watched): (Arc<Shared<Forest>>, Task, Arc<Watch>) =
+        (Arc::default(), task.clone(), watch.clone());
+    let (filter, meter) = (Shared::default(), Mutex::new(Some(meter)));
     let workers = task.workers();
     let work = move |worker: &mut Worker| {
         let said = match &mine {
             Task::Cluster(task) => measure_clusters(worker, task, &shared, &watched)?,
             Task::Components(task) => measure_components(worker, task, &shared, &watched)?,
+            Task::Weeks(task) => measure_weeks(worker, task, (&shared, &filter), &watched)?,
         };
         // One worker speaks for its process.
         let first = worker.index().is_multiple_of(workers);

@@ -27,7 +27,7 @@ use crate::records::mix;
 /// Supershingles of a vector.
 pub(super) const WIDTH: usize = 6;
 /// Raised whenever the vectors change, so that files of others are not taken for them.
-pub(super) const GENERATION: u32 = 1;
+pub(super) const GENERATION: u32 = 2;
 
 /// The study's documents, those of them in clusters, their clusters, and the duplicates that are virtually identical.
 const DOCUMENTS: f64 = 150_836_209.0;
@@ -40,6 +40,8 @@ const LARGEST: [f64; 8] = [921_374.0, 315_000.0, 201_000.0, 150_000.0, 120_000.0
 const CAP: f64 = 60_000.0;
 /// The least such size, where there are few documents: the mean of the sizes, over 4, needs room.
 const LEAST_CAP: u64 = 50;
+/// What the changes of a week are drawn by.
+const WEEK: u64 = 0x7765_656b;
 /// How often, of 600 times, a member that is no duplicate keeps one given choice of 2, 3, 4 or 5 supershingles of its
 /// parent: shares of 0.2, 0.2, 0.25 and 0.35 over 15, 20, 15 and 6 choices.
 const KEPT: [(u32, usize); 4] = [(2, 8), (3, 6), (4, 10), (5, 35)];
@@ -94,6 +96,8 @@ pub(super) struct Synthetic {
     any: u64,
     /// Sets of supershingles, as bits, that a member may have for itself: each as often as it is likely.
     fresh: Vec<u8>,
+    /// The share of documents that are changed, of 2^64.
+    change: u64,
 }
 
 /// Clusters of one size, side by side.
@@ -123,11 +127,40 @@ impl Synthetic {
             two: of_all_words(noise.two),
             any: of_all_words(noise.one + noise.two),
             fresh: fresh(),
+            change: 0,
         }
+    }
+
+    /// The same documents a week later: a share of them is changed. Of these one in two is edited, and keeps two to five
+    /// of its supershingles; one in four is new; one in four becomes like another document.
+    pub(super) fn later(self, change: f64) -> Synthetic {
+        Synthetic { change: of_all_words(change), ..self }
     }
 
     /// The supershingles of a document, which is below the number of documents.
     pub(super) fn vector(&self, document: u64) -> [u64; WIDTH] {
+        let random = mix(document ^ mix(WEEK));
+        if random >= self.change {
+            return self.first_vector(document);
+        }
+        let random = mix(random);
+        let (mut vector, fresh) = match random % 4 {
+            0 | 1 => (self.first_vector(document), self.a_fresh(random)),
+            2 => ([0; WIDTH], u8::MAX),
+            _ => (self.first_vector(below(mix(random ^ 2), self.documents)), self.a_fresh(random)),
+        };
+        for (column, supershingle) in vector.iter_mut().enumerate().filter(|(column, _)| fresh >> column & 1 == 1) {
+            *supershingle = mix(random.wrapping_add(3 + column as u64));
+        }
+        vector
+    }
+
+    /// Supershingles that a document has for itself, by random.
+    fn a_fresh(&self, random: u64) -> u8 {
+        self.fresh[below(mix(random ^ 1), self.fresh.len() as u64) as usize]
+    }
+
+    fn first_vector(&self, document: u64) -> [u64; WIDTH] {
         let slot = self.slots.at(document);
         let mut vector = self.undisturbed(slot);
         if slot >= self.clustered {
@@ -169,7 +202,7 @@ impl Synthetic {
             let own = match member {
                 0 => open,
                 _ if random < self.duplicates => 0,
-                _ => open & self.fresh[below(mix(random ^ 1), self.fresh.len() as u64) as usize],
+                _ => open & self.a_fresh(random),
             };
             for (column, supershingle) in vector.iter_mut().enumerate() {
                 if own >> column & 1 == 1 {

@@ -26,7 +26,7 @@ use crate::records::Week;
 use crate::state::{History, Results, Store, replace};
 use crate::stats::{Amounts, BySize, Change, Retained, SizeClass, add_by_size, cluster_changes, ratio};
 use crate::summary::{ChangeCount, ClassRetention, EvolutionSummary, HostChanges, PUBLISHED_UNCHANGED, Turnover};
-use crate::tables::{AmountRow, BirthRow, ChangeRow, DeathRow, HostChangeRow, RetentionRow, Table, Writer};
+use crate::tables::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow, Table, Writer};
 use crate::watch::{Stage, Watch};
 
 /// The folder of the store that holds the tables.
@@ -159,7 +159,7 @@ fn write(found: &Found, history: &History, results: &Results) -> Result<()> {
     )?;
     table(
         results,
-        found.amounts.changes().iter().map(|row| ChangeRow {
+        found.amounts.changes().iter().map(|row| ChangeClassRow {
             class: row.class.name(),
             change: row.change.name(),
             pairs: row.pairs as i64,

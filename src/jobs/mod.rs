@@ -1,6 +1,9 @@
 //! One dataflow a file: what a job computes, read from top to bottom as the study has it.
 //!
-//! A job knows nothing of how its processes were launched; it gets a worker and a plan.
+//! A job knows nothing of how its processes were launched; it gets a worker and a plan. `cluster` is the main job, for the first week of a
+//! store and for later ones; `roots` and `tables` are its parts.
 
 pub mod cluster;
 pub mod evolution;
+mod roots;
+mod tables;

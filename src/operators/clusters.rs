@@ -23,8 +23,9 @@ use bytemuck::Pod;
 use timely::worker::Worker;
 
 use super::block::release_spare;
+use super::chunks::VectorFiles;
 use super::collapse::collapse;
-use super::forest::SharedForest;
+use super::forest::Forest;
 use super::gather::gather;
 use super::join::{Joined, join};
 use super::lookup::lookup;
@@ -32,8 +33,8 @@ use super::numbering::Numbering;
 use super::pairs::pairs;
 use super::phase::Owned;
 use super::prune::{Duplicates, Survivors, prune};
+use super::shared::Shared;
 use super::stash::Stash;
-use super::vectors::VectorFiles;
 use crate::features::VectorKeys;
 use crate::records::DocId;
 use crate::watch::{Stage, Watch};
@@ -54,7 +55,7 @@ pub struct Clustering {
     /// Where blocks go that memory does not hold.
     pub scratch: PathBuf,
     /// What the workers of this process share.
-    pub forest: Arc<SharedForest>,
+    pub forest: Arc<Shared<Forest>>,
     /// Worker threads of each process.
     pub threads: usize,
     /// Counters, and failures.
@@ -159,7 +160,7 @@ pub fn clusters(
     let (duplicates, survivors) = prune(worker, stage, identities)?;
     watch.enter(Stage::Pairs);
     let nodes = nodes(worker, stage, &survivors)?;
-    let forest = stage.forest.of(nodes.numbering.len() as usize);
+    let forest = stage.forest.of(|| Forest::new(nodes.numbering.len() as usize));
     let (own, mut took) = pairs(worker, stage, &nodes.numbering, survivors, &forest)?;
     // What follows needs memory of other kinds, and few blocks.
     release_spare();
@@ -300,7 +301,7 @@ mod tests {
     use super::*;
     use crate::config::Method;
     use crate::features::polynomials;
-    use crate::operators::vectors::VectorFile;
+    use crate::operators::chunks::VectorFile;
     use crate::records::mix;
     use crate::tables::{FeatureRow, Writer};
 
@@ -329,7 +330,7 @@ mod tests {
     /// The labels by the stage, with so many workers that each have `memory` bytes for the records in flight.
     fn labels(folder: &Path, vectors: &[Vec<u64>], agreements: usize, workers: usize, memory: u64) -> Labels {
         let files = write(folder, vectors);
-        let (width, forest) = (vectors.first().map_or(6, Vec::len), Arc::<SharedForest>::default());
+        let (width, forest) = (vectors.first().map_or(6, Vec::len), Arc::<Shared<Forest>>::default());
         let scratch = folder.join("scratch");
         let guards = timely::execute(timely::Config::process(workers), move |worker| {
             let method = Method { features: 84 / width * width, supershingles: width, agreements, ..Method::default() };

@@ -5,7 +5,6 @@
 //! supershingles agree, hence (fingerprints apart, once in 2^64) all features.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -173,16 +172,18 @@ fn questions<'a>(
 
 /// Answers questions about own documents, reading their vectors once over.
 fn compare(mut questions: Vec<Question>, mut vectors: Vectors) -> Result<Vec<Answer>> {
-    // Vectors come shard by shard, and within a segment by ascending row, but a shard's segments overlap in no row.
     questions.sort_unstable_by_key(|question| question.neighbour);
-    let mut questions: VecDeque<Question> = questions.into();
     let mut answers = Vec::with_capacity(questions.len());
-    while !questions.is_empty() {
+    while answers.len() < questions.len() {
         let Some(batch) = vectors.batch()? else { bail!("a neighbour has no features: its segment is damaged") };
         let width = |all: usize| all.checked_div(batch.docs.len()).unwrap_or(0);
         let (wide, long) = (width(batch.supershingles.len()), width(batch.features.len()));
+        // Documents ascend within a batch; a shard's segments may interleave.
+        let first = batch.docs.first().map_or(0, |first| id(*first));
+        let mut asked = questions[questions.partition_point(|question| question.neighbour < first)..].iter().peekable();
         for (at, neighbour) in batch.docs.iter().enumerate() {
-            while let Some(question) = questions.pop_front_if(|question| question.neighbour == id(*neighbour)) {
+            while asked.next_if(|question| question.neighbour < id(*neighbour)).is_some() {}
+            while let Some(question) = asked.next_if(|question| question.neighbour == id(*neighbour)) {
                 let theirs = &batch.supershingles[at * wide..][..wide];
                 let agreements = question.supershingles.iter().zip(theirs).filter(|(a, b)| a == b).count() as u32;
                 let equal = equal_features(&question.features, &batch.features[at * long..][..long]) as u32;

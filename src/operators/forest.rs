@@ -7,7 +7,6 @@
 //! "itself".
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use anyhow::{Result, bail};
 use bytemuck::Zeroable;
@@ -29,29 +28,6 @@ struct Node {
 /// The union-find of a process.
 pub struct Forest {
     nodes: Vec<Node>,
-}
-
-/// Where the workers of a process find the forest that they share.
-#[derive(Default)]
-pub struct SharedForest(Mutex<Weak<Forest>>);
-
-impl SharedForest {
-    /// The forest of so many nodes that the workers of this process have at the moment: the first that asks makes it,
-    /// and it goes with the last that lets it go.
-    pub fn of(&self, nodes: usize) -> Arc<Forest> {
-        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match shared.upgrade() {
-            Some(forest) => {
-                assert_eq!(forest.len(), nodes, "the workers of a process join the same nodes");
-                forest
-            }
-            None => {
-                let forest = Arc::new(Forest::new(nodes));
-                *shared = Arc::downgrade(&forest);
-                forest
-            }
-        }
-    }
 }
 
 impl Forest {
@@ -195,19 +171,15 @@ mod tests {
             let mut edges: Vec<(u32, u32)> = (0..2000).map(|i| (node(2 * i), node(2 * i + 1))).collect();
             // A chain in descending order, where every root moves.
             edges.extend((1..1000).rev().map(|i| (i - 1, i)));
-            let shared = SharedForest::default();
-            let kept = shared.of(nodes);
+            let forest = Forest::new(nodes);
             std::thread::scope(|scope| {
                 for part in edges.chunks(edges.len().div_ceil(4)) {
-                    let shared = &shared;
-                    scope.spawn(move || shared.of(nodes).join(part).unwrap());
+                    let forest = &forest;
+                    scope.spawn(move || forest.join(part).unwrap());
                 }
             });
-            let roots: Vec<u32> = (0..nodes as u32).map(|node| kept.root(node)).collect();
+            let roots: Vec<u32> = (0..nodes as u32).map(|node| forest.root(node)).collect();
             assert_eq!(roots, twin(nodes, &edges), "seed {seed}");
-            assert!(Arc::ptr_eq(&kept, &shared.of(nodes)));
-            drop(kept);
-            assert_eq!(shared.of(5).len(), 5, "the next one is new");
         }
     }
 

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,7 +117,7 @@ pub fn links(
     segments.retain(|segment| segment.links > 0);
     let links = Links { unfinished: unfinished.clone(), segments, open: None, rows: Vec::new(), writing: None };
     let links = Rc::new(RefCell::new(links));
-    let urls = journal.by_shard();
+    let urls = Urls { segments: journal.by_shard(), earlier: Store::at(&plan.store).url_files(&plan.earlier)? };
     let probe = Handle::new();
     // A link of a round costs its URL, its row and its question: about 200 bytes.
     let round_rows = (plan.worker_memory / 2 / 200).max(1) as usize;
@@ -212,21 +213,30 @@ pub fn links(
     Ok(())
 }
 
+/// The url tables of all shards.
+struct Urls {
+    /// This week's segments.
+    segments: BTreeMap<u32, Vec<Segment>>,
+    /// The files of earlier weeks.
+    earlier: BTreeMap<u32, Vec<PathBuf>>,
+}
+
 /// Looks questions up in the url tables of own shards.
 fn find(
     mut asked: Vec<Question>,
     shards: u32,
     unfinished: &Unfinished,
-    segments: &BTreeMap<u32, Vec<Segment>>,
+    urls: &Urls,
     mut answer: impl FnMut(u64, Answer),
 ) -> Result<()> {
     asked.sort_unstable_by_key(|question| question.hash);
     let hash = |question: &Question| UrlHash::from_halves(question.hash);
     for questions in asked.chunk_by(|a, b| hash(a).shard(shards) == hash(b).shard(shards)) {
         let shard = hash(&questions[0]).shard(shards);
-        let own = segments.get(&shard).map_or(&[][..], |own| own);
+        let own = urls.segments.get(&shard).map_or(&[][..], |own| own);
         let waves = own.last().map_or(0, |segment| segment.wave + 1);
-        let mut lookup = UrlIndex { unfinished, shard, segments: own }.lookup(waves)?;
+        let earlier = urls.earlier.get(&shard).map_or(&[][..], |files| files);
+        let mut lookup = UrlIndex { unfinished, shard, segments: own, earlier }.lookup(waves)?;
         for question in questions {
             if let Some(target) = lookup.find(hash(question))? {
                 answer(question.worker, Answer { number: question.number, target });

@@ -1,8 +1,9 @@
 //! Running a dataflow to its end, and who owns what.
 
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, ensure};
 use timely::dataflow::operators::probe::Handle;
 use timely::progress::Timestamp;
 use timely::worker::Worker;
@@ -89,6 +90,19 @@ impl Owned {
     #[inline]
     pub fn index(&self, doc: DocId) -> usize {
         self.shards[doc.shard() as usize].0 + doc.row() as usize
+    }
+
+    /// Refuses a document that is not of the shard whose file it is in.
+    ///
+    /// # Errors
+    /// Names the document and the file at `path`.
+    pub fn check(&self, doc: DocId, shard: u32, path: &Path) -> Result<()> {
+        ensure!(
+            doc.shard() == shard && doc.row() < self.rows(shard),
+            "{} holds the document {doc}, which is not of its shard",
+            path.display()
+        );
+        Ok(())
     }
 
     /// All own documents, in order of their numbers.

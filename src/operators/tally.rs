@@ -1,7 +1,7 @@
 //! How many documents each cluster has, told to every worker that owns one of them.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,14 +22,12 @@ use super::resolve::DocHasher;
 use crate::records::DocId;
 use crate::watch::Watch;
 
-/// Members of a cluster that one worker counted; or, on the way back, all its members and its name.
+/// Members of a cluster that one worker counted; or, on the way back, all its members.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Count {
     root: DocId,
     members: u64,
-    /// The cluster's number among those of its root's shard, plus one; 0 for a cluster of one.
-    number: u64,
     worker: u64,
 }
 
@@ -40,44 +38,27 @@ pub struct Tallies {
     owned: Owned,
     /// Members of the cluster that an own document roots, by number; 0 for one that roots none.
     own: Vec<u64>,
-    /// Numbers of these clusters among those of their shard, plus one.
-    numbers: Vec<u64>,
     /// The same for roots of other owners.
-    others: ByDoc<(u64, u64)>,
+    others: ByDoc<u64>,
 }
 
 impl Tallies {
     /// The members of the cluster with this root, to which an own document belongs.
     pub fn members(&self, root: DocId) -> u64 {
-        if self.owned.has(root) { self.own[self.owned.index(root)] } else { self.others.get(&root).map_or(0, |t| t.0) }
-    }
-
-    /// The cluster's number among the clusters of at least two documents that root in the same shard, from 0 in
-    /// the order of roots.
-    pub fn number(&self, root: DocId) -> Option<u64> {
-        let number = match self.owned.has(root) {
-            true => self.numbers[self.owned.index(root)],
-            false => self.others.get(&root).map_or(0, |t| t.1),
-        };
-        number.checked_sub(1)
+        if self.owned.has(root) {
+            self.own[self.owned.index(root)]
+        } else {
+            self.others.get(&root).copied().unwrap_or(0)
+        }
     }
 
     /// Every cluster that an own document roots: root and members.
     pub fn own(&self) -> impl Iterator<Item = (DocId, u64)> {
         self.owned.docs().zip(self.own.iter().copied()).filter(|(_, members)| *members > 0)
     }
-
-    /// Clusters of at least two documents that root in each own shard.
-    pub fn named(&self) -> Vec<(u32, u64)> {
-        let mut named: BTreeMap<u32, u64> = self.owned.shards().map(|shard| (shard, 0)).collect();
-        for (root, _) in self.own().filter(|(_, members)| *members > 1) {
-            *named.entry(root.shard()).or_default() += 1;
-        }
-        named.into_iter().collect()
-    }
 }
 
-/// Counts the members of every cluster, given the root of each own document by number.
+/// Counts the members of every cluster, given the root of each own document by number; [`DocId::NONE`] is no root.
 ///
 /// # Errors
 /// Where a worker of this process failed.
@@ -85,14 +66,13 @@ pub fn tally(worker: &mut Worker, owned: &Owned, roots: &[DocId], watch: &Arc<Wa
     let (index, peers) = (worker.index() as u64, worker.peers());
     let mut own = vec![0; owned.len()];
     let mut elsewhere: ByDoc<u64> = HashMap::default();
-    for root in roots {
+    for root in roots.iter().filter(|root| **root != DocId::NONE) {
         match owned.has(*root) {
             true => own[owned.index(*root)] += 1,
             false => *elsewhere.entry(*root).or_default() += 1,
         }
     }
-    let numbers = vec![0; owned.len()];
-    let tallies = Rc::new(RefCell::new(Tallies { owned: owned.clone(), own, numbers, others: HashMap::default() }));
+    let tallies = Rc::new(RefCell::new(Tallies { owned: owned.clone(), own, others: HashMap::default() }));
     let probe = Handle::new();
     worker.dataflow::<u64, _, _>(|scope| {
         let (at_root, at_member) = (tallies.clone(), tallies.clone());
@@ -104,7 +84,7 @@ pub fn tally(worker: &mut Worker, owned: &Owned, roots: &[DocId], watch: &Arc<Wa
                 let Some(capability) = held.take() else { return };
                 let mut session = output.session_with_builder(&capability);
                 for (root, members) in elsewhere.drain() {
-                    dealer.deal(root.owner(peers) as u64, Count { root, members, number: 0, worker: index });
+                    dealer.deal(root.owner(peers) as u64, Count { root, members, worker: index });
                     dealer.full().for_each(|mut block| session.give_container(&mut block));
                 }
                 dealer.finish().for_each(|mut block| session.give_container(&mut block));
@@ -123,20 +103,11 @@ pub fn tally(worker: &mut Worker, owned: &Owned, roots: &[DocId], watch: &Arc<Wa
                     }
                 });
                 notificator.for_each(&[frontier], |capability, _| {
-                    let mut tallies = at_root.borrow_mut();
-                    let tallies = &mut *tallies;
-                    let mut shard = (u32::MAX, 0);
-                    for (at, doc) in tallies.owned.docs().enumerate().filter(|(at, _)| tallies.own[*at] > 1) {
-                        if shard.0 != doc.shard() {
-                            shard = (doc.shard(), 0);
-                        }
-                        shard.1 += 1;
-                        tallies.numbers[at] = shard.1;
-                    }
+                    let tallies = at_root.borrow();
                     let mut session = output.session_with_builder(&capability);
                     for count in asked.drain(..) {
                         let at = tallies.owned.index(count.root);
-                        let total = Count { members: tallies.own[at], number: tallies.numbers[at], ..count };
+                        let total = Count { members: tallies.own[at], ..count };
                         replies.deal(count.worker, total);
                     }
                     replies.finish().for_each(|mut block| session.give_container(&mut block));
@@ -147,7 +118,7 @@ pub fn tally(worker: &mut Worker, owned: &Owned, roots: &[DocId], watch: &Arc<Wa
             move |input, _output| {
                 input.for_each(|_, block| {
                     let block = std::mem::take(block);
-                    let told = block.records().iter().map(|count| (count.root, (count.members, count.number)));
+                    let told = block.records().iter().map(|count| (count.root, count.members));
                     at_member.borrow_mut().others.extend(told);
                 });
             }
@@ -163,7 +134,6 @@ pub fn tally(worker: &mut Worker, owned: &Owned, roots: &[DocId], watch: &Arc<Wa
     Ok(Tallies {
         owned: owned.clone(),
         own: std::mem::take(&mut tallies.own),
-        numbers: std::mem::take(&mut tallies.numbers),
         others: std::mem::take(&mut tallies.others),
     })
 }

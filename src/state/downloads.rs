@@ -294,7 +294,8 @@ mod tests {
                     .map(|(doc, page)| FeaturePart(doc.to_table(), page.features.clone()))
                     .collect();
                 let (documents, features_of) = (pages.len() as u64, features.len() as u64);
-                let segment = Segment { wave, shard: SHARD, documents, features: features_of, links: 0 };
+                let segment =
+                    Segment { wave, shard: SHARD, documents, urls: documents, features: features_of, links: 0 };
                 let document =
                     |(doc, page): &(DocId, Download)| DocumentPart(doc.to_table(), page.checksum.to_be_bytes());
                 write(&folder, &segment, pages.iter().map(document));

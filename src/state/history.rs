@@ -156,9 +156,15 @@ mod tests {
         let store = Store::at(folder);
         let mut manifest = Manifest::new(&Method { shards: 2, ..Method::default() });
         for (date, urls) in [("2024-01-08", [3, 0]), ("2024-01-15", [1, 2]), ("2024-01-22", [0, 4])] {
-            let committed = CommittedWeek { week: week(date), documents: 3, urls: urls.to_vec(), named: vec![0, 0] };
+            let committed = CommittedWeek {
+                week: week(date),
+                key: String::new(),
+                documents: 3,
+                urls: urls.to_vec(),
+                named: vec![0, 0],
+            };
             let key = InputKey { hash: "key".into(), waves: 2, files: 1, bytes: 1 };
-            let segment = |wave, shard, features| Segment { wave, shard, documents: 1, features, links: 0 };
+            let segment = |wave, shard, features| Segment { wave, shard, documents: 1, urls: 1, features, links: 0 };
             let segments = vec![segment(1, 0, 1), segment(0, 0, 0), segment(0, 1, 1)];
             let journal = Journal { key, waves: 2, segments, counts: Counts::default() };
             let whole = WholeWeek { committed: committed.clone(), method: manifest.method.clone(), journal };

@@ -41,8 +41,10 @@ pub struct Segment {
     pub wave: usize,
     /// The shard.
     pub shard: u32,
-    /// Rows of `documents`, and of `urls`.
+    /// Rows of `documents`.
     pub documents: u64,
+    /// Rows of `urls`: those of its URLs that no earlier week has.
+    pub urls: u64,
     /// Rows of `features`: documents with words.
     pub features: u64,
     /// Rows of `found-links`.
@@ -150,11 +152,18 @@ impl Journal {
     }
 
     /// The rows of each shard's url table that this week added so far.
-    pub fn rows(&self, shards: u32) -> Vec<u64> {
+    pub fn urls(&self, shards: u32) -> Vec<u64> {
         let mut rows = vec![0; shards as usize];
         for segment in &self.segments {
-            rows[segment.shard as usize] += segment.documents;
+            rows[segment.shard as usize] += segment.urls;
         }
+        rows
+    }
+
+    /// The documents with words of each shard.
+    pub fn vectors(&self, shards: u32) -> Vec<u64> {
+        let mut rows = vec![0; shards as usize];
+        self.segments.iter().for_each(|segment| rows[segment.shard as usize] += segment.features);
         rows
     }
 

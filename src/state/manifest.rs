@@ -11,7 +11,7 @@ use crate::config::Method;
 use crate::records::Week;
 
 /// The version of the layout of a store and of the meaning of its columns.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// The content of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,6 +33,8 @@ pub struct Manifest {
 pub struct CommittedWeek {
     /// Its date.
     pub week: Week,
+    /// The hash of what it was made from, the weeks before it included.
+    pub key: String,
     /// Its pages.
     pub documents: u64,
     /// Rows of its `urls` by shard: URLs first seen then.
@@ -179,7 +181,7 @@ mod tests {
         let path = folder.path().join("manifest.json");
         std::fs::write(&path, "{\"format\": 99, \"something\": 1}").unwrap();
         assert!(Manifest::read(&path).unwrap_err().to_string().contains("format 99"));
-        std::fs::write(&path, "{\"format\": 1, \"ver").unwrap();
+        std::fs::write(&path, format!("{{\"format\": {FORMAT}, \"ver")).unwrap();
         assert!(Manifest::read(&path).unwrap_err().to_string().contains("damaged"));
     }
 }

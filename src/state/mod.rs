@@ -14,6 +14,7 @@
 //!     job.toml  week.json  summary.json
 //!   evolution/                 tables made of the weeks; replaced as a whole
 //!   _work/week=2024-01-15/     unfinished: grows wave by wave, invisible to readers of week=*
+//!   _work/replaced-2024-01-15/ the week as it was, while another one takes its place
 //!   _work/scratch-2024-01-15/  what is not kept with the week
 //!     journal.json             the waves that are whole; replaced whole
 //! ```

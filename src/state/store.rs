@@ -1,6 +1,6 @@
 //! A store: its folders, its lock, and the commit of a week.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,10 @@ use anyhow::{Context, Result, bail};
 
 use super::durable::{replace, sync_folder};
 use super::journal::{InputKey, Journal, Segment};
-use super::manifest::{Manifest, WholeWeek};
+use super::manifest::{CommittedWeek, Manifest, WholeWeek};
 use crate::config::Method;
 use crate::records::Week;
+use crate::tables::{Table, UrlRow};
 
 /// A week that was begun, or gone on with.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +38,8 @@ pub struct Store {
 pub struct Unfinished {
     folder: PathBuf,
     scratch: PathBuf,
+    /// Where the week that it replaces is put.
+    replaced: PathBuf,
 }
 
 impl Store {
@@ -67,10 +70,38 @@ impl Store {
         self.root.join(week.folder())
     }
 
+    /// The `urls` files of some committed weeks, by shard, in the order of weeks and waves.
+    ///
+    /// # Errors
+    /// Names the week that is not there, or whose list of segments is damaged.
+    pub fn url_files(&self, weeks: &[CommittedWeek]) -> Result<BTreeMap<u32, Vec<PathBuf>>> {
+        let mut files: BTreeMap<u32, Vec<PathBuf>> = BTreeMap::new();
+        for week in weeks {
+            for segment in self.whole(week.week)?.journal.segments.iter().filter(|segment| segment.urls > 0) {
+                let path = self.week(week.week).join(UrlRow::NAME).join(segment.file());
+                files.entry(segment.shard).or_default().push(path);
+            }
+        }
+        Ok(files)
+    }
+
+    /// What the tables of a committed week do not hold.
+    ///
+    /// # Errors
+    /// Where it is missing or damaged.
+    pub fn whole(&self, week: Week) -> Result<WholeWeek> {
+        let path = self.week(week).join("week.json");
+        WholeWeek::read(&path)?.with_context(|| format!("{} is missing: the store is damaged", path.display()))
+    }
+
     /// A week that is being made.
     pub fn unfinished(&self, week: Week) -> Unfinished {
         let work = self.root.join("_work");
-        Unfinished { folder: work.join(week.folder()), scratch: work.join(format!("scratch-{week}")) }
+        Unfinished {
+            folder: work.join(week.folder()),
+            scratch: work.join(format!("scratch-{week}")),
+            replaced: work.join(format!("{REPLACED}{week}")),
+        }
     }
 
     /// Checks that the store's folder can be made and written to.
@@ -167,7 +198,8 @@ impl Store {
     }
 
     /// Commits a week, whose tables are all in its unfinished folder: one rename makes it visible, then the
-    /// manifest lists it. A kill in between is mended by [`Store::recover`] of the next run.
+    /// manifest lists it. Where the week is there already, that one is put aside first, and then removed. A kill in
+    /// between is mended by [`Store::recover`] of the next run.
     ///
     /// # Errors
     /// Names what cannot be written; the week is then still unfinished and whole.
@@ -180,8 +212,11 @@ impl Store {
         whole.write(&folder.join("week.json"))?;
         sync_folder(folder)?;
         let target = self.week(week);
-        std::fs::rename(folder, &target)
-            .with_context(|| format!("cannot move {} to {}", folder.display(), target.display()))?;
+        if target.exists() {
+            rename(&target, &unfinished.replaced)?;
+            sync_folder(&self.root)?;
+        }
+        rename(folder, &target)?;
         sync_folder(&self.root)?;
         self.list(whole)?;
         unfinished.clear()
@@ -197,28 +232,60 @@ impl Store {
         manifest.write(&self.manifest_path())
     }
 
-    /// Lists the weeks that a killed run had renamed but not yet listed: they are whole, or they would not have their
-    /// names. The caller holds the lock.
+    /// Whether a week is committed, and is not being made anew.
+    pub fn is_committed(&self, week: Week) -> bool {
+        let listed = self.manifest().is_ok_and(|known| known.is_some_and(|known| known.has(week)));
+        listed && !self.unfinished(week).folder.exists()
+    }
+
+    /// Ends what a killed run had begun to commit: a week that it was replacing takes its place, and weeks that have
+    /// their names are listed; they are whole, or they would not have them. The caller holds the lock.
     ///
     /// # Errors
     /// Where the store cannot be read or written.
     pub fn recover(&self) -> Result<()> {
         let failed = || format!("cannot list the store {}", self.root.display());
+        let work = self.root.join("_work");
+        if work.exists() {
+            for entry in std::fs::read_dir(&work).with_context(failed)? {
+                let name = entry.with_context(failed)?.file_name();
+                let Some(week) = week_of(&name, REPLACED) else { continue };
+                let unfinished = self.unfinished(week);
+                if !self.week(week).exists() {
+                    // The old week was put aside only when the new one was whole.
+                    let whole = unfinished.folder.join("week.json").exists();
+                    rename(if whole { &unfinished.folder } else { &unfinished.replaced }, &self.week(week))?;
+                    sync_folder(&self.root)?;
+                }
+                self.list(&self.whole(week)?)?;
+                unfinished.clear()?;
+            }
+        }
         for entry in std::fs::read_dir(&self.root).with_context(failed)? {
             let name = entry.with_context(failed)?.file_name();
-            let week =
-                name.to_str().and_then(|name| name.strip_prefix("week=")).and_then(|week| week.parse::<Week>().ok());
-            let Some(week) = week else { continue };
+            let Some(week) = week_of(&name, "week=") else { continue };
             let listed = self.manifest()?.is_some_and(|manifest| manifest.has(week));
-            if let Some(whole) = WholeWeek::read(&self.week(week).join("week.json"))? {
-                if !listed {
-                    self.list(&whole)?;
-                }
-                self.unfinished(week).clear()?;
+            if !listed && let Some(whole) = WholeWeek::read(&self.week(week).join("week.json"))? {
+                self.list(&whole)?;
+            }
+            let unfinished = self.unfinished(week);
+            if !unfinished.folder.exists() {
+                unfinished.clear()?;
             }
         }
         Ok(())
     }
+}
+
+/// What stands before the name of a week that is put aside.
+const REPLACED: &str = "replaced-";
+
+fn week_of(name: &std::ffi::OsStr, prefix: &str) -> Option<Week> {
+    name.to_str()?.strip_prefix(prefix)?.parse().ok()
+}
+
+fn rename(from: &Path, to: &Path) -> Result<()> {
+    std::fs::rename(from, to).with_context(|| format!("cannot move {} to {}", from.display(), to.display()))
 }
 
 /// Whether the process that wrote itself into a lock still runs; taken as true where the system does not tell.
@@ -259,9 +326,10 @@ impl Unfinished {
 
     /// Removes what is not kept, once the week is committed.
     fn clear(&self) -> Result<()> {
-        if self.scratch.exists() {
-            std::fs::remove_dir_all(&self.scratch)
-                .with_context(|| format!("cannot remove {}", self.scratch.display()))?;
+        for folder in [&self.scratch, &self.replaced] {
+            if folder.exists() {
+                std::fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+            }
         }
         if let Some(work) = self.scratch.parent() {
             // Empty unless another week is unfinished; then it stays.
@@ -295,7 +363,6 @@ impl Unfinished {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::CommittedWeek;
 
     fn key(hash: &str) -> InputKey {
         InputKey { hash: hash.into(), waves: 2, files: 2, bytes: 10 }
@@ -323,7 +390,7 @@ mod tests {
         let method = Method::default();
         let mut journal = store.begin(week(), &method, &key("a")).unwrap().journal;
         let unfinished = store.unfinished(week());
-        let segment = |wave| Segment { wave, shard: 3, documents: 1, features: 1, links: 0 };
+        let segment = |wave| Segment { wave, shard: 3, documents: 1, urls: 1, features: 1, links: 0 };
         let file = |wave| unfinished.table("documents", &segment(wave).file());
         for wave in 0..2 {
             std::fs::create_dir_all(file(wave).parent().unwrap()).unwrap();
@@ -348,7 +415,7 @@ mod tests {
         let store = Store::at(folder.path());
         let method = Method::default();
         let journal = store.begin(week(), &method, &key("a")).unwrap().journal;
-        let committed = CommittedWeek { week: week(), documents: 7, urls: vec![7], named: vec![1] };
+        let committed = CommittedWeek { week: week(), key: "a".into(), documents: 7, urls: vec![7], named: vec![1] };
         let whole = WholeWeek { committed, method, journal };
         store.commit(&whole, "[cluster]", b"{}").unwrap();
         let manifest = store.manifest().unwrap();
@@ -356,6 +423,38 @@ mod tests {
         store.recover().unwrap();
         assert_eq!(store.manifest().unwrap(), manifest);
         assert_eq!(manifest.unwrap().weeks, [whole.committed]);
+    }
+
+    #[test]
+    fn a_kill_while_a_week_takes_the_place_of_another_leaves_one_of_them() {
+        let method = Method::default();
+        let whole = |documents| WholeWeek {
+            committed: CommittedWeek { week: week(), key: "k".into(), documents, urls: vec![7], named: vec![1] },
+            method: method.clone(),
+            journal: Journal::new(key("k")),
+        };
+        // What is done before the kill: the new week whole, the old one put aside, the new one in its place.
+        for (done, documents) in [(0, 7), (1, 8), (2, 8)] {
+            let folder = tempfile::tempdir().unwrap();
+            let store = Store::at(folder.path());
+            store.begin(week(), &method, &key("a")).unwrap();
+            store.commit(&whole(7), "[cluster]", b"{}").unwrap();
+            store.begin(week(), &method, &key("b")).unwrap();
+            assert!(!store.is_committed(week()));
+            let unfinished = store.unfinished(week());
+            whole(8).write(&unfinished.folder.join("week.json")).unwrap();
+            if done > 0 {
+                rename(&store.week(week()), &unfinished.replaced).unwrap();
+            }
+            if done > 1 {
+                rename(&unfinished.folder, &store.week(week())).unwrap();
+            }
+            store.recover().unwrap();
+            assert_eq!(store.whole(week()).unwrap(), whole(documents), "after {done}");
+            assert_eq!(store.manifest().unwrap().unwrap().weeks, [whole(documents).committed], "after {done}");
+            assert_eq!(unfinished.folder.exists(), done == 0, "what is being made is gone on with");
+            assert!(!unfinished.replaced.exists());
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Which URL has which id: one shard's url segments, merged, asked in the order of hashes.
 //!
+//! A URL stands in the segments of the week in which it was first seen, and keeps its id for ever.
+//!
 //! Segments are sorted by hash, so that a sorted stream of questions is answered by reading each
 //! once; nothing but one batch a segment is in memory. Every sixteenth wave the last sixteen segments
 //! are merged into a run, every sixteenth run into a longer one, and so on: however many waves a
@@ -38,7 +40,7 @@ impl Table for RunRow {
     }
 }
 
-/// The url segments and runs of one shard of a week that is being made.
+/// The url segments and runs of one shard of a week that is being made, and the url segments of earlier weeks.
 pub struct UrlIndex<'a> {
     /// The week.
     pub unfinished: &'a Unfinished,
@@ -46,6 +48,8 @@ pub struct UrlIndex<'a> {
     pub shard: u32,
     /// The shard's segments so far, by wave.
     pub segments: &'a [Segment],
+    /// The shard's files of earlier weeks.
+    pub earlier: &'a [PathBuf],
 }
 
 impl UrlIndex<'_> {
@@ -57,7 +61,8 @@ impl UrlIndex<'_> {
     /// The fewest files that hold the URLs of the waves from `first` to before `end`, where `first` begins a run of `level`.
     fn files(&self, level: usize, first: usize, end: usize, files: &mut Vec<PathBuf>) {
         if level == 0 {
-            let within = self.segments.iter().filter(|segment| (first..end).contains(&segment.wave));
+            let within =
+                self.segments.iter().filter(|segment| (first..end).contains(&segment.wave) && segment.urls > 0);
             return files.extend(within.map(|segment| self.unfinished.table(UrlRow::NAME, &segment.file())));
         }
         let span = FAN.pow(level as u32);
@@ -79,7 +84,7 @@ impl UrlIndex<'_> {
     /// # Errors
     /// Names the file that cannot be read.
     pub fn lookup(&self, waves: usize) -> Result<UrlLookup> {
-        let mut files = Vec::new();
+        let mut files = self.earlier.to_vec();
         let levels = (0..).find(|level| FAN.pow(level + 1) > waves).unwrap_or(0);
         self.files(levels as usize, 0, waves, &mut files);
         UrlLookup::open(files)
@@ -221,7 +226,7 @@ mod tests {
                 known.sort_unstable();
                 known
             };
-            let index = UrlIndex { unfinished: &unfinished, shard: 2, segments: &segments };
+            let index = UrlIndex { unfinished: &unfinished, shard: 2, segments: &segments, earlier: &[] };
             let mut lookup = index.lookup(wave).unwrap();
             assert!(lookup.segments.len() <= 3 * FAN, "{} files", lookup.segments.len());
             if wave % 23 == 0 {
@@ -229,14 +234,14 @@ mod tests {
             }
             // Some waves have nothing of the shard.
             if wave % 7 != 3 {
-                let segment = Segment { wave, shard: 2, documents: 1, features: 0, links: 0 };
+                let segment = Segment { wave, shard: 2, documents: 1, urls: 1, features: 0, links: 0 };
                 let mut writer: Writer<UrlRow> =
                     Writer::create(&unfinished.table(UrlRow::NAME, &segment.file())).unwrap();
                 writer.push(UrlRow { doc: wave as i64, hash: hash(wave).to_bytes(), url: String::new() }).unwrap();
                 writer.finish().unwrap();
                 segments.push(segment);
             }
-            UrlIndex { unfinished: &unfinished, shard: 2, segments: &segments }.merge(wave).unwrap();
+            UrlIndex { unfinished: &unfinished, shard: 2, segments: &segments, earlier: &[] }.merge(wave).unwrap();
         }
     }
 

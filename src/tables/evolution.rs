@@ -93,7 +93,7 @@ impl Table for AmountRow {
 
 /// `change-classes`: the changes of each class (Fig. 10).
 #[derive(Clone, Debug, PartialEq)]
-pub struct ChangeRow {
+pub struct ChangeClassRow {
     /// The class of the URL's cluster at its first download.
     pub class: &'static str,
     /// `complete`, `large`, `medium`, `small`, `no-text-change` or `no-change`.
@@ -104,7 +104,7 @@ pub struct ChangeRow {
     pub share: Option<f64>,
 }
 
-impl Table for ChangeRow {
+impl Table for ChangeClassRow {
     const NAME: &'static str = "change-classes";
 
     fn columns(rows: &[Self]) -> Vec<Column> {

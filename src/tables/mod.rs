@@ -2,20 +2,22 @@
 //!
 //! In reading order: `rows` (every table's columns, once: the authority), `evolution`
 //! (the columns of that job's tables), `write` (rows to files),
-//! `read` (files to rows, only the columns asked for).
+//! `read` (files to rows, only the columns asked for), `plain` (a column of hashes as it lies).
 //!
 //! Tables are zstd-compressed, hold no unsigned 64-bit columns (Spark reads those poorly), and lie
 //! in hive folders (`week=YYYY-MM-DD/TABLE/*.parquet`). The same rows give the same bytes.
 
 mod evolution;
+mod plain;
 mod read;
 mod rows;
 mod write;
 
-pub use evolution::{AmountRow, BirthRow, ChangeRow, DeathRow, HostChangeRow, RetentionRow};
+pub use evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
+pub use plain::PlainColumn;
 pub use read::{Scan, field};
 pub use rows::{
-    ClusterRow, Column, DocumentRow, EvidenceRow, FeatureRow, FoundLinkRow, LargestRow, LinkRow, RejectRow, SizeRow,
-    SummaryRow, Table, UrlRow,
+    ChangeRow, ClusterRow, Column, DocumentRow, Event, EvidenceRow, FeatureRow, FoundLinkRow, LargestRow, LinkRow,
+    RejectRow, SizeRow, SummaryRow, Table, UrlRow,
 };
 pub use write::Writer;

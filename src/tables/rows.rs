@@ -1,7 +1,7 @@
 //! Every table's columns, once.
 //!
 //! A table is a row type whose [`Table::columns`] turns rows into arrow columns; the schema follows
-//! from it. Ids are [`DocId`](crate::records::DocId)s as signed 64-bit numbers.
+//! from it. Ids are [`DocId`]s as signed 64-bit numbers.
 
 use std::sync::Arc;
 
@@ -9,6 +9,8 @@ use arrow_array::builder::{FixedSizeBinaryBuilder, StringBuilder};
 use arrow_array::{
     ArrayRef, BooleanArray, Float32Array, Float64Array, Int32Array, Int64Array, TimestampMicrosecondArray,
 };
+
+use crate::records::DocId;
 
 /// One column of some rows.
 pub struct Column {
@@ -38,6 +40,8 @@ pub trait Table: Sized {
     const NAME: &'static str;
     /// Columns of nearly unique values: a dictionary would only cost there.
     const UNIQUE: &'static [&'static str] = &[];
+    /// Columns of numbers that mostly ascend with the rows: their differences are kept.
+    const ASCENDING: &'static [&'static str] = &[];
     /// Columns that hold hashes: compression would only cost there.
     const RANDOM: &'static [&'static str] = &[];
     /// Columns that nobody searches by order: their least and greatest values are not kept.
@@ -120,7 +124,8 @@ pub struct DocumentRow {
 
 impl Table for DocumentRow {
     const NAME: &'static str = "documents";
-    const UNIQUE: &'static [&'static str] = &["doc", "url", "checksum", "offset"];
+    const UNIQUE: &'static [&'static str] = &["url", "checksum", "offset"];
+    const ASCENDING: &'static [&'static str] = &["doc"];
     const RANDOM: &'static [&'static str] = &["checksum"];
 
     fn columns(rows: &[Self]) -> Vec<Column> {
@@ -157,7 +162,8 @@ pub struct FeatureRow {
 
 impl Table for FeatureRow {
     const NAME: &'static str = "features";
-    const UNIQUE: &'static [&'static str] = &["doc", "supershingles", "features"];
+    const UNIQUE: &'static [&'static str] = &["supershingles", "features"];
+    const ASCENDING: &'static [&'static str] = &["doc"];
     const RANDOM: &'static [&'static str] = &["supershingles", "features"];
 
     fn columns(rows: &[Self]) -> Vec<Column> {
@@ -186,7 +192,8 @@ pub struct UrlRow {
 
 impl Table for UrlRow {
     const NAME: &'static str = "urls";
-    const UNIQUE: &'static [&'static str] = &["doc", "hash", "url"];
+    const UNIQUE: &'static [&'static str] = &["hash", "url"];
+    const ASCENDING: &'static [&'static str] = &["doc"];
     const RANDOM: &'static [&'static str] = &["hash"];
 
     fn columns(rows: &[Self]) -> Vec<Column> {
@@ -286,7 +293,8 @@ pub struct ClusterRow {
 
 impl Table for ClusterRow {
     const NAME: &'static str = "clusters";
-    const UNIQUE: &'static [&'static str] = &["url", "doc"];
+    const UNIQUE: &'static [&'static str] = &["url"];
+    const ASCENDING: &'static [&'static str] = &["doc", "similar_root", "identical_root", "exact_root"];
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         let root = |level: usize| longs(rows.iter().map(move |r| r.levels[level].0));
@@ -322,7 +330,7 @@ pub struct EvidenceRow {
 
 impl Table for EvidenceRow {
     const NAME: &'static str = "evidence";
-    const UNIQUE: &'static [&'static str] = &["doc"];
+    const ASCENDING: &'static [&'static str] = &["doc"];
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
@@ -330,6 +338,86 @@ impl Table for EvidenceRow {
             required("neighbour", longs(rows.iter().map(|r| r.neighbour))),
             required("agreements", ints(rows.iter().map(|r| r.agreements))),
             required("similarity", Arc::new(Float32Array::from_iter_values(rows.iter().map(|r| r.similarity)))),
+        ]
+    }
+}
+
+/// What became of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Event {
+    /// No page of it was in a cluster the week before.
+    Birth,
+    /// None of its pages is in a cluster any more.
+    Death,
+    /// It has more pages.
+    Grow,
+    /// It has fewer pages.
+    Shrink,
+    /// Another cluster has most of its pages, and keeps its own name.
+    Merge,
+    /// Some of its pages are in another cluster, which does not succeed it.
+    Split,
+}
+
+impl Event {
+    /// All events.
+    pub const ALL: [Event; 6] = [Event::Birth, Event::Death, Event::Grow, Event::Shrink, Event::Merge, Event::Split];
+
+    /// The name that the table holds.
+    pub fn name(self) -> &'static str {
+        match self {
+            Event::Birth => "birth",
+            Event::Death => "death",
+            Event::Grow => "grow",
+            Event::Shrink => "shrink",
+            Event::Merge => "merge",
+            Event::Split => "split",
+        }
+    }
+}
+
+/// `changes`: what became of clusters of at least two very similar pages since the week before.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ChangeRow {
+    /// The cluster: of last week, but for a birth.
+    pub cluster_id: i64,
+    /// What became of it.
+    pub event: Event,
+    /// The other cluster, of a merge or a split.
+    pub other: Option<i64>,
+    /// Pages of the cluster the week before.
+    pub before: i64,
+    /// Pages now: of the other cluster, in a merge or a split.
+    pub after: i64,
+    /// Pages that make the event: born, dead, come or gone; or those that went over to the other cluster.
+    pub documents: i64,
+}
+
+impl ChangeRow {
+    /// An event; pages before and after.
+    pub fn new(
+        event: Event,
+        id: DocId,
+        other: Option<DocId>,
+        (before, after): (u64, u64),
+        documents: u64,
+    ) -> ChangeRow {
+        let (cluster_id, other) = (id.to_table(), other.map(DocId::to_table));
+        ChangeRow { cluster_id, event, other, before: before as i64, after: after as i64, documents: documents as i64 }
+    }
+}
+
+impl Table for ChangeRow {
+    const NAME: &'static str = "changes";
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        vec![
+            required("cluster_id", longs(rows.iter().map(|r| r.cluster_id))),
+            required("event", texts(rows.iter().map(|r| r.event.name()))),
+            nullable("other", maybe_longs(rows.iter().map(|r| r.other))),
+            required("before", longs(rows.iter().map(|r| r.before))),
+            required("after", longs(rows.iter().map(|r| r.after))),
+            required("documents", longs(rows.iter().map(|r| r.documents))),
         ]
     }
 }

@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
@@ -125,6 +125,12 @@ fn properties<T: Table>() -> WriterProperties {
         .set_created_by(format!("nigh {}", env!("CARGO_PKG_VERSION")));
     for column in T::UNIQUE {
         properties = properties.set_column_dictionary_enabled(ColumnPath::from(*column), false);
+    }
+    for column in T::ASCENDING {
+        properties = properties
+            .set_column_dictionary_enabled(ColumnPath::from(*column), false)
+            .set_column_encoding(ColumnPath::from(*column), Encoding::DELTA_BINARY_PACKED)
+            .set_column_compression(ColumnPath::from(*column), Compression::UNCOMPRESSED);
     }
     for column in T::RANDOM {
         properties = properties.set_column_compression(ColumnPath::from(*column), Compression::UNCOMPRESSED);

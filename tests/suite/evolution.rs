@@ -349,8 +349,14 @@ impl Synthetic {
         }
         for ((wave, shard), mut pages) in dealt {
             pages.sort_by_key(|page| page.doc);
-            let mut segment =
-                Segment { wave: wave as usize, shard, documents: pages.len() as u64, features: 0, links: 0 };
+            let mut segment = Segment {
+                wave: wave as usize,
+                shard,
+                documents: pages.len() as u64,
+                urls: pages.len() as u64,
+                features: 0,
+                links: 0,
+            };
             let path = |table: &str| folder.join(table).join(segment.file());
             let documents = pages.iter().map(|page| document(page));
             write(&path(DocumentRow::NAME), documents);
@@ -374,7 +380,8 @@ impl Synthetic {
                 write(&folder.join(format!("urls/shard{shard:05}-wave00000.parquet")), of_shard.iter().map(row));
             }
         }
-        let committed = CommittedWeek { week, documents: pages.len() as u64, urls, named: Vec::new() };
+        let committed =
+            CommittedWeek { week, key: String::new(), documents: pages.len() as u64, urls, named: Vec::new() };
         let key = InputKey { hash: week.to_string(), waves: waves as usize, files: 1, bytes: 1 };
         let journal = Journal { key, waves: waves as usize, segments, counts: Counts::default() };
         let whole = WholeWeek { committed: committed.clone(), method: self.method.clone(), journal };

@@ -27,3 +27,5 @@ mod queries;
 mod survival;
 /// Recall, estimates and chains against the exact similarity of real pages.
 mod truth;
+/// Week over week: from what changed as from all pages.
+mod weekly;

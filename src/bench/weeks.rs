@@ -1,0 +1,329 @@
+//! `nigh bench weeks`: the clusters of a second week, from what changed and from all documents.
+//!
+//! Two weeks of made-up vectors, as files; the roots of the first, as the table that a run leaves. Then each way from
+//! these files to the roots of the second week in memory: by the delta, by the full stage, and as `auto` chooses.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use indicatif::ProgressBar;
+use serde::{Deserialize, Serialize};
+use timely::worker::Worker;
+
+use super::clusters::{SHARDS, Temporary, files};
+use super::dataset::Dataset;
+use super::run::{Measured, Said, Task, run};
+use super::synthetic::{Noise, Synthetic};
+use super::yardstick;
+use crate::config::{Bytes, Config, Count, Method, Mode, Share};
+use crate::features::{VectorKeys, polynomials};
+use crate::operators::{
+    Clustering, Clusters, Delta, Filter, Forest, Numbering, Owned, Shared, VectorRoots, choose, clusters, delta,
+    gather, read_roots,
+};
+use crate::records::DocId;
+use crate::report::grouped;
+use crate::tables::{Column, Table, Writer};
+use crate::watch::{Span, Stage, Watch};
+
+/// Arguments of `nigh bench weeks`.
+#[derive(Args)]
+pub(super) struct WeeksArgs {
+    /// Documents of either week.
+    #[arg(long, value_name = "N")]
+    documents: u64,
+    /// The share of them whose vectors change.
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    change: Share,
+    /// Worker threads of each process.
+    #[arg(long, default_value = "2", value_name = "N")]
+    workers: Count,
+    /// Processes on this machine.
+    #[arg(long, default_value = "1", value_name = "N")]
+    processes: Count,
+    /// Memory of all processes; half of the machine's where it is not given.
+    #[arg(long, value_name = "BYTES")]
+    memory: Option<Bytes>,
+    /// Where the vectors are kept, to be used again; made in a temporary folder and removed where it is not given.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+fn share(text: &str) -> Result<Share, String> {
+    text.parse::<f64>().map_err(|_| format!("`{text}` is no share"))?.try_into()
+}
+
+/// What the processes of the benchmark are told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WeeksTask {
+    data: PathBuf,
+    documents: u64,
+    change: f64,
+    pub(super) workers: usize,
+    worker_memory: u64,
+    scratch: PathBuf,
+    /// What is done: `None` for the roots of the first week.
+    way: Option<Mode>,
+}
+
+impl WeeksTask {
+    fn week(&self, later: bool) -> Dataset {
+        let folder = self.data.join(if later { format!("after-{}", self.change) } else { "before".into() });
+        Dataset { folder, documents: self.documents, shards: SHARDS }
+    }
+
+    fn roots(&self, shard: u32) -> PathBuf {
+        self.data.join("roots").join(format!("shard{shard:05}.parquet"))
+    }
+}
+
+/// What the next run needs of the `clusters` table.
+struct RootRow([i64; 3]);
+
+impl Table for RootRow {
+    const NAME: &'static str = "roots";
+    const ASCENDING: &'static [&'static str] = &["doc", "similar_root", "identical_root"];
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        let column = |name, at: usize| Column::longs(name, rows.iter().map(move |row| row.0[at]));
+        vec![column("doc", 0), column("similar_root", 1), column("identical_root", 2)]
+    }
+}
+
+/// What was measured.
+#[derive(Serialize)]
+struct Report {
+    documents: u64,
+    change: f64,
+    workers: usize,
+    processes: usize,
+    memory_bytes: u64,
+    changed: u64,
+    /// Documents that changed, and those that were put together again for them.
+    touched: u64,
+    /// Documents retracted from among others, and those of them that had no certificate.
+    retracted: u64,
+    uncertified: u64,
+    candidates: u64,
+    edges: u64,
+    label_differences: u64,
+    delta_s: f64,
+    delta_cpu_s: f64,
+    full_s: f64,
+    full_cpu_s: f64,
+    auto_s: f64,
+    auto_choice: Mode,
+    delta_over_full: f64,
+    auto_over_best: f64,
+    touched_over_changed: f64,
+    labels_match: bool,
+    /// The phases of the delta way.
+    phases: Vec<Span>,
+    peak_anonymous_bytes: Option<u64>,
+    full_peak_anonymous_bytes: Option<u64>,
+}
+
+pub(super) fn bench_weeks(args: &WeeksArgs, told: fn(Task) -> Result<String>) -> Result<(bool, String)> {
+    let (workers, processes) = (args.workers.0, args.processes.0);
+    let temporary = Temporary(std::env::temp_dir().join(format!("nigh-bench-{}", std::process::id())));
+    let data = args.data.clone().unwrap_or_else(|| temporary.0.join("weeks"));
+    let memory = args.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
+    let task = |way| WeeksTask {
+        data: data.clone(),
+        documents: args.documents,
+        change: args.change.0,
+        workers,
+        worker_memory: memory / (workers * processes) as u64,
+        scratch: temporary.0.join("scratch"),
+        way,
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let bar = if args.json { ProgressBar::hidden() } else { ProgressBar::new(2 * args.documents) };
+    for (later, change) in [(false, 0.0), (true, args.change.0)] {
+        let synthetic = Synthetic::new(args.documents, Noise::default()).later(change);
+        let folder = task(None).week(later).folder;
+        let described = (Noise::default(), change);
+        Dataset::make(&folder, &synthetic, args.documents, described, SHARDS, threads, |some| bar.inc(some))?;
+    }
+    bar.finish_and_clear();
+    if (0..SHARDS).any(|shard| !task(None).roots(shard).exists()) {
+        run(Task::Weeks(task(None)), processes, told)?;
+    }
+    let measure = |way| run(Task::Weeks(task(Some(way))), processes, told);
+    let seconds = |measured: &Measured| {
+        let spans = measured.phases.iter().filter(|span| span.stage != Stage::Tables);
+        spans.fold((0.0, 0.0), |(wall, cpu), Span { wall_s, cpu_s, .. }| (wall + wall_s, cpu + cpu_s))
+    };
+    let [by_delta, in_full, auto] = [measure(Mode::Delta)?, measure(Mode::Full)?, measure(Mode::Auto)?];
+    let ((delta_s, delta_cpu_s), (full_s, full_cpu_s), (auto_s, _)) =
+        (seconds(&by_delta), seconds(&in_full), seconds(&auto));
+    let labels_match = by_delta.checksum == in_full.checksum && auto.checksum == in_full.checksum;
+    let [changed, examined, retracted, uncertified, candidates, edges, label_differences] =
+        std::array::from_fn(|at| by_delta.sums.get(at).copied().unwrap_or_default());
+    let report = Report {
+        documents: args.documents,
+        change: args.change.0,
+        workers,
+        processes,
+        memory_bytes: memory,
+        changed,
+        touched: changed + examined,
+        retracted,
+        uncertified,
+        candidates,
+        edges,
+        label_differences,
+        delta_s,
+        delta_cpu_s,
+        full_s,
+        full_cpu_s,
+        auto_s,
+        auto_choice: if auto.rounds == 0 { Mode::Delta } else { Mode::Full },
+        delta_over_full: delta_s / full_s.max(1e-9),
+        auto_over_best: auto_s / delta_s.min(full_s).max(1e-9),
+        touched_over_changed: (changed + examined) as f64 / changed.max(1) as f64,
+        labels_match,
+        phases: by_delta.phases,
+        peak_anonymous_bytes: by_delta.peak_anonymous_bytes,
+        full_peak_anonymous_bytes: in_full.peak_anonymous_bytes,
+    };
+    let text = match args.json {
+        true => format!("{}\n", serde_json::to_string(&report).context("figures are plain data")?),
+        false => report.to_string(),
+    };
+    Ok((labels_match, text))
+}
+
+/// One way, as one worker goes it.
+pub(super) fn measure_weeks(
+    worker: &mut Worker,
+    task: &WeeksTask,
+    (forest, filter): (&Arc<Shared<Forest>>, &Shared<Filter>),
+    watch: &Arc<Watch>,
+) -> Result<Said> {
+    let method = Method::default();
+    let rows = task.week(true).rows();
+    let owned = Owned::new(worker.index(), worker.peers(), &rows);
+    let keys = Rc::new(VectorKeys::new(&method, &polynomials(method.seed, method.features)));
+    let [before, after] = [false, true].map(|later| files(&task.week(later), owned.shards()));
+    gather(worker, vec![0u8], watch)?;
+    watch.enter(Stage::Changes);
+    let way = match task.way {
+        None => Mode::Full,
+        Some(asked) => choose(worker, asked, (&before, &after), &owned, task.worker_memory, watch)?.way,
+    };
+    let (mut said, roots) = if way == Mode::Delta {
+        let files = owned.shards().map(|shard| (task.roots(shard), shard));
+        let mut roots = read_roots(files, &owned)?;
+        let stage = Delta {
+            before: &before,
+            after: &after,
+            owned: &owned,
+            keys: &keys,
+            agreements: method.agreements,
+            slices: 1,
+            threads: task.workers,
+            filter,
+            forest,
+            watch,
+        };
+        let did = delta(worker, &stage, &mut roots)?;
+        let sums =
+            vec![did.changed, did.examined, did.retracted, did.failed, did.candidates, did.edges, did.differences];
+        (Said { sums, ..Said::default() }, roots)
+    } else {
+        let clustering = Clustering {
+            files: if task.way.is_none() { before } else { after },
+            numbering: Rc::new(Numbering::new(&rows)),
+            keys,
+            agreements: method.agreements,
+            memory: Clustering::in_flight(task.worker_memory, &rows, worker.peers())?,
+            scratch: task.scratch.clone(),
+            forest: forest.clone(),
+            threads: task.workers,
+            watch: watch.clone(),
+        };
+        let own: Rc<Vec<DocId>> = Rc::new(owned.docs().collect());
+        let named = own.clone();
+        let found = clusters(worker, &clustering, move |vector| named[vector].to_table() as u64)?;
+        let Clusters { duplicates, survivors, .. } = found;
+        let mut roots = VectorRoots { similar: own.to_vec(), identical: own.to_vec() };
+        let doc = |name: u64| DocId::from_table(name as i64);
+        survivors.iter().for_each(|(vector, root, _)| roots.similar[vector as usize] = doc(root));
+        for (vector, root, same) in duplicates.iter() {
+            (roots.similar[vector as usize], roots.identical[vector as usize]) = (doc(root), doc(same));
+        }
+        (Said { rounds: 1, sums: vec![0; 7], ..Said::default() }, roots)
+    };
+    gather(worker, vec![0u8], watch)?;
+    watch.enter(Stage::Tables);
+    let labels = owned.docs().zip(roots.similar.iter().zip(&roots.identical));
+    said.checksum = yardstick::checksum(labels.flat_map(|(doc, (similar, identical))| {
+        let word = |doc: DocId| doc.to_table() as u64;
+        [(2 * word(doc), word(*similar)), (2 * word(doc) + 1, word(*identical))]
+    }));
+    if task.way.is_none() {
+        write_roots(task, &owned, &roots)?;
+    }
+    Ok(said)
+}
+
+fn write_roots(task: &WeeksTask, owned: &Owned, roots: &VectorRoots) -> Result<()> {
+    let mut rows = owned.docs().zip(roots.similar.iter().zip(&roots.identical)).peekable();
+    for shard in owned.shards() {
+        let mut writer: Writer<RootRow> = Writer::create(&task.roots(shard))?;
+        while let Some((doc, (similar, identical))) = rows.next_if(|(doc, _)| doc.shard() == shard) {
+            writer.push(RootRow([doc, *similar, *identical].map(DocId::to_table)))?;
+        }
+        writer.finish()?;
+    }
+    Ok(())
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} documents, {} changed, {} process(es) of {} worker(s), memory {}",
+            grouped(self.documents),
+            grouped(self.changed),
+            self.processes,
+            self.workers,
+            Bytes(self.memory_bytes)
+        )?;
+        writeln!(
+            f,
+            "delta {:.3} s ({:.2} of full), full {:.3} s, auto {:.3} s ({:?}, {:.2} of the quicker way)",
+            self.delta_s, self.delta_over_full, self.full_s, self.auto_s, self.auto_choice, self.auto_over_best
+        )?;
+        for Span { stage, wall_s, cpu_s } in self.phases.iter().filter(|span| span.stage != Stage::Tables) {
+            writeln!(f, "  {:<16} {wall_s:>7.3} s, {cpu_s:>7.3} CPU s", stage.title())?;
+        }
+        writeln!(
+            f,
+            "touched {} documents, {:.2} for one that changed; {} retracted from among others, {} without certificate",
+            grouped(self.touched),
+            self.touched_over_changed,
+            grouped(self.retracted),
+            grouped(self.uncertified)
+        )?;
+        writeln!(
+            f,
+            "candidates {}; to differential {} edges, from it {} label differences",
+            grouped(self.candidates),
+            grouped(self.edges),
+            grouped(self.label_differences)
+        )?;
+        if let (Some(delta), Some(full)) = (self.peak_anonymous_bytes, self.full_peak_anonymous_bytes) {
+            writeln!(f, "anonymous memory at the peak: {} (full {})", Bytes(delta), Bytes(full))?;
+        }
+        writeln!(f, "{}", if self.labels_match { "the same labels" } else { "OTHER LABELS: a fault in this program" })
+    }
+}

@@ -1,0 +1,233 @@
+//! `nigh run` of a job that makes a week from a crawl: a store's first, or a later one.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail, ensure};
+
+use super::{RunArgs, Work, WrongUse, cluster, compute, print_summary, stop_on_signals};
+use crate::config::{Cluster, Config, Job, Mode, Reading, Weekly};
+use crate::launch::Peers;
+use crate::plan::{Plan, cut_waves, job_text};
+use crate::progress::{self, Display};
+use crate::readers;
+use crate::records::Week;
+use crate::report::{self, Disk, say};
+use crate::state::{Begun, Store};
+use crate::summary::Summary;
+
+/// Makes the week, or goes on with it, and prints its summary.
+pub(super) fn run(job: Crawled, config: &Config, args: &RunArgs, display: Display) -> Result<ExitCode> {
+    let draft = Draft::new(job, config, args)?;
+    let store = Store::at(&draft.store);
+    store.check_writable()?;
+    // A run finds out now, not hours later; objects were asked for when they were listed.
+    for input in &draft.inputs {
+        if args.dry_run || matches!(input.place, readers::Place::File(_)) {
+            readers::check(input, draft.reading())?;
+        }
+    }
+    let mut standing = draft.standing(&store)?;
+    if args.dry_run {
+        let (Standing::Made(plan) | Standing::ToMake(plan)) = standing;
+        let disk = Disk::of(&plan);
+        if args.json {
+            let dry = serde_json::json!({ "plan": plan, "disk": disk });
+            say(&format!("{dry}\n"))?;
+        } else {
+            say(&report::plan(&plan, &disk))?;
+            say("Checked   every input can be opened, the store can be written\n")?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let _lock = store.lock()?;
+    store.recover()?;
+    if matches!(standing, Standing::ToMake(_)) {
+        // Another run may have ended meanwhile.
+        standing = draft.standing(&store)?;
+    }
+    let summary = match standing {
+        Standing::Made(plan) => {
+            if !args.quiet {
+                let root = store.root().display();
+                let text = format!("week {} is in {root} already, from the same input: nothing to do", plan.week);
+                progress::notice(args.json, "notice", &text);
+            }
+            Summary::read(&store.week(plan.week))?
+        }
+        Standing::ToMake(plan) => {
+            let Begun { journal, dropped } = store.begin(plan.week, &plan.method, &plan.key())?;
+            if dropped > 0 {
+                let text = format!(
+                    "an unfinished week {} was made from other input: its {dropped} waves are dropped, and it is begun anew",
+                    plan.week
+                );
+                progress::notice(args.json, "notice", &text);
+            }
+            if journal.waves > 0 && !args.quiet {
+                let text = format!("going on after wave {} of {}", journal.waves, plan.waves.len());
+                progress::notice(args.json, "notice", &text);
+            }
+            if args.verbose {
+                eprint!("{}", report::plan(&plan, &Disk::of(&plan)));
+            }
+            let (kept, week) = (store.clone(), plan.week);
+            stop_on_signals(args.json, move || {
+                let root = kept.root().display();
+                let text = format!("what is committed in {root} is kept. The same command goes on from there");
+                (!kept.is_committed(week)).then_some(text)
+            });
+            let first = plan.waves.get(journal.waves).map_or(plan.inputs.len(), |wave| wave.0);
+            let bytes = plan.inputs[first..].iter().map(|input| input.bytes).sum();
+            let alone = (*plan).clone();
+            compute(Work::Run(plan), alone.processes, bytes, display, |watch| cluster(alone, Peers::None, watch))?
+        }
+    };
+    print_summary(&summary, args.json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A job with config and flags, before it is known what the store holds.
+struct Draft {
+    job: Crawled,
+    week: Week,
+    store: PathBuf,
+    inputs: Vec<readers::Input>,
+    processes: usize,
+    workers: usize,
+    memory: u64,
+    replace: bool,
+}
+
+/// A job that makes a week from a crawl.
+#[derive(Clone)]
+pub(super) enum Crawled {
+    /// A store's first week.
+    First(Cluster),
+    /// A later one.
+    Later(Weekly),
+}
+
+impl Crawled {
+    fn into_job(self) -> Job {
+        match self {
+            Crawled::First(job) => Job::Cluster(job),
+            Crawled::Later(job) => Job::Weekly(job),
+        }
+    }
+}
+
+/// A week in its store.
+enum Standing {
+    /// It was made already, from the same input.
+    Made(Box<Plan>),
+    /// It is to be made, or gone on with.
+    ToMake(Box<Plan>),
+}
+
+impl Draft {
+    fn new(mut job: Crawled, config: &Config, args: &RunArgs) -> Result<Draft> {
+        let (week, store, input, reading) = match &mut job {
+            Crawled::First(job) => (&mut job.week, &mut job.store, &mut job.input, &job.read),
+            Crawled::Later(job) => (&mut job.week, &mut job.store, &mut job.input, &job.read),
+        };
+        if !args.input.is_empty() {
+            *input = args.input.clone();
+        }
+        *week = args.week.or(*week);
+        *store = args.store.clone().or(store.take());
+        let missing = |what: &str, flag: &str| {
+            WrongUse(format!("{}: no {what}: give {flag}, or set it in the job", args.job.display()))
+        };
+        let week = week.ok_or_else(|| missing("week", "--week YYYY-MM-DD"))?;
+        let store = store.clone().ok_or_else(|| missing("store", "--store DIR"))?;
+        if store.to_str().is_none() {
+            bail!(WrongUse(format!("--store {}: the name is no UTF-8", store.display())));
+        }
+        if input.is_empty() {
+            bail!(missing("input", "--input PATH_OR_GLOB_OR_URL"));
+        }
+        let inputs = readers::list(input, reading)?;
+        ensure!(u32::try_from(inputs.len()).is_ok(), "{} inputs are more than one week can have", inputs.len());
+        let processes = args.processes.map_or(config.processes(), |count| count.0);
+        let workers = args.workers.map_or(config.workers(processes), |count| count.0);
+        let (memory, replace) = (config.memory(), args.replace);
+        Ok(Draft { job, week, store, inputs, processes, workers, memory, replace })
+    }
+
+    fn reading(&self) -> &Reading {
+        match &self.job {
+            Crawled::First(job) => &job.read,
+            Crawled::Later(job) => &job.read,
+        }
+    }
+
+    /// The plan, given what the store holds now.
+    fn standing(&self, store: &Store) -> Result<Standing> {
+        let (week, root) = (self.week, store.root().display());
+        let manifest = store.manifest()?;
+        let weeks = manifest.as_ref().map_or(&[][..], |manifest| &manifest.weeks);
+        let made = weeks.iter().position(|known| known.week == week);
+        let earlier = weeks[..made.unwrap_or(weeks.len())].to_vec();
+        let mut job = self.job.clone();
+        let (method, mode, max_reject_share, wave_bytes) = match (&mut job, &manifest, earlier.last()) {
+            (Crawled::First(_), _, Some(last)) => bail!(
+                "the store {root} holds week {} already, and this job makes a store's first week: jobs/weekly.toml goes on from there; or take \
+                 another --store",
+                last.week
+            ),
+            (Crawled::Later(_), None, _) | (Crawled::Later(_), _, None) => bail!(
+                "the store {root} holds no week before {week} to go on from: make its first week with jobs/cluster.toml"
+            ),
+            (Crawled::First(job), ..) => (job.method.clone(), Mode::Full, job.max_reject_share, job.wave_bytes),
+            (Crawled::Later(job), Some(manifest), _) => {
+                let method = job.method.get_or_insert_with(|| manifest.method.clone());
+                (method.clone(), job.mode, job.max_reject_share, job.wave_bytes)
+            }
+        };
+        if let Some(manifest) = &manifest {
+            manifest.check(store.root(), &method)?;
+        }
+        let plan = Box::new(Plan {
+            week,
+            store: self.store.clone(),
+            earlier,
+            mode,
+            method,
+            reading: self.reading().clone(),
+            waves: cut_waves(&self.inputs, wave_bytes.0),
+            inputs: self.inputs.clone(),
+            max_reject_share: max_reject_share.0,
+            job: job_text(&job.into_job()),
+            processes: self.processes,
+            workers: self.workers,
+            worker_memory: self.memory / (self.processes * self.workers) as u64,
+        });
+        let last = weeks.last().map(|last| last.week);
+        match made {
+            Some(_) if self.replace => {
+                ensure!(
+                    last == Some(week),
+                    "later weeks of {root} stand on week {week}: only the last one, {}, can be replaced",
+                    last.map_or(String::new(), |last| last.to_string())
+                );
+                Ok(Standing::ToMake(plan))
+            }
+            Some(made) => {
+                ensure!(
+                    weeks[made].key == plan.key().hash,
+                    "week {week} is in {root} already, made from other input: take another --week or --store, or make it anew with --replace"
+                );
+                Ok(Standing::Made(plan))
+            }
+            None => {
+                if let Some(last) = last.filter(|last| *last > week) {
+                    bail!(
+                        "the store {root} holds week {last} already, and weeks are made in their order: {week} is older"
+                    );
+                }
+                Ok(Standing::ToMake(plan))
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Whose cluster each page of a week is in: from all pages, or from the week before and what changed.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use anyhow::{Result, ensure};
+use timely::worker::Worker;
+
+use super::cluster::ReadWeek;
+use crate::config::Mode;
+use crate::features::VectorKeys;
+use crate::operators::{
+    Choice, Clustering, Clusters, Delta, Numbering, Owned, VectorFiles, VectorRoots, choose, clusters, delta, exact,
+    gather, own_segments, pages, read_roots,
+};
+use crate::records::DocId;
+use crate::state::{Journal, Store};
+use crate::tables::{ClusterRow, Table};
+use crate::watch::Stage;
+
+/// The roots of all own documents at the three levels, by number; [`DocId::NONE`] where a URL has no page this week.
+pub(super) struct Roots {
+    pub similar: Vec<DocId>,
+    pub identical: Vec<DocId>,
+    pub exact: Vec<DocId>,
+    /// A neighbour of each in the first level's cluster, where it is known; itself where it has none.
+    pub neighbours: Vec<DocId>,
+    pub known: Known,
+    pub choice: Choice,
+}
+
+/// Whose neighbours are known.
+pub(super) enum Known {
+    /// Everybody's.
+    All,
+    /// Those of the clusters with these roots, ascending: the others are as they were last week.
+    Of(Vec<DocId>),
+}
+
+impl Known {
+    /// Whether the neighbours in the cluster with this root are known.
+    pub(super) fn has(&self, root: DocId) -> bool {
+        match self {
+            Known::All => true,
+            Known::Of(roots) => roots.binary_search(&root).is_ok(),
+        }
+    }
+}
+
+/// Last week, as the next one finds it.
+pub(super) struct LastWeek {
+    pub folder: PathBuf,
+    pub journal: Journal,
+}
+
+impl LastWeek {
+    /// The files of a table of own shards that segments gave, each with its shard.
+    pub(super) fn files(&self, table: &str, owned: &Owned) -> impl Iterator<Item = (PathBuf, u32)> {
+        let segments = own_segments(&self.journal, owned).into_iter();
+        let folder = self.folder.join(table);
+        segments.map(move |segment| (folder.join(segment.file()), segment.shard))
+    }
+}
+
+impl ReadWeek<'_> {
+    /// The week before; `None` for a store's first.
+    pub(super) fn last_week(&self) -> Result<Option<LastWeek>> {
+        let store = Store::at(&self.plan.store);
+        let Some(last) = self.plan.earlier.last() else { return Ok(None) };
+        Ok(Some(LastWeek { folder: store.week(last.week), journal: store.whole(last.week)?.journal }))
+    }
+
+    /// Finds the clusters at all levels.
+    pub(super) fn roots(&self, worker: &mut Worker, keys: &Rc<VectorKeys>, last: Option<&LastWeek>) -> Result<Roots> {
+        let (plan, owned, watch) = (self.plan, self.owned, self.watch);
+        let width = plan.method.supershingles;
+        let after = VectorFiles::of_week(self.unfinished.folder(), self.journal, owned, width);
+        let full = Choice::full(plan.mode);
+        let (choice, VectorRoots { mut similar, mut identical }, neighbours, known) = match last {
+            None => {
+                let (roots, neighbours) = self.in_full(worker, &after, keys)?;
+                (full, roots, neighbours, Known::All)
+            }
+            Some(last) => {
+                watch.enter(Stage::Changes);
+                let before = VectorFiles::of_week(&last.folder, &last.journal, owned, width);
+                let choice = choose(worker, plan.mode, (&before, &after), owned, plan.worker_memory, watch)?;
+                if choice.way == Mode::Delta {
+                    let (roots, neighbours, marks) =
+                        self.by_delta(worker, last, (&before, &after), keys, choice.slices)?;
+                    (choice, roots, neighbours, Known::Of(marks))
+                } else {
+                    let (roots, neighbours) = self.in_full(worker, &after, keys)?;
+                    (choice, roots, neighbours, Known::All)
+                }
+            }
+        };
+        // Pages without words have no vector, and URLs without a page have none.
+        let (pages, checksums) = pages(self.unfinished, self.journal, owned)?;
+        for roots in [&mut similar, &mut identical] {
+            for (root, page) in roots.iter_mut().zip(&pages) {
+                if *root == DocId::NONE || *page == DocId::NONE {
+                    *root = *page;
+                }
+            }
+        }
+        // A duplicate goes where its representative goes.
+        let duplicates: Rc<Vec<(DocId, DocId)>> =
+            Rc::new(pages.iter().zip(&identical).filter(|(doc, root)| doc != root).map(|(d, r)| (*d, *r)).collect());
+        let mut exact_roots = pages;
+        for ((copy, _), root) in duplicates.iter().zip(exact(worker, owned, &duplicates, &Rc::new(checksums), watch)?) {
+            exact_roots[owned.index(*copy)] = root;
+        }
+        Ok(Roots { similar, identical, exact: exact_roots, neighbours, known, choice })
+    }
+
+    /// The roots of all own vectors, and a neighbour of each.
+    fn in_full(
+        &self,
+        worker: &mut Worker,
+        files: &VectorFiles,
+        keys: &Rc<VectorKeys>,
+    ) -> Result<(VectorRoots, Vec<DocId>)> {
+        let (plan, owned) = (self.plan, self.owned);
+        let docs = Rc::new(files.docs(owned)?);
+        let mut rows: BTreeMap<u32, u64> = (0..plan.method.shards).map(|shard| (shard, 0)).collect();
+        let mut own: BTreeMap<u32, u64> = BTreeMap::new();
+        docs.iter().for_each(|doc| *own.entry(doc.shard()).or_default() += 1);
+        rows.extend(gather(worker, own.into_iter().collect(), self.watch)?);
+        let rows: Vec<u64> = rows.into_values().collect();
+        let clustering = Clustering {
+            memory: Clustering::in_flight(plan.worker_memory, &rows, plan.peers())?,
+            files: files.clone(),
+            numbering: Rc::new(Numbering::new(&rows)),
+            keys: keys.clone(),
+            agreements: plan.method.agreements,
+            scratch: self.unfinished.spill(),
+            forest: self.shared.forest.clone(),
+            threads: plan.workers,
+            watch: self.watch.clone(),
+        };
+        let named = docs.clone();
+        let Clusters { duplicates, survivors, .. } =
+            clusters(worker, &clustering, move |vector| named[vector].to_table() as u64)?;
+        let doc = |name: u64| DocId::from_table(name as i64);
+        let mut similar = vec![DocId::NONE; owned.len()];
+        docs.iter().for_each(|doc| similar[owned.index(*doc)] = *doc);
+        let (mut neighbours, mut identical) = (similar.clone(), similar.clone());
+        for (vector, root, neighbour) in survivors.iter().chain(duplicates.iter()) {
+            let at = owned.index(docs[vector as usize]);
+            (similar[at], neighbours[at]) = (doc(root), doc(neighbour));
+        }
+        for (vector, _, same) in duplicates.iter() {
+            identical[owned.index(docs[vector as usize])] = doc(same);
+        }
+        Ok((VectorRoots { similar, identical }, neighbours))
+    }
+
+    /// The roots of all own vectors from those of last week; neighbours in the clusters that are no longer what they were;
+    /// and the roots of these.
+    fn by_delta(
+        &self,
+        worker: &mut Worker,
+        last: &LastWeek,
+        (before, after): (&VectorFiles, &VectorFiles),
+        keys: &Rc<VectorKeys>,
+        slices: u64,
+    ) -> Result<(VectorRoots, Vec<DocId>, Vec<DocId>)> {
+        let (plan, owned) = (self.plan, self.owned);
+        let mut roots = read_roots(last.files(ClusterRow::NAME, owned), owned)?;
+        let stage = Delta {
+            before,
+            after,
+            owned,
+            keys,
+            agreements: plan.method.agreements,
+            slices,
+            threads: plan.workers,
+            filter: &self.shared.filter,
+            forest: &self.shared.forest,
+            watch: self.watch,
+        };
+        let marks = delta(worker, &stage, &mut roots)?.marks;
+        // Why a page is in a cluster that changed is found out anew; and with it, once more, that it is.
+        let changed: Rc<Vec<DocId>> = Rc::new(
+            owned
+                .docs()
+                .zip(&roots.similar)
+                .filter(|(_, root)| marks.binary_search(root).is_ok())
+                .map(|(doc, _)| doc)
+                .collect(),
+        );
+        let wanted = changed.clone();
+        let files = after.only(move |doc| wanted.binary_search(&doc).is_ok(), changed.len() as u64);
+        let (found, neighbours) = self.in_full(worker, &files, keys)?;
+        for doc in changed.iter() {
+            let at = owned.index(*doc);
+            ensure!(
+                (found.similar[at], found.identical[at]) == (roots.similar[at], roots.identical[at]),
+                "{doc} has the roots {} and {} by what changed, {} and {} by its cluster: a fault in this program; `mode = \"full\"` goes around it",
+                roots.similar[at],
+                roots.identical[at],
+                found.similar[at],
+                found.identical[at]
+            );
+        }
+        Ok((roots, neighbours, marks))
+    }
+}

@@ -1,0 +1,119 @@
+//! Whether the clusters of a later week are found from what changed or from all pages: as is predicted to be quicker.
+//!
+//! The share of vectors that changed is estimated on every sixteenth own shard. The prediction is a straight line that
+//! was fitted to `nigh bench weeks`.
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use timely::worker::Worker;
+
+use super::changes::changes;
+use super::chunks::VectorFiles;
+use super::gather::gather;
+use super::phase::Owned;
+use crate::config::Mode;
+use crate::watch::Watch;
+
+/// The time of the delta way over that of the full one where nothing changed, and what is added for each share of the
+/// vectors that changed.
+const COST: (f64, f64) = (0.5, 70.0);
+/// Of so many own shards one is looked at.
+const SAMPLED: usize = 16;
+/// Bytes that the delta way takes for each document of all workers that changed.
+const BYTES: f64 = 4000.0;
+
+/// How the clusters of a week are found, and why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Choice {
+    /// What the job asked for.
+    pub asked: Mode,
+    /// The way that is taken: delta or full.
+    pub way: Mode,
+    /// The share of vectors that changed, came or went, as estimated; 0 where nobody asked.
+    pub changed: f64,
+    /// The predicted time of the delta way over that of the full one.
+    pub ratio: f64,
+    /// Slices in which the change is taken, so that it fits in memory.
+    pub slices: u64,
+}
+
+impl Choice {
+    /// From all pages, without a look at what changed.
+    pub fn full(asked: Mode) -> Choice {
+        Choice { asked, way: Mode::Full, changed: 0.0, ratio: 0.0, slices: 1 }
+    }
+
+    /// Where this share of so many vectors changed, and a worker has so much memory.
+    fn new(asked: Mode, changed: f64, vectors: u64, memory: u64) -> Choice {
+        let ratio = COST.0 + COST.1 * changed;
+        let way = if asked == Mode::Delta || ratio < 1.0 { Mode::Delta } else { Mode::Full };
+        let slices = (changed * vectors as f64 * BYTES / memory.max(1) as f64).ceil().max(1.0) as u64;
+        Choice { asked, way, changed, ratio, slices }
+    }
+}
+
+impl std::fmt::Display for Choice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let way = if self.way == Mode::Delta { "from what changed" } else { "from all pages" };
+        match self.asked {
+            Mode::Auto => write!(
+                f,
+                "{way}: about {:.2}% of the vectors changed, for which the delta way is predicted to take {:.2} of the time of the full one",
+                100.0 * self.changed,
+                self.ratio
+            ),
+            _ => write!(f, "{way}, as the job says"),
+        }
+    }
+}
+
+/// Chooses. `memory` is that of one worker, in bytes.
+///
+/// # Errors
+/// Where vectors cannot be read, or a worker of this process failed.
+pub fn choose(
+    worker: &mut Worker,
+    asked: Mode,
+    (before, after): (&VectorFiles, &VectorFiles),
+    owned: &Owned,
+    memory: u64,
+    watch: &Watch,
+) -> Result<Choice> {
+    if asked == Mode::Full {
+        return Ok(Choice::full(asked));
+    }
+    let shards: Vec<u32> = owned.shards().step_by(SAMPLED).collect();
+    let [sampled_before, sampled_after] = [before, after].map(|files| files.of_shards(&shards));
+    let found = changes(&sampled_before, &sampled_after, |_| true)?.len() as u64;
+    let of = sampled_before.len().max(sampled_after.len());
+    let own = vec![(worker.index(), found, of, before.len().max(after.len()))];
+    let sums = gather(worker, own, watch)?
+        .into_iter()
+        .fold((0, 0, 0), |sum, (_, found, of, all)| (sum.0 + found, sum.1 + of, sum.2 + all));
+    let changed = sums.0 as f64 / sums.1.max(1) as f64;
+    Ok(Choice::new(asked, changed, sums.2, memory))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn little_change_is_followed_and_much_is_not() {
+        let choice = |asked, changed| Choice::new(asked, changed, 1 << 20, 1 << 30);
+        assert_eq!(choice(Mode::Auto, 0.001).way, Mode::Delta);
+        assert_eq!(choice(Mode::Auto, 0.5).way, Mode::Full);
+        assert_eq!(choice(Mode::Delta, 0.5).way, Mode::Delta);
+        assert!(choice(Mode::Auto, 0.001).to_string().contains("0.10% of the vectors changed"));
+        assert!(choice(Mode::Delta, 0.5).to_string().contains("as the job says"));
+    }
+
+    #[test]
+    fn what_does_not_fit_in_memory_is_taken_in_slices() {
+        let slices = |memory| Choice::new(Mode::Delta, 0.01, 100_000_000, memory).slices;
+        assert_eq!(slices(1 << 40), 1);
+        assert!((4..100).contains(&slices(1 << 30)), "{}", slices(1 << 30));
+        assert!(slices(1 << 20) > 1000);
+    }
+}

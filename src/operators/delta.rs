@@ -1,0 +1,962 @@
+//! Last week's clusters, brought to this week by what changed: the cost is one pass over the supershingles of both weeks,
+//! and work in proportion to the change.
+//!
+//! ```text
+//! changes      documents whose vectors differ, retracted with the old one and inserted with the new one
+//! filter       their supershingles, at every process
+//! scan         documents that stay and share enough of them: holders of their keys, a few of each key
+//! certificate  whoever is retracted and cannot be shown to part nobody: its cluster is in doubt
+//! pieces       what clusters in doubt fall into without those that are retracted: most are still one piece
+//! relabel      changed documents, the pieces, and one node for each other cluster that a key reaches: label differences,
+//!              by differential dataflow
+//! apply        labels of these documents; clusters that were joined, or lost their root, are renamed as a whole
+//! ```
+//!
+//! The result is that of `clusters` on this week's vectors: every step is exact, or errs towards looking at a whole cluster.
+//!
+//! Where too much changed for the memory, documents are taken slice by slice of their rows, each a step of its own from a
+//! week to a week: before the step, the slices behind it have their old vectors, and after it the slices up to it have
+//! their new ones.
+//!
+//! There is no index of keys on disk. The column of supershingles is read in the order of documents, 48 bytes each,
+//! as the search for changes must do anyway; postings sorted by key would be 15 records a document to write, keep and
+//! merge, for a search that reads a page of them for every key that changed.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::BuildHasherDefault;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anyhow::Result;
+use bytemuck::{Pod, Zeroable};
+use timely::worker::Worker;
+
+use super::block::{Block, Dealer};
+use super::certificate::{Holder, holds};
+use super::changes::{Changes, changes};
+use super::chunks::VectorFiles;
+use super::filter::Filter;
+use super::forest::Forest;
+use super::gather::gather;
+use super::lookup::lookup;
+use super::phase::Owned;
+use super::pieces::{Members, pieces};
+use super::relabel::{EdgeDifference, relabel};
+use super::resolve::DocHasher;
+use super::round::round;
+use super::shared::Shared;
+use crate::features::VectorKeys;
+use crate::records::{DocId, Key, fold, spread};
+use crate::watch::{Stage, Watch};
+
+/// What the step works on, as one worker sees it.
+pub struct Delta<'a> {
+    /// Last week's own vectors.
+    pub before: &'a VectorFiles,
+    /// This week's own vectors.
+    pub after: &'a VectorFiles,
+    /// The documents of both weeks.
+    pub owned: &'a Owned,
+    /// How documents meet.
+    pub keys: &'a VectorKeys,
+    /// Supershingles in which documents of a cluster agree.
+    pub agreements: usize,
+    /// Slices in which the change is taken.
+    pub slices: u64,
+    /// Worker threads of each process.
+    pub threads: usize,
+    /// What the workers of this process share.
+    pub filter: &'a Shared<Filter>,
+    /// As `filter`.
+    pub forest: &'a Shared<Forest>,
+    /// Counters, and failures.
+    pub watch: &'a Arc<Watch>,
+}
+
+/// The roots of own documents by number, of those that have a vector; [`DocId::NONE`] of others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VectorRoots {
+    /// Of the cluster of very similar documents.
+    pub similar: Vec<DocId>,
+    /// Of the cluster of virtually identical ones.
+    pub identical: Vec<DocId>,
+}
+
+/// What the step did at one worker.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Delved {
+    /// Own documents whose vectors changed, came or went.
+    pub changed: u64,
+    /// Other own documents, of clusters in doubt, which were put together again.
+    pub examined: u64,
+    /// Own documents that were retracted from among others, and of these, those that might have parted them.
+    pub retracted: u64,
+    /// See `retracted`.
+    pub failed: u64,
+    /// Documents of which others than they share supershingles were looked at, as holders of a changed key.
+    pub candidates: u64,
+    /// Edges that went to differential dataflow, and labels that came and went.
+    pub edges: u64,
+    /// See `edges`.
+    pub differences: u64,
+    /// One document of each cluster of which anything changed, of all workers, ascending: its members, or a vector.
+    pub marks: Vec<DocId>,
+}
+
+/// Who holds a key, at the key's owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct Held {
+    key: Key,
+    role: u32,
+    /// Which of the document's keys.
+    slot: u32,
+    doc: DocId,
+    /// The root that the document had.
+    root: DocId,
+}
+
+/// The document had the key, and does not have that vector any more.
+const OLD: u32 = 0;
+/// The document has the key with its new vector.
+const NEW: u32 = 1;
+/// The document has it and did not change.
+const STAYS: u32 = 2;
+
+/// To the owner of a document that is retracted: who holds one of its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct Reply {
+    doc: DocId,
+    stays: DocId,
+    slot: u64,
+}
+
+/// Holders of a key that stay, of which a certificate makes use.
+const MOST_HOLDERS: usize = 24;
+/// Partitions of keys for each worker.
+const PARTS: u64 = 64;
+/// The slot of the key that is the whole vector.
+const WHOLE: u32 = u32::MAX;
+/// The space of the keys of whole vectors.
+const VECTORS: u64 = 0x7665_6374_6f72;
+/// Added to the root of a cluster that is left as it is, to name its node.
+const CLUSTER: u64 = 1 << 63;
+
+type ByKey<K, V> = HashMap<K, V, BuildHasherDefault<DocHasher>>;
+type Roots = ByKey<DocId, DocId>;
+type Docs = HashSet<DocId, BuildHasherDefault<DocHasher>>;
+
+fn word(doc: DocId) -> u64 {
+    doc.to_table() as u64
+}
+
+fn doc(word: u64) -> DocId {
+    DocId::from_table(word as i64)
+}
+
+/// Brings the roots of last week's vectors to this week's.
+///
+/// # Errors
+/// Where vectors cannot be read, or a worker of this process failed.
+pub fn delta(worker: &mut Worker, stage: &Delta<'_>, roots: &mut VectorRoots) -> Result<Delved> {
+    let mut all = Delved::default();
+    for at in 0..stage.slices {
+        let slice = Slice { at, of: stage.slices, owned: stage.owned };
+        let step = Step { stage, slice, changes: changes(stage.before, stage.after, |doc| slice.of(doc).is_eq())? };
+        let Delved { changed, examined, retracted, failed, candidates, edges, differences, marks } =
+            step.take(worker, roots)?;
+        all.changed += changed;
+        all.examined += examined;
+        all.retracted += retracted;
+        all.failed += failed;
+        all.candidates += candidates;
+        all.edges += edges;
+        all.differences += differences;
+        all.marks.extend(marks);
+    }
+    // Later slices may have renamed what earlier ones marked; who marks is still a member, or marked its cluster again.
+    let own = all.marks.iter().filter(|mark| stage.owned.has(**mark));
+    let own = own.map(|mark| roots.similar[stage.owned.index(*mark)]).filter(|root| *root != DocId::NONE).collect();
+    all.marks = gather(worker, own, stage.watch)?;
+    all.marks.dedup();
+    Ok(all)
+}
+
+/// A part of the rows of every shard.
+#[derive(Clone, Copy)]
+struct Slice<'a> {
+    at: u64,
+    of: u64,
+    owned: &'a Owned,
+}
+
+impl Slice<'_> {
+    /// Whether a document is in an earlier slice, in this one, or in a later one.
+    fn of(&self, doc: DocId) -> Ordering {
+        if self.of == 1 {
+            return Ordering::Equal;
+        }
+        let slice = u128::from(doc.row()) * u128::from(self.of) / u128::from(self.owned.rows(doc.shard()).max(1));
+        (slice as u64).cmp(&self.at)
+    }
+}
+
+/// One slice of the change.
+struct Step<'a> {
+    stage: &'a Delta<'a>,
+    slice: Slice<'a>,
+    changes: Changes,
+}
+
+/// What the owners of some keys know.
+struct Keyed {
+    /// Holders, by partition; in order.
+    parts: BTreeMap<u64, Vec<Held>>,
+}
+
+impl Step<'_> {
+    fn take(&self, worker: &mut Worker, roots: &mut VectorRoots) -> Result<Delved> {
+        let (stage, watch) = (self.stage, self.stage.watch);
+        let mut did = Delved { changed: self.changes.len() as u64, ..Delved::default() };
+        let changed: u64 =
+            gather(worker, vec![(worker.index(), self.changes.len() as u64)], watch)?.iter().map(|c| c.1).sum();
+        if changed == 0 {
+            return Ok(did);
+        }
+        watch.enter(Stage::Holders);
+        let vectors = 2 * changed;
+        let keys = vectors * (stage.keys.count() as u64 + 1);
+        let filter = stage.filter.of(|| Filter::new(vectors * stage.after.width as u64, keys));
+        self.note(worker, &filter)?;
+        let (held, twins) = self.holders(worker, &filter, roots, &mut did)?;
+        let keyed = Keyed::new(round(worker, held, watch)?);
+        let twins = round(worker, twins, watch)?;
+        drop(filter);
+
+        // Who leaves without parting anybody?
+        watch.enter(Stage::Certificates);
+        let mut replies: Vec<Reply> = blocks(round(worker, keyed.replies(worker, watch), watch)?).collect();
+        replies.sort_unstable();
+        let (mut doubtful, mut left) = (Docs::default(), Vec::new());
+        for of_doc in replies.chunk_by(|a, b| a.doc == b.doc) {
+            let mut holders: Vec<Holder> =
+                of_doc.iter().map(|reply| Holder { stays: reply.stays, slot: reply.slot as u32 }).collect();
+            let root = roots.similar[stage.owned.index(of_doc[0].doc)];
+            did.retracted += 1;
+            match holds(&mut holders) {
+                true => left.push((of_doc[0].doc, root)),
+                false => {
+                    did.failed += 1;
+                    doubtful.insert(root);
+                }
+            }
+        }
+        let doubtful: Docs = gather(worker, doubtful.into_iter().collect(), watch)?.into_iter().collect();
+        left.retain(|(_, root)| !doubtful.contains(root));
+        let pieces = self.pieces(worker, &doubtful, roots, &mut did)?;
+        let reached = keyed.reached(worker, stage.owned, &doubtful, &pieces, watch)?;
+        let edges = keyed.edges(&doubtful, reached);
+        did.edges = edges.len() as u64;
+        watch.enter(Stage::Relabel);
+        let (labels, differences) = relabel(worker, edges, watch)?;
+        did.differences = differences;
+        let labels = gather(worker, labels, watch)?;
+
+        // Clusters that stay and lose their root have another smallest member.
+        let rootless = left.iter().filter(|(doc, root)| doc == root).map(|(_, root)| *root).collect();
+        let heirs = self.heirs(worker, rootless, roots)?;
+        let renamed = Renamed::new(&labels, &heirs);
+
+        // Whose clusters are no longer what they were.
+        let mut marks: Vec<DocId> = left.iter().map(|(_, root)| renamed.cluster(*root)).collect();
+        let firsts = pieces.iter().filter(|(doc, piece)| doc == piece);
+        marks.extend(firsts.map(|(_, piece)| renamed.cluster(*piece)));
+        marks.extend(labels.iter().map(|(_, label)| renamed.roots[label]).filter(|root| stage.owned.has(*root)));
+        did.marks = gather(worker, marks, watch)?;
+        did.marks.dedup();
+
+        let (identical, twins) = self.twins(worker, twins)?;
+        self.apply(roots, &pieces, &renamed, &identical, &twins);
+        Ok(did)
+    }
+
+    /// Notes the supershingles and keys of all changes in the filter of every process.
+    fn note(&self, worker: &mut Worker, filter: &Filter) -> Result<()> {
+        let (mut places, mut keys) = (Vec::new(), Vec::new());
+        for at in 0..self.changes.len() {
+            for vector in [self.changes.before(at), self.changes.after(at)].into_iter().flatten() {
+                places.extend(vector.iter().enumerate().map(|(column, word)| filter.place(column, *word)));
+                keys.extend(self.keys(vector, u64::MAX).map(|(_, key)| filter.key_place(key)));
+            }
+        }
+        places.iter().for_each(|place| filter.note(*place));
+        keys.iter().for_each(|place| filter.note_key(*place));
+        self.tell(worker, places, |place| filter.note(place))?;
+        self.tell(worker, keys, |place| filter.note_key(place))
+    }
+
+    /// The keys of a vector within a mask of supershingles, each with its slot: first the vector's own, if the mask has
+    /// it whole, then those of megashingles.
+    fn keys(&self, vector: &[u64], mask: u64) -> impl Iterator<Item = (u32, Key)> {
+        let whole = mask.count_ones() as usize >= vector.len();
+        let own = whole.then(|| (WHOLE, Key::of(VECTORS, vector)));
+        own.into_iter().chain((0..).zip(self.stage.keys.megashingles(vector, mask)))
+    }
+
+    /// Tells the other processes of places; returns when all have heard.
+    fn tell(&self, worker: &mut Worker, places: Vec<u64>, hear: impl Fn(u64)) -> Result<()> {
+        let (index, peers, threads) = (worker.index(), worker.peers(), self.stage.threads);
+        let mut dealer = Dealer::new(index, peers, self.stage.watch);
+        let others = (0..peers / threads).filter(|process| *process != index / threads);
+        for process in others {
+            places.iter().for_each(|place| dealer.deal((process * threads) as u64, *place));
+        }
+        blocks(round(worker, dealer, self.stage.watch)?).for_each(hear);
+        // Those who heard have noted it before anybody looks.
+        gather(worker, vec![0u8], self.stage.watch).map(drop)
+    }
+
+    /// Deals out who holds the keys of changed documents, and who has their vectors.
+    fn holders(
+        &self,
+        worker: &mut Worker,
+        filter: &Filter,
+        roots: &VectorRoots,
+        did: &mut Delved,
+    ) -> Result<(Dealer<Held>, Dealer<Held>)> {
+        let stage = self.stage;
+        let parts = PARTS * worker.peers() as u64;
+        let new_dealer = || Dealer::new(worker.index(), parts as usize, stage.watch);
+        let (mut held, mut twins) = (new_dealer(), new_dealer());
+        let mut scan = Scan::new();
+        let mut newly = Vec::new();
+        self.each_staying(|doc, vector| {
+            let has = |(column, word): (usize, &u64)| u64::from(filter.has(filter.place(column, *word))) << column;
+            let mask: u64 = vector.iter().enumerate().map(has).sum();
+            if (mask.count_ones() as usize) < stage.agreements {
+                return;
+            }
+            did.candidates += 1;
+            let root = roots.similar[stage.owned.index(doc)];
+            if scan.knows(vector, doc) {
+                return;
+            }
+            for (slot, key) in self.keys(vector, mask) {
+                let place = filter.key_place(key);
+                if !filter.has_key(place) {
+                    continue;
+                }
+                if filter.share(place) {
+                    newly.push(place);
+                }
+                let record = Held { key, role: STAYS, slot, doc, root };
+                if slot == WHOLE {
+                    twins.deal(key.partition_bits() % parts, record);
+                } else if scan.sends(key) {
+                    held.deal(key.partition_bits() % parts, record);
+                }
+            }
+        })?;
+        drop(scan);
+        self.tell(worker, newly, |place| _ = filter.share(place))?;
+        for at in 0..self.changes.len() {
+            let doc = self.changes.docs[at];
+            let root = roots.similar[stage.owned.index(doc)];
+            for (role, vector) in [(OLD, self.changes.before(at)), (NEW, self.changes.after(at))] {
+                let Some(vector) = vector else { continue };
+                let shared = |(_, key): &(u32, Key)| filter.is_shared(filter.key_place(*key));
+                for (slot, key) in self.keys(vector, u64::MAX).filter(shared) {
+                    let dealer = if slot == WHOLE { &mut twins } else { &mut held };
+                    dealer.deal(key.partition_bits() % parts, Held { key, role, slot, doc, root });
+                }
+            }
+        }
+        Ok((held, twins))
+    }
+
+    /// Calls `each` for all own documents that did not change in this step, with the vectors that they have then.
+    fn each_staying(&self, mut each: impl FnMut(DocId, &[u64])) -> Result<()> {
+        let (stage, slice) = (self.stage, self.slice);
+        let mut changed = self.changes.docs.iter().copied().peekable();
+        self.each(stage.after, |doc, vector| {
+            while changed.next_if(|changed| *changed < doc).is_some() {}
+            if changed.peek() != Some(&doc) && slice.of(doc).is_le() {
+                each(doc, vector);
+            }
+        })?;
+        if slice.at + 1 < slice.of {
+            self.each(stage.before, |doc, vector| {
+                if slice.of(doc).is_gt() {
+                    each(doc, vector);
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn each(&self, files: &VectorFiles, mut each: impl FnMut(DocId, &[u64])) -> Result<()> {
+        let mut chunks = files.chunks_with_docs();
+        while let Some(chunk) = chunks.next()? {
+            let words = chunk.supershingles();
+            for (doc, vector) in chunk.docs().iter().zip(words.chunks_exact(files.width)) {
+                each(*doc, vector);
+            }
+        }
+        Ok(())
+    }
+
+    /// The own members of clusters in doubt that did not change, ascending, each with the smallest of its piece.
+    fn pieces(
+        &self,
+        worker: &mut Worker,
+        doubtful: &Docs,
+        roots: &VectorRoots,
+        did: &mut Delved,
+    ) -> Result<Vec<(DocId, DocId)>> {
+        if doubtful.is_empty() {
+            return Ok(Vec::new());
+        }
+        let stage = self.stage;
+        let mut of_slices = [Members::default(), Members::default()];
+        let sieve = Sieve::new(doubtful.iter());
+        self.each_staying(|doc, vector| {
+            let root = roots.similar[stage.owned.index(doc)];
+            if sieve.may_have(root) && doubtful.contains(&root) {
+                let members = &mut of_slices[usize::from(self.slice.of(doc).is_gt())];
+                members.docs.push(doc);
+                members.words.extend_from_slice(vector);
+            }
+        })?;
+        let members = Members::merged(of_slices, stage.after.width);
+        did.examined = members.docs.len() as u64;
+        let docs = members.docs.clone();
+        let pieces = pieces(worker, members, stage.keys, (stage.forest, stage.threads), stage.owned, stage.watch)?;
+        Ok(docs.into_iter().zip(pieces).collect())
+    }
+
+    /// The smallest members that stay in clusters whose roots left.
+    fn heirs(&self, worker: &mut Worker, rootless: Vec<DocId>, roots: &VectorRoots) -> Result<Roots> {
+        let (stage, watch) = (self.stage, self.stage.watch);
+        let rootless: Docs = gather(worker, rootless, watch)?.into_iter().collect();
+        let mut heirs: Roots = HashMap::default();
+        if !rootless.is_empty() {
+            let sieve = Sieve::new(rootless.iter());
+            let all = stage.owned.docs().zip(&roots.similar).filter(|(_, root)| sieve.may_have(**root));
+            for (doc, root) in all.filter(|(_, root)| rootless.contains(root)) {
+                if self.changes.docs.binary_search(&doc).is_err() {
+                    heirs.entry(*root).or_insert(doc);
+                }
+            }
+        }
+        let mut all: Roots = HashMap::default();
+        for (root, heir) in gather(worker, heirs.into_iter().collect(), watch)? {
+            all.entry(root).or_insert(heir);
+        }
+        Ok(all)
+    }
+
+    /// The roots of changed documents among those with the same vector, and the new roots of the old ones.
+    fn twins(&self, worker: &mut Worker, twins: Vec<Block<Held>>) -> Result<(Roots, Roots)> {
+        let watch = self.stage.watch;
+        let mut of_docs = Dealer::new(worker.index(), worker.peers(), watch);
+        let mut renamed: Vec<(DocId, DocId)> = Vec::new();
+        for twins in Keyed::new(twins).parts.values() {
+            for same in twins.chunk_by(|a, b| a.key == b.key) {
+                let least = |role: u32| same.iter().filter(|twin| twin.role == role).map(|twin| twin.doc).min();
+                let (old, new, stays) = (least(OLD), least(NEW), least(STAYS));
+                let Some(root) = new.into_iter().chain(stays).min() else { continue };
+                for twin in same.iter().filter(|twin| twin.role == NEW) {
+                    let told = Reply { doc: twin.doc, stays: root, slot: 0 };
+                    of_docs.deal(twin.doc.owner(worker.peers()) as u64, told);
+                }
+                let was = old.into_iter().chain(stays).min();
+                if let (Some(was), Some(_)) = (was, stays)
+                    && was != root
+                {
+                    renamed.push((was, root));
+                }
+            }
+        }
+        let own = blocks(round(worker, of_docs, watch)?).map(|told| (told.doc, told.stays)).collect();
+        Ok((own, gather(worker, renamed, watch)?.into_iter().collect()))
+    }
+
+    /// Writes the new roots of own documents.
+    fn apply(
+        &self,
+        roots: &mut VectorRoots,
+        pieces: &[(DocId, DocId)],
+        renamed: &Renamed,
+        identical: &Roots,
+        twins: &Roots,
+    ) {
+        let owned = self.stage.owned;
+        if !renamed.clusters.is_empty() {
+            let sieve = Sieve::new(renamed.clusters.keys());
+            for root in roots.similar.iter_mut().filter(|root| sieve.may_have(**root)) {
+                *root = renamed.cluster(*root);
+            }
+        }
+        for (doc, piece) in pieces {
+            roots.similar[owned.index(*doc)] = renamed.cluster(*piece);
+        }
+        if !twins.is_empty() {
+            let sieve = Sieve::new(twins.keys());
+            for root in roots.identical.iter_mut().filter(|root| sieve.may_have(**root)) {
+                *root = twins.get(root).copied().unwrap_or(*root);
+            }
+        }
+        for (at, doc) in self.changes.docs.iter().enumerate() {
+            let own = owned.index(*doc);
+            let has = self.changes.after(at).is_some();
+            roots.similar[own] = if has { renamed.doc(*doc) } else { DocId::NONE };
+            roots.identical[own] = if has { identical.get(doc).copied().unwrap_or(*doc) } else { DocId::NONE };
+        }
+    }
+}
+
+/// What was met while scanning.
+struct Scan {
+    /// Vectors met lately, in a direct-mapped cache, each with a document that has it.
+    vectors: Vec<(u64, DocId)>,
+    /// How many holders of a key were sent.
+    sent: ByKey<Key, u8>,
+}
+
+impl Scan {
+    fn new() -> Scan {
+        Scan { vectors: vec![(0, DocId::NONE); 1 << 16], sent: HashMap::default() }
+    }
+
+    /// Whether a smaller document with the same vector was met: it holds the same keys.
+    fn knows(&mut self, vector: &[u64], doc: DocId) -> bool {
+        let hash = fold(vector);
+        let slots = self.vectors.len();
+        let slot = &mut self.vectors[hash as usize % slots];
+        let known = slot.0 == hash && slot.1 < doc;
+        if !known {
+            *slot = (hash, doc);
+        }
+        known
+    }
+
+    /// Whether another holder of a key is to be sent.
+    fn sends(&mut self, key: Key) -> bool {
+        let sent = self.sent.entry(key).or_default();
+        *sent = sent.saturating_add(1);
+        usize::from(*sent) <= MOST_HOLDERS
+    }
+}
+
+/// Some documents, for a quick look whether one may be among them: most are not.
+struct Sieve {
+    bits: Vec<u64>,
+    shift: u32,
+}
+
+impl Sieve {
+    fn new<'a>(docs: impl Iterator<Item = &'a DocId> + Clone) -> Sieve {
+        let bits = (docs.clone().count() as u64 * 16).next_power_of_two().max(64);
+        let mut sieve = Sieve { bits: vec![0; bits as usize / 64], shift: 64 - bits.trailing_zeros() };
+        for doc in docs {
+            let place = sieve.place(*doc);
+            sieve.bits[place / 64] |= 1 << (place % 64);
+        }
+        sieve
+    }
+
+    fn place(&self, doc: DocId) -> usize {
+        (spread(word(doc)) >> self.shift) as usize
+    }
+
+    #[inline]
+    fn may_have(&self, doc: DocId) -> bool {
+        let place = self.place(doc);
+        self.bits[place / 64] >> (place % 64) & 1 == 1
+    }
+}
+
+/// All records of some blocks.
+fn blocks<R: Pod>(blocks: Vec<Block<R>>) -> impl Iterator<Item = R> {
+    blocks.into_iter().flat_map(|block| block.records().to_vec())
+}
+
+impl Keyed {
+    fn new(blocks: Vec<Block<Held>>) -> Keyed {
+        let mut parts: BTreeMap<u64, Vec<Held>> = BTreeMap::new();
+        for block in blocks {
+            parts.entry(block.part).or_default().extend_from_slice(block.records());
+        }
+        parts.values_mut().for_each(|part| part.sort_unstable());
+        Keyed { parts }
+    }
+
+    /// To the owners of retracted documents: who holds their keys besides.
+    fn replies(&self, worker: &Worker, watch: &Arc<Watch>) -> Dealer<Reply> {
+        let peers = worker.peers();
+        let mut dealer = Dealer::new(worker.index(), peers, watch);
+        for of_key in self.keys() {
+            let old = of_key.iter().take_while(|held| held.role == OLD).count();
+            let stay = of_key.iter().filter(|held| held.role == STAYS).take(MOST_HOLDERS);
+            let stay: Vec<DocId> = stay.map(|held| held.doc).collect();
+            if old + stay.len() < 2 {
+                continue;
+            }
+            for held in &of_key[..old] {
+                let mut tell = |stays| {
+                    let reply = Reply { doc: held.doc, stays, slot: held.slot.into() };
+                    dealer.deal(held.doc.owner(peers) as u64, reply);
+                };
+                match stay.is_empty() {
+                    true => tell(DocId::NONE),
+                    false => stay.iter().for_each(|doc| tell(*doc)),
+                }
+            }
+        }
+        dealer
+    }
+
+    /// For every key of a changed document that somebody of a cluster in doubt holds and stays: the piece that it
+    /// reaches, in the order of keys. All who hold a key and stay are of one piece.
+    fn reached(
+        &self,
+        worker: &mut Worker,
+        owned: &Owned,
+        doubtful: &Docs,
+        pieces: &[(DocId, DocId)],
+        watch: &Arc<Watch>,
+    ) -> Result<Vec<DocId>> {
+        let asked: Rc<[DocId]> = self
+            .keys()
+            .filter(|of_key| of_key[0].role != STAYS)
+            .filter_map(|of_key| of_key.iter().find(|held| held.role == STAYS))
+            .filter(|held| doubtful.contains(&held.root))
+            .map(|held| held.doc)
+            .collect();
+        let known: ByKey<u64, DocId> = pieces.iter().map(|(doc, piece)| (owned.index(*doc) as u64, *piece)).collect();
+        let known = move |own: usize| [known.get(&(own as u64)).map_or(0, |piece| word(*piece))];
+        let mut reached = vec![DocId::NONE; asked.len()];
+        let ask = move || {
+            let asked = asked.clone();
+            (0..asked.len()).map(move |at| asked[at])
+        };
+        lookup(worker, owned, ask, known, watch, |at, [piece]| reached[at] = doc(piece))?;
+        Ok(reached)
+    }
+
+    /// The holders of each key.
+    fn keys(&self) -> impl Iterator<Item = &[Held]> {
+        self.parts.values().flat_map(|part| part.chunk_by(|a, b| a.key == b.key))
+    }
+
+    /// The edges that keys make: stars around the smallest of the nodes that hold one, before the change and after it.
+    fn edges(&self, doubtful: &Docs, reached: Vec<DocId>) -> Vec<EdgeDifference> {
+        let mut edges = Vec::new();
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let mut reached = reached.into_iter();
+        for of_key in self.keys().filter(|of_key| of_key[0].role != STAYS) {
+            before.clear();
+            after.clear();
+            for held in of_key {
+                let is_doubtful = doubtful.contains(&held.root);
+                match held.role {
+                    OLD if is_doubtful => before.push(word(held.doc)),
+                    OLD => {}
+                    NEW => after.push(word(held.doc)),
+                    // All who hold a key and stay are of one cluster, and of one piece of it: that is one node.
+                    _ => {
+                        let cluster = if is_doubtful { reached.next().unwrap_or(held.root) } else { held.root };
+                        before.push(word(cluster) | CLUSTER);
+                        after.push(word(cluster) | CLUSTER);
+                        break;
+                    }
+                }
+            }
+            for (nodes, time) in [(&mut before, 0), (&mut after, 1)] {
+                nodes.sort_unstable();
+                nodes.dedup();
+                star(nodes, time, 1, &mut edges);
+            }
+            star(&before, 1, -1, &mut edges);
+        }
+        consolidate(&mut edges);
+        edges
+    }
+}
+
+/// The edges of a star around the first of some nodes.
+fn star(nodes: &[u64], time: u32, difference: i32, edges: &mut Vec<EdgeDifference>) {
+    edges.extend(nodes.iter().skip(1).map(|node| EdgeDifference { a: nodes[0], b: *node, time, difference }));
+}
+
+/// Adds up differences of the same edge at the same time.
+fn consolidate(edges: &mut Vec<EdgeDifference>) {
+    edges.sort_unstable_by_key(|edge| (edge.time, edge.a, edge.b));
+    edges.dedup_by(|next, kept| {
+        let same = (next.time, next.a, next.b) == (kept.time, kept.a, kept.b);
+        if same {
+            kept.difference += next.difference;
+        }
+        same
+    });
+    edges.retain(|edge| edge.difference != 0);
+}
+
+/// The new roots, by what was there before.
+struct Renamed {
+    /// By label: the smallest document of the component.
+    roots: ByKey<u64, DocId>,
+    /// The label of documents that have edges.
+    labels: ByKey<DocId, u64>,
+    /// Of clusters that stay as a whole and have another root now.
+    clusters: Roots,
+}
+
+impl Renamed {
+    /// From the labels of all nodes with edges, and the smallest members of clusters that lost their root.
+    fn new(labels: &[(u64, u64)], heirs: &Roots) -> Renamed {
+        let member = |node: u64| match node & CLUSTER {
+            0 => doc(node),
+            _ => heirs.get(&doc(node & !CLUSTER)).copied().unwrap_or(doc(node & !CLUSTER)),
+        };
+        let mut roots: ByKey<u64, DocId> = HashMap::default();
+        for (node, label) in labels {
+            let smallest = roots.entry(*label).or_insert(DocId::NONE);
+            *smallest = member(*node).min(*smallest);
+        }
+        let mut renamed = Renamed { labels: HashMap::default(), clusters: heirs.clone(), roots };
+        for (node, label) in labels {
+            match node & CLUSTER {
+                0 => _ = renamed.labels.insert(doc(*node), *label),
+                _ => _ = renamed.clusters.insert(doc(node & !CLUSTER), renamed.roots[label]),
+            }
+        }
+        renamed.clusters.retain(|old, new| old != new);
+        renamed
+    }
+
+    /// The root of a document that was touched.
+    fn doc(&self, doc: DocId) -> DocId {
+        self.labels.get(&doc).map_or(doc, |label| self.roots[label])
+    }
+
+    /// The root of a cluster that stayed as a whole.
+    fn cluster(&self, root: DocId) -> DocId {
+        self.clusters.get(&root).copied().unwrap_or(root)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::Method;
+    use crate::features::polynomials;
+    use crate::operators::chunks::VectorFile;
+    use crate::records::mix;
+    use crate::tables::{FeatureRow, Writer};
+
+    const SHARDS: u64 = 4;
+    const WIDTH: usize = 6;
+
+    /// A week: each document's vector, where it has one.
+    type Week = BTreeMap<DocId, Vec<u64>>;
+
+    /// Writes a week's vectors to a file for each shard and each of two waves, which hold its documents alternately.
+    fn write(folder: &Path, week: &Week) -> Vec<VectorFile> {
+        let mut files = Vec::new();
+        for shard in 0..SHARDS as u32 {
+            let path = folder.join(format!("shard{shard}.parquet"));
+            let mut writer: Writer<FeatureRow> = Writer::create(&path).unwrap();
+            for (doc, vector) in week.iter().filter(|(doc, _)| doc.shard() == shard) {
+                let supershingles = vector.iter().flat_map(|word| word.to_le_bytes()).collect();
+                writer.push(FeatureRow { doc: doc.to_table(), supershingles, features: vec![0; 4] }).unwrap();
+            }
+            let rows = writer.finish_if_any().unwrap();
+            files.push(VectorFile { path, shard, rows });
+        }
+        files
+    }
+
+    /// The roots of a week by comparing all with all.
+    fn brute_force(week: &Week) -> BTreeMap<DocId, (DocId, DocId)> {
+        let all: Vec<(&DocId, &Vec<u64>)> = week.iter().collect();
+        let mut parent: Vec<usize> = (0..all.len()).collect();
+        fn root(parent: &[usize], mut node: usize) -> usize {
+            while parent[node] != node {
+                node = parent[node];
+            }
+            node
+        }
+        let mut identical: Vec<usize> = (0..all.len()).collect();
+        for b in 0..all.len() {
+            for a in 0..b {
+                let agree = all[a].1.iter().zip(all[b].1).filter(|(a, b)| a == b).count();
+                if agree >= 2 {
+                    let (x, y) = (root(&parent, a), root(&parent, b));
+                    parent[x.max(y)] = x.min(y);
+                }
+                if agree == WIDTH && identical[b] == b {
+                    identical[b] = a;
+                }
+            }
+        }
+        (0..all.len()).map(|at| (*all[at].0, (*all[root(&parent, at)].0, *all[identical[at]].0))).collect()
+    }
+
+    /// The roots of a week from those of the week before.
+    fn by_delta(
+        folders: [&Path; 2],
+        weeks: [&Week; 2],
+        roots: &BTreeMap<DocId, (DocId, DocId)>,
+        rows: &[u64],
+        workers: usize,
+        slices: u64,
+    ) -> (BTreeMap<DocId, (DocId, DocId)>, Vec<Delved>) {
+        let files = [write(folders[0], weeks[0]), write(folders[1], weeks[1])];
+        let (roots, rows) = (roots.clone(), rows.to_vec());
+        let (filter, forest) = (Arc::new(Shared::default()), Arc::new(Shared::default()));
+        let guards = timely::execute(timely::Config::process(workers), move |worker| {
+            let owned = Owned::new(worker.index(), worker.peers(), &rows);
+            let method = Method::default();
+            let keys = VectorKeys::new(&method, &polynomials(1, method.features));
+            let own = |files: &[VectorFile]| {
+                let own = owned.shards().map(|shard| files[shard as usize].clone()).collect();
+                VectorFiles::new(own, WIDTH)
+            };
+            let stage = Delta {
+                before: &own(&files[0]),
+                after: &own(&files[1]),
+                owned: &owned,
+                keys: &keys,
+                agreements: 2,
+                slices,
+                threads: workers,
+                filter: &filter,
+                forest: &forest,
+                watch: &Arc::default(),
+            };
+            let root = |doc: DocId| roots.get(&doc).copied().unwrap_or((DocId::NONE, DocId::NONE));
+            let mut roots = VectorRoots {
+                similar: owned.docs().map(|doc| root(doc).0).collect(),
+                identical: owned.docs().map(|doc| root(doc).1).collect(),
+            };
+            let did = delta(worker, &stage, &mut roots).unwrap();
+            let all: Vec<(DocId, (DocId, DocId))> =
+                owned.docs().zip(roots.similar.into_iter().zip(roots.identical)).collect();
+            (all, did)
+        })
+        .unwrap();
+        let (mut all, mut did) = (BTreeMap::new(), Vec::new());
+        for result in guards.join() {
+            let (roots, worker_did) = result.unwrap();
+            all.extend(roots.into_iter().filter(|(_, root)| root.0 != DocId::NONE));
+            did.push(worker_did);
+        }
+        (all, did)
+    }
+
+    /// Numbers that look random, the same for a seed.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, n: u64) -> u64 {
+            self.0 = mix(self.0);
+            self.0 % n
+        }
+    }
+
+    /// Changes a week: documents come, go, and take supershingles of others or new ones.
+    fn next_week(week: &Week, rows: &mut [u64], random: &mut Random) -> Week {
+        let mut next = week.clone();
+        let docs: Vec<DocId> = week.keys().copied().collect();
+        let hubs = random.below(4) == 0;
+        for (at, doc) in docs.iter().enumerate() {
+            // Roots and hubs are the smallest documents of each shard.
+            let rate = if hubs && at % 16 == 0 { 2 } else { 12 };
+            match random.below(3 * rate) {
+                0 => _ = next.remove(doc),
+                1..=2 => _ = next.insert(*doc, vector(&docs, week, random)),
+                _ => {}
+            }
+        }
+        for _ in 0..random.below(12) {
+            let shard = random.below(SHARDS);
+            let doc = DocId::new(shard as u32, rows[shard as usize]);
+            rows[shard as usize] += 1;
+            next.insert(doc, vector(&docs, week, random));
+        }
+        next
+    }
+
+    /// A vector that is new, or another's, or has some supershingles of up to two others.
+    fn vector(docs: &[DocId], week: &Week, random: &mut Random) -> Vec<u64> {
+        let mut vector: Vec<u64> = (0..WIDTH as u64).map(|_| mix(random.below(1 << 40))).collect();
+        if docs.is_empty() {
+            return vector;
+        }
+        for _ in 0..random.below(3) {
+            let other = &week[&docs[random.below(docs.len() as u64) as usize]];
+            let keep = random.below(1 << WIDTH) | if random.below(3) == 0 { (1 << WIDTH) - 1 } else { 0 };
+            (0..WIDTH).filter(|column| keep >> column & 1 == 1).for_each(|column| vector[column] = other[column]);
+        }
+        vector
+    }
+
+    #[test]
+    fn every_history_ends_in_the_clusters_of_its_last_week() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = [folder.path().join("a"), folder.path().join("b")];
+        let (mut failed, mut retracted, mut differences) = (0, 0, 0);
+        for seed in 0..60 {
+            let mut random = Random(seed);
+            let mut rows = vec![0; SHARDS as usize];
+            let mut week = Week::new();
+            for _ in 0..8 {
+                week = next_week(&week, &mut rows, &mut random);
+            }
+            let mut roots = brute_force(&week);
+            for step in 0..4u64 {
+                let next = next_week(&week, &mut rows, &mut random);
+                let wanted = brute_force(&next);
+                let (workers, slices) = ([1, 2, 3][(seed + step) as usize % 3], [1, 1, 3][step as usize % 3]);
+                let (got, did) = by_delta([&paths[0], &paths[1]], [&week, &next], &roots, &rows, workers, slices);
+                assert_eq!(got, wanted, "seed {seed}, step {step}, {workers} workers, {slices} slices");
+                // Whoever's cluster is not marked has the cluster that it had, of the same vectors.
+                let marks: HashSet<DocId> = did.iter().flat_map(|did| did.marks.iter().copied()).collect();
+                for (doc, root) in &got {
+                    let members = |week: &Week, roots: &BTreeMap<DocId, (DocId, DocId)>, root: DocId| {
+                        let of_root = roots.iter().filter(|(_, known)| known.0 == root);
+                        of_root.map(|(doc, _)| (*doc, week[doc].clone())).collect::<Week>()
+                    };
+                    let now = members(&next, &got, root.0);
+                    if !marks.contains(&root.0) && now.len() > 1 {
+                        assert_eq!(now, members(&week, &roots, roots[doc].0), "seed {seed}, step {step}, {doc}");
+                    }
+                }
+                failed += did.iter().map(|did| did.failed).sum::<u64>();
+                retracted += did.iter().map(|did| did.retracted).sum::<u64>();
+                differences += did.iter().map(|did| did.differences).sum::<u64>();
+                (week, roots) = (next, wanted);
+            }
+        }
+        assert!(failed > 50 && retracted > 2 * failed && differences > 100, "{failed} {retracted} {differences}");
+    }
+
+    #[test]
+    fn nothing_changes_where_nothing_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = [folder.path().join("a"), folder.path().join("b")];
+        let (mut rows, mut week, mut random) = (vec![0; SHARDS as usize], Week::new(), Random(7));
+        for _ in 0..8 {
+            week = next_week(&week, &mut rows, &mut random);
+        }
+        let roots = brute_force(&week);
+        let (got, did) = by_delta([&paths[0], &paths[1]], [&week, &week], &roots, &rows, 2, 1);
+        assert_eq!(got, roots);
+        assert!(did.iter().all(|did| *did == Delved::default()));
+    }
+}

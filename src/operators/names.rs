@@ -1,0 +1,164 @@
+//! Names that clusters keep through the weeks, and what became of last week's clusters.
+//!
+//! A cluster of last week is succeeded by the one that has most of its pages now (of equals, the one with the smallest
+//! root). Of the clusters that it succeeds, a cluster has the name of the one of which it has most pages (of equals, the
+//! smallest name). Any other cluster gets a name that nobody ever had: its root's shard, and the next number there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::Result;
+use bytemuck::{Pod, Zeroable};
+use timely::worker::Worker;
+
+use super::block::Dealer;
+use super::lookup::lookup;
+use super::overlaps::{Overlap, overlaps};
+use super::phase::Owned;
+use super::round::round;
+use super::tally::Tallies;
+use crate::records::DocId;
+use crate::tables::{ChangeRow, Event};
+use crate::watch::Watch;
+
+/// Last week's clusters of own documents.
+pub struct Past {
+    /// The name of each own document's cluster, by number; [`DocId::NONE`] for none.
+    pub names: Vec<DocId>,
+    /// Name and pages of each cluster that an own document rooted.
+    pub clusters: Vec<(DocId, u64)>,
+}
+
+/// The names of this week's clusters.
+pub struct Names {
+    /// Of each own document's cluster, by number; [`DocId::NONE`] for a page that is alone, or none.
+    pub of_docs: Vec<DocId>,
+    /// Names that were given for the first time, by own shard.
+    pub given: Vec<(u32, u64)>,
+    /// What became of clusters, by own shard, in the order of the table.
+    pub changes: BTreeMap<u32, Vec<ChangeRow>>,
+}
+
+/// To the owner of a cluster's root: pages that it has of a cluster of last week; or to the owner of a name, with no
+/// root: how many pages its cluster had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct Part {
+    root: DocId,
+    name: DocId,
+    /// Pages of the old cluster.
+    before: u64,
+    /// Those that are in the new one.
+    count: u64,
+    /// 1 where the new cluster succeeds the old one.
+    succeeds: u64,
+}
+
+/// Names the clusters with these `roots` (of own documents by number), of the sizes that are in `tallies`. In each shard
+/// `first` names were given before.
+///
+/// # Errors
+/// Where a worker of this process failed.
+pub fn names(
+    worker: &mut Worker,
+    owned: &Owned,
+    past: Past,
+    roots: &[DocId],
+    tallies: &Tallies,
+    first: &[u64],
+    watch: &Arc<Watch>,
+) -> Result<Names> {
+    let peers = worker.peers();
+    let is_cluster = |root: DocId| root != DocId::NONE && tallies.members(root) > 1;
+    let pairs = past.names.iter().zip(roots).filter(|(name, root)| **name != DocId::NONE && is_cluster(**root));
+    let pairs = pairs.map(|(name, root)| (name.to_table() as u64, root.to_table() as u64));
+    let shared = overlaps(worker, pairs, watch)?;
+    let mut changes: BTreeMap<u32, Vec<ChangeRow>> = BTreeMap::new();
+
+    // The owners of last week's names know what became of them.
+    let mut dealer = Dealer::new(worker.index(), peers, watch);
+    for (name, before) in past.clusters {
+        dealer.deal(name.owner(peers) as u64, Part { root: DocId::NONE, name, before, count: 0, succeeds: 0 });
+    }
+    let mut sizes: Vec<(DocId, u64)> = Vec::new();
+    for block in round(worker, dealer, watch)? {
+        sizes.extend(block.records().iter().map(|part| (part.name, part.before)));
+    }
+    sizes.sort_unstable();
+    let mut dealer = Dealer::new(worker.index(), peers, watch);
+    let mut shared = shared.as_slice();
+    for (name, before) in sizes {
+        let here = shared.iter().take_while(|overlap| overlap.a == name.to_table() as u64).count();
+        let (parts, rest) = shared.split_at(here);
+        shared = rest;
+        let most = |overlap: &&Overlap| (overlap.count, std::cmp::Reverse(overlap.b));
+        let Some(successor) = parts.iter().max_by_key(most).map(|overlap| overlap.b) else {
+            let died = ChangeRow::new(Event::Death, name, None, (before, 0), before);
+            changes.entry(name.shard()).or_default().push(died);
+            continue;
+        };
+        for overlap in parts {
+            let root = DocId::from_table(overlap.b as i64);
+            let succeeds = u64::from(overlap.b == successor);
+            let part = Part { root, name, before, count: overlap.count, succeeds };
+            dealer.deal(root.owner(peers) as u64, part);
+        }
+    }
+    let mut parts: Vec<Part> = Vec::new();
+    for block in round(worker, dealer, watch)? {
+        parts.extend_from_slice(block.records());
+    }
+    parts.sort_unstable();
+
+    // The owners of roots name them.
+    let mut own_names: Vec<DocId> = vec![DocId::NONE; owned.len()];
+    let mut given: BTreeMap<u32, u64> = owned.shards().map(|shard| (shard, 0)).collect();
+    let mut parts = parts.as_slice();
+    for (root, members) in tallies.own().filter(|(_, members)| *members > 1) {
+        let here = parts.iter().take_while(|part| part.root == root).count();
+        let (of_root, rest) = parts.split_at(here);
+        parts = rest;
+        let most = |part: &&Part| (part.count, std::cmp::Reverse(part.name));
+        let heir = of_root.iter().filter(|part| part.succeeds == 1).max_by_key(most);
+        let name = heir.map_or_else(
+            || {
+                let given = given.entry(root.shard()).or_default();
+                *given += 1;
+                DocId::new(root.shard(), first[root.shard() as usize] + *given - 1)
+            },
+            |part| part.name,
+        );
+        own_names[owned.index(root)] = name;
+        let rows = changes.entry(root.shard()).or_default();
+        if of_root.is_empty() {
+            rows.push(ChangeRow::new(Event::Birth, name, None, (0, members), members));
+        }
+        for part in of_root {
+            let sizes = (part.before, members);
+            match (part.name == name, part.succeeds == 1) {
+                (true, _) if part.before < members => {
+                    rows.push(ChangeRow::new(Event::Grow, name, None, sizes, members - part.before));
+                }
+                (true, _) if part.before > members => {
+                    rows.push(ChangeRow::new(Event::Shrink, name, None, sizes, part.before - members));
+                }
+                (true, _) => {}
+                (false, true) => rows.push(ChangeRow::new(Event::Merge, part.name, Some(name), sizes, part.count)),
+                (false, false) => rows.push(ChangeRow::new(Event::Split, part.name, Some(name), sizes, part.count)),
+            }
+        }
+    }
+    changes.values_mut().for_each(|rows| rows.sort_unstable());
+
+    let mut of_docs = vec![DocId::NONE; roots.len()];
+    let asked: std::rc::Rc<Vec<(usize, DocId)>> = std::rc::Rc::new(
+        (0..).zip(roots).filter(|(_, root)| is_cluster(**root)).map(|(at, root)| (at, *root)).collect(),
+    );
+    let (asking, known) = (asked.clone(), move |own: usize| [own_names[own].to_table() as u64]);
+    let ask = move || {
+        let asking = asking.clone();
+        (0..asking.len()).map(move |at| asking[at].1)
+    };
+    lookup(worker, owned, ask, known, watch, |at, [name]| of_docs[asked[at].0] = DocId::from_table(name as i64))?;
+    Ok(Names { of_docs, given: given.into_iter().collect(), changes })
+}

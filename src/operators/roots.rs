@@ -1,0 +1,72 @@
+//! Roots of a week that is committed, as the next one finds them.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use arrow_array::{Array, Int64Array};
+
+use super::delta::VectorRoots;
+use super::names::Past;
+use super::phase::Owned;
+use crate::kernels::memory::huge;
+use crate::records::DocId;
+use crate::tables::{Scan, field};
+
+/// Rows that are read at a time.
+const ROWS: usize = 1 << 15;
+
+/// Reads the roots of own documents from the files of own shards: any table with the columns `doc`, `similar_root` and
+/// `identical_root`.
+///
+/// # Errors
+/// Names the file that cannot be read, or that holds a document that its shard has not.
+pub fn read_roots(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Owned) -> Result<VectorRoots> {
+    let none = || {
+        let mut roots = bytemuck::allocation::zeroed_vec(owned.len());
+        huge(&mut roots);
+        roots.fill(DocId::NONE);
+        roots
+    };
+    let mut roots = VectorRoots { similar: none(), identical: none() };
+    for (path, shard) in files {
+        Scan::open_by(&path, &["doc", "similar_root", "identical_root"], ROWS)?.for_each(|batch| {
+            let column = |name| field::<Int64Array>(batch, name);
+            let (docs, similar, identical) = (column("doc")?, column("similar_root")?, column("identical_root")?);
+            for (doc, (similar, identical)) in docs.values().iter().zip(similar.values().iter().zip(identical.values()))
+            {
+                let doc = DocId::from_table(*doc);
+                owned.check(doc, shard, &path)?;
+                let at = owned.index(doc);
+                roots.similar[at] = DocId::from_table(*similar);
+                roots.identical[at] = DocId::from_table(*identical);
+            }
+            Ok(())
+        })?;
+    }
+    Ok(roots)
+}
+
+/// Reads last week's clusters of own documents from the files of own shards of the `clusters` table.
+///
+/// # Errors
+/// As [`read_roots`].
+pub fn read_past(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Owned) -> Result<Past> {
+    let mut past = Past { names: vec![DocId::NONE; owned.len()], clusters: Vec::new() };
+    for (path, shard) in files {
+        Scan::open_by(&path, &["doc", "similar_root", "similar_size", "cluster_id"], ROWS)?.for_each(|batch| {
+            let column = |name| field::<Int64Array>(batch, name);
+            let (docs, roots, sizes) = (column("doc")?, column("similar_root")?, column("similar_size")?);
+            let names = column("cluster_id")?;
+            for row in (0..batch.num_rows()).filter(|row| !names.is_null(*row)) {
+                let (doc, name) = (DocId::from_table(docs.value(row)), DocId::from_table(names.value(row)));
+                owned.check(doc, shard, &path)?;
+                past.names[owned.index(doc)] = name;
+                if docs.value(row) == roots.value(row) {
+                    past.clusters.push((name, sizes.value(row) as u64));
+                }
+            }
+            Ok(())
+        })?;
+    }
+    Ok(past)
+}

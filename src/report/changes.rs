@@ -1,0 +1,145 @@
+//! What became of clusters since the week before, as `nigh show --changes` tells it.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use arrow_array::{Array, BooleanArray, Int64Array, StringArray};
+use serde::Serialize;
+
+use super::grouped;
+use crate::records::Week;
+use crate::summary::Since;
+use crate::tables::{ChangeRow, ClusterRow, Scan, Table, field};
+
+/// Events that are listed: those with most documents.
+const LISTED: usize = 20;
+
+/// What became of clusters.
+#[derive(Debug, Serialize)]
+pub struct Changes {
+    /// The week.
+    pub week: Week,
+    /// What is counted of the week before.
+    pub since: Since,
+    /// The events with most documents.
+    pub largest: Vec<Change>,
+}
+
+/// What became of a cluster: a row of `changes`, with the canonical pages.
+#[derive(Debug, Serialize)]
+pub struct Change {
+    /// The cluster.
+    pub cluster_id: i64,
+    /// What became of it.
+    pub event: String,
+    /// The other cluster, of a merge or a split.
+    pub other: Option<i64>,
+    /// Pages of the cluster the week before.
+    pub before: i64,
+    /// Pages now, of the other cluster where there is one.
+    pub after: i64,
+    /// Pages that make the event.
+    pub documents: i64,
+    /// The cluster's canonical page; last week's, where the cluster is no more.
+    pub url: Option<String>,
+}
+
+/// Reads the changes of a week from its folder, and from that of the week before.
+///
+/// # Errors
+/// Names the file that cannot be read.
+pub fn changes(week: Week, folder: &Path, last: &Path, since: Since) -> Result<Changes> {
+    let mut rows: Vec<Change> = Vec::new();
+    for path in files(&folder.join(ChangeRow::NAME))? {
+        Scan::open(&path, &["cluster_id", "event", "other", "before", "after", "documents"])?.for_each(|batch| {
+            let column = |name| field::<Int64Array>(batch, name);
+            let (ids, others, befores) = (column("cluster_id")?, column("other")?, column("before")?);
+            let (afters, documents) = (column("after")?, column("documents")?);
+            let events: &StringArray = field(batch, "event")?;
+            rows.extend((0..batch.num_rows()).map(|row| Change {
+                cluster_id: ids.value(row),
+                event: events.value(row).to_owned(),
+                other: (!others.is_null(row)).then(|| others.value(row)),
+                before: befores.value(row),
+                after: afters.value(row),
+                documents: documents.value(row),
+                url: None,
+            }));
+            keep_largest(&mut rows);
+            Ok(())
+        })?;
+    }
+    let mut urls: HashMap<i64, Option<String>> = rows.iter().map(|row| (row.cluster_id, None)).collect();
+    for folder in [folder, last] {
+        for path in files(&folder.join(ClusterRow::NAME))? {
+            Scan::open(&path, &["url", "cluster_id", "canonical"])?.for_each(|batch| {
+                let (ids, pages): (&Int64Array, &StringArray) = (field(batch, "cluster_id")?, field(batch, "url")?);
+                let canonical: &BooleanArray = field(batch, "canonical")?;
+                for row in (0..batch.num_rows()).filter(|row| canonical.value(*row) && !ids.is_null(*row)) {
+                    if let Some(url) = urls.get_mut(&ids.value(row)) {
+                        url.get_or_insert_with(|| pages.value(row).to_owned());
+                    }
+                }
+                Ok(())
+            })?;
+        }
+    }
+    rows.iter_mut().for_each(|row| row.url = urls.get(&row.cluster_id).cloned().flatten());
+    Ok(Changes { week, since, largest: rows })
+}
+
+fn keep_largest(rows: &mut Vec<Change>) {
+    let key = |row: &Change| (std::cmp::Reverse(row.documents), row.cluster_id, row.event.clone(), row.other);
+    rows.sort_by_key(key);
+    rows.truncate(LISTED);
+}
+
+/// The Parquet files of a table, in order; none where it has no folder.
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    let failed = || format!("cannot list {}", folder.display());
+    let entries = std::fs::read_dir(folder).with_context(failed)?;
+    let paths = entries.map(|entry| Ok(entry.with_context(failed)?.path())).collect::<Result<Vec<PathBuf>>>()?;
+    let mut files: Vec<PathBuf> =
+        paths.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "parquet")).collect();
+    files.sort();
+    Ok(files)
+}
+
+/// The lines of a summary that tell of the week before.
+pub(super) fn since(since: &Since) -> String {
+    let mut out = format!(
+        "Since    {}: {} new URLs; {} known ones not downloaded\n",
+        since.week,
+        grouped(since.new_urls),
+        grouped(since.not_downloaded)
+    );
+    let events: Vec<String> = since
+        .changes
+        .iter()
+        .map(|(event, (count, documents))| format!("{event} {} ({} pages)", grouped(*count), grouped(*documents)))
+        .collect();
+    let events = if events.is_empty() { "none changed".into() } else { events.join(", ") };
+    let _ = writeln!(out, "         clusters: {events}");
+    let _ = writeln!(out, "         found {}", since.found);
+    out
+}
+
+impl std::fmt::Display for Changes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Week     {}\n{}\n", self.week, since(&self.since))?;
+        writeln!(f, "{:7} {:>10} {:>12} {:>12}  cluster", "event", "pages", "before", "after")?;
+        for row in &self.largest {
+            let (documents, before, after) =
+                (grouped(row.documents as u64), grouped(row.before as u64), grouped(row.after as u64));
+            let with = row.other.map_or(String::new(), |other| format!(" with {other}"));
+            let url = row.url.as_deref().unwrap_or_default();
+            writeln!(f, "{:7} {documents:>10} {before:>12} {after:>12}  {}{with} {url}", row.event, row.cluster_id)?;
+        }
+        Ok(())
+    }
+}
