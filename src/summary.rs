@@ -48,8 +48,32 @@ pub struct Since {
     pub new_urls: u64,
     /// URLs of earlier weeks that have no page this week.
     pub not_downloaded: u64,
+    /// These by reason; of more than a hundred the rest as [`OTHER_REASONS`].
+    #[serde(default)]
+    pub missing: BTreeMap<String, u64>,
     /// Events of clusters: how many, and the documents that make them.
     pub changes: BTreeMap<String, (u64, u64)>,
+}
+
+/// What reasons are summed under that are too many to be counted apart.
+pub const OTHER_REASONS: &str = "other reasons";
+/// Reasons that a summary keeps apart.
+const REASONS: usize = 100;
+
+impl Since {
+    /// The sums of counts by reason: the most frequent reasons, and the rest as one.
+    pub fn most(counts: Vec<(String, u64)>) -> BTreeMap<String, u64> {
+        let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+        for (reason, count) in counts {
+            *sums.entry(reason).or_default() += count;
+        }
+        let mut rest = sums.remove(OTHER_REASONS).unwrap_or(0);
+        let mut sums: Vec<(String, u64)> = sums.into_iter().collect();
+        sums.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        rest += sums.drain(REASONS.min(sums.len())..).map(|(_, count)| count).sum::<u64>();
+        sums.extend((rest > 0).then(|| (OTHER_REASONS.to_owned(), rest)));
+        sums.into_iter().collect()
+    }
 }
 
 /// One level's part of a [`Summary`].
@@ -175,5 +199,22 @@ impl Summary {
         let path = week.join("summary.json");
         let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         serde_json::from_slice(&text).with_context(|| format!("{} is damaged", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_frequent_reasons_are_kept_and_the_rest_is_summed() {
+        let mut counts: Vec<(String, u64)> = (0..300).map(|i| (format!("reason {i:03}"), 1 + i / 100)).collect();
+        counts.extend([("timeout".into(), 2), (OTHER_REASONS.into(), 7), ("timeout".into(), 3)]);
+        let most = Since::most(counts.clone());
+        assert_eq!(most.len(), REASONS + 1);
+        assert_eq!((most["timeout"], most.get("reason 298"), most.get("reason 299")), (5, Some(&3), None));
+        assert_eq!(most[OTHER_REASONS], 7 + 100 + 200 + 3);
+        assert_eq!(most.values().sum::<u64>(), counts.iter().map(|(_, count)| count).sum::<u64>());
+        assert!(Since::most(Vec::new()).is_empty());
     }
 }

@@ -5,6 +5,7 @@
 //! vectors     ─▶ roots (`roots.rs`)                       virtually identical, and very similar: from all pages, or from
 //!                                                         the week before and what changed
 //! checksums   ─▶ exact                                    exact copies among the identical
+//! failures    ─▶ missing (`missing.rs`)                   URLs of earlier weeks that could not be downloaded
 //! roots       ─▶ tables (`tables.rs`)                     sizes, evidence, links, the cluster map, changes
 //! ```
 //!
@@ -15,6 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use timely::dataflow::StreamVec;
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::operators::vec::Map;
 use timely::dataflow::operators::{Concat, OkErr, Probe};
@@ -24,8 +26,8 @@ use super::roots::Roots;
 use crate::features::{Fingerprinter, Polynomials, VectorKeys, polynomials};
 use crate::kernels;
 use crate::operators::{
-    Found, InProcess, LevelClusters, Note, Owned, check_rejects, commit, crawl, gather, links, names, run_to_end,
-    segments, tally,
+    Failed, Found, InProcess, LevelClusters, Note, Owned, check_rejects, commit, crawl, failures, gather, links, names,
+    run_to_end, segments, tally,
 };
 use crate::plan::Plan;
 use crate::records::{DocId, Level};
@@ -82,7 +84,8 @@ pub fn cluster(
     if last.is_some() {
         week.changes(&named)?;
     }
-    let since = week.since(worker, &named, &choice)?;
+    let missing = week.missing(&levels[0].roots)?;
+    let since = week.since(worker, &named, &choice, missing)?;
     let summary = week.statistics(worker, &levels, since)?;
     let given = gather(worker, named.given, watch)?;
     // Every process makes its tables durable before any of them may be committed.
@@ -120,13 +123,17 @@ fn read(
     let probe = Handle::new();
     worker.dataflow::<u64, _, _>(|scope| {
         let found = crawl(scope, plan, fingerprinter, journal.waves, probe.clone(), watch);
-        let (answers, notes) = found.ok_err(|found| match found {
+        let (answers, others): (_, StreamVec<'_, u64, Result<Failed, Note>>) = found.ok_err(|found| match found {
             Found::Answer(answer) => Ok(*answer),
-            Found::Bad(bad) => Err(Note::Bad(bad)),
-            Found::Counted(counts) => Err(Note::Counted(counts)),
+            Found::Failed(failed) => Err(Ok(failed)),
+            Found::Bad(bad) => Err(Err(Note::Bad(bad))),
+            Found::Counted(counts) => Err(Err(Note::Counted(counts))),
         });
+        let (failed, notes) = others.ok_err(|other: Result<Failed, Note>| other);
         let made = segments(answers, plan, journal.waves, &journal.segments, watch);
-        commit(made.map(|made| Note::Made(Box::new(made))).concat(notes), plan, journal, watch).probe_with(&probe);
+        let made = made.map(|made| Note::Made(Box::new(made))).concat(notes);
+        let failures = failures(failed, plan, journal.waves, watch).map(|()| Note::Failures);
+        commit(made.concat(failures), plan, journal, watch).probe_with(&probe);
     });
     run_to_end(worker, &probe, watch)
 }

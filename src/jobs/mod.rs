@@ -1,9 +1,10 @@
 //! One dataflow a file: what a job computes, read from top to bottom as the study has it.
 //!
 //! A job knows nothing of how its processes were launched; it gets a worker and a plan. `cluster` is the main job, for the first week of a
-//! store and for later ones; `roots` and `tables` are its parts.
+//! store and for later ones; `roots`, `tables` and `missing` are its parts.
 
 pub mod cluster;
 pub mod evolution;
+mod missing;
 mod roots;
 mod tables;

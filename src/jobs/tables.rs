@@ -173,7 +173,7 @@ impl ReadWeek<'_> {
         move || Vectors::open(&unfinished, &journal, &owned)
     }
 
-    fn table(&self, table: &str, shard: u32) -> PathBuf {
+    pub(super) fn table(&self, table: &str, shard: u32) -> PathBuf {
         self.unfinished.table(table, &shard_file(shard))
     }
 
@@ -196,7 +196,13 @@ impl ReadWeek<'_> {
     }
 
     /// What the summary says of the week before.
-    pub(super) fn since(&self, worker: &mut Worker, names: &Names, choice: &Choice) -> Result<Option<Since>> {
+    pub(super) fn since(
+        &self,
+        worker: &mut Worker,
+        names: &Names,
+        choice: &Choice,
+        missing: BTreeMap<String, u64>,
+    ) -> Result<Option<Since>> {
         let Some(last) = self.plan.earlier.last() else { return Ok(None) };
         let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         for row in names.changes.values().flatten() {
@@ -212,7 +218,8 @@ impl ReadWeek<'_> {
         let new_urls = self.journal.urls(self.plan.method.shards).iter().sum::<u64>();
         let earlier = self.plan.earlier_urls().iter().sum::<u64>();
         let not_downloaded = earlier + new_urls - self.journal.counts.documents;
-        Ok(Some(Since { week: last.week, found: choice.to_string(), new_urls, not_downloaded, changes }))
+        let missing = Since::most(gather(worker, missing.into_iter().collect(), self.watch)?);
+        Ok(Some(Since { week: last.week, found: choice.to_string(), new_urls, not_downloaded, missing, changes }))
     }
 }
 

@@ -43,6 +43,8 @@ pub enum Note {
     Counted(Box<Counts>),
     /// What a worker wrote.
     Made(Box<Made>),
+    /// A worker wrote the failed downloads.
+    Failures,
 }
 
 /// Commits every wave, in order, when all is known of it.
@@ -85,6 +87,8 @@ struct Wave {
     segments: Vec<Segment>,
     /// Workers that said what they made.
     made: usize,
+    /// Workers that wrote the failed downloads.
+    failures: usize,
     rejects: Sorter<Bad>,
 }
 
@@ -92,7 +96,7 @@ impl Wave {
     fn new(plan: &Plan, wave: u64) -> Wave {
         let spill = Store::at(&plan.store).unfinished(plan.week).spill();
         let rejects = Sorter::new(&spill.join(format!("rejects-wave{wave}")), plan.worker_memory / 8);
-        Wave { counts: Counts::default(), segments: Vec::new(), made: 0, rejects }
+        Wave { counts: Counts::default(), segments: Vec::new(), made: 0, failures: 0, rejects }
     }
 
     fn note(&mut self, note: Note) -> Result<()> {
@@ -104,6 +108,7 @@ impl Wave {
                 self.made += 1;
                 self.segments.extend(made.segments);
             }
+            Note::Failures => self.failures += 1,
         }
         Ok(())
     }
@@ -111,12 +116,8 @@ impl Wave {
 
 fn commit_wave(plan: &Plan, journal: &mut Journal, wave: usize, known: Wave) -> Result<()> {
     let unfinished = Store::at(&plan.store).unfinished(plan.week);
-    ensure!(
-        known.made == plan.peers(),
-        "wave {wave} is not whole: {} of {} workers wrote it",
-        known.made,
-        plan.peers()
-    );
+    let whole = known.made.min(known.failures);
+    ensure!(whole == plan.peers(), "wave {wave} is not whole: {whole} of {} workers wrote it", plan.peers());
     journal.counts.add(&known.counts);
     journal.segments.extend(known.segments);
     journal.segments.sort_unstable();

@@ -14,10 +14,11 @@ use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::{Scope, StreamVec};
 
+use super::failures::Failed;
 use super::spill::Sortable;
 use crate::features::{Fingerprinter, Sketch};
 use crate::plan::Plan;
-use crate::readers::{self, Body, Item, Page, Reader, Reject, Skip};
+use crate::readers::{self, Body, Failure, Format, Item, Page, Reader, Reject, Skip};
 use crate::records::{UrlHash, checksum};
 use crate::state::Counts;
 use crate::text::urls;
@@ -122,6 +123,8 @@ impl Sortable for Bad {
 pub enum Found {
     /// A page.
     Answer(Box<Answer>),
+    /// A download that failed.
+    Failed(Failed),
     /// A bad record.
     Bad(Bad),
     /// What was counted in a worker's share of a wave; every worker gives one a wave.
@@ -246,6 +249,14 @@ impl Share {
                     Err(reject) => Found::Bad(bad(reject, file, ordinal)),
                 },
                 Item::Reject(reject) => Found::Bad(bad(reject, file, ordinal)),
+                Item::Failed(failure) => {
+                    *self.counts.skipped.entry(failure_kind(input.format).into()).or_default() += 1;
+                    self.watch.add_record(false, false);
+                    // In a store's first week no URL is known yet.
+                    let known = !self.plan.earlier.is_empty();
+                    let failed = known.then(|| failed(failure, file, ordinal)).flatten();
+                    return Ok(failed.map_or(Step::Passed, |failed| Step::Give(Found::Failed(failed))));
+                }
                 Item::Skip(skip) => {
                     *self.counts.skipped.entry(skip_kind(skip).into()).or_default() += 1;
                     self.watch.add_record(false, false);
@@ -280,9 +291,22 @@ fn bad(reject: Reject, file: u32, ordinal: u64) -> Bad {
 fn skip_kind(skip: Skip) -> &'static str {
     match skip {
         Skip::RecordType => "other record type",
-        Skip::Status => "status other than 200",
         Skip::MediaType => "other media type",
     }
+}
+
+/// The name under which a failed download is counted.
+fn failure_kind(format: Format) -> &'static str {
+    match format {
+        Format::Failed => "failed download",
+        _ => "status other than 200",
+    }
+}
+
+/// A failed download, by its URL; none where that is no canonical one, for then no week knows it.
+fn failed(failure: Failure, file: u32, ordinal: u64) -> Option<Failed> {
+    let url = urls::canonical(&failure.url)?;
+    Some(Failed { hash: UrlHash::of(url.as_str()), file, ordinal, reason: failure.reason })
 }
 
 /// Takes a page apart.

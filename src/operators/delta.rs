@@ -351,7 +351,7 @@ impl Step<'_> {
                 if filter.share(place) {
                     newly.push(place);
                 }
-                let record = Held { key, role: STAYS, slot, doc, root };
+                let record = Held { key, role: STAYS, slot: 0, doc, root };
                 if slot == WHOLE {
                     twins.deal(key.partition_bits() % parts, record);
                 } else if scan.sends(key) {

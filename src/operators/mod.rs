@@ -7,8 +7,9 @@
 //! - exchange: `block` (records of one partition, routed whole), `ranges` (keyed records, a range at a time), `stash`
 //!   (blocks that wait, in memory or on disk), `partitions` (a partition at a time), `answers` (bits back, in order),
 //!   `lookup` (what the owners of some nodes know);
-//! - reading: `crawl` (files to answers), `spill` (answers in order), `segments` (waves to tables), `commit` (waves
-//!   become durable), `vectors` (sketches from tables), `chunks` (supershingles alone, in order);
+//! - reading: `crawl` (files to answers), `spill` (answers in order), `segments` (waves to tables), `failures` (what
+//!   could not be downloaded, to tables), `commit` (waves become durable),
+//!   `vectors` (sketches from tables), `chunks` (supershingles alone, in order);
 //! - clustering: `clusters` (the whole stage), `collapse` (identical vectors), `counters` (what occurs twice), `prune`
 //!   (who may agree with anybody), `group` (by key, in cache), `pairs` (shared megashingles to edges), `forest` (edges
 //!   joined within a process), `join` (forests of all processes), `components` (labels), `resolve` (labels to roots),
@@ -43,6 +44,7 @@ mod delta;
 mod edges;
 mod evidence;
 mod exact;
+mod failures;
 mod filter;
 mod forest;
 mod gather;
@@ -89,6 +91,7 @@ pub use delta::{Delta, Delved, VectorRoots, delta};
 pub use edges::{edges, tell_edges};
 pub use evidence::{Alike, evidence};
 pub use exact::exact;
+pub use failures::{Failed, Reasons, failures};
 pub use filter::Filter;
 pub use forest::Forest;
 pub use gather::gather;

@@ -9,7 +9,8 @@ use crate::config::Reading;
 /// Folder of the corpus, beside this crate.
 const CORPUS: &str = "../shared/corpus";
 
-/// What came of a file: pages, of these cut, record types, statuses and media types skipped, and the reasons of rejects.
+/// What came of a file: pages, of these cut, record types skipped, statuses other than 200, media types skipped,
+/// and the reasons of rejects.
 type Outcome = (usize, usize, [usize; 3], Vec<String>);
 
 /// File, pages, of these cut, skips (record type, status, media type), reasons of rejects.
@@ -102,7 +103,7 @@ fn read(item: &Path, reading: &Reading) -> Outcome {
                     cut += usize::from(page.cut);
                 }
                 Item::Skip(Skip::RecordType) => skips[0] += 1,
-                Item::Skip(Skip::Status) => skips[1] += 1,
+                Item::Failed(_) => skips[1] += 1,
                 Item::Skip(Skip::MediaType) => skips[2] += 1,
                 Item::Reject(reject) => reasons.push(reject.reason),
             }

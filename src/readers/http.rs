@@ -29,6 +29,8 @@ pub struct Content {
 pub enum NoPage {
     /// It is not wanted.
     Skip(Skip),
+    /// The status is another than 200.
+    Status(u16),
     /// It is broken: a short stable phrase.
     Broken(&'static str),
 }
@@ -43,7 +45,7 @@ pub fn response(block: &[u8], cut: bool, reading: &Reading) -> Result<Content, N
     let (line, fields) = header::split(head);
     let status = status(line)?;
     if status != 200 {
-        return Err(NoPage::Skip(Skip::Status));
+        return Err(NoPage::Status(status));
     }
     let (mut label, mut transfer, mut encoding) = (None, None, None);
     for (name, value) in fields {
@@ -151,7 +153,7 @@ mod tests {
         assert_eq!(read(""), Err(NoPage::Broken("http: no status line")));
         assert_eq!(read("HTTP/1.1 abc\r\n\r\n"), Err(NoPage::Broken("http: no status code")));
         assert_eq!(read("HTTP/1.1 99999999 X\r\n\r\n"), Err(NoPage::Broken("http: no status code")));
-        assert_eq!(read("HTTP/1.1 404 X\r\n\r\n<p>"), Err(NoPage::Skip(Skip::Status)));
+        assert_eq!(read("HTTP/1.1 404 X\r\n\r\n<p>"), Err(NoPage::Status(404)));
         assert_eq!(read("HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n<p>"), Err(NoPage::Skip(Skip::MediaType)));
         assert_eq!(
             read("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n%PDF-1.4"),

@@ -4,6 +4,7 @@
 //! (`warc.paths`, `warc.paths.gz`, or any file after an `@`) with one of these a line. A named file of unknown ending is known
 //! by its first bytes; in folders and globs such files are passed over, as are names that begin with `.` or `_`, and, in
 //! folders, `.json` files, which in a mirrored site are anything but lines of pages.
+//! Of `.tsv` files those named `failed*` are inputs: failed downloads.
 
 use std::collections::HashSet;
 use std::fs;
@@ -16,7 +17,7 @@ use walkdir::WalkDir;
 
 use super::members::{Members, Piece};
 use super::stored::Stored;
-use super::{Format, Input, Place, objects, sniff};
+use super::{Format, Input, Place, failed, objects, sniff};
 use crate::config::Reading;
 
 /// The longest listing read, in bytes.
@@ -93,7 +94,7 @@ fn one_name(place: &Place) -> PathBuf {
     }
 }
 
-const KNOWN: &str = ".warc, .wet, .jsonl, .ndjson, .json (each also .gz or .zst), .parquet, .html or .htm";
+const KNOWN: &str = ".warc, .wet, .jsonl, .ndjson, .json, failed*.tsv (each also .gz or .zst), .parquet, .html or .htm";
 
 /// Finds what some items name.
 fn find(items: &[String], found: &mut Vec<Found>) -> anyhow::Result<()> {
@@ -138,6 +139,7 @@ fn format_of(name: &str) -> Option<Format> {
     match (ending(plain).as_str(), ending(name).as_str()) {
         ("warc" | "wet", _) => Some(Format::Warc),
         ("jsonl" | "ndjson" | "json", _) => Some(Format::Jsonl),
+        ("tsv", _) if plain.starts_with("failed") => Some(Format::Failed),
         (_, "parquet") => Some(Format::Parquet),
         (_, "html" | "htm" | "xhtml") => Some(Format::Html),
         _ => None,
@@ -157,6 +159,8 @@ fn sniffed(name: &str, bytes: u64, place: &Place) -> anyhow::Result<Format> {
         Ok(Format::Warc)
     } else if first.trim_ascii_start().starts_with(b"{") {
         Ok(Format::Jsonl)
+    } else if failed::begins(&first) {
+        Ok(Format::Failed)
     } else if sniff::is_html(&first) {
         Ok(Format::Html)
     } else {
@@ -393,6 +397,19 @@ mod tests {
     }
 
     #[test]
+    fn side_files_of_failed_downloads_are_known_by_their_names() {
+        let files =
+            ["w/failed.tsv", "w/failed-00001.tsv.gz", "w/x/Failed.TSV", "w/index.tsv.gz", "w/_failed.tsv", "w/failed"];
+        let folder = folder(&files);
+        let names = |items: &[&str]| names(folder.path(), items, &Reading::default());
+        assert_eq!(names(&["w"]), ["w/failed-00001.tsv.gz", "w/failed.tsv", "w/x/Failed.TSV"]);
+        assert_eq!(names(&["w/*"]), ["w/failed-00001.tsv.gz", "w/failed.tsv", "w/x/Failed.TSV"]);
+        assert_eq!(names(&["w/failed*"]), ["w/failed-00001.tsv.gz", "w/failed.tsv"]);
+        let inputs = list(&[folder.path().display().to_string()], &Reading::default()).unwrap();
+        assert!(inputs.iter().all(|input| input.format == Format::Failed));
+    }
+
+    #[test]
     fn html_files_have_urls_by_base_or_by_layout() {
         let folder =
             folder(&["www.a.example/index.html", "www.a.example/p/q ü.htm", "www.a.example/s.css", "r?x=1.html"]);
@@ -435,6 +452,7 @@ mod tests {
         assert_eq!(format(&zstd::bulk::compress(b"WARC/1.0\r\n", 1).unwrap()).unwrap(), Format::Warc);
         assert_eq!(format(b"{\"url\":").unwrap(), Format::Jsonl);
         assert_eq!(format(b"PAR1").unwrap(), Format::Parquet);
+        assert_eq!(format(b"url\tdate\treason\n").unwrap(), Format::Failed);
         assert_eq!(format(b"<!doctype html>").unwrap(), Format::Html);
         assert!(format(b"hello").unwrap_err().to_string().contains("cannot tell"));
     }

@@ -9,12 +9,10 @@ use std::fmt;
 use std::io::{self, Read};
 
 use anyhow::Context as _;
-use memchr::memchr;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::members::{Members, Piece};
+use super::lines::{Lines, Step};
 use super::rows::Row;
-use super::stored::Stored;
 use super::{Item, Reader, Reject};
 use crate::config::{Columns, Reading};
 
@@ -25,17 +23,7 @@ const TOO_LONG: &str = "jsonl: line too long";
 
 /// Reads the pages of one JSON Lines file, plain, gzip or zstd.
 pub struct JsonlReader {
-    members: Members,
-    buffer: Vec<u8>,
-    /// Offset in the uncompressed stream of `buffer[0]`.
-    base: u64,
-    /// Index in `buffer` of the next line, and up to where no newline is.
-    line: usize,
-    seen: usize,
-    /// Whether the line at `line` is being passed over: it was too long, or its beginning was damaged.
-    passing: bool,
-    damage: Option<&'static str>,
-    ended: bool,
+    lines: Lines,
     reading: Reading,
     name: String,
 }
@@ -46,77 +34,24 @@ impl JsonlReader {
     /// # Errors
     /// When its first bytes cannot be read.
     pub fn new(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> io::Result<Self> {
-        let members = Members::new(Stored::new(source), |bytes| !bytes.is_empty())?;
-        Ok(JsonlReader {
-            members,
-            buffer: Vec::new(),
-            base: 0,
-            line: 0,
-            seen: 0,
-            passing: false,
-            damage: None,
-            ended: false,
-            reading: reading.clone(),
-            name: name.to_owned(),
-        })
+        // JSON may write a character in six.
+        let longest = reading.page_limit().saturating_mul(6).saturating_add(SLACK);
+        let lines = Lines::new(source, longest)?;
+        Ok(JsonlReader { lines, reading: reading.clone(), name: name.to_owned() })
     }
 
     fn item(&mut self) -> io::Result<Option<Item>> {
-        // JSON may write a character in six.
-        let longest = self.reading.page_limit().saturating_mul(6).saturating_add(SLACK);
-        loop {
-            if let Some(at) = memchr(b'\n', &self.buffer[self.seen..]) {
-                let line = self.line..self.seen + at;
-                let offset = self.base + line.start as u64;
-                (self.line, self.seen) = (line.end + 1, line.end + 1);
-                if std::mem::take(&mut self.passing) {
-                    continue;
-                }
-                if line.len() > longest {
-                    return Ok(Some(reject(offset, TOO_LONG)));
-                }
-                if let Some(item) = page(&self.buffer[line], offset, &self.reading) {
-                    return Ok(Some(item));
-                }
-                continue;
-            }
-            self.seen = self.buffer.len();
-            let offset = self.base + self.line as u64;
-            if let Some(reason) = self.damage.take() {
-                self.line = self.seen;
-                self.passing = false;
-                return Ok(Some(reject(offset, reason)));
-            }
-            // However much of it a step has brought, so that this depends on the line alone.
-            if !self.passing && self.seen - self.line > longest {
-                self.passing = true;
-                self.line = self.seen;
-                return Ok(Some(reject(offset, TOO_LONG)));
-            }
-            if self.ended {
-                let rest = self.line..self.seen;
-                self.line = self.seen;
-                let passing = std::mem::replace(&mut self.passing, true);
-                return Ok(if passing { None } else { page(&self.buffer[rest], offset, &self.reading) });
-            }
-            if self.passing {
-                self.line = self.seen;
-            }
-            if self.line > self.buffer.len() / 2 {
-                self.buffer.drain(..self.line);
-                self.base += self.line as u64;
-                self.seen -= self.line;
-                self.line = 0;
-            }
-            match self.members.step(&mut self.buffer)? {
-                Piece::Bytes | Piece::Start(_) => {}
-                Piece::Damage { reason, .. } => {
-                    // Lines that were whole before the damage are good; the next member begins somewhere inside another.
-                    self.damage = Some(reason);
-                }
-                Piece::End => self.ended = true,
+        while let Some(step) = self.lines.advance()? {
+            let item = match step {
+                Step::Line(offset) => page(self.lines.line(), offset, &self.reading),
+                Step::TooLong(offset) => Some(reject(offset, TOO_LONG)),
+                Step::Damage(offset, reason) => Some(reject(offset, reason)),
+            };
+            if item.is_some() {
+                return Ok(item);
             }
         }
+        Ok(None)
     }
 }
 
@@ -126,7 +61,7 @@ impl Reader for JsonlReader {
     }
 
     fn position(&self) -> u64 {
-        self.members.position()
+        self.lines.position()
     }
 }
 

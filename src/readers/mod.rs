@@ -1,4 +1,5 @@
-//! Reads crawls: WARC, WET, JSONL and Parquet files and folders of HTML, from disks and object stores.
+//! Reads crawls: WARC, WET, JSONL and Parquet files, folders of HTML and side files of failed downloads, from disks and
+//! object stores.
 //!
 //! [`list`] finds the inputs, [`open`] reads one as a sequence of [`Item`]s. Crawls are dirty: whatever is wrong with a page or
 //! a file's bytes is an [`Item::Reject`] with its place, and reading goes on; only a failing disk or network is an error.
@@ -6,16 +7,19 @@
 //!
 //! In reading order: `inputs` finds files, `objects` and `cloud` those in object stores; `stored`, `members`, `record` and
 //! `records` take a WARC file apart, `header`, `http`, `encodings` and `sniff` its responses, `warc` makes the pages; `jsonl`,
-//! `parquet` and `html` are the other formats, `rows` what the first two of them share.
+//! `parquet` and `html` are the other formats of pages, `rows` what the first two of them share; `failed` is what
+//! could not be downloaded; `lines` are those of text files.
 
 #[cfg(feature = "cloud")]
 mod cloud;
 mod encodings;
+mod failed;
 mod header;
 mod html;
 mod http;
 mod inputs;
 mod jsonl;
+mod lines;
 mod members;
 mod objects;
 mod parquet;
@@ -68,6 +72,8 @@ pub enum Format {
     Parquet,
     /// One page.
     Html,
+    /// A failed download a line.
+    Failed,
 }
 
 /// Where an input is.
@@ -90,6 +96,8 @@ pub enum Place {
 pub enum Item {
     /// A page.
     Page(Page),
+    /// A download that gave no page.
+    Failed(Failure),
     /// Something whole that is not wanted.
     Skip(Skip),
     /// Something broken.
@@ -117,8 +125,8 @@ pub struct Page {
     ///
     /// WARC: the stored offset of the gzip member or zstd frame that holds the beginning of the record, as a CDX index has it:
     /// reading from there finds the record. In a plain file the offset of the record. In a file that is one member, for every
-    /// record after the first, the offset in the uncompressed stream. JSONL: the offset of the line in the uncompressed stream.
-    /// Parquet: the number of the row, from 0. HTML: 0.
+    /// record after the first, the offset in the uncompressed stream. JSONL and failed downloads: the offset of the
+    /// line in the uncompressed stream. Parquet: the number of the row, from 0. HTML: 0.
     pub offset: u64,
     /// Whether the body is incomplete: longer than `max-page-bytes`, marked WARC-Truncated, or ended inside a chunk.
     pub cut: bool,
@@ -150,10 +158,19 @@ impl Body {
 pub enum Skip {
     /// A WARC record of another type: warcinfo, request, metadata, revisit and so on.
     RecordType,
-    /// An HTTP status other than 200.
-    Status,
     /// A media type that is not among the allowed ones, by its label or plainly by its bytes.
     MediaType,
+}
+
+/// A download that failed: an answer with another status than 200, or what a side file tells of a URL that gave none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// The URL as found, not canonical.
+    pub url: String,
+    /// Why: a short phrase, `status 404` or as the side file says.
+    pub reason: String,
+    /// Where it is, as in [`Page::offset`].
+    pub offset: u64,
 }
 
 /// Something broken.
@@ -201,6 +218,7 @@ pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>>
             };
             parquet::open(file, name, reading)?
         }
+        Format::Failed => Box::new(failed::FailedReader::new(source(name, *bytes, place)?, name).with_context(first)?),
         Format::Html => {
             let url = page_url.as_deref().with_context(|| format!("the HTML file {name} has no URL"))?;
             Box::new(html::HtmlReader::new(source(name, *bytes, place)?, name, url, reading.page_limit()))

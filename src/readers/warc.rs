@@ -10,7 +10,7 @@ use super::members::Members;
 use super::record::{Kind, Record};
 use super::records::{self, Frame, Records};
 use super::stored::Stored;
-use super::{Body, Item, Page, Reader, Reject, Skip, header};
+use super::{Body, Failure, Item, Page, Reader, Reject, Skip, header};
 use crate::config::Reading;
 
 /// Room for the HTTP head beside the body.
@@ -39,15 +39,20 @@ impl WarcReader {
             return Item::Skip(Skip::RecordType);
         }
         let content = match content(&record, self.records.block(), &self.reading) {
-            Ok(content) => content,
             Err(NoPage::Skip(skip)) => return Item::Skip(skip),
             Err(NoPage::Broken(reason)) => {
                 return Item::Reject(Reject { offset: record.offset, url: record.url, reason: reason.to_owned() });
             }
+            Err(NoPage::Status(status)) => Err(format!("status {status}")),
+            Ok(content) => Ok(content),
         };
         let Some(url) = record.url else {
             let reason = "warc: no WARC-Target-URI".to_owned();
             return Item::Reject(Reject { offset: record.offset, url: None, reason });
+        };
+        let content = match content {
+            Ok(content) => content,
+            Err(reason) => return Item::Failed(Failure { url, reason, offset: record.offset }),
         };
         Item::Page(Page {
             url,

@@ -1,6 +1,7 @@
 //! What became of clusters since the week before, as `nigh show --changes` tells it.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -10,11 +11,13 @@ use serde::Serialize;
 
 use super::grouped;
 use crate::records::Week;
-use crate::summary::Since;
+use crate::summary::{OTHER_REASONS, Since};
 use crate::tables::{ChangeRow, ClusterRow, Scan, Table, field};
 
 /// Events that are listed: those with most documents.
 const LISTED: usize = 20;
+/// Reasons of failed downloads that are named.
+const REASONS: usize = 5;
 
 /// What became of clusters.
 #[derive(Debug, Serialize)]
@@ -118,6 +121,9 @@ pub(super) fn since(since: &Since) -> String {
         grouped(since.new_urls),
         grouped(since.not_downloaded)
     );
+    if !since.missing.is_empty() {
+        let _ = writeln!(out, "         not downloaded: {}", reasons(&since.missing));
+    }
     let events: Vec<String> = since
         .changes
         .iter()
@@ -127,6 +133,20 @@ pub(super) fn since(since: &Since) -> String {
     let _ = writeln!(out, "         clusters: {events}");
     let _ = writeln!(out, "         found {}", since.found);
     out
+}
+
+/// The most frequent reasons with their counts, and the rest as one.
+fn reasons(missing: &BTreeMap<String, u64>) -> String {
+    let mut named: Vec<(&String, u64)> = missing.iter().map(|(reason, count)| (reason, *count)).collect();
+    // What is a rest already is named last.
+    named.sort_by_key(|(reason, count)| (*reason == OTHER_REASONS, Reverse(*count)));
+    let rest = named.split_off(named.iter().take(REASONS).take_while(|(reason, _)| *reason != OTHER_REASONS).count());
+    let mut parts: Vec<String> =
+        named.into_iter().map(|(reason, count)| format!("{} {reason}", grouped(count))).collect();
+    if !rest.is_empty() {
+        parts.push(format!("{} for {OTHER_REASONS}", grouped(rest.iter().map(|(_, count)| count).sum())));
+    }
+    parts.join(", ")
 }
 
 impl std::fmt::Display for Changes {
@@ -141,5 +161,21 @@ impl std::fmt::Display for Changes {
             writeln!(f, "{:7} {documents:>10} {before:>12} {after:>12}  {}{with} {url}", row.event, row.cluster_id)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_reasons_are_named_and_the_rest_is_summed() {
+        let told = |counts: &[(&str, u64)]| {
+            reasons(&counts.iter().map(|(reason, count)| ((*reason).to_owned(), *count)).collect())
+        };
+        assert_eq!(told(&[("dns", 1), ("not seen", 1200), ("timeout", 30)]), "1,200 not seen, 30 timeout, 1 dns");
+        let many = [("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5), ("f", 6), ("g", 7)];
+        assert_eq!(told(&many), "7 g, 6 f, 5 e, 4 d, 3 c, 3 for other reasons");
+        assert_eq!(told(&[("a", 1), ("other reasons", 9)]), "1 a, 9 for other reasons");
     }
 }

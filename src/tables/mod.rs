@@ -17,7 +17,7 @@ pub use evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow
 pub use plain::PlainColumn;
 pub use read::{Scan, field};
 pub use rows::{
-    ChangeRow, ClusterRow, Column, DocumentRow, Event, EvidenceRow, FeatureRow, FoundLinkRow, LargestRow, LinkRow,
-    RejectRow, SizeRow, SummaryRow, Table, UrlRow,
+    ChangeRow, ClusterRow, Column, DocumentRow, Event, EvidenceRow, FailureRow, FeatureRow, FoundLinkRow, LargestRow,
+    LinkRow, MissingRow, RejectRow, SizeRow, SummaryRow, Table, UrlRow,
 };
 pub use write::Writer;

@@ -248,6 +248,52 @@ impl Table for LinkRow {
     }
 }
 
+/// `failures`: URLs of earlier weeks whose download failed in a wave. Not kept with the week.
+#[derive(Clone, Debug)]
+pub struct FailureRow {
+    /// The URL's id.
+    pub doc: i64,
+    /// Why it failed.
+    pub reason: String,
+}
+
+impl Table for FailureRow {
+    const NAME: &'static str = "failures";
+    const ASCENDING: &'static [&'static str] = &["doc"];
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        vec![
+            required("doc", longs(rows.iter().map(|r| r.doc))),
+            required("reason", texts(rows.iter().map(|r| r.reason.as_str()))),
+        ]
+    }
+}
+
+/// `missing`: URLs of earlier weeks that could not be downloaded in a week (Fetterly 2004, section 3).
+#[derive(Clone, Debug)]
+pub struct MissingRow {
+    /// The URL's id.
+    pub doc: i64,
+    /// The canonical URL.
+    pub url: String,
+    /// Why: `status 404` and the like, as a side file of failed downloads says, or `not seen`.
+    pub reason: String,
+}
+
+impl Table for MissingRow {
+    const NAME: &'static str = "missing";
+    const UNIQUE: &'static [&'static str] = &["url"];
+    const ASCENDING: &'static [&'static str] = &["doc"];
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        vec![
+            required("doc", longs(rows.iter().map(|r| r.doc))),
+            required("url", texts(rows.iter().map(|r| r.url.as_str()))),
+            required("reason", texts(rows.iter().map(|r| r.reason.as_str()))),
+        ]
+    }
+}
+
 /// `rejects`: bad records.
 #[derive(Clone, Debug)]
 pub struct RejectRow {

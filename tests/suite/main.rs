@@ -21,6 +21,8 @@ mod dirty;
 mod evolution;
 /// Every format and odd name gives the same pages.
 mod formats;
+/// What could not be downloaded, against a plain walk over the tables and the inputs.
+mod missing;
 /// Tables open in DuckDB, Polars and pyarrow.
 mod queries;
 /// Interrupted runs go on where they stopped; full disks and damaged stores are told.

@@ -104,7 +104,8 @@ fn a_process_that_cannot_write_gets_no_wave_committed() {
     };
     // A folder stands where the second process must put a segment of the crawl's first file; it has the odd shards.
     let (_, all) = waves(&journal);
-    let wave = all - 3;
+    // Three files come after it: two of the crawl, and its side file.
+    let wave = all - 4;
     let obstacles: Vec<PathBuf> = [1, 3, 5, 7]
         .map(|shard| store.join(format!("_work/week=2024-01-08/documents/shard{shard:05}-wave{wave:05}.parquet")))
         .into();
