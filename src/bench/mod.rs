@@ -133,7 +133,7 @@ impl Setting {
             Some(job) => match read_job(job)? {
                 Job::Cluster(job) => (job.read, job.method),
                 Job::Weekly(job) => (job.read, job.method.unwrap_or_default()),
-                Job::Evolution(_) => bail!("{}: a benchmark takes a job that reads pages", job.display()),
+                Job::Evolution(_) => bail!("{}: a benchmark takes a [cluster] or a [weekly] job", job.display()),
             },
             None => (Reading::default(), Method::default()),
         };

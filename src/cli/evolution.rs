@@ -28,6 +28,9 @@ pub(super) fn run(mut job: Evolution, config: &Config, args: &RunArgs, display: 
     if args.week.is_some() {
         return wrong_use("--week is for jobs that make one week: set `first` and `last` in the job".into());
     }
+    if args.replace {
+        return wrong_use("--replace is for jobs that make one week: this one's tables are always made anew".into());
+    }
     let Some(folder) = &job.store else {
         return wrong_use("no store: give --store DIR, or set it in the job".into());
     };

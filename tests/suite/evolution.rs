@@ -622,6 +622,7 @@ fn wrong_use_is_told() {
         (evolution.to_vec(), 1, "is no store"),
         ([&evolution[..], &["--input", "x"]].concat(), 2, "--input"),
         ([&evolution[..], &["--week", "2024-01-08"]].concat(), 2, "`first` and `last`"),
+        ([&evolution[..], &["--replace"]].concat(), 2, "--replace"),
         (vec!["bench", "text", "--job", "jobs/evolution.toml"], 1, "[cluster]"),
     ] {
         let ran = run(&arguments);
