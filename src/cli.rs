@@ -119,6 +119,7 @@ impl std::error::Error for WrongUse {}
 /// Runs the program with this process' arguments; the one place that decides the exit code.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    raise_open_files();
     let json = matches!(&cli.command, Command::Run(RunArgs { json: true, .. }));
     let result = match cli.command {
         Command::Run(args) => run(&args),
@@ -133,6 +134,15 @@ pub fn main() -> ExitCode {
             ExitCode::from(exit_code(&error))
         }
     }
+}
+
+/// Raises the number of files that may be open to what the system allows: a week's waves, and the weeks before it, are a
+/// file each in every table of a shard.
+fn raise_open_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Where it cannot be raised it stays: what opens too many files says so.
+    let _ = setrlimit(Resource::Nofile, rustix::process::Rlimit { current: limit.maximum, ..limit });
 }
 
 fn exit_code(error: &anyhow::Error) -> u8 {

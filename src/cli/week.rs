@@ -27,7 +27,7 @@ pub(super) fn run(job: Crawled, config: &Config, args: &RunArgs, display: Displa
             readers::check(input, draft.reading())?;
         }
     }
-    let mut standing = draft.standing(&store)?;
+    let standing = draft.standing(&store)?;
     if args.dry_run {
         let (Standing::Made(plan) | Standing::ToMake(plan)) = standing;
         let disk = Disk::of(&plan);
@@ -42,10 +42,8 @@ pub(super) fn run(job: Crawled, config: &Config, args: &RunArgs, display: Displa
     }
     let _lock = store.lock()?;
     store.recover()?;
-    if matches!(standing, Standing::ToMake(_)) {
-        // Another run may have ended meanwhile.
-        standing = draft.standing(&store)?;
-    }
+    // Another run may have ended meanwhile, or one that was killed have been mended.
+    let standing = draft.standing(&store)?;
     let summary = match standing {
         Standing::Made(plan) => {
             if !args.quiet {

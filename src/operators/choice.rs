@@ -1,7 +1,8 @@
 //! Whether the clusters of a later week are found from what changed or from all pages: as is predicted to be quicker.
 //!
-//! The share of vectors that changed is estimated on every sixteenth own shard. The prediction is a straight line that
-//! was fitted to `nigh bench weeks`.
+//! The share of vectors that changed is estimated on one shard in sixteen, the same ones for any number of workers. The
+//! prediction is a straight line that was fitted to `nigh bench weeks`: it does not know of the evidence that the job
+//! finds anew in clusters that changed.
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -12,15 +13,18 @@ use super::chunks::VectorFiles;
 use super::gather::gather;
 use super::phase::Owned;
 use crate::config::Mode;
+use crate::records::mix;
 use crate::watch::Watch;
 
 /// The time of the delta way over that of the full one where nothing changed, and what is added for each share of the
 /// vectors that changed.
 const COST: (f64, f64) = (0.5, 70.0);
-/// Of so many own shards one is looked at.
-const SAMPLED: usize = 16;
-/// Bytes that the delta way takes for each document of all workers that changed.
-const BYTES: f64 = 4000.0;
+/// Of so many shards one is looked at, and the first.
+const SAMPLED: u64 = 16;
+/// Bytes that a worker has for each document of all workers that changed, and those that all workers share out.
+const BYTES: (f64, f64) = (200.0, 4000.0);
+/// Slices, at most: each reads both weeks' vectors again.
+const MOST_SLICES: f64 = 64.0;
 
 /// How the clusters of a week are found, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,12 +48,13 @@ impl Choice {
         Choice { asked, way: Mode::Full, changed: 0.0, ratio: 0.0, slices: 1 }
     }
 
-    /// Where this share of so many vectors changed, and a worker has so much memory.
-    fn new(asked: Mode, changed: f64, vectors: u64, memory: u64) -> Choice {
-        let ratio = COST.0 + COST.1 * changed;
+    /// Where this share of so many vectors changed, and each of `peers` workers has so much memory.
+    fn new(asked: Mode, changed: f64, vectors: u64, memory: u64, peers: usize) -> Choice {
+        let bytes = changed * vectors as f64 * (BYTES.0 + BYTES.1 / peers as f64);
+        let slices = (bytes / memory.max(1) as f64).ceil().clamp(1.0, MOST_SLICES);
+        let ratio = COST.0 * slices + COST.1 * changed;
         let way = if asked == Mode::Delta || ratio < 1.0 { Mode::Delta } else { Mode::Full };
-        let slices = (changed * vectors as f64 * BYTES / memory.max(1) as f64).ceil().max(1.0) as u64;
-        Choice { asked, way, changed, ratio, slices }
+        Choice { asked, way, changed, ratio, slices: slices as u64 }
     }
 }
 
@@ -83,7 +88,8 @@ pub fn choose(
     if asked == Mode::Full {
         return Ok(Choice::full(asked));
     }
-    let shards: Vec<u32> = owned.shards().step_by(SAMPLED).collect();
+    let sampled = |shard: &u32| *shard == 0 || mix(u64::from(*shard)).is_multiple_of(SAMPLED);
+    let shards: Vec<u32> = owned.shards().filter(sampled).collect();
     let [sampled_before, sampled_after] = [before, after].map(|files| files.of_shards(&shards));
     let found = changes(&sampled_before, &sampled_after, |_| true)?.len() as u64;
     let of = sampled_before.len().max(sampled_after.len());
@@ -92,7 +98,7 @@ pub fn choose(
         .into_iter()
         .fold((0, 0, 0), |sum, (_, found, of, all)| (sum.0 + found, sum.1 + of, sum.2 + all));
     let changed = sums.0 as f64 / sums.1.max(1) as f64;
-    Ok(Choice::new(asked, changed, sums.2, memory))
+    Ok(Choice::new(asked, changed, sums.2, memory, worker.peers()))
 }
 
 #[cfg(test)]
@@ -101,7 +107,7 @@ mod tests {
 
     #[test]
     fn little_change_is_followed_and_much_is_not() {
-        let choice = |asked, changed| Choice::new(asked, changed, 1 << 20, 1 << 30);
+        let choice = |asked, changed| Choice::new(asked, changed, 1 << 20, 1 << 30, 2);
         assert_eq!(choice(Mode::Auto, 0.001).way, Mode::Delta);
         assert_eq!(choice(Mode::Auto, 0.5).way, Mode::Full);
         assert_eq!(choice(Mode::Delta, 0.5).way, Mode::Delta);
@@ -111,9 +117,12 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_in_memory_is_taken_in_slices() {
-        let slices = |memory| Choice::new(Mode::Delta, 0.01, 100_000_000, memory).slices;
-        assert_eq!(slices(1 << 40), 1);
-        assert!((4..100).contains(&slices(1 << 30)), "{}", slices(1 << 30));
-        assert!(slices(1 << 20) > 1000);
+        let slices = |memory, peers| Choice::new(Mode::Delta, 0.01, 100_000_000, memory, peers).slices;
+        assert_eq!(slices(1 << 40, 1), 1);
+        assert!((3..10).contains(&slices(1 << 30, 1)), "{}", slices(1 << 30, 1));
+        assert!(slices(1 << 28, 16) < slices(1 << 28, 1));
+        assert_eq!(slices(1 << 20, 1), 64, "not more passes than that");
+        // Nobody would choose them.
+        assert_eq!(Choice::new(Mode::Auto, 0.001, 1_000_000_000, 1 << 26, 4).way, Mode::Full);
     }
 }

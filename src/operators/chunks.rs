@@ -208,6 +208,15 @@ impl Chunks {
                 Order::Merged => self.merged()?,
             };
             let Some(mut chunk) = chunk else { return Ok(None) };
+            if let (Some(first), Some(last)) = (chunk.docs.first(), chunk.docs.last()) {
+                ensure!(
+                    first.shard() == chunk.shard
+                        && last.shard() == chunk.shard
+                        && chunk.docs.is_sorted_by(|a, b| a < b),
+                    "the features of shard {} are not in order, or of another shard",
+                    chunk.shard
+                );
+            }
             if let Some(only) = &self.files.only {
                 chunk.retain(&*only.wanted);
             }

@@ -28,7 +28,7 @@ use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
@@ -136,7 +136,7 @@ struct Reply {
 /// Holders of a key that stay, of which a certificate makes use.
 const MOST_HOLDERS: usize = 24;
 /// Partitions of keys for each worker.
-const PARTS: u64 = 64;
+const PARTS: u64 = 8;
 /// The slot of the key that is the whole vector.
 const WHOLE: u32 = u32::MAX;
 /// The space of the keys of whole vectors.
@@ -164,7 +164,11 @@ pub fn delta(worker: &mut Worker, stage: &Delta<'_>, roots: &mut VectorRoots) ->
     let mut all = Delved::default();
     for at in 0..stage.slices {
         let slice = Slice { at, of: stage.slices, owned: stage.owned };
-        let step = Step { stage, slice, changes: changes(stage.before, stage.after, |doc| slice.of(doc).is_eq())? };
+        let changes = changes(stage.before, stage.after, |doc| slice.of(doc).is_eq())?;
+        if let Some(doc) = changes.docs.iter().find(|doc| !stage.owned.knows(**doc)) {
+            bail!("the features hold the document {doc}, which its shard has not: a table is damaged");
+        }
+        let step = Step { stage, slice, changes };
         let Delved { changed, examined, retracted, failed, candidates, edges, differences, marks } =
             step.take(worker, roots)?;
         all.changed += changed;
@@ -400,6 +404,10 @@ impl Step<'_> {
         let mut chunks = files.chunks_with_docs();
         while let Some(chunk) = chunks.next()? {
             let words = chunk.supershingles();
+            // Documents ascend: the last one tells of all.
+            if let Some(last) = chunk.docs().last().filter(|last| !self.stage.owned.knows(**last)) {
+                bail!("the features of shard {} hold the document {last}, which the shard has not", chunk.shard);
+            }
             for (doc, vector) in chunk.docs().iter().zip(words.chunks_exact(files.width)) {
                 each(*doc, vector);
             }
@@ -765,7 +773,7 @@ mod tests {
     /// A week: each document's vector, where it has one.
     type Week = BTreeMap<DocId, Vec<u64>>;
 
-    /// Writes a week's vectors to a file for each shard and each of two waves, which hold its documents alternately.
+    /// Writes a week's vectors to a file for each shard.
     fn write(folder: &Path, week: &Week) -> Vec<VectorFile> {
         let mut files = Vec::new();
         for shard in 0..SHARDS as u32 {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
@@ -104,6 +104,7 @@ pub fn names(
             dealer.deal(root.owner(peers) as u64, part);
         }
     }
+    ensure!(shared.is_empty(), "the `clusters` of the week before name a cluster that has no root");
     let mut parts: Vec<Part> = Vec::new();
     for block in round(worker, dealer, watch)? {
         parts.extend_from_slice(block.records());

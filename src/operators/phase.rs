@@ -92,13 +92,19 @@ impl Owned {
         self.shards[doc.shard() as usize].0 + doc.row() as usize
     }
 
+    /// Whether a document is one of all workers' documents.
+    #[inline]
+    pub fn knows(&self, doc: DocId) -> bool {
+        self.shards.get(doc.shard() as usize).is_some_and(|(_, rows)| doc.row() < *rows)
+    }
+
     /// Refuses a document that is not of the shard whose file it is in.
     ///
     /// # Errors
     /// Names the document and the file at `path`.
     pub fn check(&self, doc: DocId, shard: u32, path: &Path) -> Result<()> {
         ensure!(
-            doc.shard() == shard && doc.row() < self.rows(shard),
+            doc.shard() == shard && self.knows(doc),
             "{} holds the document {doc}, which is not of its shard",
             path.display()
         );

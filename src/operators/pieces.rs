@@ -4,8 +4,8 @@
 //! union-find a process, and its forests joined. Members with the same vector are joined where they are. What a member
 //! takes is its vector while keys are sent, and 12 bytes a key of each distinct vector at a worker.
 
-use std::collections::HashMap;
-use std::collections::{BTreeMap, hash_map::Entry};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use arrow_array::{Array, Int64Array};
 
 use super::delta::VectorRoots;
@@ -36,9 +36,14 @@ pub fn read_roots(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Owned) ->
             {
                 let doc = DocId::from_table(*doc);
                 owned.check(doc, shard, &path)?;
-                let at = owned.index(doc);
-                roots.similar[at] = DocId::from_table(*similar);
-                roots.identical[at] = DocId::from_table(*identical);
+                let (at, similar, identical) =
+                    (owned.index(doc), DocId::from_table(*similar), DocId::from_table(*identical));
+                ensure!(
+                    owned.knows(similar) && owned.knows(identical),
+                    "{} has a root of {doc} that is no document",
+                    path.display()
+                );
+                (roots.similar[at], roots.identical[at]) = (similar, identical);
             }
             Ok(())
         })?;

@@ -160,13 +160,6 @@ impl Journal {
         rows
     }
 
-    /// The documents with words of each shard.
-    pub fn vectors(&self, shards: u32) -> Vec<u64> {
-        let mut rows = vec![0; shards as usize];
-        self.segments.iter().for_each(|segment| rows[segment.shard as usize] += segment.features);
-        rows
-    }
-
     /// The segments of every shard, in the order of their waves.
     pub fn by_shard(&self) -> BTreeMap<u32, Vec<Segment>> {
         let mut shards: BTreeMap<u32, Vec<Segment>> = BTreeMap::new();

@@ -1,11 +1,13 @@
 //! Which URL has which id: one shard's url segments, merged, asked in the order of hashes.
 //!
-//! A URL stands in the segments of the week in which it was first seen, and keeps its id for ever.
+//! A URL stands in the segments of the week in which it was first seen, and keeps its id for ever. The files of earlier
+//! weeks are all opened at once, one for each week and wave that brought URLs of the shard: that is the limit of a store
+//! that goes on for years.
 //!
 //! Segments are sorted by hash, so that a sorted stream of questions is answered by reading each
 //! once; nothing but one batch a segment is in memory. Every sixteenth wave the last sixteen segments
 //! are merged into a run, every sixteenth run into a longer one, and so on: however many waves a
-//! week has, a question looks into some dozens of files at most, and a hash is written once more for
+//! week has, a question looks into some dozens of its files at most, and a hash is written once more for
 //! every factor of sixteen. Runs are an index beside the tables; they are not kept with the week.
 
 use std::path::PathBuf;

@@ -232,7 +232,7 @@ pub struct LinkRow {
     pub doc: i64,
     /// The canonical URL that it links to.
     pub target_url: String,
-    /// The target's id, where it is a page of the week.
+    /// The target's id, where this week or an earlier one has the URL.
     pub target_doc: Option<i64>,
 }
 
