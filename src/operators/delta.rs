@@ -23,13 +23,10 @@
 //! merge, for a search that reads a page of them for every key that changed.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::hash::BuildHasherDefault;
-use std::rc::Rc;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
 use super::block::{Block, Dealer};
@@ -39,15 +36,15 @@ use super::chunks::VectorFiles;
 use super::filter::Filter;
 use super::forest::Forest;
 use super::gather::gather;
-use super::lookup::lookup;
+use super::keyed::{ByKey, Docs, Held, Keyed, MOST_HOLDERS, NEW, OLD, Reply, Roots, STAYS, blocks};
 use super::phase::Owned;
 use super::pieces::{Members, pieces};
-use super::relabel::{EdgeDifference, relabel};
-use super::resolve::DocHasher;
+use super::relabel::relabel;
+use super::renamed::{Renamed, Sieve};
 use super::round::round;
 use super::shared::Shared;
 use crate::features::VectorKeys;
-use crate::records::{DocId, Key, fold, spread};
+use crate::records::{DocId, Key, fold};
 use crate::watch::{Stage, Watch};
 
 /// What the step works on, as one worker sees it.
@@ -104,58 +101,12 @@ pub struct Delved {
     pub marks: Vec<DocId>,
 }
 
-/// Who holds a key, at the key's owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
-#[repr(C)]
-struct Held {
-    key: Key,
-    role: u32,
-    /// Which of the document's keys.
-    slot: u32,
-    doc: DocId,
-    /// The root that the document had.
-    root: DocId,
-}
-
-/// The document had the key, and does not have that vector any more.
-const OLD: u32 = 0;
-/// The document has the key with its new vector.
-const NEW: u32 = 1;
-/// The document has it and did not change.
-const STAYS: u32 = 2;
-
-/// To the owner of a document that is retracted: who holds one of its keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
-#[repr(C)]
-struct Reply {
-    doc: DocId,
-    stays: DocId,
-    slot: u64,
-}
-
-/// Holders of a key that stay, of which a certificate makes use.
-const MOST_HOLDERS: usize = 24;
 /// Partitions of keys for each worker.
 const PARTS: u64 = 8;
 /// The slot of the key that is the whole vector.
 const WHOLE: u32 = u32::MAX;
 /// The space of the keys of whole vectors.
 const VECTORS: u64 = 0x7665_6374_6f72;
-/// Added to the root of a cluster that is left as it is, to name its node.
-const CLUSTER: u64 = 1 << 63;
-
-type ByKey<K, V> = HashMap<K, V, BuildHasherDefault<DocHasher>>;
-type Roots = ByKey<DocId, DocId>;
-type Docs = HashSet<DocId, BuildHasherDefault<DocHasher>>;
-
-fn word(doc: DocId) -> u64 {
-    doc.to_table() as u64
-}
-
-fn doc(word: u64) -> DocId {
-    DocId::from_table(word as i64)
-}
-
 /// Brings the roots of last week's vectors to this week's.
 ///
 /// # Errors
@@ -212,12 +163,6 @@ struct Step<'a> {
     stage: &'a Delta<'a>,
     slice: Slice<'a>,
     changes: Changes,
-}
-
-/// What the owners of some keys know.
-struct Keyed {
-    /// Holders, by partition; in order.
-    parts: BTreeMap<u64, Vec<Held>>,
 }
 
 impl Step<'_> {
@@ -470,21 +415,20 @@ impl Step<'_> {
         let watch = self.stage.watch;
         let mut of_docs = Dealer::new(worker.index(), worker.peers(), watch);
         let mut renamed: Vec<(DocId, DocId)> = Vec::new();
-        for twins in Keyed::new(twins).parts.values() {
-            for same in twins.chunk_by(|a, b| a.key == b.key) {
-                let least = |role: u32| same.iter().filter(|twin| twin.role == role).map(|twin| twin.doc).min();
-                let (old, new, stays) = (least(OLD), least(NEW), least(STAYS));
-                let Some(root) = new.into_iter().chain(stays).min() else { continue };
-                for twin in same.iter().filter(|twin| twin.role == NEW) {
-                    let told = Reply { doc: twin.doc, stays: root, slot: 0 };
-                    of_docs.deal(twin.doc.owner(worker.peers()) as u64, told);
-                }
-                let was = old.into_iter().chain(stays).min();
-                if let (Some(was), Some(_)) = (was, stays)
-                    && was != root
-                {
-                    renamed.push((was, root));
-                }
+        let twins = Keyed::new(twins);
+        for same in twins.keys() {
+            let least = |role: u32| same.iter().filter(|twin| twin.role == role).map(|twin| twin.doc).min();
+            let (old, new, stays) = (least(OLD), least(NEW), least(STAYS));
+            let Some(root) = new.into_iter().chain(stays).min() else { continue };
+            for twin in same.iter().filter(|twin| twin.role == NEW) {
+                let told = Reply { doc: twin.doc, stays: root, slot: 0 };
+                of_docs.deal(twin.doc.owner(worker.peers()) as u64, told);
+            }
+            let was = old.into_iter().chain(stays).min();
+            if let (Some(was), Some(_)) = (was, stays)
+                && was != root
+            {
+                renamed.push((was, root));
             }
         }
         let own = blocks(round(worker, of_docs, watch)?).map(|told| (told.doc, told.stays)).collect();
@@ -538,7 +482,8 @@ impl Scan {
         Scan { vectors: vec![(0, DocId::NONE); 1 << 16], sent: HashMap::default() }
     }
 
-    /// Whether a smaller document with the same vector was met: it holds the same keys.
+    /// Whether a smaller document with the same vector was met: it holds the same keys. (Told by 64 bits of a hash: one
+    /// pair of different vectors in 2^64 is taken for the same.)
     fn knows(&mut self, vector: &[u64], doc: DocId) -> bool {
         let hash = fold(vector);
         let slots = self.vectors.len();
@@ -558,206 +503,9 @@ impl Scan {
     }
 }
 
-/// Some documents, for a quick look whether one may be among them: most are not.
-struct Sieve {
-    bits: Vec<u64>,
-    shift: u32,
-}
-
-impl Sieve {
-    fn new<'a>(docs: impl Iterator<Item = &'a DocId> + Clone) -> Sieve {
-        let bits = (docs.clone().count() as u64 * 16).next_power_of_two().max(64);
-        let mut sieve = Sieve { bits: vec![0; bits as usize / 64], shift: 64 - bits.trailing_zeros() };
-        for doc in docs {
-            let place = sieve.place(*doc);
-            sieve.bits[place / 64] |= 1 << (place % 64);
-        }
-        sieve
-    }
-
-    fn place(&self, doc: DocId) -> usize {
-        (spread(word(doc)) >> self.shift) as usize
-    }
-
-    #[inline]
-    fn may_have(&self, doc: DocId) -> bool {
-        let place = self.place(doc);
-        self.bits[place / 64] >> (place % 64) & 1 == 1
-    }
-}
-
-/// All records of some blocks.
-fn blocks<R: Pod>(blocks: Vec<Block<R>>) -> impl Iterator<Item = R> {
-    blocks.into_iter().flat_map(|block| block.records().to_vec())
-}
-
-impl Keyed {
-    fn new(blocks: Vec<Block<Held>>) -> Keyed {
-        let mut parts: BTreeMap<u64, Vec<Held>> = BTreeMap::new();
-        for block in blocks {
-            parts.entry(block.part).or_default().extend_from_slice(block.records());
-        }
-        parts.values_mut().for_each(|part| part.sort_unstable());
-        Keyed { parts }
-    }
-
-    /// To the owners of retracted documents: who holds their keys besides.
-    fn replies(&self, worker: &Worker, watch: &Arc<Watch>) -> Dealer<Reply> {
-        let peers = worker.peers();
-        let mut dealer = Dealer::new(worker.index(), peers, watch);
-        for of_key in self.keys() {
-            let old = of_key.iter().take_while(|held| held.role == OLD).count();
-            let stay = of_key.iter().filter(|held| held.role == STAYS).take(MOST_HOLDERS);
-            let stay: Vec<DocId> = stay.map(|held| held.doc).collect();
-            if old + stay.len() < 2 {
-                continue;
-            }
-            for held in &of_key[..old] {
-                let mut tell = |stays| {
-                    let reply = Reply { doc: held.doc, stays, slot: held.slot.into() };
-                    dealer.deal(held.doc.owner(peers) as u64, reply);
-                };
-                match stay.is_empty() {
-                    true => tell(DocId::NONE),
-                    false => stay.iter().for_each(|doc| tell(*doc)),
-                }
-            }
-        }
-        dealer
-    }
-
-    /// For every key of a changed document that somebody of a cluster in doubt holds and stays: the piece that it
-    /// reaches, in the order of keys. All who hold a key and stay are of one piece.
-    fn reached(
-        &self,
-        worker: &mut Worker,
-        owned: &Owned,
-        doubtful: &Docs,
-        pieces: &[(DocId, DocId)],
-        watch: &Arc<Watch>,
-    ) -> Result<Vec<DocId>> {
-        let asked: Rc<[DocId]> = self
-            .keys()
-            .filter(|of_key| of_key[0].role != STAYS)
-            .filter_map(|of_key| of_key.iter().find(|held| held.role == STAYS))
-            .filter(|held| doubtful.contains(&held.root))
-            .map(|held| held.doc)
-            .collect();
-        let known: ByKey<u64, DocId> = pieces.iter().map(|(doc, piece)| (owned.index(*doc) as u64, *piece)).collect();
-        let known = move |own: usize| [known.get(&(own as u64)).map_or(0, |piece| word(*piece))];
-        let mut reached = vec![DocId::NONE; asked.len()];
-        let ask = move || {
-            let asked = asked.clone();
-            (0..asked.len()).map(move |at| asked[at])
-        };
-        lookup(worker, owned, ask, known, watch, |at, [piece]| reached[at] = doc(piece))?;
-        Ok(reached)
-    }
-
-    /// The holders of each key.
-    fn keys(&self) -> impl Iterator<Item = &[Held]> {
-        self.parts.values().flat_map(|part| part.chunk_by(|a, b| a.key == b.key))
-    }
-
-    /// The edges that keys make: stars around the smallest of the nodes that hold one, before the change and after it.
-    fn edges(&self, doubtful: &Docs, reached: Vec<DocId>) -> Vec<EdgeDifference> {
-        let mut edges = Vec::new();
-        let (mut before, mut after) = (Vec::new(), Vec::new());
-        let mut reached = reached.into_iter();
-        for of_key in self.keys().filter(|of_key| of_key[0].role != STAYS) {
-            before.clear();
-            after.clear();
-            for held in of_key {
-                let is_doubtful = doubtful.contains(&held.root);
-                match held.role {
-                    OLD if is_doubtful => before.push(word(held.doc)),
-                    OLD => {}
-                    NEW => after.push(word(held.doc)),
-                    // All who hold a key and stay are of one cluster, and of one piece of it: that is one node.
-                    _ => {
-                        let cluster = if is_doubtful { reached.next().unwrap_or(held.root) } else { held.root };
-                        before.push(word(cluster) | CLUSTER);
-                        after.push(word(cluster) | CLUSTER);
-                        break;
-                    }
-                }
-            }
-            for (nodes, time) in [(&mut before, 0), (&mut after, 1)] {
-                nodes.sort_unstable();
-                nodes.dedup();
-                star(nodes, time, 1, &mut edges);
-            }
-            star(&before, 1, -1, &mut edges);
-        }
-        consolidate(&mut edges);
-        edges
-    }
-}
-
-/// The edges of a star around the first of some nodes.
-fn star(nodes: &[u64], time: u32, difference: i32, edges: &mut Vec<EdgeDifference>) {
-    edges.extend(nodes.iter().skip(1).map(|node| EdgeDifference { a: nodes[0], b: *node, time, difference }));
-}
-
-/// Adds up differences of the same edge at the same time.
-fn consolidate(edges: &mut Vec<EdgeDifference>) {
-    edges.sort_unstable_by_key(|edge| (edge.time, edge.a, edge.b));
-    edges.dedup_by(|next, kept| {
-        let same = (next.time, next.a, next.b) == (kept.time, kept.a, kept.b);
-        if same {
-            kept.difference += next.difference;
-        }
-        same
-    });
-    edges.retain(|edge| edge.difference != 0);
-}
-
-/// The new roots, by what was there before.
-struct Renamed {
-    /// By label: the smallest document of the component.
-    roots: ByKey<u64, DocId>,
-    /// The label of documents that have edges.
-    labels: ByKey<DocId, u64>,
-    /// Of clusters that stay as a whole and have another root now.
-    clusters: Roots,
-}
-
-impl Renamed {
-    /// From the labels of all nodes with edges, and the smallest members of clusters that lost their root.
-    fn new(labels: &[(u64, u64)], heirs: &Roots) -> Renamed {
-        let member = |node: u64| match node & CLUSTER {
-            0 => doc(node),
-            _ => heirs.get(&doc(node & !CLUSTER)).copied().unwrap_or(doc(node & !CLUSTER)),
-        };
-        let mut roots: ByKey<u64, DocId> = HashMap::default();
-        for (node, label) in labels {
-            let smallest = roots.entry(*label).or_insert(DocId::NONE);
-            *smallest = member(*node).min(*smallest);
-        }
-        let mut renamed = Renamed { labels: HashMap::default(), clusters: heirs.clone(), roots };
-        for (node, label) in labels {
-            match node & CLUSTER {
-                0 => _ = renamed.labels.insert(doc(*node), *label),
-                _ => _ = renamed.clusters.insert(doc(node & !CLUSTER), renamed.roots[label]),
-            }
-        }
-        renamed.clusters.retain(|old, new| old != new);
-        renamed
-    }
-
-    /// The root of a document that was touched.
-    fn doc(&self, doc: DocId) -> DocId {
-        self.labels.get(&doc).map_or(doc, |label| self.roots[label])
-    }
-
-    /// The root of a cluster that stayed as a whole.
-    fn cluster(&self, root: DocId) -> DocId {
-        self.clusters.get(&root).copied().unwrap_or(root)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, HashSet};
     use std::path::Path;
 
     use super::*;

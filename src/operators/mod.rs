@@ -15,7 +15,8 @@
 //!   joined within a process), `join` (forests of all processes), `components` (labels), `resolve` (labels to roots),
 //!   `edges` and `verify` (every edge has one root), `exact` (exact copies among identical vectors);
 //! - week over week: `choice` (which way is quicker), `roots` (last week's), `changes` (vectors that differ), `filter`
-//!   (which supershingles they have), `delta` (their clusters, from last week's), `certificate` (who may leave without
+//!   (which supershingles they have), `delta` (their clusters, from last week's), `keyed`
+//!   (who holds their keys), `renamed` (roots after a change), `certificate` (who may leave without
 //!   parting others), `pieces` (what clusters fall into), `relabel` (label differences, by differential dataflow);
 //! - tables: `tally` (members of clusters), `sums` (counts by key), `overlaps` (what clusters have in common), `names`
 //!   (which cluster is which of last week's, and what became of those), `evidence` (how alike), `largest`, `links`;
@@ -51,6 +52,7 @@ mod gather;
 mod group;
 mod hosts;
 mod join;
+mod keyed;
 mod largest;
 mod links;
 mod lookup;
@@ -64,6 +66,7 @@ mod pieces;
 mod prune;
 mod ranges;
 mod relabel;
+mod renamed;
 mod resolve;
 mod retention;
 mod roots;
