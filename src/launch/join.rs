@@ -1,7 +1,7 @@
-//! Processes connect to each other over loopback.
+//! Processes connect to each other.
 //!
-//! Every process listens on a port of its own choosing and tells the supervisor, which tells all ports to
-//! all. Process j then connects to every i < j:
+//! Every process listens on a port and tells the supervisor, which tells the [`Roster`] to all. Process j then
+//! connects to every i < j:
 //!
 //! ```text
 //! j ──▶ i   magic, the run's secret, j
@@ -12,7 +12,7 @@
 //! is dropped without a byte of answer, and never reaches the engine. All steps have a deadline.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -23,6 +23,18 @@ const JOIN_DEADLINE: Duration = Duration::from_secs(30);
 const HELLO_DEADLINE: Duration = Duration::from_secs(2);
 /// The first bytes of a connection: the protocol and its version.
 const MAGIC: [u8; 8] = *b"nigh/1\r\n";
+
+/// The processes of one generation of a run: started together, ended together.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Roster {
+    /// A hash of what the run computes.
+    pub job: u64,
+    /// Which start of the run's processes this is, from 0: a straggler of an earlier one is refused.
+    pub epoch: u64,
+    /// Where each process listens, by its number.
+    pub addresses: Vec<SocketAddr>,
+}
 
 /// Known to the processes of one run only.
 #[derive(Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -49,32 +61,34 @@ impl Secrets {
     }
 }
 
-/// Opens this process' port on loopback.
+/// Opens this process' port at `address`; the system chooses one for port 0.
 ///
 /// # Errors
 /// Where the system gives none.
-pub fn listen() -> Result<(TcpListener, u16)> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on loopback")?;
-    let port = listener.local_addr().context("cannot tell the port")?.port();
-    Ok((listener, port))
+pub fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
+    // Strangers know the secrets of no run, but nothing else would hide what the processes then say.
+    ensure!(address.ip().is_loopback(), "{address} is not on loopback");
+    let listener = TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
+    let address = listener.local_addr().context("cannot tell the port")?;
+    Ok((listener, address))
 }
 
-/// Connects to all other processes; `ports` are those of all, in order.
+/// Connects to all other processes of the roster; this one is number `me`.
 ///
 /// # Errors
 /// Names the process that did not join within the deadline.
-pub fn join(me: usize, listener: &TcpListener, ports: &[u16], secrets: &Secrets) -> Result<Vec<Option<TcpStream>>> {
+pub fn join(me: usize, listener: &TcpListener, roster: &Roster, secrets: &Secrets) -> Result<Vec<Option<TcpStream>>> {
     let deadline = Instant::now() + JOIN_DEADLINE;
-    let mut sockets: Vec<Option<TcpStream>> = ports.iter().map(|_| None).collect();
-    for (other, port) in ports.iter().enumerate().take(me) {
+    let mut sockets: Vec<Option<TcpStream>> = roster.addresses.iter().map(|_| None).collect();
+    for (other, address) in roster.addresses.iter().enumerate().take(me) {
         let socket =
-            connect(me, *port, secrets).with_context(|| format!("process {me} cannot join process {other}"))?;
+            connect(me, *address, secrets).with_context(|| format!("process {me} cannot join process {other}"))?;
         sockets[other] = Some(socket);
     }
     listener.set_nonblocking(true).context("cannot listen")?;
     while sockets.iter().skip(me + 1).any(|socket| socket.is_none()) {
         if Instant::now() > deadline {
-            let missing: Vec<usize> = (me + 1..ports.len()).filter(|other| sockets[*other].is_none()).collect();
+            let missing: Vec<usize> = (me + 1..sockets.len()).filter(|other| sockets[*other].is_none()).collect();
             bail!("processes {missing:?} did not join process {me} within {} s", JOIN_DEADLINE.as_secs());
         }
         match listener.accept() {
@@ -82,7 +96,7 @@ pub fn join(me: usize, listener: &TcpListener, ports: &[u16], secrets: &Secrets)
                 // A stranger, or one that stalls, costs its deadline and nothing else.
                 if let Ok((other, socket)) = welcome(socket, secrets)
                     && other > me
-                    && other < ports.len()
+                    && other < sockets.len()
                     && sockets[other].is_none()
                 {
                     sockets[other] = Some(socket);
@@ -97,8 +111,7 @@ pub fn join(me: usize, listener: &TcpListener, ports: &[u16], secrets: &Secrets)
     Ok(sockets)
 }
 
-fn connect(me: usize, port: u16, secrets: &Secrets) -> Result<TcpStream> {
-    let address = (Ipv4Addr::LOCALHOST, port).into();
+fn connect(me: usize, address: SocketAddr, secrets: &Secrets) -> Result<TcpStream> {
     let mut socket = TcpStream::connect_timeout(&address, JOIN_DEADLINE)?;
     socket.set_nodelay(true)?;
     // The other process may still be busy with strangers.
@@ -140,26 +153,31 @@ fn welcome(mut socket: TcpStream, secrets: &Secrets) -> Result<(usize, TcpStream
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
+
+    const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
     #[test]
     fn processes_join_each_other_and_strangers_do_not() {
         let secrets = Secrets::generate().unwrap();
-        let (listeners, ports): (Vec<TcpListener>, Vec<u16>) = (0..3).map(|_| listen().unwrap()).unzip();
+        let (listeners, addresses): (Vec<TcpListener>, Vec<_>) = (0..3).map(|_| listen(LOOPBACK).unwrap()).unzip();
+        let roster = Roster { job: 7, epoch: 0, addresses };
         // Strangers: garbage, the wrong secret, one that says nothing.
-        let mut garbage = TcpStream::connect((Ipv4Addr::LOCALHOST, ports[0])).unwrap();
+        let mut garbage = TcpStream::connect(roster.addresses[0]).unwrap();
         garbage.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-        let silent = TcpStream::connect((Ipv4Addr::LOCALHOST, ports[0])).unwrap();
+        let silent = TcpStream::connect(roster.addresses[0]).unwrap();
         let stranger = std::thread::spawn({
-            let port = ports[0];
-            move || connect(1, port, &Secrets::generate().unwrap()).is_err()
+            let address = roster.addresses[0];
+            move || connect(1, address, &Secrets::generate().unwrap()).is_err()
         });
         let threads: Vec<_> = listeners
             .into_iter()
             .enumerate()
             .map(|(me, listener)| {
-                let ports = ports.clone();
-                std::thread::spawn(move || join(me, &listener, &ports, &secrets).unwrap())
+                let roster = roster.clone();
+                std::thread::spawn(move || join(me, &listener, &roster, &secrets).unwrap())
             })
             .collect();
         let mut joined: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();

@@ -7,7 +7,7 @@
 //! One process or several, threads are the same; only what lies between them differs:
 //!
 //! ```text
-//! supervisor ── pipes: start, ports ──▶ process 0 ◀── loopback sockets ──▶ process 1 …
+//! supervisor ── pipes: start, roster ─▶ process 0 ◀── loopback sockets ──▶ process 1 …
 //!            ◀── progress, outcome ───┘
 //! ```
 

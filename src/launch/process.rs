@@ -1,9 +1,10 @@
 //! One process of several: told by its supervisor what to do, telling it how it goes.
 //!
-//! Lines of JSON over the process' own pipes: [`Start`] and then the ports come in on stdin, [`Report`]s go
+//! Lines of JSON over the process' own pipes: [`Start`] and then the [`Roster`] come in on stdin, [`Report`]s go
 //! out on stdout. When stdin ends the supervisor is gone, and so is the process.
 
 use std::io::{BufRead, Write};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::join::{Secrets, join, listen};
+use super::join::{Roster, Secrets, join, listen};
 use super::threads::Peers;
 use crate::watch::{Progress, Watch};
 
@@ -23,6 +24,8 @@ const REPORT_EVERY: Duration = Duration::from_millis(200);
 pub struct Start {
     /// Its number.
     pub me: usize,
+    /// Where it is to listen; at a port of the system's choosing where that is 0.
+    pub listen: SocketAddr,
     /// What the processes of the run know each other by.
     pub secrets: Secrets,
     /// What to do, as its caller wrote it.
@@ -33,8 +36,8 @@ pub struct Start {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Report {
-    /// The port on which it can be joined.
-    Listening(u16),
+    /// Where it listens.
+    Listening(SocketAddr),
     /// Its counters.
     Progress(Progress),
     /// How it ended.
@@ -80,11 +83,11 @@ pub fn serve(
     let mut lines = std::io::stdin().lock().lines();
     let mut line = || lines.next().context("the supervisor is gone")?.context("cannot read from the supervisor");
     let start: Start = serde_json::from_str(&line()?).context("the supervisor speaks another version")?;
-    let (listener, port) = listen()?;
+    let (listener, address) = listen(start.listen)?;
     let stdout = Arc::new(Mutex::new(std::io::stdout()));
-    tell(&stdout, &Report::Listening(port))?;
-    let ports: Vec<u16> = serde_json::from_str(&line()?).context("the supervisor speaks another version")?;
-    let sockets = join(start.me, &listener, &ports, &start.secrets)?;
+    tell(&stdout, &Report::Listening(address))?;
+    let roster: Roster = serde_json::from_str(&line()?).context("the supervisor speaks another version")?;
+    let sockets = join(start.me, &listener, &roster, &start.secrets)?;
     drop((listener, lines));
     std::thread::spawn(|| {
         // Nothing more is said on stdin: it ends when the supervisor does.

@@ -4,6 +4,7 @@
 //! first cause is what the user hears of; a process that only lost its connection is a victim.
 
 use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -11,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::join::Secrets;
+use super::join::{Roster, Secrets};
 use super::process::{Outcome, Report, Start};
 use super::{EXIT_PANIC, EXIT_PEER_LOST};
 use crate::watch::Progress;
 
-/// How long a process may take to start and tell its port.
+/// How long a process may take to start and tell where it listens.
 const START_DEADLINE: Duration = Duration::from_secs(30);
 /// How long victims of a loss are waited for, to hear the cause.
 const CAUSE_DEADLINE: Duration = Duration::from_secs(5);
@@ -51,19 +52,21 @@ pub fn supervise(processes: usize, plan: &str, progresses: &Arc<Mutex<Vec<Progre
     let (sender, heard) = channel();
     let mut children = Children(Vec::new());
     let mut pipes = Vec::new();
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     for me in 0..processes {
         let mut child = spawn(&program)?;
         let mut stdin = child.stdin.take().context("a child has a stdin")?;
         let stdout = child.stdout.take().context("a child has a stdout")?;
         children.0.push(child);
         let plan = serde_json::value::RawValue::from_string(plan.to_owned()).context("a plan is JSON")?;
-        say(&mut stdin, &Start { me, secrets, plan })?;
+        say(&mut stdin, &Start { me, listen, secrets, plan })?;
         pipes.push(stdin);
         listen_to(me, BufReader::new(stdout), sender.clone());
     }
-    let ports = ports(processes, &heard, &mut children)?;
+    let addresses = addresses(processes, &heard, &mut children)?;
+    let roster = Roster { job: xxhash_rust::xxh3::xxh3_64(plan.as_bytes()), epoch: 0, addresses };
     for stdin in &mut pipes {
-        say(stdin, &ports)?;
+        say(stdin, &roster)?;
     }
     follow(&heard, &mut children, progresses)
 }
@@ -95,12 +98,12 @@ fn listen_to(me: usize, stdout: impl BufRead + Send + 'static, sender: Sender<(u
     });
 }
 
-fn ports(processes: usize, heard: &Receiver<(usize, Heard)>, children: &mut Children) -> Result<Vec<u16>> {
+fn addresses(processes: usize, heard: &Receiver<(usize, Heard)>, children: &mut Children) -> Result<Vec<SocketAddr>> {
     let deadline = Instant::now() + START_DEADLINE;
-    let mut ports = vec![None; processes];
-    while ports.iter().any(|port| port.is_none()) {
+    let mut addresses = vec![None; processes];
+    while addresses.iter().any(|address| address.is_none()) {
         match heard.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok((process, Heard::Report(Report::Listening(port)))) => ports[process] = Some(port),
+            Ok((process, Heard::Report(Report::Listening(address)))) => addresses[process] = Some(address),
             Ok((_, Heard::Report(_))) => {}
             Ok((process, Heard::Closed)) => {
                 let status = children.0[process].wait().context("cannot wait for a process")?;
@@ -109,7 +112,7 @@ fn ports(processes: usize, heard: &Receiver<(usize, Heard)>, children: &mut Chil
             Err(_) => bail!("the processes did not start within {} s", START_DEADLINE.as_secs()),
         }
     }
-    Ok(ports.into_iter().flatten().collect())
+    Ok(addresses.into_iter().flatten().collect())
 }
 
 /// Follows the processes until all have ended well, or one has not.
