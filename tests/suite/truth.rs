@@ -277,6 +277,45 @@ fn the_corpus_is_joined_as_its_similarity_says() {
     }
 }
 
+/// The features that a page has in common with itself a week later are its change amount (Fetterly 2003): 84 times the exact
+/// similarity on average, with the binomial's spread.
+#[test]
+fn change_amounts_are_what_the_similarity_of_successive_weeks_says() {
+    let Some(corpus) = corpus("", "truth of successive weeks") else { return };
+    // The reference has the words of the first and last week; who differs there is left out of all.
+    let mut different: BTreeSet<String> = BTreeSet::new();
+    let (mut all, mut others): (Vec<Page>, Vec<String>) = Default::default();
+    let name = |week: &str, url: &str| format!("{}: {url}", week.trim_start_matches('0'));
+    for week in (1..=11).map(|week| format!("{week:02}")) {
+        let pages = pages(&corpus.join(format!("week-{week}/warc")));
+        let docs = corpus.join(format!("truth/docs-week-{week}.tsv.gz"));
+        if docs.exists() {
+            different.extend(words_agree(&pages, &docs).1);
+        }
+        all.extend(pages.into_iter().map(|page| Page { url: name(&week, &page.url), ..page }));
+    }
+    for page in &all {
+        let Body::Html(body) = &page.body else { panic!("{} is no HTML", page.url) };
+        let url = page.url.split_once(": ").unwrap().1;
+        // One of the two kinds of page whose words are others.
+        let frames = body.to_ascii_lowercase().windows(9).any(|word| word == b"<noframes");
+        // And pages without words have no features.
+        if frames || different.contains(url) || words::words(&text(page)).next().is_none() {
+            others.push(page.url.clone());
+        }
+    }
+    let pairs: Vec<Pair> = lines(&corpus.join("truth/evolution.tsv.gz"))
+        .map(|line| {
+            let [before, after, url, similarity] = &line[..] else { panic!("{line:?}") };
+            Pair { a: name(before, url), b: name(after, url), similarity: similarity.parse().unwrap() }
+        })
+        .collect();
+    let changed = pairs.iter().filter(|pair| pair.similarity < 1.0).count();
+    eprintln!("{} pairs of successive weeks, {changed} with other words", pairs.len());
+    assert!(changed > 1000, "{changed}");
+    assert_probabilities(&all, &pairs, &others, 12, "week to week");
+}
+
 #[test]
 fn the_program_sketches_as_the_library_does() {
     let made = Made::new(&[]);
