@@ -3,7 +3,9 @@
 //! Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 failed, 2 wrong use, 3 too many
 //! rejects, 130 and 143 stopped by a signal.
 
+mod delete;
 mod evolution;
+mod vacuum;
 mod week;
 
 use std::path::PathBuf;
@@ -43,6 +45,10 @@ enum Command {
     Run(RunArgs),
     /// Print the summary of a store's week.
     Show(ShowArgs),
+    /// Delete pages from a store's last week, and their URLs from the store.
+    Delete(delete::DeleteArgs),
+    /// Remove old weeks from a store.
+    Vacuum(vacuum::VacuumArgs),
     /// Measure how fast this machine reads, fingerprints and clusters.
     Bench(bench::BenchArgs),
     /// One process of several; started by `run --processes`.
@@ -120,10 +126,16 @@ impl std::error::Error for WrongUse {}
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     raise_open_files();
-    let json = matches!(&cli.command, Command::Run(RunArgs { json: true, .. }));
+    let json = match &cli.command {
+        Command::Run(args) => args.json,
+        Command::Delete(args) => args.json,
+        _ => false,
+    };
     let result = match cli.command {
         Command::Run(args) => run(&args),
         Command::Show(args) => show(&args),
+        Command::Delete(args) => delete::run(&args),
+        Command::Vacuum(args) => vacuum::run(&args),
         Command::Bench(args) => known_kernels().and_then(|()| bench::bench(&args, |task| Work::Bench(task).told())),
         Command::Worker => worker(),
     };

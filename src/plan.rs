@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::config::{Job, Method, Mode, Reading};
 use crate::readers::Input;
 use crate::records::{Week, short_hash};
-use crate::state::{CommittedWeek, InputKey};
+use crate::state::{CommittedWeek, Earlier, InputKey, Journal};
+use crate::text::UrlPatterns;
 
 /// What every process of a run knows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -19,8 +20,10 @@ pub struct Plan {
     pub week: Week,
     /// The store that it is made in.
     pub store: PathBuf,
-    /// The weeks of the store that it goes on from, in order; none for a store's first week.
-    pub earlier: Vec<CommittedWeek>,
+    /// The weeks of the store that it goes on from; none for a store's first week.
+    pub earlier: Earlier,
+    /// What is deleted from the week, which is there already; nothing of a crawl is read then.
+    pub deletion: Option<Deletion>,
     /// How the clusters of a later week are found.
     pub mode: Mode,
     /// What is computed from a page.
@@ -41,6 +44,17 @@ pub struct Plan {
     pub workers: usize,
     /// Memory for the buffers of one worker, in bytes.
     pub worker_memory: u64,
+}
+
+/// What is deleted from a committed week.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Deletion {
+    /// The URLs.
+    pub patterns: UrlPatterns,
+    /// The week as it is.
+    pub of: CommittedWeek,
+    /// What it was made from.
+    pub key: InputKey,
 }
 
 /// A wave as a range of inputs: files go in until their bytes reach `wave_bytes`.
@@ -65,6 +79,11 @@ pub fn cut_waves(inputs: &[Input], wave_bytes: u64) -> Vec<(usize, usize)> {
 impl Plan {
     /// What the week is made from, to know a rerun by.
     pub fn key(&self) -> InputKey {
+        if let Some(Deletion { patterns, of, key }) = &self.deletion {
+            let patterns = serde_json::to_string(patterns).unwrap_or_default();
+            let hash = short_hash(format!("{} without {patterns}", of.key).as_bytes());
+            return InputKey { hash, ..key.clone() };
+        }
         let mut text = format!("{}; {}", self.method, serde_json::to_string(&self.reading).unwrap_or_default());
         for input in &self.inputs {
             text.push_str(&format!("; {} {}", input.name, input.bytes));
@@ -81,20 +100,23 @@ impl Plan {
         }
     }
 
-    /// The rows of each shard's url table before this week.
-    pub fn earlier_urls(&self) -> Vec<u64> {
-        let mut rows = vec![0; self.method.shards as usize];
-        for week in &self.earlier {
-            rows.iter_mut().zip(&week.urls).for_each(|(sum, rows)| *sum += rows);
-        }
-        rows
+    /// The ids given in each shard in this week.
+    pub fn new_urls(&self, journal: &Journal) -> Vec<u64> {
+        // Those of what was deleted are not given again.
+        self.deletion.as_ref().map_or_else(|| journal.urls(self.method.shards), |deletion| deletion.of.urls.clone())
     }
 
-    /// The names of clusters that were given in each shard before this week.
+    /// The ids given in each shard up to this week.
+    pub fn urls(&self, journal: &Journal) -> Vec<u64> {
+        let (earlier, new) = (self.earlier.urls(self.method.shards), self.new_urls(journal));
+        earlier.iter().zip(&new).map(|(earlier, new)| earlier + new).collect()
+    }
+
+    /// The names given to clusters in each shard so far.
     pub fn named(&self) -> Vec<u64> {
-        let mut named = vec![0; self.method.shards as usize];
-        for week in &self.earlier {
-            named.iter_mut().zip(&week.named).for_each(|(sum, named)| *sum += named);
+        let mut named = self.earlier.named(self.method.shards);
+        if let Some(Deletion { of, .. }) = &self.deletion {
+            named.iter_mut().zip(&of.named).for_each(|(sum, named)| *sum += named);
         }
         named
     }
@@ -152,7 +174,8 @@ mod tests {
         Plan {
             week: "2024-01-08".parse().unwrap(),
             store: "store".into(),
-            earlier: Vec::new(),
+            earlier: Earlier::default(),
+            deletion: None,
             mode: Mode::Full,
             method: job.method.clone(),
             reading: job.read.clone(),

@@ -15,6 +15,8 @@ pub enum Stage {
     /// Crawl files to documents and features.
     #[default]
     Read,
+    /// A week's tables without what is deleted from it.
+    LeaveOut,
     /// Vectors that differ from last week's.
     Changes,
     /// Who has keys of documents that changed.
@@ -39,8 +41,9 @@ pub enum Stage {
 
 impl Stage {
     /// All stages, in their order.
-    const ALL: [Stage; 11] = [
+    const ALL: [Stage; 12] = [
         Stage::Read,
+        Stage::LeaveOut,
         Stage::Changes,
         Stage::Holders,
         Stage::Certificates,
@@ -57,6 +60,7 @@ impl Stage {
     pub fn title(self) -> &'static str {
         match self {
             Stage::Read => "reading",
+            Stage::LeaveOut => "leaving out",
             Stage::Collapse => "collapsing",
             Stage::Prune => "pruning",
             Stage::Pairs => "pairing",

@@ -166,7 +166,10 @@ impl Draft {
         let manifest = store.manifest()?;
         let weeks = manifest.as_ref().map_or(&[][..], |manifest| &manifest.weeks);
         let made = weeks.iter().position(|known| known.week == week);
-        let earlier = weeks[..made.unwrap_or(weeks.len())].to_vec();
+        let earlier = manifest.as_ref().map(|manifest| manifest.before(week)).unwrap_or_default();
+        if made.is_some() && earlier.last().is_none() && earlier.removed.is_some() {
+            bail!("week {week} is in {root} already, and stays as it is: the weeks that it goes on from were removed");
+        }
         let mut job = self.job.clone();
         let (method, mode, max_reject_share, wave_bytes) = match (&mut job, &manifest, earlier.last()) {
             (Crawled::First(_), _, Some(last)) => bail!(
@@ -190,6 +193,7 @@ impl Draft {
             week,
             store: self.store.clone(),
             earlier,
+            deletion: None,
             mode,
             method,
             reading: self.reading().clone(),
@@ -214,7 +218,7 @@ impl Draft {
             Some(made) => {
                 ensure!(
                     weeks[made].key == plan.key().hash,
-                    "week {week} is in {root} already, made from other input: take another --week or --store, or make it anew with --replace"
+                    "week {week} is in {root} already, made from other input, or with pages deleted since: take another --week or --store, or make it anew with --replace"
                 );
                 Ok(Standing::Made(plan))
             }

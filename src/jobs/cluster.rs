@@ -22,11 +22,12 @@ use timely::dataflow::operators::vec::Map;
 use timely::dataflow::operators::{Concat, OkErr, Probe};
 use timely::worker::Worker;
 
+use super::deletion::leave_out;
 use super::roots::Roots;
 use crate::features::{Fingerprinter, Polynomials, VectorKeys, polynomials};
 use crate::kernels;
 use crate::operators::{
-    Failed, Found, InProcess, LevelClusters, Note, Owned, check_rejects, commit, crawl, failures, gather, links, names,
+    Failed, Found, InProcess, LevelClusters, Note, Owned, check_rejects, commit, crawl, failures, gather, links,
     run_to_end, segments, tally,
 };
 use crate::plan::Plan;
@@ -52,16 +53,16 @@ pub fn cluster(
     let unfinished = store.unfinished(plan.week);
     let before = read_journal(&unfinished)?;
 
-    watch.enter(Stage::Read);
-    if before.waves < plan.waves.len() {
+    if let Some(deletion) = &plan.deletion {
+        leave_out(worker, plan, deletion, &unfinished, watch)?;
+    } else if before.waves < plan.waves.len() {
+        watch.enter(Stage::Read);
         read(worker, plan, &polynomials, before, watch)?;
     }
     let journal = read_journal(&unfinished)?;
     check_rejects(plan, &journal.counts, true)?;
 
-    let (earlier, new) = (plan.earlier_urls(), journal.urls(plan.method.shards));
-    let urls: Vec<u64> = earlier.iter().zip(&new).map(|(earlier, new)| earlier + new).collect();
-    let owned = Owned::new(worker.index(), worker.peers(), &urls);
+    let owned = Owned::new(worker.index(), worker.peers(), &plan.urls(&journal));
     let week = ReadWeek { plan, journal: &journal, unfinished: &unfinished, owned: &owned, shared, watch };
     let last = week.last_week()?;
     let keys = Rc::new(VectorKeys::new(&plan.method, &polynomials));
@@ -77,13 +78,11 @@ pub fn cluster(
         level(Level::Exact, exact, worker)?,
     ];
     week.evidence(worker, &levels, neighbours, &known, last.as_ref())?;
-    links(worker, plan, &journal, &owned, watch)?;
-    let past = week.past(last.as_ref())?;
-    let named = names(worker, &owned, past, &levels[0].roots, &levels[0].tallies, &plan.named(), watch)?;
-    week.cluster_map(&levels, &named.of_docs)?;
-    if last.is_some() {
-        week.changes(&named)?;
+    if plan.deletion.is_none() {
+        links(worker, plan, &journal, &owned, watch)?;
     }
+    let named = week.names(worker, &levels[0], last.as_ref())?;
+    week.cluster_map(&levels, &named.of_docs)?;
     let missing = week.missing(&levels[0].roots)?;
     let since = week.since(worker, &named, &choice, missing)?;
     let summary = week.statistics(worker, &levels, since)?;
@@ -94,12 +93,14 @@ pub fn cluster(
     if worker.index() > 0 {
         return Ok(None);
     }
+    let before = plan.deletion.iter().flat_map(|deletion| deletion.of.named.iter().copied());
+    let named = given.into_iter().zip(before.chain(std::iter::repeat(0)));
     let committed = CommittedWeek {
         week: plan.week,
         key: journal.key.hash.clone(),
         documents: journal.counts.documents,
-        urls: new,
-        named: given.into_iter().map(|(_, clusters)| clusters).collect(),
+        urls: plan.new_urls(&journal),
+        named: named.map(|((_, clusters), before)| before + clusters).collect(),
     };
     let whole = WholeWeek { committed, method: plan.method.clone(), journal };
     store.commit(&whole, &plan.job, &serde_json::to_vec_pretty(&summary).context("a summary is plain data")?)?;

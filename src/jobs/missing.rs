@@ -14,6 +14,7 @@ use anyhow::{Result, ensure};
 use arrow_array::{Int64Array, StringArray};
 
 use super::cluster::ReadWeek;
+use super::deletion::missing_without;
 use crate::operators::Reasons;
 use crate::records::DocId;
 use crate::state::Store;
@@ -28,43 +29,64 @@ const COUNTED: usize = 1000;
 impl ReadWeek<'_> {
     /// Writes `missing`, given a root of every own document that has a page; counts its rows in own shards by reason.
     pub(super) fn missing(&self, roots: &[DocId]) -> Result<BTreeMap<String, u64>> {
-        let url_files = Store::at(&self.plan.store).url_files(&self.plan.earlier)?;
-        let mut counts = BTreeMap::new();
+        let store = Store::at(&self.plan.store);
+        let url_files = store.url_files(&self.plan.earlier)?;
+        let mut sums = BTreeMap::new();
         for shard in self.owned.shards() {
-            let files = url_files.get(&shard).map_or(&[][..], |files| files);
-            for (reason, count) in self.missing_of_shard(shard, files, roots)? {
-                *counts.entry(reason).or_default() += count;
+            let mut counts = Counted::default();
+            if let Some(deletion) = &self.plan.deletion {
+                let to = self.table(MissingRow::NAME, shard);
+                let from = store.week(self.plan.week).join(to.strip_prefix(self.unfinished.folder())?);
+                missing_without(&from, &to, deletion, |reason| counts.add(reason))?;
+            } else {
+                let files = url_files.get(&shard).map_or(&[][..], |files| files);
+                self.missing_of_shard(shard, files, roots, &mut counts)?;
+            }
+            for (reason, count) in counts.0 {
+                *sums.entry(reason).or_default() += count;
             }
         }
-        Ok(counts)
+        Ok(sums)
     }
 
-    fn missing_of_shard(&self, shard: u32, files: &[PathBuf], roots: &[DocId]) -> Result<BTreeMap<String, u64>> {
+    fn missing_of_shard(&self, shard: u32, files: &[PathBuf], roots: &[DocId], counts: &mut Counted) -> Result<()> {
         let mut writer: Writer<MissingRow> = Writer::create(&self.table(MissingRow::NAME, shard))?;
         let waves = self.journal.waves;
         let mut reasons = Reasons::read(self.unfinished, shard, waves, self.plan.worker_memory / 8)?;
-        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-        let mut rows = 0;
+        let mut last = None;
         for path in files {
             Scan::open(path, &["doc", "url"])?.for_each(|batch| {
                 let (docs, urls): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "url")?);
                 for row in 0..batch.num_rows() {
                     let doc = DocId::from_table(docs.value(row));
-                    ensure!(doc == DocId::new(shard, rows), "{} holds {doc} out of its order", path.display());
+                    ensure!(last < Some(doc), "{} holds {doc} out of its order", path.display());
                     self.owned.check(doc, shard, path)?;
-                    rows += 1;
+                    last = Some(doc);
                     if roots[self.owned.index(doc)] != DocId::NONE {
                         continue;
                     }
                     let reason = reasons.of(doc)?.unwrap_or_else(|| NOT_SEEN.to_owned());
-                    let counted = counts.len() < COUNTED || counts.contains_key(&reason);
-                    *counts.entry(if counted { reason.clone() } else { OTHER_REASONS.to_owned() }).or_default() += 1;
+                    counts.add(&reason);
                     writer.push(MissingRow { doc: doc.to_table(), url: urls.value(row).to_owned(), reason })?;
                 }
                 Ok(())
             })?;
         }
-        writer.finish_if_any()?;
-        Ok(counts)
+        writer.finish_if_any().map(|_| ())
+    }
+}
+
+/// Rows by reason.
+#[derive(Default)]
+struct Counted(BTreeMap<String, u64>);
+
+impl Counted {
+    fn add(&mut self, reason: &str) {
+        if let Some(count) = self.0.get_mut(reason) {
+            *count += 1;
+        } else {
+            let reason = if self.0.len() < COUNTED { reason } else { OTHER_REASONS };
+            *self.0.entry(reason.to_owned()).or_default() += 1;
+        }
     }
 }

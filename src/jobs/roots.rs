@@ -15,7 +15,7 @@ use crate::operators::{
     gather, own_segments, pages, read_roots,
 };
 use crate::records::DocId;
-use crate::state::{Journal, Store};
+use crate::state::{CommittedWeek, Journal, Store};
 use crate::tables::{ClusterRow, Table};
 use crate::watch::Stage;
 
@@ -48,7 +48,7 @@ impl Known {
     }
 }
 
-/// Last week, as the next one finds it.
+/// A committed week, as the next one finds it.
 pub(super) struct LastWeek {
     pub folder: PathBuf,
     pub journal: Journal,
@@ -64,11 +64,20 @@ impl LastWeek {
 }
 
 impl ReadWeek<'_> {
-    /// The week before; `None` for a store's first.
+    /// What is known already: the week before, or this one with what is deleted from it; `None` for a store's first.
     pub(super) fn last_week(&self) -> Result<Option<LastWeek>> {
+        let known = self.plan.deletion.as_ref().map(|deletion| &deletion.of).or(self.plan.earlier.last());
+        known.map(|known| self.committed(known)).transpose()
+    }
+
+    /// The week before; `None` for a store's first.
+    pub(super) fn week_before(&self) -> Result<Option<LastWeek>> {
+        self.plan.earlier.last().map(|before| self.committed(before)).transpose()
+    }
+
+    fn committed(&self, week: &CommittedWeek) -> Result<LastWeek> {
         let store = Store::at(&self.plan.store);
-        let Some(last) = self.plan.earlier.last() else { return Ok(None) };
-        Ok(Some(LastWeek { folder: store.week(last.week), journal: store.whole(last.week)?.journal }))
+        Ok(LastWeek { folder: store.week(week.week), journal: store.whole(week.week)?.journal })
     }
 
     /// Finds the clusters at all levels.

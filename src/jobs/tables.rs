@@ -11,13 +11,15 @@ use timely::worker::Worker;
 use super::cluster::ReadWeek;
 use super::roots::{Known, LastWeek};
 use crate::operators::{
-    Alike, Choice, LevelClusters, Names, Past, Vectors, evidence, gather, largest, own_segments, read_past,
+    Alike, Choice, LevelClusters, Names, Naming, Past, Vectors, evidence, gather, largest, names, own_segments,
+    read_past,
 };
 use crate::records::DocId;
+use crate::state::Store;
 use crate::stats;
 use crate::summary::{LargestCluster, LevelSummary, Since, Summary};
 use crate::tables::{
-    ChangeRow, ClusterRow, DocumentRow, EvidenceRow, LargestRow, Scan, SizeRow, SummaryRow, Table, Writer, field,
+    ChangeRow, ClusterRow, DocumentRow, EvidenceRow, LargestRow, Scan, SizeRow, SummaryRow, Table, Writer, field, share,
 };
 
 impl ReadWeek<'_> {
@@ -177,16 +179,43 @@ impl ReadWeek<'_> {
         self.unfinished.table(table, &shard_file(shard))
     }
 
-    /// Last week's clusters of own documents.
-    pub(super) fn past(&self, last: Option<&LastWeek>) -> Result<Past> {
-        match last {
-            Some(last) => read_past(last.files(ClusterRow::NAME, self.owned), self.owned),
-            None => Ok(Past { names: vec![DocId::NONE; self.owned.len()], clusters: Vec::new() }),
+    /// Names the clusters as in the `last` week that is known, and writes `changes` since the week before.
+    pub(super) fn names(&self, worker: &mut Worker, levels: &LevelClusters, last: Option<&LastWeek>) -> Result<Names> {
+        let (owned, watch) = (self.owned, self.watch);
+        let past = |last: Option<&LastWeek>| match last {
+            Some(last) => read_past(last.files(ClusterRow::NAME, owned), owned),
+            None => Ok(Past { names: vec![DocId::NONE; owned.len()], clusters: Vec::new() }),
+        };
+        let first = self.plan.named();
+        let mut named = names(worker, owned, past(last)?, levels, Naming::After(&first), watch)?;
+        match (&self.plan.deletion, self.week_before()?) {
+            (None, None) => {}
+            (None, Some(_)) => self.changes(&named)?,
+            (Some(_), Some(before)) => {
+                // Names are those that the week has already; what became of the week before is to be told anew.
+                let kept = Naming::As(&named.of_docs);
+                named.changes = names(worker, owned, past(Some(&before))?, levels, kept, watch)?.changes;
+                self.changes(&named)?;
+            }
+            (Some(_), None) => self.changes_as_they_are()?,
         }
+        Ok(named)
+    }
+
+    /// Takes `changes` from the week as it is: the one before, where there was one, is not there any more.
+    fn changes_as_they_are(&self) -> Result<()> {
+        let folder = Store::at(&self.plan.store).week(self.plan.week).join(ChangeRow::NAME);
+        for shard in self.owned.shards() {
+            let from = folder.join(shard_file(shard));
+            if from.exists() {
+                share(&from, &self.table(ChangeRow::NAME, shard))?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes `changes`.
-    pub(super) fn changes(&self, names: &Names) -> Result<()> {
+    fn changes(&self, names: &Names) -> Result<()> {
         for (shard, rows) in &names.changes {
             let mut writer: Writer<ChangeRow> = Writer::create(&self.table(ChangeRow::NAME, *shard))?;
             rows.iter().try_for_each(|row| writer.push(row.clone()))?;
@@ -203,7 +232,11 @@ impl ReadWeek<'_> {
         choice: &Choice,
         missing: BTreeMap<String, u64>,
     ) -> Result<Option<Since>> {
-        let Some(last) = self.plan.earlier.last() else { return Ok(None) };
+        let Some(last) = self.plan.earlier.last() else {
+            // Of a week whose predecessor was removed, what was said of it.
+            let week = Store::at(&self.plan.store).week(self.plan.week);
+            return self.plan.deletion.as_ref().map_or(Ok(None), |_| Ok(Summary::read(&week)?.since));
+        };
         let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         for row in names.changes.values().flatten() {
             let (events, documents) = counts.entry(row.event.name()).or_default();
@@ -216,9 +249,9 @@ impl ReadWeek<'_> {
             *sums = (sums.0 + events, sums.1 + documents);
         }
         let new_urls = self.journal.urls(self.plan.method.shards).iter().sum::<u64>();
-        let earlier = self.plan.earlier_urls().iter().sum::<u64>();
-        let not_downloaded = earlier + new_urls - self.journal.counts.documents;
-        let missing = Since::most(gather(worker, missing.into_iter().collect(), self.watch)?);
+        let missing = gather(worker, missing.into_iter().collect::<Vec<(String, u64)>>(), self.watch)?;
+        let not_downloaded = missing.iter().map(|(_, count)| count).sum();
+        let missing = Since::most(missing);
         Ok(Some(Since { week: last.week, found: choice.to_string(), new_urls, not_downloaded, missing, changes }))
     }
 }

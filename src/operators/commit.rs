@@ -122,8 +122,7 @@ fn commit_wave(plan: &Plan, journal: &mut Journal, wave: usize, known: Wave) -> 
     journal.segments.extend(known.segments);
     journal.segments.sort_unstable();
     journal.waves = wave + 1;
-    let mut writer: Writer<RejectRow> =
-        Writer::create(&unfinished.table(RejectRow::NAME, &format!("all-wave{wave:05}.parquet")))?;
+    let mut writer: Writer<RejectRow> = Writer::create(&unfinished.table(RejectRow::NAME, &RejectRow::file(wave)))?;
     let mut rejects = known.rejects.sorted()?;
     while let Some(bad) = rejects.next()? {
         writer.push(RejectRow {

@@ -253,7 +253,7 @@ impl Share {
                     *self.counts.skipped.entry(failure_kind(input.format).into()).or_default() += 1;
                     self.watch.add_record(false, false);
                     // In a store's first week no URL is known yet.
-                    let known = !self.plan.earlier.is_empty();
+                    let known = self.plan.earlier.last().is_some();
                     let failed = known.then(|| failed(failure, file, ordinal)).flatten();
                     return Ok(failed.map_or(Step::Passed, |failed| Step::Give(Found::Failed(failed))));
                 }

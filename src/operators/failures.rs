@@ -81,7 +81,7 @@ pub fn failures<'scope>(
 ) -> StreamVec<'scope, u64, ()> {
     let shards = plan.method.shards;
     let store = Store::at(&plan.store);
-    let url_files = watch.check(store.url_files(&plan.earlier)).unwrap_or_default();
+    let url_files = watch.check(store.url_indexes(&plan.earlier)).unwrap_or_default();
     let route = Exchange::new(move |failed: &Failed| u64::from(failed.hash.shard(shards)));
     let owner = Owner { shards, unfinished: store.unfinished(plan.week), url_files, budget: plan.worker_memory / 32 };
     let (waves_in_all, watch, index) = (plan.waves.len(), watch.clone(), failed.scope().index());

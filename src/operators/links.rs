@@ -117,7 +117,7 @@ pub fn links(
     segments.retain(|segment| segment.links > 0);
     let links = Links { unfinished: unfinished.clone(), segments, open: None, rows: Vec::new(), writing: None };
     let links = Rc::new(RefCell::new(links));
-    let urls = Urls { segments: journal.by_shard(), earlier: Store::at(&plan.store).url_files(&plan.earlier)? };
+    let urls = Urls { segments: journal.by_shard(), earlier: Store::at(&plan.store).url_indexes(&plan.earlier)? };
     let probe = Handle::new();
     // A link of a round costs its URL, its row and its question: about 200 bytes.
     let round_rows = (plan.worker_memory / 2 / 200).max(1) as usize;

@@ -102,7 +102,7 @@ pub use hosts::host_clusters;
 pub use join::{Joined, join};
 pub use largest::{LevelClusters, largest};
 pub use links::links;
-pub use names::{Names, Past, names};
+pub use names::{Names, Naming, Past, names};
 pub use numbering::Numbering;
 pub use overlaps::{Overlap, overlaps};
 pub use phase::{Owned, run_to_end};

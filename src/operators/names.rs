@@ -12,11 +12,11 @@ use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
 use super::block::Dealer;
+use super::largest::LevelClusters;
 use super::lookup::lookup;
 use super::overlaps::{Overlap, overlaps};
 use super::phase::Owned;
 use super::round::round;
-use super::tally::Tallies;
 use crate::records::DocId;
 use crate::tables::{ChangeRow, Event};
 use crate::watch::Watch;
@@ -54,8 +54,16 @@ struct Part {
     succeeds: u64,
 }
 
-/// Names the clusters with these `roots` (of own documents by number), of the sizes that are in `tallies`. In each shard
-/// `first` names were given before.
+/// Where names come from.
+#[derive(Clone, Copy)]
+pub enum Naming<'a> {
+    /// From the clusters that are succeeded, and after those given in each shard before, which are so many.
+    After(&'a [u64]),
+    /// They are given: that of each own document's cluster, by number.
+    As(&'a [DocId]),
+}
+
+/// Names the clusters of a week, and tells what became of the past ones.
 ///
 /// # Errors
 /// Where a worker of this process failed.
@@ -63,12 +71,11 @@ pub fn names(
     worker: &mut Worker,
     owned: &Owned,
     past: Past,
-    roots: &[DocId],
-    tallies: &Tallies,
-    first: &[u64],
+    clusters: &LevelClusters,
+    naming: Naming<'_>,
     watch: &Arc<Watch>,
 ) -> Result<Names> {
-    let peers = worker.peers();
+    let (peers, LevelClusters { roots, tallies, .. }) = (worker.peers(), clusters);
     let is_cluster = |root: DocId| root != DocId::NONE && tallies.members(root) > 1;
     let pairs = past.names.iter().zip(roots).filter(|(name, root)| **name != DocId::NONE && is_cluster(**root));
     let pairs = pairs.map(|(name, root)| (name.to_table() as u64, root.to_table() as u64));
@@ -121,14 +128,15 @@ pub fn names(
         parts = rest;
         let most = |part: &&Part| (part.count, std::cmp::Reverse(part.name));
         let heir = of_root.iter().filter(|part| part.succeeds == 1).max_by_key(most);
-        let name = heir.map_or_else(
-            || {
+        let name = match (naming, heir) {
+            (Naming::As(names), _) => names[owned.index(root)],
+            (Naming::After(_), Some(part)) => part.name,
+            (Naming::After(first), None) => {
                 let given = given.entry(root.shard()).or_default();
                 *given += 1;
                 DocId::new(root.shard(), first[root.shard() as usize] + *given - 1)
-            },
-            |part| part.name,
-        );
+            }
+        };
         own_names[owned.index(root)] = name;
         let rows = changes.entry(root.shard()).or_default();
         if of_root.is_empty() {

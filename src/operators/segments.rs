@@ -45,7 +45,8 @@ pub fn segments<'scope>(
     watch: &Arc<Watch>,
 ) -> StreamVec<'scope, u64, Made> {
     let shards = plan.method.shards;
-    let (url_files, earlier) = (watch.check(Store::at(&plan.store).url_files(&plan.earlier)), plan.earlier_urls());
+    let (url_files, earlier) =
+        (watch.check(Store::at(&plan.store).url_indexes(&plan.earlier)), plan.earlier.urls(plan.method.shards));
     let route = Exchange::new(move |answer: &Answer| u64::from(answer.hash.shard(shards)));
     let (plan, watch) = (plan.clone(), watch.clone());
     let (index, peers) = (answers.scope().index(), answers.scope().peers());

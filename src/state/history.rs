@@ -65,7 +65,7 @@ impl History {
         if from > to {
             bail!("first = {} is after last = {}: swap them", known[from].week, known[to].week);
         }
-        let mut rows = vec![0; manifest.method.shards as usize];
+        let mut rows = manifest.before(known[0].week).urls(manifest.method.shards);
         let mut weeks = Vec::new();
         for (at, committed) in known[..=to].iter().enumerate() {
             add_urls(&mut rows, committed, store.root())?;

@@ -6,12 +6,13 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use super::durable::replace;
+use super::earlier::Earlier;
 use super::journal::Journal;
 use crate::config::Method;
 use crate::records::Week;
 
 /// The version of the layout of a store and of the meaning of its columns.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// The content of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,8 +25,21 @@ pub struct Manifest {
     pub method: Method,
     /// Their hash.
     pub method_hash: String,
+    /// What is left of weeks that were removed.
+    pub removed: Option<Removed>,
     /// The committed weeks, in order.
     pub weeks: Vec<CommittedWeek>,
+}
+
+/// What is left of weeks that were removed: their URLs keep their ids, and their clusters' names are not given again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Removed {
+    /// The first week that was not removed.
+    pub before: Week,
+    /// Ids that were given to URLs, by shard.
+    pub urls: Vec<u64>,
+    /// Clusters that were named, by shard.
+    pub named: Vec<u64>,
 }
 
 /// A committed week.
@@ -37,7 +51,7 @@ pub struct CommittedWeek {
     pub key: String,
     /// Its pages.
     pub documents: u64,
-    /// Rows of its `urls` by shard: URLs first seen then.
+    /// Ids given in it by shard, to URLs first seen then: the rows of its `urls`, and those that were deleted.
     pub urls: Vec<u64>,
     /// Clusters named in it, by shard.
     pub named: Vec<u64>,
@@ -84,8 +98,20 @@ impl Manifest {
             version: env!("CARGO_PKG_VERSION").into(),
             method: method.clone(),
             method_hash: method.hash(),
+            removed: None,
             weeks: Vec::new(),
         }
+    }
+
+    /// The weeks before one that is there, or that is to come.
+    pub fn before(&self, week: Week) -> Earlier {
+        let weeks = self.weeks.iter().filter(|known| known.week < week).cloned().collect();
+        Earlier { removed: self.removed.clone(), weeks }
+    }
+
+    /// Whether a week would be one of those that were removed.
+    pub fn has_removed(&self, week: Week) -> bool {
+        self.removed.as_ref().is_some_and(|removed| week < removed.before)
     }
 
     /// Whether a week is committed.

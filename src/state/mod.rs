@@ -1,7 +1,8 @@
 //! What is kept between runs: a store, and the week that is being made in it.
 //!
 //! In reading order: `store` (folders, lock, commit), `manifest` (what a store holds), `journal` (how
-//! far an unfinished week is), `urls` (which URL has which id), `history` (the weeks that
+//! far an unfinished week is), `earlier` (what a week stands on), `urls` (which URL has which id), `forget` (URLs that were
+//! deleted), `vacuum` (weeks that are removed), `history` (the weeks that
 //! are there), `downloads` (every URL's, week after week), `results` (tables made of weeks), `durable` (files that
 //! survive a power cut).
 //!
@@ -24,18 +25,23 @@
 
 mod downloads;
 mod durable;
+mod earlier;
+mod forget;
 mod history;
 mod journal;
 mod manifest;
 mod results;
 mod store;
 mod urls;
+mod vacuum;
 
 pub use downloads::{Download, Downloads};
 pub use durable::{replace, sync_folder};
+pub use earlier::Earlier;
 pub use history::{History, PastWeek};
 pub use journal::{Counts, InputKey, Journal, Segment};
-pub use manifest::{CommittedWeek, FORMAT, Manifest, WholeWeek};
+pub use manifest::{CommittedWeek, FORMAT, Manifest, Removed, WholeWeek};
 pub use results::Results;
 pub use store::{Begun, Store, Unfinished};
 pub use urls::{UrlIndex, UrlLookup};
+pub use vacuum::Vacuumed;

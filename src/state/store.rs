@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::durable::{replace, sync_folder};
+use super::earlier::Earlier;
 use super::journal::{InputKey, Journal, Segment};
-use super::manifest::{CommittedWeek, Manifest, WholeWeek};
+use super::manifest::{Manifest, Removed, WholeWeek};
+use super::urls::RunRow;
 use crate::config::Method;
 use crate::records::Week;
 use crate::tables::{Table, UrlRow};
@@ -53,7 +55,7 @@ impl Store {
         &self.root
     }
 
-    fn manifest_path(&self) -> PathBuf {
+    pub(super) fn manifest_path(&self) -> PathBuf {
         self.root.join("manifest.json")
     }
 
@@ -70,19 +72,46 @@ impl Store {
         self.root.join(week.folder())
     }
 
-    /// The `urls` files of some committed weeks, by shard, in the order of weeks and waves.
+    /// The `urls` files of some weeks, by shard, in the order of ids.
     ///
     /// # Errors
     /// Names the week that is not there, or whose list of segments is damaged.
-    pub fn url_files(&self, weeks: &[CommittedWeek]) -> Result<BTreeMap<u32, Vec<PathBuf>>> {
+    pub fn url_files(&self, weeks: &Earlier) -> Result<BTreeMap<u32, Vec<PathBuf>>> {
+        self.files_of_urls(weeks, UrlRow::NAME)
+    }
+
+    /// Files with the URLs of some weeks, by shard, each in the order of hashes: for [`UrlIndex`](super::UrlIndex).
+    ///
+    /// # Errors
+    /// As [`Store::url_files`].
+    pub fn url_indexes(&self, weeks: &Earlier) -> Result<BTreeMap<u32, Vec<PathBuf>>> {
+        self.files_of_urls(weeks, RunRow::NAME)
+    }
+
+    /// As [`Store::url_files`], where `table` is that of the URLs of removed weeks.
+    fn files_of_urls(&self, weeks: &Earlier, table: &str) -> Result<BTreeMap<u32, Vec<PathBuf>>> {
         let mut files: BTreeMap<u32, Vec<PathBuf>> = BTreeMap::new();
-        for week in weeks {
+        if let Some(removed) = &weeks.removed {
+            let given = (0..).zip(&removed.urls).filter(|(_, urls)| **urls > 0);
+            files.extend(given.map(|(shard, _)| (shard, vec![self.urls_of_removed(removed, table, shard)])));
+        }
+        for week in &weeks.weeks {
             for segment in self.whole(week.week)?.journal.segments.iter().filter(|segment| segment.urls > 0) {
                 let path = self.week(week.week).join(UrlRow::NAME).join(segment.file());
                 files.entry(segment.shard).or_default().push(path);
             }
         }
         Ok(files)
+    }
+
+    /// The file of a shard's URLs of removed weeks, in the order of ids (`urls`) or of hashes (`url-runs`).
+    pub(super) fn urls_of_removed(&self, removed: &Removed, table: &str, shard: u32) -> PathBuf {
+        self.removed_folder(removed).join(table).join(format!("shard{shard:05}.parquet"))
+    }
+
+    /// Where the URLs of removed weeks are.
+    pub(super) fn removed_folder(&self, removed: &Removed) -> PathBuf {
+        self.root.join(UrlRow::NAME).join(format!("before={}", removed.before))
     }
 
     /// What the tables of a committed week do not hold.
@@ -198,7 +227,7 @@ impl Store {
     }
 
     /// Commits a week, whose tables are all in its unfinished folder: one rename makes it visible, then the
-    /// manifest lists it. Where the week is there already, that one is put aside first, and then removed. A kill in
+    /// manifest lists it, and what was deleted from it is forgotten. Where the week is there already, that one is put aside first, and then removed. A kill in
     /// between is mended by [`Store::recover`] of the next run.
     ///
     /// # Errors
@@ -219,7 +248,8 @@ impl Store {
         rename(folder, &target)?;
         sync_folder(&self.root)?;
         self.list(whole)?;
-        unfinished.clear()
+        unfinished.clear()?;
+        self.forget(week)
     }
 
     /// Puts a whole week into the manifest.
@@ -239,7 +269,8 @@ impl Store {
     }
 
     /// Ends what a killed run had begun to commit: a week that it was replacing takes its place, and weeks that have
-    /// their names are listed; they are whole, or they would not have them. The caller holds the lock.
+    /// their names are listed; they are whole, or they would not have them; weeks that were removed go, and what was
+    /// deleted is forgotten. The caller holds the lock.
     ///
     /// # Errors
     /// Where the store cannot be read or written.
@@ -264,23 +295,31 @@ impl Store {
         for entry in std::fs::read_dir(&self.root).with_context(failed)? {
             let name = entry.with_context(failed)?.file_name();
             let Some(week) = week_of(&name, "week=") else { continue };
-            let listed = self.manifest()?.is_some_and(|manifest| manifest.has(week));
-            if !listed && let Some(whole) = WholeWeek::read(&self.week(week).join("week.json"))? {
+            let manifest = self.manifest()?;
+            let gone = manifest.as_ref().is_some_and(|manifest| manifest.has_removed(week));
+            let listed = manifest.is_some_and(|manifest| manifest.has(week));
+            if !gone
+                && !listed
+                && let Some(whole) = WholeWeek::read(&self.week(week).join("week.json"))?
+            {
                 self.list(&whole)?;
             }
             let unfinished = self.unfinished(week);
             if !unfinished.folder.exists() {
                 unfinished.clear()?;
             }
+            if !gone {
+                self.forget(week)?;
+            }
         }
-        Ok(())
+        self.sweep()
     }
 }
 
 /// What stands before the name of a week that is put aside.
 const REPLACED: &str = "replaced-";
 
-fn week_of(name: &std::ffi::OsStr, prefix: &str) -> Option<Week> {
+pub(super) fn week_of(name: &std::ffi::OsStr, prefix: &str) -> Option<Week> {
     name.to_str()?.strip_prefix(prefix)?.parse().ok()
 }
 
@@ -363,6 +402,7 @@ impl Unfinished {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::CommittedWeek;
 
     fn key(hash: &str) -> InputKey {
         InputKey { hash: hash.into(), waves: 2, files: 2, bytes: 10 }

@@ -24,9 +24,9 @@ use crate::tables::{Column, Scan, Table, UrlRow, Writer, field};
 const FAN: usize = 16;
 
 /// A row of a run: the columns of `urls` that a question needs.
-struct RunRow {
-    doc: i64,
-    hash: [u8; 16],
+pub(super) struct RunRow {
+    pub doc: i64,
+    pub hash: [u8; 16],
 }
 
 impl Table for RunRow {
@@ -132,7 +132,7 @@ impl UrlLookup {
     ///
     /// # Errors
     /// Names the file that cannot be read.
-    fn open(paths: impl IntoIterator<Item = PathBuf>) -> Result<UrlLookup> {
+    pub(super) fn open(paths: impl IntoIterator<Item = PathBuf>) -> Result<UrlLookup> {
         let open = |path: PathBuf| {
             let mut scan = Scan::open(&path, &["doc", "hash"])?;
             Ok(Cursor { batch: scan.batch()?, scan, row: 0 })
@@ -159,7 +159,7 @@ impl UrlLookup {
 
 impl UrlLookup {
     /// The smallest URL that was not given yet, of all segments.
-    fn next(&mut self) -> Result<Option<(UrlHash, DocId)>> {
+    pub(super) fn next(&mut self) -> Result<Option<(UrlHash, DocId)>> {
         let mut smallest: Option<(UrlHash, DocId, usize)> = None;
         for (at, segment) in self.segments.iter_mut().enumerate() {
             if let Some((hash, doc)) = segment.head()?

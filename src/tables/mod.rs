@@ -2,7 +2,7 @@
 //!
 //! In reading order: `rows` (every table's columns, once: the authority), `evolution`
 //! (the columns of that job's tables), `write` (rows to files),
-//! `read` (files to rows, only the columns asked for), `plain` (a column of hashes as it lies).
+//! `read` (files to rows, only the columns asked for), `sift` (a file without some rows), `plain` (a column of hashes as it lies).
 //!
 //! Tables are zstd-compressed, hold no unsigned 64-bit columns (Spark reads those poorly), and lie
 //! in hive folders (`week=YYYY-MM-DD/TABLE/*.parquet`). The same rows give the same bytes.
@@ -11,13 +11,15 @@ mod evolution;
 mod plain;
 mod read;
 mod rows;
+mod sift;
 mod write;
 
 pub use evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
 pub use plain::PlainColumn;
 pub use read::{Scan, field};
 pub use rows::{
-    ChangeRow, ClusterRow, Column, DocumentRow, Event, EvidenceRow, FailureRow, FeatureRow, FoundLinkRow, LargestRow,
-    LinkRow, MissingRow, RejectRow, SizeRow, SummaryRow, Table, UrlRow,
+    ChangeRow, ClusterRow, Column, DeletedRow, DocumentRow, Event, EvidenceRow, FailureRow, FeatureRow, FoundLinkRow,
+    LargestRow, LinkRow, MissingRow, RejectRow, SizeRow, SummaryRow, Table, UrlRow,
 };
+pub use sift::{Sifted, share, sift};
 pub use write::Writer;

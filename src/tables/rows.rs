@@ -294,6 +294,22 @@ impl Table for MissingRow {
     }
 }
 
+/// `deleted`: URLs that are being deleted from a store. Not kept once they are.
+#[derive(Clone, Debug)]
+pub struct DeletedRow {
+    /// The URL's id.
+    pub doc: i64,
+}
+
+impl Table for DeletedRow {
+    const NAME: &'static str = "deleted";
+    const ASCENDING: &'static [&'static str] = &["doc"];
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        vec![required("doc", longs(rows.iter().map(|r| r.doc)))]
+    }
+}
+
 /// `rejects`: bad records.
 #[derive(Clone, Debug)]
 pub struct RejectRow {
@@ -305,6 +321,13 @@ pub struct RejectRow {
     pub url: Option<String>,
     /// What is wrong with it.
     pub reason: String,
+}
+
+impl RejectRow {
+    /// The name of a wave's file.
+    pub fn file(wave: usize) -> String {
+        format!("all-wave{wave:05}.parquet")
+    }
 }
 
 impl Table for RejectRow {

@@ -67,27 +67,43 @@ impl<T: Table> Writer<T> {
         self.len() == 0
     }
 
+    /// Adds the rows of a batch, which has the table's columns.
+    ///
+    /// # Errors
+    /// As [`Writer::push`].
+    pub fn push_rows(&mut self, batch: &RecordBatch) -> Result<()> {
+        if !self.rows.is_empty() {
+            self.flush()?;
+        }
+        self.write(batch)
+    }
+
     fn flush(&mut self) -> Result<()> {
         let columns = T::columns(&self.rows);
-        let failed = || format!("cannot write {}", self.temporary.display());
         let schema: SchemaRef = Arc::new(Schema::new(
             columns.iter().map(|c| Field::new(c.name, c.values.data_type().clone(), c.nullable)).collect::<Vec<_>>(),
         ));
+        let batch = RecordBatch::try_new(schema, columns.into_iter().map(|c| c.values).collect())
+            .with_context(|| format!("cannot write {}", self.temporary.display()))?;
+        self.write(&batch)?;
+        self.rows.clear();
+        Ok(())
+    }
+
+    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        let failed = || format!("cannot write {}", self.temporary.display());
         let writer = match &mut self.writer {
             Some(writer) => writer,
             none => {
                 let file = File::create(&self.temporary).with_context(failed)?;
                 none.insert(
-                    ArrowWriter::try_new(BufWriter::new(file), schema.clone(), Some(properties::<T>()))
+                    ArrowWriter::try_new(BufWriter::new(file), batch.schema(), Some(properties::<T>()))
                         .with_context(failed)?,
                 )
             }
         };
-        let batch =
-            RecordBatch::try_new(schema, columns.into_iter().map(|c| c.values).collect()).with_context(failed)?;
-        writer.write(&batch).with_context(failed)?;
-        self.written += self.rows.len() as u64;
-        self.rows.clear();
+        writer.write(batch).with_context(failed)?;
+        self.written += batch.num_rows() as u64;
         Ok(())
     }
 

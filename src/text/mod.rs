@@ -13,6 +13,7 @@
 //! - [`words`](words()): the words of a text
 //! - [`urls`]: the canonical form of a URL, the links of a page, the registered domain of a host; `plain`
 //!   resolves the usual links faster
+//! - `patterns`: which URLs are meant
 //!
 //! `twin` holds the tests of the scanner against a tokenizer that somebody else wrote.
 
@@ -21,6 +22,7 @@ pub mod charset;
 mod elements;
 mod hrefs;
 pub mod html;
+mod patterns;
 mod plain;
 mod prescan;
 pub mod references;
@@ -32,5 +34,6 @@ pub mod words;
 
 pub use charset::decode;
 pub use html::{Extract, scan};
+pub use patterns::{NoPattern, UrlPatterns};
 pub use urls::{Canonical, canonical, domain, out_links};
 pub use words::words;

@@ -13,6 +13,8 @@ mod clusters;
 mod commandline;
 /// The components operators against sequential union-find and differential dataflow's `propagate`.
 mod components;
+/// Deleted pages and removed weeks.
+mod deletion;
 /// The same bytes whatever the workers, the processes and the order of inputs.
 mod determinism;
 /// Hostile files: every one does what its manifest says.

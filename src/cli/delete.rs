@@ -1,0 +1,218 @@
+//! `nigh delete`: pages leave a store's last week, and their URLs the store.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use super::{Work, WrongUse, cluster, compute, say_json, stop_on_signals};
+use crate::config::{Config, Count, Mode, Reading, read_config};
+use crate::jobs::deletion;
+use crate::launch::Peers;
+use crate::plan::{Deletion, Plan};
+use crate::progress::{self, Display};
+use crate::records::{DocId, Week};
+use crate::report::{grouped, say};
+use crate::state::{Earlier, Manifest, Store};
+use crate::summary::Summary;
+use crate::text::{NoPattern, UrlPatterns};
+
+#[derive(Args)]
+pub(super) struct DeleteArgs {
+    /// The folder of tables.
+    #[arg(long, value_name = "DIR")]
+    store: PathBuf,
+    #[command(flatten)]
+    meant: Meant,
+    /// The config: where to compute.
+    #[arg(long)]
+    config: Option<PathBuf>,
+    /// Worker threads of each process, instead of the config's.
+    #[arg(long, value_name = "N")]
+    workers: Option<Count>,
+    /// Processes on this machine, instead of the config's.
+    #[arg(long, value_name = "N")]
+    processes: Option<Count>,
+    /// Print how many URLs would be deleted, and stop.
+    #[arg(long)]
+    dry_run: bool,
+    /// Print one JSON object on stdout, and JSON events on stderr.
+    #[arg(long)]
+    pub json: bool,
+    /// No progress.
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Which pages.
+#[derive(Args)]
+#[group(required = true, multiple = true)]
+struct Meant {
+    /// The pages of these URLs.
+    #[arg(long, num_args = 1.., value_name = "URL")]
+    url: Vec<String>,
+    /// The pages of URLs listed in a file, one a line.
+    #[arg(long, value_name = "FILE")]
+    urls: Option<PathBuf>,
+    /// All pages of these hosts, not of their subdomains.
+    #[arg(long, num_args = 1.., value_name = "HOST")]
+    host: Vec<String>,
+    /// All pages whose URL begins so.
+    #[arg(long, num_args = 1.., value_name = "URL")]
+    prefix: Vec<String>,
+}
+
+/// What was deleted.
+#[derive(serde::Serialize)]
+struct Deleted {
+    /// From which week.
+    week: Week,
+    /// URLs of the store that were meant.
+    urls: u64,
+    /// Their pages in the week; not known before it is made anew.
+    documents: Option<u64>,
+}
+
+/// Deletes pages, and says how many.
+pub(super) fn run(args: &DeleteArgs) -> Result<ExitCode> {
+    let wrong_use = |error: anyhow::Error| WrongUse(format!("{error:#}"));
+    let config = args.config.as_deref().map_or_else(|| Ok(Config::default()), read_config).map_err(wrong_use)?;
+    super::known_kernels()?;
+    let patterns = args.meant.patterns()?;
+    let store = Store::at(&args.store);
+    if args.store.to_str().is_none() {
+        return Err(WrongUse(format!("--store {}: the name is no UTF-8", args.store.display())).into());
+    }
+    store.check_writable()?;
+    // A folder that is no store is not made one by its lock.
+    manifest(&store)?;
+    let lock = if args.dry_run { None } else { Some(store.lock()?) };
+    if lock.is_some() {
+        store.recover()?;
+    }
+    let manifest = manifest(&store)?;
+    let plan = plan(&store, &manifest, &config, args, &patterns)?;
+    let docs = find(&store, &manifest, &patterns)?;
+    let mut deleted = Deleted { week: plan.week, urls: docs.len() as u64, documents: None };
+    if docs.is_empty() || args.dry_run {
+        return done(args, &deleted, &patterns);
+    }
+    let unfinished = store.unfinished(plan.week);
+    store.begin(plan.week, &plan.method, &plan.key())?;
+    deletion::note(&unfinished, &docs)?;
+    let (kept, week, before) = (store.clone(), plan.week, Summary::read(&store.week(plan.week))?);
+    stop_on_signals(args.json, move || {
+        let root = kept.root().display();
+        let text = format!("week {week} of {root} is as it was. The same command begins anew");
+        kept.unfinished(week).folder().exists().then_some(text)
+    });
+    let display = match (args.quiet, args.json) {
+        (true, _) => Display::Quiet,
+        (_, true) => Display::Json,
+        _ => Display::Person,
+    };
+    let alone = plan.clone();
+    let work = Work::Run(Box::new(plan));
+    let after: Summary = compute(work, alone.processes, 0, display, |watch| cluster(alone, Peers::None, watch))?;
+    deleted.documents = Some(before.counts.documents - after.counts.documents);
+    done(args, &deleted, &patterns)
+}
+
+fn manifest(store: &Store) -> Result<Manifest> {
+    store.manifest()?.with_context(|| {
+        let root = store.root().display();
+        format!("{root} is no store: it has no manifest.json (a store is what `nigh run jobs/cluster.toml` makes)")
+    })
+}
+
+impl Meant {
+    fn patterns(&self) -> Result<UrlPatterns> {
+        let mut urls = self.url.clone();
+        if let Some(path) = &self.urls {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| WrongUse(format!("--urls: cannot read {}: {error}", path.display())))?;
+            urls.extend(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned));
+        }
+        let patterns = UrlPatterns::new(&urls, &self.host, &self.prefix).map_err(|NoPattern(what)| {
+            let flag = match () {
+                () if self.host.contains(&what) => "--host",
+                () if self.prefix.contains(&what) => "--prefix",
+                () if self.url.contains(&what) => "--url",
+                () => "--urls",
+            };
+            let wanted = match flag {
+                "--host" => "a host, as example.com or example.com:8080",
+                _ => "an http or https URL",
+            };
+            WrongUse(format!("{flag}: `{what}` is not {wanted}"))
+        })?;
+        if patterns.is_empty() {
+            return Err(WrongUse("--urls: the file lists no URL".into()).into());
+        }
+        Ok(patterns)
+    }
+}
+
+/// The week as it is to be made.
+fn plan(
+    store: &Store,
+    manifest: &Manifest,
+    config: &Config,
+    args: &DeleteArgs,
+    patterns: &UrlPatterns,
+) -> Result<Plan> {
+    let last = manifest.weeks.last().with_context(|| format!("{} has no week yet", store.root().display()))?;
+    let whole = store.whole(last.week)?;
+    let path = store.week(last.week).join("job.toml");
+    let job = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let processes = args.processes.map_or(config.processes(), |count| count.0);
+    let workers = args.workers.map_or(config.workers(processes), |count| count.0);
+    Ok(Plan {
+        week: last.week,
+        store: store.root().to_owned(),
+        earlier: manifest.before(last.week),
+        deletion: Some(Deletion { patterns: patterns.clone(), of: last.clone(), key: whole.journal.key }),
+        mode: Mode::Auto,
+        method: manifest.method.clone(),
+        reading: Reading::default(),
+        inputs: Vec::new(),
+        waves: Vec::new(),
+        // What was bad when the crawl was read is no worse now.
+        max_reject_share: 1.0,
+        job: format!("{job}# Deleted since: {patterns}.\n"),
+        processes,
+        workers,
+        worker_memory: config.memory() / (processes * workers) as u64,
+    })
+}
+
+/// The ids of all URLs that are meant.
+fn find(store: &Store, manifest: &Manifest, patterns: &UrlPatterns) -> Result<Vec<DocId>> {
+    let weeks = Earlier { removed: manifest.removed.clone(), weeks: manifest.weeks.clone() };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    deletion::matching(store, &weeks, patterns, manifest.method.shards, threads)
+}
+
+fn done(args: &DeleteArgs, deleted: &Deleted, patterns: &UrlPatterns) -> Result<ExitCode> {
+    if args.json {
+        say_json(deleted)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Deleted { week, urls, documents } = deleted;
+    let store = args.store.display();
+    let text = match documents {
+        _ if *urls == 0 => format!("{store} knows no such URL ({patterns}): nothing to delete\n"),
+        None => format!("Would delete {} URLs from {store}, week {week} ({patterns})\n", grouped(*urls)),
+        Some(documents) => format!(
+            "Deleted {} pages from week {week} of {store}; {} URLs are forgotten ({patterns})\n",
+            grouped(*documents),
+            grouped(*urls)
+        ),
+    };
+    say(&text)?;
+    if *urls > 0 && documents.is_some() && !args.quiet {
+        progress::notice(args.json, "notice", "tables of earlier weeks keep their pages: `nigh vacuum` removes weeks");
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,92 @@
+//! `nigh vacuum`: old weeks leave a store.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use super::{WrongUse, say_json};
+use crate::config::{Bytes, Count};
+use crate::records::Week;
+use crate::report::say;
+use crate::state::{Store, Vacuumed};
+
+#[derive(Args)]
+pub(super) struct VacuumArgs {
+    /// The folder of tables.
+    #[arg(long, value_name = "DIR")]
+    store: PathBuf,
+    #[command(flatten)]
+    kept: Kept,
+    /// Print what would be removed, and stop.
+    #[arg(long)]
+    dry_run: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which weeks stay.
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct Kept {
+    /// Keep so many weeks, the last ones.
+    #[arg(long, value_name = "WEEKS")]
+    keep: Option<Count>,
+    /// Keep the weeks from this one on.
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    before: Option<Week>,
+}
+
+/// Removes old weeks, and says what is gone.
+pub(super) fn run(args: &VacuumArgs) -> Result<ExitCode> {
+    let store = Store::at(&args.store);
+    let root = args.store.display();
+    let manifest = store.manifest()?.with_context(|| {
+        format!("{root} is no store: it has no manifest.json (a store is what `nigh run jobs/cluster.toml` makes)")
+    })?;
+    let weeks = &manifest.weeks;
+    let first = |kept: usize| weeks.get(weeks.len().saturating_sub(kept)).map(|week| week.week);
+    let before = match (&args.kept.before, &args.kept.keep) {
+        (Some(week), _) => *week,
+        (None, Some(Count(kept))) => first(*kept).with_context(|| format!("the store {root} has no week yet"))?,
+        (None, None) => return Err(WrongUse("which weeks stay? give --keep or --before".into()).into()),
+    };
+    let vacuumed = if args.dry_run {
+        store.to_vacuum(before)?
+    } else {
+        store.check_writable()?;
+        let _lock = store.lock()?;
+        store.recover()?;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        store.vacuum(before, threads)?
+    };
+    if args.json {
+        say_json(&vacuumed)?;
+    } else {
+        say(&said(&vacuumed, args.dry_run))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn said(vacuumed: &Vacuumed, dry_run: bool) -> String {
+    let Vacuumed { weeks, unfinished, bytes } = vacuumed;
+    if weeks.is_empty() && unfinished.is_empty() {
+        return "Nothing to remove\n".into();
+    }
+    let mut text = String::new();
+    let what = if dry_run { "Would remove" } else { "Removed" };
+    let mut list = |kind: &str, names: Vec<String>| {
+        if !names.is_empty() {
+            text.push_str(&format!("{what} {} {kind}{}: {}\n", names.len(), plural(names.len()), names.join(", ")));
+        }
+    };
+    list("week", weeks.iter().map(|week| week.to_string()).collect());
+    list("unfinished folder", unfinished.clone());
+    text + &format!("{what} {}\n", Bytes(*bytes))
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
