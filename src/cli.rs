@@ -90,7 +90,7 @@ struct RunArgs {
     /// No progress.
     #[arg(short, long, conflicts_with = "verbose")]
     quiet: bool,
-    /// Print the plan before the run.
+    /// Print the plan before the run, and how long each part took after it (where it runs in one process).
     #[arg(short, long)]
     verbose: bool,
 }
@@ -180,6 +180,7 @@ fn run(args: &RunArgs) -> Result<ExitCode> {
     let display = match (args.quiet, args.json) {
         (true, _) => Display::Quiet,
         (_, true) => Display::Json,
+        _ if args.verbose => Display::Verbose,
         _ => Display::Person,
     };
     match job {
@@ -201,8 +202,11 @@ fn compute<S: serde::de::DeserializeOwned>(
         exit_on_panic(1);
         let watch = Arc::new(Watch::default());
         let read = watch.clone();
-        let _shown = progress::show(display, bytes, move || read.progress());
-        return alone(&watch)?.context("worker 0 gives the summary");
+        let shown = progress::show(display, bytes, move || read.progress());
+        let summary = alone(&watch)?;
+        drop(shown);
+        progress::tell_spans(display, &watch.spans());
+        return summary.context("worker 0 gives the summary");
     }
     let progresses = Arc::new(Mutex::new(Vec::<Progress>::new()));
     let read = progresses.clone();

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::config::Bytes;
 use crate::report::grouped;
-use crate::watch::{Progress, Stage};
+use crate::watch::{Progress, Span, Stage};
 
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum Display {
     Quiet,
     /// A bar where stderr is a terminal, a line every few seconds elsewhere.
     Person,
+    /// As for a person; and at the end how long each part took.
+    Verbose,
     /// A JSON object a line.
     Json,
 }
@@ -53,6 +55,25 @@ pub fn notice(json: bool, event: &str, text: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
+/// Says how long the parts of a run took in one process, where that is wanted.
+pub fn tell_spans(display: Display, spans: &[Span]) {
+    let mut lines = String::new();
+    for Span { stage, wall_s, cpu_s } in spans {
+        match display {
+            Display::Quiet | Display::Person => return,
+            Display::Verbose => {
+                lines.push_str(&format!("{:16} {wall_s:8.3} s, {cpu_s:8.3} CPU s\n", stage.title()));
+            }
+            Display::Json => {
+                let event =
+                    serde_json::json!({ "event": "stage", "stage": stage, "seconds": wall_s, "cpu_seconds": cpu_s });
+                lines.push_str(&format!("{event}\n"));
+            }
+        }
+    }
+    let _ = write!(std::io::stderr(), "{lines}");
+}
+
 /// Shows what `read` says of a run whose inputs have `bytes` bytes, from a thread of its own.
 pub fn show(display: Display, bytes: u64, read: impl Fn() -> Progress + Send + 'static) -> Shown {
     let ended = Arc::new(AtomicBool::new(false));
@@ -83,7 +104,7 @@ struct Screen {
 
 impl Screen {
     fn new(display: Display, bytes: u64) -> Screen {
-        let terminal = display == Display::Person && std::io::stderr().is_terminal();
+        let terminal = display != Display::Json && std::io::stderr().is_terminal();
         let bar = terminal.then(|| {
             let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr());
             let style =

@@ -103,6 +103,12 @@ impl VectorFiles {
         VectorFiles { order: if later && several { Order::Merged } else { Order::Following }, ..files }
     }
 
+    /// The vectors in these files, of which those of one shard hold documents in any order to each other.
+    #[cfg(test)]
+    pub fn merged(files: Vec<VectorFile>, width: usize) -> VectorFiles {
+        VectorFiles { order: Order::Merged, ..VectorFiles::new(files, width) }
+    }
+
     /// The vectors of some of the shards.
     pub fn of_shards(&self, shards: &[u32]) -> VectorFiles {
         let files = self.files.iter().filter(|file| shards.contains(&file.shard)).cloned().collect();

@@ -521,13 +521,14 @@ mod tests {
     /// A week: each document's vector, where it has one.
     type Week = BTreeMap<DocId, Vec<u64>>;
 
-    /// Writes a week's vectors to a file for each shard.
-    fn write(folder: &Path, week: &Week) -> Vec<VectorFile> {
+    /// Writes a week's vectors to a file for each shard and wave, documents to waves at random.
+    fn write(folder: &Path, week: &Week, waves: u64) -> Vec<VectorFile> {
         let mut files = Vec::new();
-        for shard in 0..SHARDS as u32 {
-            let path = folder.join(format!("shard{shard}.parquet"));
+        for (shard, wave) in (0..SHARDS as u32).flat_map(|shard| (0..waves).map(move |wave| (shard, wave))) {
+            let path = folder.join(format!("shard{shard}-wave{wave}.parquet"));
             let mut writer: Writer<FeatureRow> = Writer::create(&path).unwrap();
-            for (doc, vector) in week.iter().filter(|(doc, _)| doc.shard() == shard) {
+            let here = |doc: &DocId| doc.shard() == shard && mix(doc.row() ^ 7) % waves == wave;
+            for (doc, vector) in week.iter().filter(|(doc, _)| here(doc)) {
                 let supershingles = vector.iter().flat_map(|word| word.to_le_bytes()).collect();
                 writer.push(FeatureRow { doc: doc.to_table(), supershingles, features: vec![0; 4] }).unwrap();
             }
@@ -569,10 +570,9 @@ mod tests {
         weeks: [&Week; 2],
         roots: &BTreeMap<DocId, (DocId, DocId)>,
         rows: &[u64],
-        workers: usize,
-        slices: u64,
+        (workers, slices, waves): (usize, u64, u64),
     ) -> (BTreeMap<DocId, (DocId, DocId)>, Vec<Delved>) {
-        let files = [write(folders[0], weeks[0]), write(folders[1], weeks[1])];
+        let files = [write(folders[0], weeks[0], 1), write(folders[1], weeks[1], waves)];
         let (roots, rows) = (roots.clone(), rows.to_vec());
         let (filter, forest) = (Arc::new(Shared::default()), Arc::new(Shared::default()));
         let guards = timely::execute(timely::Config::process(workers), move |worker| {
@@ -580,8 +580,13 @@ mod tests {
             let method = Method::default();
             let keys = VectorKeys::new(&method, &polynomials(1, method.features));
             let own = |files: &[VectorFile]| {
-                let own = owned.shards().map(|shard| files[shard as usize].clone()).collect();
-                VectorFiles::new(own, WIDTH)
+                let own =
+                    files.iter().filter(|file| owned.shards().any(|shard| shard == file.shard)).cloned().collect();
+                if files.len() > SHARDS as usize {
+                    VectorFiles::merged(own, WIDTH)
+                } else {
+                    VectorFiles::new(own, WIDTH)
+                }
             };
             let stage = Delta {
                 before: &own(&files[0]),
@@ -679,8 +684,9 @@ mod tests {
                 let next = next_week(&week, &mut rows, &mut random);
                 let wanted = brute_force(&next);
                 let (workers, slices) = ([1, 2, 3][(seed + step) as usize % 3], [1, 1, 3][step as usize % 3]);
-                let (got, did) = by_delta([&paths[0], &paths[1]], [&week, &next], &roots, &rows, workers, slices);
-                assert_eq!(got, wanted, "seed {seed}, step {step}, {workers} workers, {slices} slices");
+                let how = (workers, slices, 1 + (seed + step) % 2);
+                let (got, did) = by_delta([&paths[0], &paths[1]], [&week, &next], &roots, &rows, how);
+                assert_eq!(got, wanted, "seed {seed}, step {step}; workers, slices, waves: {how:?}");
                 // Whoever's cluster is not marked has the cluster that it had, of the same vectors.
                 let marks: HashSet<DocId> = did.iter().flat_map(|did| did.marks.iter().copied()).collect();
                 for (doc, root) in &got {
@@ -703,6 +709,49 @@ mod tests {
     }
 
     #[test]
+    fn a_hub_of_many_goes_and_comes_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = [folder.path().join("a"), folder.path().join("b")];
+        let mut parts = HashSet::new();
+        for seed in 0..12u64 {
+            let mut random = Random(seed ^ 0xAB);
+            let new = |random: &mut Random| -> Vec<u64> { (0..WIDTH).map(|_| mix(random.below(1 << 40))).collect() };
+            let (hub, spokes) = (new(&mut random), 60 + 40 * (seed % 3));
+            // Of some seeds all spokes hold one of three keys, more of each than a certificate looks at.
+            let pairs: &[[usize; 2]] = &[[0, 1], [2, 3], [4, 5], [1, 2], [0, 5], [3, 4], [0, 2], [1, 5]];
+            let pairs = if seed % 2 == 0 { &pairs[..3] } else { pairs };
+            let at = DocId::new((seed % SHARDS) as u32, seed % 5 * 7);
+            let mut week = Week::from([(at, hub.clone())]);
+            for spoke in 0..spokes {
+                let mut vector = new(&mut random);
+                let pair = pairs[random.below(pairs.len() as u64) as usize];
+                pair.into_iter().for_each(|column| vector[column] = hub[column]);
+                // Rarely one that bridges.
+                if random.below(40) == 0 {
+                    vector[..4].copy_from_slice(&hub[..4]);
+                }
+                week.insert(DocId::new((spoke % SHARDS) as u32, 100 + spoke), vector);
+            }
+            let rows = vec![1000; SHARDS as usize];
+            let mut without = week.clone();
+            if random.below(2) == 0 {
+                _ = without.remove(&at)
+            } else {
+                _ = without.insert(at, new(&mut random))
+            }
+            let (with_roots, without_roots) = (brute_force(&week), brute_force(&without));
+            parts.insert(without_roots.values().map(|root| root.0).collect::<HashSet<_>>().len());
+            let how = (1 + seed as usize % 3, 1 + seed % 2, 1);
+            let (got, did) = by_delta([&paths[0], &paths[1]], [&week, &without], &with_roots, &rows, how);
+            assert_eq!(got, without_roots, "seed {seed}: {how:?}");
+            assert_eq!(did.iter().map(|did| did.retracted).sum::<u64>(), 1);
+            let (got, _) = by_delta([&paths[0], &paths[1]], [&without, &week], &without_roots, &rows, how);
+            assert_eq!(got, with_roots, "seed {seed}: {how:?}");
+        }
+        assert!(parts.len() > 2, "{parts:?}");
+    }
+
+    #[test]
     fn nothing_changes_where_nothing_changed() {
         let folder = tempfile::tempdir().unwrap();
         let paths = [folder.path().join("a"), folder.path().join("b")];
@@ -711,7 +760,7 @@ mod tests {
             week = next_week(&week, &mut rows, &mut random);
         }
         let roots = brute_force(&week);
-        let (got, did) = by_delta([&paths[0], &paths[1]], [&week, &week], &roots, &rows, 2, 1);
+        let (got, did) = by_delta([&paths[0], &paths[1]], [&week, &week], &roots, &rows, (2, 1, 1));
         assert_eq!(got, roots);
         assert!(did.iter().all(|did| *did == Delved::default()));
     }
