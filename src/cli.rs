@@ -5,10 +5,11 @@
 
 mod delete;
 mod evolution;
+mod pool;
 mod vacuum;
 mod week;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
@@ -51,6 +52,8 @@ enum Command {
     Vacuum(vacuum::VacuumArgs),
     /// Measure how fast this machine reads, fingerprints and clusters.
     Bench(bench::BenchArgs),
+    /// Prepare a pool of machines: keys by which its processes know each other.
+    Pool(pool::PoolArgs),
     /// One process of several; started by `run --processes`.
     #[command(hide = true)]
     Worker,
@@ -137,6 +140,7 @@ pub fn main() -> ExitCode {
         Command::Delete(args) => delete::run(&args),
         Command::Vacuum(args) => vacuum::run(&args),
         Command::Bench(args) => known_kernels().and_then(|()| bench::bench(&args, |task| Work::Bench(task).told())),
+        Command::Pool(args) => pool::pool(&args),
         Command::Worker => worker(),
     };
     match result {
@@ -190,10 +194,12 @@ fn run(args: &RunArgs) -> Result<ExitCode> {
     }
 }
 
-/// Does the work in this process, by `alone`, or in several; `bytes` of input are still to be read.
+/// Does the work in this process, by `alone`, or in several; which join by TLS where there is a folder of
+/// pool `keys`; `bytes` of input are still to be read.
 fn compute<S: serde::de::DeserializeOwned>(
     work: Work,
     processes: usize,
+    keys: Option<&Path>,
     bytes: u64,
     display: Display,
     alone: impl FnOnce(&Arc<Watch>) -> Result<Option<S>>,
@@ -214,7 +220,7 @@ fn compute<S: serde::de::DeserializeOwned>(
         let progresses = read.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         progresses.iter().copied().reduce(Progress::sum).unwrap_or_default()
     });
-    match supervise(processes, &work.told()?, &progresses)? {
+    match supervise(processes, keys, &work.told()?, &progresses)? {
         Outcome::Done(summary) => {
             serde_json::from_str(&summary.context("process 0 gives the summary")?).context("a summary is plain data")
         }

@@ -333,6 +333,8 @@ pub struct Config {
     pub processes: Option<Count>,
     /// Memory that the buffers of all processes together may take; half of the machine's where it is not given.
     pub memory: Option<Bytes>,
+    /// A folder of pool keys (`nigh pool keys`): processes join by TLS.
+    pub keys: Option<PathBuf>,
 }
 
 impl Config {

@@ -71,7 +71,7 @@ pub(super) fn run(task: Task, processes: usize, told: fn(Task) -> Result<String>
         return process(&task, Peers::None, &Arc::default())?.context("worker 0 says what was measured");
     }
     let progresses: Arc<Mutex<Vec<Progress>>> = Arc::default();
-    match supervise(processes, &told(task)?, &progresses)? {
+    match supervise(processes, None, &told(task)?, &progresses)? {
         Outcome::Done(measured) => serde_json::from_str(&measured.context("process 0 says what was measured")?)
             .context("figures are plain data"),
         Outcome::Failed { message, .. } => bail!(message),

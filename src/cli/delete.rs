@@ -114,7 +114,8 @@ pub(super) fn run(args: &DeleteArgs) -> Result<ExitCode> {
     };
     let alone = plan.clone();
     let work = Work::Run(Box::new(plan));
-    let after: Summary = compute(work, alone.processes, 0, display, |watch| cluster(alone, Peers::None, watch))?;
+    let after: Summary =
+        compute(work, alone.processes, config.keys.as_deref(), 0, display, |watch| cluster(alone, Peers::None, watch))?;
     deleted.documents = Some(before.counts.documents - after.counts.documents);
     done(args, &deleted, &patterns)
 }

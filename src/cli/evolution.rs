@@ -64,8 +64,9 @@ pub(super) fn run(mut job: Evolution, config: &Config, args: &RunArgs, display: 
     });
     let alone = plan.clone();
     let work = Work::Evolution(Box::new(plan));
-    let summary: EvolutionSummary =
-        compute(work, alone.processes, 0, display, move |watch| evolution(alone, Peers::None, watch))?;
+    let summary: EvolutionSummary = compute(work, alone.processes, config.keys.as_deref(), 0, display, move |watch| {
+        evolution(alone, Peers::None, watch)
+    })?;
     match args.json {
         true => say_json(&summary)?,
         false => say(&report::evolution(&summary, results.folder()))?,

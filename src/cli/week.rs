@@ -78,7 +78,9 @@ pub(super) fn run(job: Crawled, config: &Config, args: &RunArgs, display: Displa
             let first = plan.waves.get(journal.waves).map_or(plan.inputs.len(), |wave| wave.0);
             let bytes = plan.inputs[first..].iter().map(|input| input.bytes).sum();
             let alone = (*plan).clone();
-            compute(Work::Run(plan), alone.processes, bytes, display, |watch| cluster(alone, Peers::None, watch))?
+            compute(Work::Run(plan), alone.processes, config.keys.as_deref(), bytes, display, |watch| {
+                cluster(alone, Peers::None, watch)
+            })?
         }
     };
     print_summary(&summary, args.json)?;

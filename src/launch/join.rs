@@ -1,28 +1,70 @@
-//! Processes connect to each other.
+//! Processes connect to each other, and to nobody else.
 //!
 //! Every process listens on a port and tells the supervisor, which tells the [`Roster`] to all. Process j then
-//! connects to every i < j:
+//! connects to every i < j, and accepts those above it, all at the same time. A connection is joined in these steps:
 //!
 //! ```text
-//! j ──▶ i   magic, the run's secret, j
-//! i ──▶ j   the run's second secret
+//!    j                                                       i
+//! 1  TLS 1.3: j takes only the certificate of process i; i takes any certificate of the pool's authority
+//! 2  hello: versions, job, epoch, roster, "I am j, you are i"  ─▶  i checks, the certificate's name against j, too
+//! 3  j checks  ◀─  welcome: the same of i; or refused, with the reason
+//! 4  joined; or refused, with the reason  ─▶  i counts j as joined
+//! 5  the engine's frames, both ways
 //! ```
 //!
-//! Both secrets reach the processes over the supervisor's pipes only; whoever does not know the first
-//! is dropped without a byte of answer, and never reaches the engine. All steps have a deadline.
+//! Without keys step 1 is left out, and hello and welcome carry a secret each that the processes of a run have from
+//! the supervisor's pipes; that is for loopback alone, and refused elsewhere.
+//!
+//! What differs is a reason that both sides tell, with both values. A refusal is final for who hears it. A connection
+//! that breaks or stays silent is tried again until the deadline of the whole: it may be that the other was
+//! busy with strangers. These cost a thread for some seconds and nothing else: each step has a deadline, slow bytes
+//! do not extend it, and the oldest stranger makes room (see `strangers`). A stranger without the pool's certificate
+//! is never heard, one without the secret only up to 4 KiB. Nobody who did not come through step 4 reaches the engine.
+//!
+//! Known limitation: a secret shows that its owner is of the run, but not that nobody took the port of one that
+//! died; on a machine with hostile users, use keys on loopback, too.
 
-use std::io::{Read, Write};
+use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
-/// How long joining may take altogether.
-const JOIN_DEADLINE: Duration = Duration::from_secs(30);
-/// How long one connection may take to say who it is.
-const HELLO_DEADLINE: Duration = Duration::from_secs(2);
-/// The first bytes of a connection: the protocol and its version.
-const MAGIC: [u8; 8] = *b"nigh/1\r\n";
+use super::hello::{Hello, Word};
+use super::identity::{Credentials, same_secret};
+use super::link::Link;
+use super::speech::{Speech, Timed};
+use super::strangers::Strangers;
+use super::tls::{self, Tls};
+
+/// How long the steps may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadlines {
+    /// All connections together.
+    pub join: Duration,
+    /// The TLS handshake of one.
+    pub handshake: Duration,
+    /// Its hello and welcome.
+    pub hello: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Deadlines {
+        let seconds = Duration::from_secs;
+        Deadlines { join: seconds(30), handshake: seconds(5), hello: seconds(5) }
+    }
+}
+
+/// How long one who was refused may take to read why.
+const PARTING: Duration = Duration::from_secs(1);
+/// How long to wait before a broken connection is tried again.
+const AGAIN: Duration = Duration::from_millis(100);
+/// How often the door is looked at.
+const LOOK: Duration = Duration::from_millis(2);
+/// How long the other machine may be silent where the roster says nothing else.
+const PEER_TIMEOUT_S: u32 = 20;
 
 /// The processes of one generation of a run: started together, ended together.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -34,160 +76,609 @@ pub struct Roster {
     pub epoch: u64,
     /// Where each process listens, by its number.
     pub addresses: Vec<SocketAddr>,
+    /// Seconds after which a machine that does not answer is given up.
+    pub peer_timeout_s: u32,
 }
 
-/// Known to the processes of one run only.
-#[derive(Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Secrets {
-    /// What the connecting process shows.
-    hello: [u8; 16],
-    /// What the accepting process shows.
-    welcome: [u8; 16],
-}
+impl Roster {
+    /// A roster with the default timeout.
+    pub fn new(job: u64, epoch: u64, addresses: Vec<SocketAddr>) -> Roster {
+        Roster { job, epoch, addresses, peer_timeout_s: PEER_TIMEOUT_S }
+    }
 
-impl Secrets {
-    /// New secrets from the system's generator.
-    ///
-    /// # Errors
-    /// Where the system has none.
-    pub fn generate() -> Result<Secrets> {
-        let mut bytes = [0; 32];
-        let mut random = std::fs::File::open("/dev/urandom").context("cannot open the system's random numbers")?;
-        random.read_exact(&mut bytes).context("cannot read the system's random numbers")?;
-        let mut secrets = Secrets { hello: [0; 16], welcome: [0; 16] };
-        secrets.hello.copy_from_slice(&bytes[..16]);
-        secrets.welcome.copy_from_slice(&bytes[16..]);
-        Ok(secrets)
+    /// A hash of everything in it.
+    pub(super) fn hash(&self) -> u64 {
+        let bytes = serde_json::to_vec(self).expect("a roster is plain data");
+        xxhash_rust::xxh3::xxh3_64(&bytes)
     }
 }
 
 /// Opens this process' port at `address`; the system chooses one for port 0.
 ///
 /// # Errors
-/// Where the system gives none.
-pub fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
-    // Strangers know the secrets of no run, but nothing else would hide what the processes then say.
-    ensure!(address.ip().is_loopback(), "{address} is not on loopback");
+/// Where the system gives none, and off loopback without keys.
+pub fn listen(address: SocketAddr, credentials: &Credentials) -> Result<(TcpListener, SocketAddr)> {
+    credentials.allow(address)?;
     let listener = TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
     let address = listener.local_addr().context("cannot tell the port")?;
     Ok((listener, address))
 }
 
-/// Connects to all other processes of the roster; this one is number `me`.
+/// Connects to all other processes of the roster; this one is number `me`. `None` stands at its own place.
 ///
 /// # Errors
-/// Names the process that did not join within the deadline.
-pub fn join(me: usize, listener: &TcpListener, roster: &Roster, secrets: &Secrets) -> Result<Vec<Option<TcpStream>>> {
-    let deadline = Instant::now() + JOIN_DEADLINE;
-    let mut sockets: Vec<Option<TcpStream>> = roster.addresses.iter().map(|_| None).collect();
-    for (other, address) in roster.addresses.iter().enumerate().take(me) {
-        let socket =
-            connect(me, *address, secrets).with_context(|| format!("process {me} cannot join process {other}"))?;
-        sockets[other] = Some(socket);
+/// Names the process that did not join within the deadline, or that refused, and why.
+pub fn join(
+    me: usize,
+    listener: &TcpListener,
+    roster: &Roster,
+    credentials: &Credentials,
+    deadlines: Deadlines,
+) -> Result<Vec<Option<Link>>> {
+    ensure!(me < roster.addresses.len(), "process {me} is not of the {} of the roster", roster.addresses.len());
+    roster.addresses.iter().try_for_each(|address| credentials.allow(*address))?;
+    Arc::new(Party::new(me, roster.clone(), credentials.clone(), deadlines)).join(listener)
+}
+
+/// One process that joins.
+struct Party {
+    me: usize,
+    roster: Roster,
+    credentials: Credentials,
+    deadlines: Deadlines,
+    /// When all must have joined.
+    until: Instant,
+    strangers: Strangers,
+    /// Who has, of those that connect to this process.
+    joined: Mutex<Vec<bool>>,
+}
+
+/// A process with its connection; or why there is none and never will be.
+type News = Result<(usize, Link)>;
+
+impl Party {
+    fn new(me: usize, roster: Roster, credentials: Credentials, deadlines: Deadlines) -> Party {
+        let joined = Mutex::new(vec![false; roster.addresses.len()]);
+        let until = Instant::now() + deadlines.join;
+        Party { me, roster, credentials, deadlines, until, strangers: Strangers::default(), joined }
     }
-    listener.set_nonblocking(true).context("cannot listen")?;
-    while sockets.iter().skip(me + 1).any(|socket| socket.is_none()) {
-        if Instant::now() > deadline {
-            let missing: Vec<usize> = (me + 1..sockets.len()).filter(|other| sockets[*other].is_none()).collect();
-            bail!("processes {missing:?} did not join process {me} within {} s", JOIN_DEADLINE.as_secs());
+
+    fn join(self: &Arc<Party>, listener: &TcpListener) -> Result<Vec<Option<Link>>> {
+        let links = self.gather(listener);
+        self.strangers.close_all();
+        links
+    }
+
+    fn gather(self: &Arc<Party>, listener: &TcpListener) -> Result<Vec<Option<Link>>> {
+        let (me, count) = (self.me, self.roster.addresses.len());
+        let mut links: Vec<Option<Link>> = (0..count).map(|_| None).collect();
+        let (sender, news) = channel();
+        for other in 0..me {
+            let (party, sender) = (self.clone(), sender.clone());
+            thread(move || sender.send(party.connect(other)).unwrap_or(()))?;
         }
-        match listener.accept() {
-            Ok((socket, _)) => {
-                // A stranger, or one that stalls, costs its deadline and nothing else.
-                if let Ok((other, socket)) = welcome(socket, secrets)
-                    && other > me
-                    && other < sockets.len()
-                    && sockets[other].is_none()
-                {
-                    sockets[other] = Some(socket);
+        listener.set_nonblocking(true).context("cannot listen")?;
+        let mut missing = count - 1;
+        while missing > 0 {
+            self.let_in(listener, &sender)?;
+            match news.recv_timeout(LOOK) {
+                Ok(Ok((other, link))) => {
+                    let silence = Duration::from_secs(self.roster.peer_timeout_s.into());
+                    link.watch_silence(silence).context("cannot have a connection watched")?;
+                    missing -= usize::from(links[other].replace(link).is_none());
                 }
+                Ok(Err(error)) => return Err(error),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                std::thread::sleep(Duration::from_millis(2))
+            // Those that connect from here have their own words for it, and some time to say them.
+            if Instant::now() > self.until + AGAIN {
+                let late: Vec<String> =
+                    (0..count).filter(|at| *at != me && links[*at].is_none()).map(|at| at.to_string()).collect();
+                let refused = self.strangers.last().map_or_else(String::new, |last| format!("; {last}"));
+                let (late, seconds) = (late.join(", "), self.deadlines.join.as_secs_f32());
+                bail!("process {late} did not join process {me} within {seconds} s{refused}");
             }
-            Err(error) => return Err(error).context("cannot accept a connection"),
+        }
+        Ok(links)
+    }
+
+    /// Lets in who stands at the door now, each with a thread of its own.
+    fn let_in(self: &Arc<Party>, listener: &TcpListener, sender: &Sender<News>) -> Result<()> {
+        loop {
+            let (socket, who) = match listener.accept() {
+                Ok(accepted) => accepted,
+                // Also what became of one connection, or what the system lacks just now: the deadline bounds it.
+                Err(_) => return Ok(()),
+            };
+            let Ok(number) = self.strangers.enter(&socket) else { continue };
+            let (party, sender) = (self.clone(), sender.clone());
+            thread(move || match party.welcome(&socket, number) {
+                Ok((other, connection)) => {
+                    let _ = sender.send(joined(socket, connection).map(|link| (other, link)));
+                }
+                Err(reason) => {
+                    party.strangers.refused(party.me, who, &reason);
+                    part(&socket);
+                    party.strangers.leave(number);
+                }
+            })?;
         }
     }
-    Ok(sockets)
-}
 
-fn connect(me: usize, address: SocketAddr, secrets: &Secrets) -> Result<TcpStream> {
-    let mut socket = TcpStream::connect_timeout(&address, JOIN_DEADLINE)?;
-    socket.set_nodelay(true)?;
-    // The other process may still be busy with strangers.
-    socket.set_read_timeout(Some(JOIN_DEADLINE))?;
-    let mut hello = Vec::from(MAGIC);
-    hello.extend(secrets.hello);
-    hello.extend((me as u64).to_le_bytes());
-    socket.write_all(&hello)?;
-    let mut answer = [0; 16];
-    socket.read_exact(&mut answer)?;
-    ensure!(answer == secrets.welcome, "what answers there is not of this run");
-    socket.set_read_timeout(None)?;
-    Ok(socket)
-}
+    /// Steps 1 to 4 as the process that accepts; or the reason why not.
+    fn welcome(&self, socket: &TcpStream, number: u64) -> Result<(usize, Option<rustls::Connection>), String> {
+        let plain = |error: io::Error| self.silent(&error, self.deadlines.handshake);
+        socket.set_nonblocking(false).and_then(|()| socket.set_nodelay(true)).map_err(plain)?;
+        let mut connection = match &self.credentials {
+            Credentials::Secrets(_) => None,
+            Credentials::Keys(keys) => Some(keys.accept().map_err(|error| tls::described(&error))?),
+        };
+        if let Some(connection) = &mut connection {
+            self.handshake(socket, connection).map_err(plain)?;
+        }
+        let slow = |error: io::Error| self.silent(&error, self.deadlines.hello);
+        let mut wire = self.wire(socket, &mut connection);
+        let Word::Hello(hello) = wire.hear().map_err(slow)? else { return Err("its first word is no hello".into()) };
+        let own = Hello::new(self.me, hello.me, &self.roster, self.credentials.secret(|secrets| secrets.welcome));
+        if let Err(reason) =
+            self.known(&wire, &hello).and_then(|()| own.check(&hello)).and_then(|()| self.free(hello.me))
+        {
+            // Whether it hears it or not, it is refused.
+            let _ = wire.say(&Word::Refused(reason.clone()));
+            return Err(reason);
+        }
+        wire.say(&Word::Welcome(own)).map_err(slow)?;
+        match wire.hear().map_err(slow)? {
+            Word::Joined => {}
+            Word::Refused(reason) => return Err(format!("process {} refuses: {reason}", hello.me)),
+            _ => return Err("its last word is not that it joined".into()),
+        }
+        // One that was closed to make room for another has only its last word left.
+        if !self.strangers.leave(number) {
+            return Err("too many others came meanwhile".into());
+        }
+        let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::replace(&mut joined[hello.me], true) {
+            return Err(format!("process {} has joined already", hello.me));
+        }
+        Ok((hello.me, connection))
+    }
 
-fn welcome(mut socket: TcpStream, secrets: &Secrets) -> Result<(usize, TcpStream)> {
-    socket.set_nonblocking(false)?;
-    socket.set_nodelay(true)?;
-    let deadline = Instant::now() + HELLO_DEADLINE;
-    let mut hello = [0; 32];
-    let mut read = 0;
-    while read < hello.len() {
-        let left = deadline.saturating_duration_since(Instant::now());
-        ensure!(!left.is_zero(), "too slow");
-        socket.set_read_timeout(Some(left))?;
-        match socket.read(&mut hello[read..])? {
-            0 => bail!("closed"),
-            more => read += more,
+    /// Whether who says hello is who it says.
+    fn known(&self, wire: &Speech<'_>, hello: &Hello) -> Result<(), String> {
+        let me = hello.me;
+        match (&self.credentials, wire.connection()) {
+            (Credentials::Keys(keys), Some(connection)) => keys
+                .check(connection, me)
+                .map_err(|error| format!("it says that it is process {me}: {}", tls::described(&error))),
+            (credentials, _) => match same_secret(hello.secret, credentials.secret(|secrets| secrets.hello)) {
+                true => Ok(()),
+                false => Err(format!("it says that it is process {me}, and does not know the secret of this run")),
+            },
         }
     }
-    // All bytes are compared, whether or not the first differ: how long it takes tells nothing.
-    let difference = MAGIC.iter().chain(&secrets.hello).zip(&hello).fold(0, |sum, (a, b)| sum | (a ^ b));
-    ensure!(difference == 0, "not of this run");
-    let other = usize::try_from(u64::from_le_bytes(hello[24..].try_into()?))?;
-    socket.write_all(&secrets.welcome)?;
-    socket.set_read_timeout(None)?;
-    Ok((other, socket))
+
+    /// Whether a process may connect to this one, and has not.
+    fn free(&self, other: usize) -> Result<(), String> {
+        let joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
+        match joined.get(other) {
+            Some(_) if other <= self.me => {
+                Err(format!("process {other} does not connect to process {}, but waits for it", self.me))
+            }
+            Some(true) => Err(format!("process {other} has joined already")),
+            Some(false) => Ok(()),
+            None => Err(format!("there is no process {other} among {}", joined.len())),
+        }
+    }
+
+    /// Steps 1 to 4 as the process that connects, again and again until the deadline.
+    fn connect(&self, other: usize) -> News {
+        let (me, address) = (self.me, self.roster.addresses[other]);
+        loop {
+            let broken = match self.attempt(other, address) {
+                Ok(link) => return Ok((other, link)),
+                Err(Unjoined::Refused(reason)) => {
+                    bail!("process {me} cannot join process {other} at {address}: {reason}")
+                }
+                Err(Unjoined::Broken(reason)) => reason,
+            };
+            if Instant::now() + AGAIN >= self.until {
+                let seconds = self.deadlines.join.as_secs_f32();
+                bail!("process {me} could not join process {other} at {address} within {seconds} s: {broken}");
+            }
+            std::thread::sleep(AGAIN);
+        }
+    }
+
+    fn attempt(&self, other: usize, address: SocketAddr) -> Result<Link, Unjoined> {
+        let left = self.until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        let socket = TcpStream::connect_timeout(&address, left).map_err(|error| Unjoined::Broken(error.to_string()))?;
+        socket.set_nodelay(true).map_err(|error| Unjoined::Broken(error.to_string()))?;
+        let refused = |error: &rustls::Error| Unjoined::Refused(tls::described(error));
+        let mut connection = match &self.credentials {
+            Credentials::Secrets(_) => None,
+            Credentials::Keys(keys) => Some(keys.connect(other).map_err(|error| refused(&error))?),
+        };
+        if let Some(connection) = &mut connection {
+            self.handshake(&socket, connection).map_err(|error| self.unjoined(&error, self.deadlines.handshake))?;
+        }
+        let slow = |error: io::Error| self.unjoined(&error, self.deadlines.hello);
+        let mut wire = self.wire(&socket, &mut connection);
+        let own = Hello::new(self.me, other, &self.roster, self.credentials.secret(|secrets| secrets.hello));
+        // Who is refused by TLS learns it when it reads, and may not be able to write any more.
+        let said = wire.say(&Word::Hello(own.clone()));
+        let welcome = match (wire.hear(), said) {
+            (Ok(Word::Welcome(welcome)), _) => welcome,
+            (Ok(Word::Refused(reason)), _) => return Err(Unjoined::Refused(format!("it refuses: {reason}"))),
+            (Ok(_), _) => return Err(Unjoined::Refused("its first word is no welcome".into())),
+            (Err(error), _) => return Err(slow(error)),
+        };
+        let secret = same_secret(welcome.secret, self.credentials.secret(|secrets| secrets.welcome));
+        let known = secret.then_some(()).ok_or_else(|| "it does not know the secret of this run".to_owned());
+        if let Err(reason) = known.and_then(|()| own.check(&welcome)) {
+            let _ = wire.say(&Word::Refused(reason.clone()));
+            part(&socket);
+            return Err(Unjoined::Refused(reason));
+        }
+        wire.say(&Word::Joined).map_err(slow)?;
+        joined(socket, connection).map_err(|error| Unjoined::Broken(format!("{error:#}")))
+    }
+
+    fn handshake(&self, socket: &TcpStream, connection: &mut rustls::Connection) -> io::Result<()> {
+        let mut timed = Timed::new(socket, self.deadline(self.deadlines.handshake));
+        while connection.is_handshaking() || connection.wants_write() {
+            connection.complete_io(&mut timed)?;
+        }
+        Ok(())
+    }
+
+    /// When a step that begins now must be over.
+    fn deadline(&self, step: Duration) -> Instant {
+        (Instant::now() + step).min(self.until)
+    }
+
+    fn wire<'a>(&self, socket: &'a TcpStream, connection: &'a mut Option<rustls::Connection>) -> Speech<'a> {
+        Speech::new(socket, connection.as_mut(), self.deadline(self.deadlines.hello))
+    }
+
+    /// An error of the network in words.
+    fn silent(&self, error: &io::Error, step: Duration) -> String {
+        match error.kind() {
+            io::ErrorKind::TimedOut => format!("it did not say who it is within {} s", step.as_secs_f32()),
+            io::ErrorKind::UnexpectedEof => {
+                "it closed the connection, or had to make room, before it had said who it is".into()
+            }
+            _ => tls::described_io(error),
+        }
+    }
+
+    /// What TLS or a strange word says is final; what the network does may pass.
+    fn unjoined(&self, error: &io::Error, step: Duration) -> Unjoined {
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        match error.kind() {
+            _ if inner.is_some() => Unjoined::Refused(tls::described_io(error)),
+            io::ErrorKind::InvalidData => Unjoined::Refused(error.to_string()),
+            _ => Unjoined::Broken(self.silent(error, step)),
+        }
+    }
+}
+
+/// Why a connection was not joined.
+enum Unjoined {
+    /// The other side said so, or shows that it is another: there is no use in trying again.
+    Refused(String),
+    /// It broke, or stayed silent.
+    Broken(String),
+}
+
+/// A connection as the engine takes it: without deadlines.
+fn joined(socket: TcpStream, connection: Option<rustls::Connection>) -> Result<Link> {
+    socket.set_read_timeout(None).and_then(|()| socket.set_write_timeout(None)).context("cannot use a connection")?;
+    Ok(match connection {
+        Some(connection) => Link::tls(Tls::new(socket, connection)),
+        None => Link::plain(socket),
+    })
+}
+
+/// Ends a connection so that the other side can read the last word: bytes of it that are not read would
+/// have the system throw that away.
+fn part(socket: &TcpStream) {
+    let mut rest = Timed::new(socket, Instant::now() + PARTING);
+    if socket.shutdown(std::net::Shutdown::Write).is_ok() {
+        let _ = io::copy(&mut (&mut rest).take(64 << 10), &mut io::sink());
+    }
+    let _ = socket.shutdown(std::net::Shutdown::Both);
+}
+
+fn thread(work: impl FnOnce() + Send + 'static) -> Result<()> {
+    let thread = std::thread::Builder::new().name("nigh:join".into()).spawn(work);
+    thread.map(|_| ()).map_err(|error| anyhow!("cannot start a thread to join others: {error}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::IpAddr;
+    use std::io::Write;
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::path::Path;
+    use std::thread::JoinHandle;
+
+    use timely::communication::allocator::zero_copy::stream::Stream;
 
     use super::*;
+    use crate::launch::identity::{Identity, Secrets};
+    use crate::launch::keys;
 
-    const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+    const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+    /// As patient as a loaded machine needs; a test that waits for a deadline takes one of its own.
+    const PATIENT: Deadlines =
+        Deadlines { join: Duration::from_secs(60), handshake: Duration::from_secs(30), hello: Duration::from_secs(30) };
+
+    fn secrets() -> Identity {
+        Identity::Secrets(Secrets::generate().unwrap())
+    }
+
+    fn keys(folder: &Path) -> Identity {
+        keys::make(folder, 3, 1).unwrap();
+        Identity::Keys(folder.to_owned())
+    }
+
+    /// Three processes that listen.
+    fn three(identity: &Identity) -> (Vec<TcpListener>, Roster) {
+        let credentials = |me| identity.credentials(me).unwrap();
+        let listeners = (0..3).map(|me| listen(LOOPBACK, &credentials(me)).unwrap());
+        let (listeners, addresses): (Vec<TcpListener>, Vec<SocketAddr>) = listeners.unzip();
+        (listeners, Roster::new(7, 3, addresses))
+    }
+
+    type Joining = JoinHandle<Result<Vec<Option<Link>>>>;
+
+    fn start(party: &Arc<Party>, listener: TcpListener) -> Joining {
+        let party = party.clone();
+        std::thread::spawn(move || party.join(&listener))
+    }
+
+    /// Every two processes say something to each other, more than sockets hold, and goodbye.
+    fn assert_joined(joined: Vec<Vec<Option<Link>>>) {
+        const BYTES: usize = 3 << 20;
+        let mut threads = Vec::new();
+        for (me, links) in joined.into_iter().enumerate() {
+            for (other, link) in links.into_iter().enumerate() {
+                assert_eq!(link.is_none(), me == other);
+                let Some(link) = link else { continue };
+                let (mut reader, mut writer) = (link.try_clone().unwrap(), link);
+                threads.push(std::thread::spawn(move || {
+                    // A frame as the engine has it.
+                    let mut frame = vec![me as u8; 48 + BYTES];
+                    frame[32..40].copy_from_slice(&(BYTES as u64).to_be_bytes());
+                    writer.write_all(&frame).unwrap();
+                    writer.flush().unwrap();
+                    writer.shutdown(std::net::Shutdown::Write).unwrap();
+                }));
+                threads.push(std::thread::spawn(move || {
+                    let mut all = Vec::new();
+                    reader.read_to_end(&mut all).unwrap();
+                    assert!(all.len() == 48 + BYTES && all[48..].iter().all(|byte| *byte == other as u8));
+                }));
+            }
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+
+    /// What one process said that tried to join process 0 of three in some way, and what process 0 said of it; the
+    /// three then join each other.
+    fn intruder(identity: &Identity, intrude: impl FnOnce(&Roster) -> String) -> (String, String) {
+        let (listeners, roster) = three(identity);
+        let party = |me| Arc::new(Party::new(me, roster.clone(), identity.credentials(me).unwrap(), PATIENT));
+        let parties: Vec<Arc<Party>> = (0..3).map(party).collect();
+        let mut listeners = listeners.into_iter();
+        let mut threads = vec![start(&parties[0], listeners.next().unwrap())];
+        let theirs = intrude(&roster);
+        let begun = Instant::now();
+        let ours = loop {
+            if let Some(last) = parties[0].strangers.last() {
+                break last;
+            }
+            assert!(begun.elapsed() < PATIENT.join, "nothing was refused");
+            std::thread::sleep(LOOK);
+        };
+        threads.extend(parties[1..].iter().zip(listeners).map(|(party, listener)| start(party, listener)));
+        assert_joined(threads.into_iter().map(|thread| thread.join().unwrap().unwrap()).collect());
+        (theirs, ours)
+    }
+
+    /// A process of the program that should not be there.
+    fn impostor(me: usize, roster: Roster, credentials: &Credentials) -> String {
+        let (listener, _) = listen(LOOPBACK, credentials).unwrap();
+        let error = join(me, &listener, &roster, credentials, PATIENT).err().expect("it was refused");
+        format!("{error:#}")
+    }
+
+    fn assert_words(text: &str, words: &[&str]) {
+        words.iter().for_each(|word| assert!(text.contains(word), "{word}: {text}"));
+    }
 
     #[test]
-    fn processes_join_each_other_and_strangers_do_not() {
-        let secrets = Secrets::generate().unwrap();
-        let (listeners, addresses): (Vec<TcpListener>, Vec<_>) = (0..3).map(|_| listen(LOOPBACK).unwrap()).unzip();
-        let roster = Roster { job: 7, epoch: 0, addresses };
-        // Strangers: garbage, the wrong secret, one that says nothing.
-        let mut garbage = TcpStream::connect(roster.addresses[0]).unwrap();
-        garbage.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-        let silent = TcpStream::connect(roster.addresses[0]).unwrap();
-        let stranger = std::thread::spawn({
-            let address = roster.addresses[0];
-            move || connect(1, address, &Secrets::generate().unwrap()).is_err()
+    fn processes_join_each_other_by_secrets_and_by_keys() {
+        let folder = tempfile::tempdir().unwrap();
+        for identity in [secrets(), keys(folder.path())] {
+            let (listeners, roster) = three(&identity);
+            let thread = |(me, listener)| {
+                start(&Arc::new(Party::new(me, roster.clone(), identity.credentials(me).unwrap(), PATIENT)), listener)
+            };
+            let threads: Vec<Joining> = listeners.into_iter().enumerate().map(thread).collect();
+            assert_joined(threads.into_iter().map(|thread| thread.join().unwrap().unwrap()).collect());
+        }
+    }
+
+    #[test]
+    fn plain_sockets_stay_on_this_machine() {
+        let credentials = secrets().credentials(0).unwrap();
+        let elsewhere: SocketAddr = "192.0.2.1:0".parse().unwrap();
+        assert_words(
+            &format!("{:#}", listen(elsewhere, &credentials).unwrap_err()),
+            &["192.0.2.1:0", "not on loopback"],
+        );
+        let (listener, own) = listen(LOOPBACK, &credentials).unwrap();
+        let roster = Roster::new(7, 0, vec![own, elsewhere]);
+        let error = join(0, &listener, &roster, &credentials, PATIENT).err().unwrap();
+        assert_words(&format!("{error:#}"), &["192.0.2.1:0", "not on loopback", "TLS"]);
+    }
+
+    #[test]
+    fn the_secret_of_another_run_is_refused() {
+        let identity = secrets();
+        let other = secrets().credentials(1).unwrap();
+        let (theirs, ours) = intruder(&identity, |roster| impostor(1, roster.clone(), &other));
+        assert_words(&theirs, &["process 1 cannot join process 0", "does not know the secret of this run"]);
+        assert_words(&ours, &["it is process 1", "does not know the secret of this run"]);
+    }
+
+    #[test]
+    fn the_certificate_of_another_pool_is_refused() {
+        let (own, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let identity = keys(own.path());
+        let stranger = keys(other.path()).credentials(1).unwrap();
+        let (theirs, ours) = intruder(&identity, |roster| impostor(1, roster.clone(), &stranger));
+        // It does not take ours either, and says so before it shows its own.
+        assert_words(&theirs, &["process 1 cannot join process 0", "not of the authority of this pool"]);
+        assert_words(&ours, &["127.0.0.1", "the other side refuses the connection"]);
+        // One that takes any certificate is refused for its own.
+        let mixed = tempfile::tempdir().unwrap();
+        for (from, name) in [(&own, "authority.pem"), (&other, "process-001.pem"), (&other, "process-001.key")]
+            .map(|(f, n)| (f.path(), n))
+        {
+            std::fs::copy(from.join(name), mixed.path().join(name)).unwrap();
+        }
+        let unchecked = Credentials::Keys(tls::Keys::load_unchecked(mixed.path(), 1));
+        let (theirs, ours) = intruder(&identity, |roster| impostor(1, roster.clone(), &unchecked));
+        assert_words(&theirs, &["process 1 cannot join process 0", "the other side refuses the connection"]);
+        assert_words(&ours, &["the certificate is not of the authority of this pool"]);
+    }
+
+    #[test]
+    fn a_certificate_serves_its_own_process_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let identity = keys(folder.path());
+        let second = identity.credentials(2).unwrap();
+        let (theirs, ours) = intruder(&identity, |roster| impostor(1, roster.clone(), &second));
+        let reason = "that of process-2.nigh.internal, not of process-1.nigh.internal";
+        assert_words(&theirs, &["process 1 cannot join process 0", "it refuses", reason]);
+        assert_words(&ours, &["says that it is process 1", reason]);
+    }
+
+    #[test]
+    fn a_straggler_and_another_job_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for identity in [secrets(), keys(folder.path())] {
+            let own = identity.credentials(1).unwrap();
+            let reason = "process 1 is of epoch 2, process 0 is of epoch 3";
+            let (theirs, ours) = intruder(&identity, |roster| impostor(1, Roster { epoch: 2, ..roster.clone() }, &own));
+            assert_words(&theirs, &["process 1 cannot join process 0", "it refuses", reason]);
+            assert_words(&ours, &[reason]);
+            let reason = "process 1 does job 0000000000000008, process 0 does job 0000000000000007";
+            let (theirs, ours) = intruder(&identity, |roster| impostor(1, Roster { job: 8, ..roster.clone() }, &own));
+            assert_words(&theirs, &["it refuses", reason]);
+            assert_words(&ours, &[reason]);
+        }
+    }
+
+    #[test]
+    fn garbage_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for (identity, reason) in [(secrets(), "this is no process of nigh"), (keys(folder.path()), "this is not TLS")]
+        {
+            let (_, ours) = intruder(&identity, |roster| {
+                let mut garbage = TcpStream::connect(roster.addresses[0]).unwrap();
+                garbage.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+                let mut answer = Vec::new();
+                // Also where the system cuts it.
+                let _ = garbage.read_to_end(&mut answer);
+                String::from_utf8_lossy(&answer).into_owned()
+            });
+            assert_words(&ours, &["1 connections were refused, the last from 127.0.0.1", reason]);
+        }
+    }
+
+    #[test]
+    fn more_silent_strangers_than_there_is_room_for_keep_nobody_out() {
+        let folder = tempfile::tempdir().unwrap();
+        for identity in [secrets(), keys(folder.path())] {
+            let mut silent = Vec::new();
+            let (_, ours) = intruder(&identity, |roster| {
+                silent.extend((0..200).map(|_| TcpStream::connect(roster.addresses[0]).unwrap()));
+                String::new()
+            });
+            assert_words(&ours, &["it closed the connection, or had to make room"]);
+        }
+    }
+
+    #[test]
+    fn slow_bytes_do_not_extend_a_deadline() {
+        let identity = secrets();
+        let (listeners, roster) = three(&identity);
+        let deadlines = Deadlines { join: PATIENT.join, handshake: PATIENT.hello, hello: Duration::from_millis(300) };
+        let party = Arc::new(Party::new(0, roster.clone(), identity.credentials(0).unwrap(), deadlines));
+        let (socket, server) = {
+            let socket = TcpStream::connect(roster.addresses[0]).unwrap();
+            (socket, listeners[0].accept().unwrap().0)
+        };
+        // A byte every 20 ms would be heard for ever if each were waited for.
+        let ended = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let dripping = std::thread::spawn({
+            let (ended, mut socket) = (ended.clone(), socket.try_clone().unwrap());
+            move || {
+                for byte in b"nigh-jn\n\xff\x0f\0\0".iter().chain(std::iter::repeat(&b' ')) {
+                    if ended.load(std::sync::atomic::Ordering::Relaxed) || socket.write_all(&[*byte]).is_err() {
+                        return;
+                    }
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            }
         });
-        let threads: Vec<_> = listeners
-            .into_iter()
-            .enumerate()
-            .map(|(me, listener)| {
-                let roster = roster.clone();
-                std::thread::spawn(move || join(me, &listener, &roster, &secrets).unwrap())
-            })
-            .collect();
-        let mut joined: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
-        drop((garbage, silent));
-        assert!(stranger.join().unwrap());
-        for (me, other) in [(0, 1), (0, 2), (1, 2)] {
-            joined[me][other].as_mut().unwrap().write_all(&[me as u8, other as u8]).unwrap();
-            let mut bytes = [0; 2];
-            joined[other][me].as_mut().unwrap().read_exact(&mut bytes).unwrap();
-            assert_eq!(bytes, [me as u8, other as u8]);
+        let number = party.strangers.enter(&server).unwrap();
+        let reason = party.welcome(&server, number).err().unwrap();
+        ended.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_words(&reason, &["it did not say who it is within 0.3 s"]);
+        dripping.join().unwrap();
+    }
+
+    #[test]
+    fn a_process_that_never_comes_is_named_with_who_came_instead() {
+        let identity = secrets();
+        let (mut listeners, roster) = three(&identity);
+        let short = Deadlines { join: Duration::from_secs(2), ..PATIENT };
+        let mut garbage = TcpStream::connect(roster.addresses[0]).unwrap();
+        garbage.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        let credentials = identity.credentials(0).unwrap();
+        let error = join(0, &listeners.remove(0), &roster, &credentials, short).err().unwrap();
+        assert_words(&format!("{error:#}"), &["process 1, 2 did not join process 0 within 2 s", "no process of nigh"]);
+        // Whom it would connect to is named with the address.
+        drop(listeners.remove(0));
+        let credentials = identity.credentials(2).unwrap();
+        let error = join(2, &listeners.remove(0), &roster, &credentials, short).err().unwrap();
+        assert_words(&format!("{error:#}"), &["could not join process", "127.0.0.1:", "within 2 s"]);
+    }
+
+    #[test]
+    fn a_frame_that_claims_too_much_ends_a_joined_connection() {
+        let folder = tempfile::tempdir().unwrap();
+        for identity in [secrets(), keys(folder.path())] {
+            let (listeners, roster) = three(&identity);
+            let roster = Roster::new(7, 3, roster.addresses[..2].to_vec());
+            let thread = |(me, listener)| {
+                start(&Arc::new(Party::new(me, roster.clone(), identity.credentials(me).unwrap(), PATIENT)), listener)
+            };
+            let threads: Vec<Joining> = listeners.into_iter().take(2).enumerate().map(thread).collect();
+            let mut links = threads.into_iter().map(|thread| thread.join().unwrap().unwrap());
+            let (mut zero, mut one) = (links.next().unwrap(), links.next().unwrap());
+            let (mut reader, mut writer) = (zero[1].take().unwrap(), one[0].take().unwrap());
+            let mut frame = [0; 48];
+            frame[32..40].copy_from_slice(&(1u64 << 60).to_be_bytes());
+            writer.write_all(&frame).unwrap();
+            writer.flush().unwrap();
+            let error = reader.read_to_end(&mut Vec::new()).unwrap_err();
+            assert_words(&error.to_string(), &["refused a frame of 1152921504606846976 bytes"]);
         }
     }
 }

@@ -1,21 +1,34 @@
 //! Processes and threads: how the workers of a run come to be, find each other, and end.
 //!
-//! In reading order: `threads` (the workers of one process), `join` (processes connect), `process` (one
-//! process of several, as its supervisor sees and steers it), `supervisor` (starts processes, and ends
-//! them together). Nothing here knows what a job computes.
+//! In reading order: `threads` (the workers of one process), `join` (processes connect: what is said, `hello`; how,
+//! `speech`; by whom, `identity`; who is not known, `strangers`), `keys` (certificates of a pool), `tls`, `frames` and
+//! `link` (connections as the engine takes them), `process` (one process of several, as its supervisor sees and steers
+//! it), `supervisor` (starts processes, and ends them together). Nothing here knows what a job computes.
 //!
 //! One process or several, threads are the same; only what lies between them differs:
 //!
 //! ```text
-//! supervisor ── pipes: start, roster ─▶ process 0 ◀── loopback sockets ──▶ process 1 …
+//! supervisor ── pipes: start, roster ─▶ process 0 ◀─ TLS, or loopback ─▶ process 1 …
 //!            ◀── progress, outcome ───┘
 //! ```
 
+mod frames;
+mod hello;
+mod identity;
 mod join;
+pub mod keys;
+mod link;
 mod process;
+mod speech;
+mod strangers;
 mod supervisor;
 mod threads;
+mod tls;
 
+pub use frames::MAX_FRAME_BYTES;
+pub use identity::{Credentials, Identity, Secrets};
+pub use join::{Deadlines, Roster, join, listen};
+pub use link::Link;
 pub use process::{Outcome, Report, Start, serve};
 pub use supervisor::supervise;
 pub use threads::{Peers, exit_on_panic, run_workers};

@@ -12,7 +12,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::join::{Roster, Secrets, join, listen};
+use super::identity::Identity;
+use super::join::{Deadlines, Roster, join, listen};
 use super::threads::Peers;
 use crate::watch::{Progress, Watch};
 
@@ -27,7 +28,7 @@ pub struct Start {
     /// Where it is to listen; at a port of the system's choosing where that is 0.
     pub listen: SocketAddr,
     /// What the processes of the run know each other by.
-    pub secrets: Secrets,
+    pub identity: Identity,
     /// What to do, as its caller wrote it.
     pub plan: Box<serde_json::value::RawValue>,
 }
@@ -83,11 +84,12 @@ pub fn serve(
     let mut lines = std::io::stdin().lock().lines();
     let mut line = || lines.next().context("the supervisor is gone")?.context("cannot read from the supervisor");
     let start: Start = serde_json::from_str(&line()?).context("the supervisor speaks another version")?;
-    let (listener, address) = listen(start.listen)?;
+    let credentials = start.identity.credentials(start.me)?;
+    let (listener, address) = listen(start.listen, &credentials)?;
     let stdout = Arc::new(Mutex::new(std::io::stdout()));
     tell(&stdout, &Report::Listening(address))?;
     let roster: Roster = serde_json::from_str(&line()?).context("the supervisor speaks another version")?;
-    let sockets = join(start.me, &listener, &roster, &start.secrets)?;
+    let sockets = join(start.me, &listener, &roster, &credentials, Deadlines::default())?;
     drop((listener, lines));
     std::thread::spawn(|| {
         // Nothing more is said on stdin: it ends when the supervisor does.

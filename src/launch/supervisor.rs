@@ -5,6 +5,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -12,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::join::{Roster, Secrets};
+use super::identity::{Identity, Secrets};
+use super::join::Roster;
 use super::process::{Outcome, Report, Start};
 use super::{EXIT_PANIC, EXIT_PEER_LOST};
 use crate::watch::Progress;
@@ -42,12 +44,21 @@ enum Heard {
 }
 
 /// Runs `processes` copies of this program with the argument `worker`, each given the same plan; returns process 0's outcome, or
-/// the first cause of failure. `progresses` is kept up to date with every process' counters.
+/// the first cause of failure. They join by TLS where there is a folder of pool `keys`. `progresses` is kept up to date
+/// with every process' counters.
 ///
 /// # Errors
 /// Where processes cannot be started.
-pub fn supervise(processes: usize, plan: &str, progresses: &Arc<Mutex<Vec<Progress>>>) -> Result<Outcome> {
-    let secrets = Secrets::generate()?;
+pub fn supervise(
+    processes: usize,
+    keys: Option<&Path>,
+    plan: &str,
+    progresses: &Arc<Mutex<Vec<Progress>>>,
+) -> Result<Outcome> {
+    let identity = match keys {
+        Some(folder) => Identity::Keys(folder.to_owned()),
+        None => Identity::Secrets(Secrets::generate()?),
+    };
     let program = std::env::current_exe().context("cannot tell where this program is")?;
     let (sender, heard) = channel();
     let mut children = Children(Vec::new());
@@ -59,12 +70,12 @@ pub fn supervise(processes: usize, plan: &str, progresses: &Arc<Mutex<Vec<Progre
         let stdout = child.stdout.take().context("a child has a stdout")?;
         children.0.push(child);
         let plan = serde_json::value::RawValue::from_string(plan.to_owned()).context("a plan is JSON")?;
-        say(&mut stdin, &Start { me, listen, secrets, plan })?;
+        say(&mut stdin, &Start { me, listen, identity: identity.clone(), plan })?;
         pipes.push(stdin);
         listen_to(me, BufReader::new(stdout), sender.clone());
     }
     let addresses = addresses(processes, &heard, &mut children)?;
-    let roster = Roster { job: xxhash_rust::xxh3::xxh3_64(plan.as_bytes()), epoch: 0, addresses };
+    let roster = Roster::new(xxhash_rust::xxh3::xxh3_64(plan.as_bytes()), 0, addresses);
     for stdin in &mut pipes {
         say(stdin, &roster)?;
     }
@@ -72,7 +83,7 @@ pub fn supervise(processes: usize, plan: &str, progresses: &Arc<Mutex<Vec<Progre
 }
 
 #[cfg(unix)]
-fn spawn(program: &std::path::Path) -> Result<Child> {
+fn spawn(program: &Path) -> Result<Child> {
     use std::os::unix::process::CommandExt;
     let mut command = Command::new(program);
     // A group of its own: Ctrl-C reaches the supervisor, which ends all in order.

@@ -1,6 +1,5 @@
 //! The workers of one process.
 
-use std::net::TcpStream;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
@@ -10,18 +9,20 @@ use timely::communication::allocator::{AllocatorBuilder, ProcessBuilder};
 use timely::worker::Worker;
 
 use super::EXIT_PEER_LOST;
+use super::frames;
+use super::link::Link;
 use crate::watch::Watch;
 
 /// The other processes of a run.
 pub enum Peers {
     /// There are none.
     None,
-    /// A socket to each of the others, by its number; `None` at this process' own number, `me`.
+    /// A joined connection to each of the others, by its number; `None` at this process' own number, `me`.
     Sockets {
         /// This process' number.
         me: usize,
-        /// One socket a process, this one's apart.
-        sockets: Vec<Option<TcpStream>>,
+        /// One connection a process, this one's apart.
+        sockets: Vec<Option<Link>>,
     },
 }
 
@@ -80,6 +81,11 @@ pub fn exit_on_panic(code: i32) {
         let place = info.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("a thread");
+        if message.contains(frames::REFUSED) {
+            // The other process, or something between, is not what it showed itself to be: a cause, not a victim.
+            eprintln!("nigh: a connection was ended: {message}, in {name}");
+            std::process::exit(code);
+        }
         if message.contains("timely communication error") || message.contains("MergeQueue poisoned") {
             // The supervisor tells the cause.
             std::process::exit(EXIT_PEER_LOST);

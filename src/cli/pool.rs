@@ -1,0 +1,66 @@
+//! `nigh pool`: what several machines need before they can run a job together.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+
+use crate::config::Count;
+use crate::launch::keys::{self, DEFAULT_DAYS, Made};
+use crate::report::say;
+
+/// Arguments of `nigh pool`.
+#[derive(Args)]
+pub(super) struct PoolArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Make an authority and a key for each process, by which they know each other.
+    Keys(KeysArgs),
+}
+
+#[derive(Args)]
+struct KeysArgs {
+    /// How many processes; those that have a key in the folder keep it.
+    #[arg(long, value_name = "N")]
+    processes: Count,
+    /// The folder for the keys; an authority that is there is used.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// How many days the certificates are valid.
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_DAYS, value_parser = clap::value_parser!(u32).range(1..=3650))]
+    days: u32,
+}
+
+/// Does what `nigh pool` was asked for.
+pub(super) fn pool(args: &PoolArgs) -> Result<ExitCode> {
+    match &args.what {
+        What::Keys(args) => make_keys(args),
+    }
+}
+
+fn make_keys(args: &KeysArgs) -> Result<ExitCode> {
+    let Made { new_authority, made, kept } = keys::make(&args.out, args.processes.0, args.days)?;
+    let folder = args.out.display();
+    let authority = match new_authority {
+        true => "a new authority".to_owned(),
+        false => "the authority that was there".to_owned(),
+    };
+    let made = match (made.len(), kept.len()) {
+        (0, kept) => format!("{folder}: all {kept} processes have keys already, of {authority}: nothing to do\n"),
+        (made, 0) => format!("{folder}: keys for {made} processes, of {authority}, valid for {} days\n", args.days),
+        (made, kept) => format!(
+            "{folder}: keys for {made} more processes, of {authority}, valid for {} days; {kept} had theirs already\n",
+            args.days
+        ),
+    };
+    say(&made)?;
+    say(
+        "Process 7 needs authority.pem, process-007.pem and process-007.key, and so on. Keep authority.key to yourself.\n",
+    )?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,113 @@
+//! A connection between two processes, as the engine takes it.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+use timely::communication::allocator::zero_copy::stream::Stream;
+
+use super::frames::Frames;
+use super::tls::Tls;
+
+/// A joined connection: plain on loopback, else TLS. What is read from it keeps to the limit of frames.
+pub struct Link {
+    wire: Wire,
+    frames: Frames,
+}
+
+/// What lies below.
+#[derive(Debug)]
+enum Wire {
+    Plain(TcpStream),
+    Tls(Tls),
+}
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TLS over {:?}", self.socket())
+    }
+}
+
+impl Link {
+    /// A connection that nobody can listen to: on loopback.
+    pub(super) fn plain(socket: TcpStream) -> Link {
+        Link { wire: Wire::Plain(socket), frames: Frames::default() }
+    }
+
+    /// An encrypted one.
+    pub(super) fn tls(tls: Tls) -> Link {
+        Link { wire: Wire::Tls(tls), frames: Frames::default() }
+    }
+
+    fn socket(&self) -> &TcpStream {
+        match &self.wire {
+            Wire::Plain(socket) => socket,
+            Wire::Tls(tls) => tls.socket(),
+        }
+    }
+
+    /// Ends the connection when the other machine does not answer for so long: bytes that it does not acknowledge, or
+    /// where there are none to send, the system's own questions. A process that is frozen does not show: its system
+    /// answers for it.
+    pub(super) fn watch_silence(&self, timeout: Duration) -> io::Result<()> {
+        use rustix::net::sockopt;
+        let socket = self.socket();
+        let pause = (timeout / 4).max(Duration::from_secs(1));
+        sockopt::set_socket_keepalive(socket, true)?;
+        sockopt::set_tcp_keepidle(socket, pause)?;
+        sockopt::set_tcp_keepintvl(socket, pause)?;
+        sockopt::set_tcp_keepcnt(socket, 3)?;
+        #[cfg(target_os = "linux")]
+        sockopt::set_tcp_user_timeout(socket, u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX))?;
+        Ok(())
+    }
+}
+
+impl Read for Link {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = match &mut self.wire {
+            Wire::Plain(socket) => socket.read(out),
+            Wire::Tls(tls) => tls.read(out),
+        }?;
+        self.frames.pass(&out[..read])?;
+        Ok(read)
+    }
+}
+
+impl Write for Link {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.wire {
+            Wire::Plain(socket) => socket.write(bytes),
+            Wire::Tls(tls) => tls.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.wire {
+            Wire::Plain(socket) => socket.flush(),
+            Wire::Tls(tls) => tls.flush(),
+        }
+    }
+}
+
+impl Stream for Link {
+    /// One handle reads, the other writes.
+    fn try_clone(&self) -> io::Result<Link> {
+        let wire = match &self.wire {
+            Wire::Plain(socket) => Wire::Plain(socket.try_clone()?),
+            Wire::Tls(tls) => Wire::Tls(tls.clone()),
+        };
+        Ok(Link { wire, frames: self.frames.clone() })
+    }
+
+    fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        self.socket().set_nonblocking(nonblocking)
+    }
+
+    fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        match &self.wire {
+            Wire::Plain(socket) => socket.shutdown(how),
+            Wire::Tls(tls) => tls.shutdown(how),
+        }
+    }
+}
