@@ -3,13 +3,15 @@
 //! Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 failed, 2 wrong use, 3 too many
 //! rejects, 130 and 143 stopped by a signal.
 
+mod check;
 mod delete;
 mod evolution;
 mod pool;
 mod vacuum;
 mod week;
 
-use std::path::{Path, PathBuf};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
@@ -20,11 +22,14 @@ use timely::worker::Worker;
 use crate::config::{Config, Count, Job, read_config, read_job};
 use crate::jobs::evolution::EvolutionPlan;
 use crate::kernels;
-use crate::launch::{EXIT_PANIC, Outcome, Peers, exit_on_panic, run_workers, serve, supervise};
+use crate::launch::{
+    EXIT_PANIC, Outcome, Peers, Pool, Voice, exit_on_panic, run_workers, serve, serve_probe, supervise,
+};
+use crate::metrics::Metrics;
 use crate::operators::{InProcess, TooManyRejects};
 use crate::plan::Plan;
 use crate::progress::{self, Display};
-use crate::records::Week;
+use crate::records::{Week, short_hash};
 use crate::report::{self, say};
 use crate::state::Store;
 use crate::summary::Summary;
@@ -52,11 +57,14 @@ enum Command {
     Vacuum(vacuum::VacuumArgs),
     /// Measure how fast this machine reads, fingerprints and clusters.
     Bench(bench::BenchArgs),
-    /// Prepare a pool of machines: keys by which its processes know each other.
+    /// A pool of machines: keys by which its processes know each other, and whether it is fit to run on.
     Pool(pool::PoolArgs),
-    /// One process of several; started by `run --processes`.
+    /// One process of several; started by `run`.
     #[command(hide = true)]
     Worker,
+    /// What a host finds out about itself; started by `pool check`.
+    #[command(hide = true)]
+    Probe,
 }
 
 #[derive(Args)]
@@ -90,6 +98,9 @@ struct RunArgs {
     /// Print one JSON object on stdout, and JSON events on stderr.
     #[arg(long)]
     json: bool,
+    /// Serve the run's counters for Prometheus, for all of its processes, at this address: 127.0.0.1:9184, for instance.
+    #[arg(long, value_name = "ADDR:PORT")]
+    metrics: Option<SocketAddr>,
     /// No progress.
     #[arg(short, long, conflicts_with = "verbose")]
     quiet: bool,
@@ -142,6 +153,7 @@ pub fn main() -> ExitCode {
         Command::Bench(args) => known_kernels().and_then(|()| bench::bench(&args, |task| Work::Bench(task).told())),
         Command::Pool(args) => pool::pool(&args),
         Command::Worker => worker(),
+        Command::Probe => serve_probe().map(|()| ExitCode::SUCCESS),
     };
     match result {
         Ok(code) => code,
@@ -194,39 +206,111 @@ fn run(args: &RunArgs) -> Result<ExitCode> {
     }
 }
 
-/// Does the work in this process, by `alone`, or in several; which join by TLS where there is a folder of
-/// pool `keys`; `bytes` of input are still to be read.
-fn compute<S: serde::de::DeserializeOwned>(
-    work: Work,
-    processes: usize,
-    keys: Option<&Path>,
+/// How a run is computed, and shown.
+struct Run<'a> {
+    pool: &'a Pool,
+    /// Bytes of input that are still to be read.
     bytes: u64,
     display: Display,
-    alone: impl FnOnce(&Arc<Watch>) -> Result<Option<S>>,
-) -> Result<S> {
-    if processes == 1 {
-        exit_on_panic(1);
-        let watch = Arc::new(Watch::default());
-        let read = watch.clone();
-        let shown = progress::show(display, bytes, move || read.progress());
-        let summary = alone(&watch)?;
-        drop(shown);
-        progress::tell_spans(display, &watch.spans());
-        return summary.context("worker 0 gives the summary");
-    }
-    let progresses = Arc::new(Mutex::new(Vec::<Progress>::new()));
-    let read = progresses.clone();
-    let _shown = progress::show(display, bytes, move || {
-        let progresses = read.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        progresses.iter().copied().reduce(Progress::sum).unwrap_or_default()
-    });
-    match supervise(processes, keys, &work.told()?, &progresses)? {
-        Outcome::Done(summary) => {
-            serde_json::from_str(&summary.context("process 0 gives the summary")?).context("a summary is plain data")
+    json: bool,
+    /// Where metrics are served.
+    metrics: Option<SocketAddr>,
+}
+
+impl Run<'_> {
+    /// Does the work in this process, by `alone`, or in several; `None` where a generation of processes did all of it
+    /// and did not live to tell. What the processes are to do comes from `work`, made anew for each generation.
+    fn compute<S: serde::de::DeserializeOwned>(
+        &self,
+        mut work: impl FnMut(u64) -> Result<Option<Work>>,
+        alone: impl FnOnce(&Arc<Watch>) -> Result<Option<S>>,
+    ) -> Result<Option<S>> {
+        if self.pool.is_this_process() {
+            exit_on_panic(1);
+            let watch = Arc::new(Watch::default());
+            let read = watch.clone();
+            let _metrics = self.serve_metrics(move || vec![read.progress()])?;
+            let read = watch.clone();
+            let shown = progress::show(self.display, self.bytes, move || read.progress());
+            let summary = alone(&watch)?;
+            drop(shown);
+            progress::tell_spans(self.display, &watch.spans());
+            return summary.context("worker 0 gives the summary").map(Some);
         }
-        Outcome::Failed { message, code: 3 } => Err(TooManyRejects(message).into()),
-        Outcome::Failed { message, .. } => bail!(message),
+        let progresses = Arc::new(Mutex::new(Vec::<Progress>::new()));
+        let read = progresses.clone();
+        let _metrics =
+            self.serve_metrics(move || read.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone())?;
+        let read = progresses.clone();
+        let _shown = progress::show(self.display, self.bytes, move || {
+            let progresses = read.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            progresses.iter().copied().reduce(Progress::sum).unwrap_or_default()
+        });
+        let json = self.json;
+        let voice: Voice = Arc::new(move |event, text| progress::notice(json, event, text));
+        let mut plans = |epoch| work(epoch)?.map(|work| work.told()).transpose();
+        match supervise(self.pool, &mut plans, &progresses, &voice)? {
+            Outcome::Done(summary) => {
+                summary.map(|summary| serde_json::from_str(&summary).context("a summary is plain data")).transpose()
+            }
+            Outcome::Failed { message, code: 3, .. } => Err(TooManyRejects(message).into()),
+            Outcome::Failed { message, .. } => bail!(message),
+        }
     }
+}
+
+impl Run<'_> {
+    fn serve_metrics(&self, read: impl Fn() -> Vec<Progress> + Send + 'static) -> Result<Option<Metrics>> {
+        let Some(address) = self.metrics else { return Ok(None) };
+        let metrics = Metrics::serve(address, read)?;
+        if self.display != Display::Quiet {
+            progress::notice(self.json, "notice", &format!("metrics are at http://{}/metrics", metrics.address));
+        }
+        Ok(Some(metrics))
+    }
+}
+
+/// The machines of a config, with the command's flags.
+fn pool_of(config: &Config, processes: Option<Count>) -> Result<Pool> {
+    match processes {
+        Some(_) if !config.hosts.is_empty() => bail!(WrongUse(
+            "--processes is for this machine alone: a pool has as many processes as its config has [[hosts]]".into()
+        )),
+        Some(count) => Ok(Pool::here(count.0, config)),
+        None => Pool::new(config),
+    }
+}
+
+/// The store, for the generation of processes of this number. Processes on this machine are surely gone before the next
+/// ones begin; one on a host that cannot be reached is not, and would find its folder of work moved away.
+fn take_work(store: &Store, pool: &Pool, epoch: u64) -> Result<Store> {
+    let store = match pool.is_on_this_machine() {
+        true => Store::at(store.root()),
+        false => {
+            let name = format!("{} {} {epoch}", std::process::id(), jiff::Timestamp::now());
+            store.working_in(&format!("_work-{}", short_hash(name.as_bytes())))
+        }
+    };
+    store.take_work()?;
+    Ok(store)
+}
+
+/// Whether an error may be gone at the next attempt: what comes from a network, or from a file system that is on one.
+fn passes(error: &anyhow::Error) -> bool {
+    use std::io::ErrorKind;
+    let network = |error: &std::io::Error| {
+        matches!(
+            error.kind(),
+            ErrorKind::TimedOut
+                | ErrorKind::ConnectionReset
+                | ErrorKind::ConnectionAborted
+                | ErrorKind::BrokenPipe
+                | ErrorKind::NetworkUnreachable
+                | ErrorKind::HostUnreachable
+                | ErrorKind::StaleNetworkFileHandle
+        ) || error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
+    };
+    error.chain().any(|cause| cause.downcast_ref().is_some_and(network))
 }
 
 fn cluster(plan: Plan, peers: Peers, watch: &Arc<Watch>) -> Result<Option<Summary>> {
@@ -264,7 +348,11 @@ fn told(summary: &impl serde::Serialize) -> Result<String> {
 /// One process of several.
 fn worker() -> Result<ExitCode> {
     exit_on_panic(EXIT_PANIC);
-    let failed = |error: &anyhow::Error| Outcome::Failed { message: format!("{error:#}"), code: exit_code(error) };
+    let failed = |error: &anyhow::Error| Outcome::Failed {
+        message: format!("{error:#}"),
+        code: exit_code(error),
+        passes: passes(error),
+    };
     let work = |plan: &str, peers: Peers, watch: Arc<Watch>| {
         let run = || -> Result<Option<String>> {
             match serde_json::from_str(plan).context("the supervisor speaks another version")? {

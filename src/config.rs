@@ -4,14 +4,19 @@
 //! refused with file, line, column and a caret, and with what would be allowed. A job's outer table
 //! is its kind (`[cluster]`). The same job under any config gives the same tables, byte for byte.
 
+mod pool;
+
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::records::{MAX_SHARDS, Week, short_hash};
+pub use pool::{Destination, Host, Ports, Time, Variables};
 
 /// What to compute: the outer table of a job file names its kind.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -331,8 +336,21 @@ pub struct Config {
     pub workers: Option<Count>,
     /// Processes on this machine, which exchange over loopback; 1 where it is not given.
     pub processes: Option<Count>,
-    /// Memory that the buffers of all processes together may take; half of the machine's where it is not given.
+    /// Memory that the buffers of all processes together may take; half of each machine's where it is not given, taking
+    /// all machines for as large as this one.
     pub memory: Option<Bytes>,
+    /// How often a run whose processes ended badly is started anew, from what is committed; 3 where it is not given.
+    pub restarts: Option<u32>,
+    /// A process that says nothing for so long is given up; 20 s where it is not given.
+    pub timeout: Option<Time>,
+    /// A run in which nothing moves for so long is given up; 30 min where it is not given.
+    pub stall: Option<Time>,
+    /// The command that reaches other machines, with its options; `ssh` where it is not given.
+    pub ssh: Option<Vec<String>>,
+    /// The program on the hosts that do not say it; `copy` sends this one along, `nigh` where it is not given.
+    pub binary: Option<String>,
+    /// The processes of a pool, one each; inputs and store must have the same paths on all of them.
+    pub hosts: Vec<Host>,
     /// A folder of pool keys (`nigh pool keys`): processes join by TLS.
     pub keys: Option<PathBuf>,
 }
@@ -346,14 +364,53 @@ impl Config {
         }
     }
 
-    /// Processes on this machine.
+    /// Processes in all: those of the pool, or on this machine.
     pub fn processes(&self) -> usize {
-        self.processes.map_or(1, |count| count.0)
+        match self.hosts.len() {
+            0 => self.processes.map_or(1, |count| count.0),
+            hosts => hosts,
+        }
     }
 
     /// Memory for buffers, in bytes.
     pub fn memory(&self) -> u64 {
-        self.memory.map_or_else(|| (machine_memory() / 2).max(1 << 30), |bytes| bytes.0)
+        let machines: BTreeSet<&str> = self.hosts.iter().map(|host| host.name.machine()).collect();
+        let all = || (machine_memory() / 2).max(1 << 30) * machines.len().max(1) as u64;
+        self.memory.map_or_else(all, |bytes| bytes.0)
+    }
+
+    /// How often a run is started anew.
+    pub fn restarts(&self) -> u32 {
+        self.restarts.unwrap_or(3)
+    }
+
+    /// How long a process may say nothing.
+    pub fn timeout(&self) -> Duration {
+        self.timeout.map_or(Duration::from_secs(20), |time| time.0)
+    }
+
+    /// For how long nothing may move.
+    pub fn stall(&self) -> Duration {
+        self.stall.map_or(Duration::from_secs(30 * 60), |time| time.0)
+    }
+
+    /// Checks what no field can tell alone.
+    fn check(self) -> Result<Config> {
+        ensure!(
+            self.hosts.is_empty() || self.processes.is_none(),
+            "`processes` is for this machine alone: a pool has as many as it has [[hosts]]; list a host twice for two on it"
+        );
+        ensure!(
+            self.hosts.is_empty() || self.workers.is_some(),
+            "`workers` is missing: a pool has as many in every process, and what its hosts have is not known here"
+        );
+        ensure!(
+            self.timeout() >= Duration::from_secs(1),
+            "timeout = {}: allowed is 1s or more",
+            self.timeout.map_or(String::new(), |time| time.to_string())
+        );
+        ensure!(self.ssh.as_ref().is_none_or(|ssh| !ssh.is_empty()), "`ssh` names no program");
+        Ok(self)
     }
 }
 
@@ -523,7 +580,7 @@ pub fn read_job(path: &Path) -> Result<Job> {
 pub fn read_config(path: &Path) -> Result<Config> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the config {} (examples are in configs/)", path.display()))?;
-    parse(path, &text)
+    parse::<Config>(path, &text)?.check().with_context(|| path.display().to_string())
 }
 
 fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T> {

@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! main
-//! cli   report   progress   bench
+//! cli   report   progress   metrics   bench
 //! launch | jobs             neither knows the other
 //! operators   summary       timely appears from here up
 //! plan  stats
@@ -27,6 +27,7 @@ pub mod features;
 pub mod jobs;
 pub mod kernels;
 pub mod launch;
+pub mod metrics;
 pub mod operators;
 pub mod plan;
 pub mod progress;

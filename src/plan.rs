@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::{Job, Method, Mode, Reading};
 use crate::readers::Input;
 use crate::records::{Week, short_hash};
-use crate::state::{CommittedWeek, Earlier, InputKey, Journal};
+use crate::state::{CommittedWeek, Earlier, InputKey, Journal, Store};
 use crate::text::UrlPatterns;
 
 /// What every process of a run knows.
@@ -20,6 +20,8 @@ pub struct Plan {
     pub week: Week,
     /// The store that it is made in.
     pub store: PathBuf,
+    /// The name of the store's folder of unfinished work.
+    pub work: String,
     /// The weeks of the store that it goes on from; none for a store's first week.
     pub earlier: Earlier,
     /// What is deleted from the week, which is there already; nothing of a crawl is read then.
@@ -100,6 +102,11 @@ impl Plan {
         }
     }
 
+    /// The store that the week is made in.
+    pub fn open_store(&self) -> Store {
+        Store::at(&self.store).working_in(&self.work)
+    }
+
     /// The ids given in each shard in this week.
     pub fn new_urls(&self, journal: &Journal) -> Vec<u64> {
         // Those of what was deleted are not given again.
@@ -174,6 +181,7 @@ mod tests {
         Plan {
             week: "2024-01-08".parse().unwrap(),
             store: "store".into(),
+            work: "_work".into(),
             earlier: Earlier::default(),
             deletion: None,
             mode: Mode::Full,

@@ -57,21 +57,11 @@ pub fn notice(json: bool, event: &str, text: &str) {
 
 /// Says how long the parts of a run took in one process, where that is wanted.
 pub fn tell_spans(display: Display, spans: &[Span]) {
-    let mut lines = String::new();
-    for Span { stage, wall_s, cpu_s } in spans {
-        match display {
-            Display::Quiet | Display::Person => return,
-            Display::Verbose => {
-                lines.push_str(&format!("{:16} {wall_s:8.3} s, {cpu_s:8.3} CPU s\n", stage.title()));
-            }
-            Display::Json => {
-                let event =
-                    serde_json::json!({ "event": "stage", "stage": stage, "seconds": wall_s, "cpu_seconds": cpu_s });
-                lines.push_str(&format!("{event}\n"));
-            }
-        }
+    if display == Display::Verbose {
+        let line =
+            |Span { stage, wall_s, cpu_s }: &Span| format!("{:16} {wall_s:8.3} s, {cpu_s:8.3} CPU s\n", stage.title());
+        let _ = write!(std::io::stderr(), "{}", spans.iter().map(line).collect::<String>());
     }
-    let _ = write!(std::io::stderr(), "{lines}");
 }
 
 /// Shows what `read` says of a run whose inputs have `bytes` bytes, from a thread of its own.

@@ -126,9 +126,18 @@ pub struct Progress {
     pub exchanged: u64,
     /// These records.
     pub exchanged_records: u64,
+    /// CPU time of the process, in milliseconds.
+    pub cpu_ms: u64,
+    /// Its anonymous memory, in bytes; 0 where the system does not tell.
+    pub memory: u64,
 }
 
 impl Progress {
+    /// What only moves when the run gets somewhere.
+    pub fn counters(self) -> Progress {
+        Progress { cpu_ms: 0, memory: 0, ..self }
+    }
+
     /// The sum over processes; the stage is the least advanced one.
     pub fn sum(self, other: Progress) -> Progress {
         Progress {
@@ -139,6 +148,8 @@ impl Progress {
             rejects: self.rejects + other.rejects,
             exchanged: self.exchanged + other.exchanged,
             exchanged_records: self.exchanged_records + other.exchanged_records,
+            cpu_ms: self.cpu_ms + other.cpu_ms,
+            memory: self.memory + other.memory,
         }
     }
 }
@@ -197,6 +208,8 @@ impl Watch {
             rejects: load(&self.rejects),
             exchanged: load(&self.exchanged),
             exchanged_records: load(&self.exchanged_records),
+            cpu_ms: (process_cpu() * 1e3) as u64,
+            memory: anonymous_memory().unwrap_or(0),
         }
     }
 
@@ -221,6 +234,14 @@ impl Watch {
     pub fn check<T>(&self, result: anyhow::Result<T>) -> Option<T> {
         result.map_err(|error| self.fail(error)).ok()
     }
+}
+
+/// Bytes of this process' anonymous memory: heap and stacks, without mapped files and without the page cache; `None`
+/// where the system does not tell.
+pub fn anonymous_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()? * 1024)
 }
 
 /// CPU seconds of all threads of this process so far, in the system too.

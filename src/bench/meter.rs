@@ -4,6 +4,8 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::watch::anonymous_memory;
+
 /// How often memory is looked at. A peak that is shorter may be missed; a look costs some 30 microseconds.
 const PERIOD: Duration = Duration::from_millis(10);
 
@@ -19,11 +21,11 @@ impl Meter {
     pub(super) fn start() -> Meter {
         let (end, ended) = channel();
         let thread = std::thread::spawn(move || {
-            let mut peak = anonymous();
+            let mut peak = anonymous_memory();
             while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-                peak = peak.max(anonymous());
+                peak = peak.max(anonymous_memory());
             }
-            peak.max(anonymous())
+            peak.max(anonymous_memory())
         });
         Meter { end, thread }
     }
@@ -35,13 +37,6 @@ impl Meter {
     }
 }
 
-/// Bytes of anonymous memory at this moment.
-fn anonymous() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
-    Some(line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()? * 1024)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,7 +45,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn memory_that_is_written_to_shows() {
         let shows = || {
-            let (meter, before) = (Meter::start(), anonymous().unwrap());
+            let (meter, before) = (Meter::start(), anonymous_memory().unwrap());
             let memory = std::hint::black_box(vec![1u8; 64 << 20]);
             std::thread::sleep(3 * PERIOD);
             drop(memory);

@@ -9,11 +9,12 @@
 //! Of clusters, figures are those of one run, by the clock and in CPU seconds of all processes: `clusters` and
 //! `components` (the measurements), `run` (on every worker of every process), `permutation` and `sizes` (what is
 //! random in made-up input), `synthetic` (vectors of any number of documents), `dataset` (these as files), `graphs`
-//! (edges of some shapes), `yardstick` (one thread to compare with), `meter` (memory at its peak).
+//! (edges of some shapes), `yardstick` (one thread to compare with), `meter` (memory at its peak). Of exchange: `exchange`.
 
 mod clusters;
 mod components;
 mod dataset;
+mod exchange;
 mod graphs;
 mod meter;
 mod permutation;
@@ -85,6 +86,8 @@ enum What {
     Components(components::ComponentsArgs),
     /// Clusters of a second week of made-up vectors, from what changed and from all of them.
     Weeks(weeks::WeeksArgs),
+    /// Records between processes, over TLS and plain.
+    Exchange(exchange::ExchangeArgs),
 }
 
 #[derive(Args)]
@@ -164,6 +167,7 @@ pub fn bench(args: &BenchArgs, told: fn(Task) -> Result<String>) -> Result<ExitC
         What::Cluster(args) => return checked(clusters::bench_cluster(args, told)?),
         What::Components(args) => return checked(components::bench_components(args, told)?),
         What::Weeks(args) => return checked(weeks::bench_weeks(args, told)?),
+        What::Exchange(args) => return checked(exchange::bench_exchange(args, told)?),
         What::Read { crawl, workers, common } => measure(&crawl.input, workers.workers.0, common, stages::read)?,
         What::Html { crawl, common } => measure(&crawl.input, 1, common, stages::html)?,
         What::Text { texts, common } => measure(&texts.input, 1, common, stages::text)?,

@@ -1,5 +1,6 @@
 //! Benchmarks of dataflows: some work on every worker of one process or of several, and what it took in all of them.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result, bail};
@@ -8,9 +9,11 @@ use timely::worker::Worker;
 
 use super::clusters::{ClustersTask, measure_clusters};
 use super::components::{ComponentsTask, measure_components};
+use super::exchange::{ExchangeTask, measure_exchange};
 use super::meter::Meter;
 use super::weeks::{WeeksTask, measure_weeks};
-use crate::launch::{Outcome, Peers, exit_on_panic, run_workers, supervise};
+use crate::config::Config;
+use crate::launch::{Outcome, Peers, Pool, Voice, exit_on_panic, run_workers, supervise};
 use crate::operators::{Forest, Shared, gather};
 use crate::watch::{Progress, Span, Watch};
 
@@ -24,6 +27,8 @@ pub enum Task {
     Components(ComponentsTask),
     /// `nigh bench weeks`.
     Weeks(WeeksTask),
+    /// `nigh bench exchange`.
+    Exchange(ExchangeTask),
 }
 
 impl Task {
@@ -32,6 +37,7 @@ impl Task {
             Task::Cluster(task) => task.workers,
             Task::Components(task) => task.workers,
             Task::Weeks(task) => task.workers,
+            Task::Exchange(task) => task.workers,
         }
     }
 }
@@ -66,12 +72,26 @@ pub(super) struct Said {
 
 /// Runs a task in this process, or in several; `told` puts it as a started process of this program understands it.
 pub(super) fn run(task: Task, processes: usize, told: fn(Task) -> Result<String>) -> Result<Measured> {
+    run_joined(task, processes, None, told)
+}
+
+/// As [`run`], several processes over TLS with the keys of a folder, where there is one.
+pub(super) fn run_joined(
+    task: Task,
+    processes: usize,
+    keys: Option<&Path>,
+    told: fn(Task) -> Result<String>,
+) -> Result<Measured> {
     if processes == 1 {
         exit_on_panic(1);
         return process(&task, Peers::None, &Arc::default())?.context("worker 0 says what was measured");
     }
     let progresses: Arc<Mutex<Vec<Progress>>> = Arc::default();
-    match supervise(processes, None, &told(task)?, &progresses)? {
+    let told = told(task)?;
+    // A benchmark that was started anew would have measured something else.
+    let config = Config { keys: keys.map(Path::to_owned), restarts: Some(0), ..Config::default() };
+    let voice: Voice = Arc::new(|_, text| eprintln!("nigh: {text}"));
+    match supervise(&Pool::here(processes, &config), &mut |_| Ok(Some(told.clone())), &progresses, &voice)? {
         Outcome::Done(measured) => serde_json::from_str(&measured.context("process 0 says what was measured")?)
             .context("figures are plain data"),
         Outcome::Failed { message, .. } => bail!(message),
@@ -98,6 +118,7 @@ fn process(task: &Task, peers: Peers, watch: &Arc<Watch>) -> Result<Option<Measu
             Task::Cluster(task) => measure_clusters(worker, task, &shared, &watched)?,
             Task::Components(task) => measure_components(worker, task, &shared, &watched)?,
             Task::Weeks(task) => measure_weeks(worker, task, (&shared, &filter), &watched)?,
+            Task::Exchange(task) => measure_exchange(worker, task, &watched)?,
         };
         // One worker speaks for its process.
         let first = worker.index().is_multiple_of(workers);

@@ -6,17 +6,17 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::{Work, WrongUse, cluster, compute, say_json, stop_on_signals};
+use super::{Run, Work, WrongUse, cluster, pool_of, say_json, stop_on_signals, take_work};
 use crate::config::{Config, Count, Mode, Reading, read_config};
 use crate::jobs::deletion;
-use crate::launch::Peers;
+use crate::launch::{Peers, Pool};
 use crate::plan::{Deletion, Plan};
 use crate::progress::{self, Display};
 use crate::records::{DocId, Week};
 use crate::report::{grouped, say};
 use crate::state::{Earlier, Manifest, Store};
 use crate::summary::Summary;
-use crate::text::{NoPattern, UrlPatterns};
+use crate::text::{NoPattern, UrlPatterns, canonical};
 
 #[derive(Args)]
 pub(super) struct DeleteArgs {
@@ -87,35 +87,63 @@ pub(super) fn run(args: &DeleteArgs) -> Result<ExitCode> {
     store.check_writable()?;
     // A folder that is no store is not made one by its lock.
     manifest(&store)?;
+    let pool = pool_of(&config, args.processes)?;
     let lock = if args.dry_run { None } else { Some(store.lock()?) };
+    let store = if lock.is_some() { take_work(&store, &pool, 0)? } else { store };
     if lock.is_some() {
         store.recover()?;
     }
     let manifest = manifest(&store)?;
-    let plan = plan(&store, &manifest, &config, args, &patterns)?;
+    let plan = plan(&store, &manifest, &config, args, &patterns, &pool)?;
     let docs = find(&store, &manifest, &patterns)?;
     let mut deleted = Deleted { week: plan.week, urls: docs.len() as u64, documents: None };
     if docs.is_empty() || args.dry_run {
         return done(args, &deleted, &patterns);
     }
-    let unfinished = store.unfinished(plan.week);
-    store.begin(plan.week, &plan.method, &plan.key())?;
-    deletion::note(&unfinished, &docs)?;
-    let (kept, week, before) = (store.clone(), plan.week, Summary::read(&store.week(plan.week))?);
+    let begin = |store: &Store| {
+        let dropped = store.begin(plan.week, &plan.method, &plan.key())?.dropped;
+        if dropped > 0 {
+            let text = format!("week {} was being made anew: its {dropped} waves are dropped", plan.week);
+            progress::notice(args.json, "notice", &text);
+        }
+        deletion::note(&store.unfinished(plan.week), &docs)
+    };
+    begin(&store)?;
+    let before = Summary::read(&store.week(plan.week))?;
+    let (kept, week, key) = (store.clone(), plan.week, plan.key().hash);
+    let is_made = move || -> Result<bool> {
+        let manifest = kept.manifest()?;
+        Ok(manifest.is_some_and(|manifest| manifest.weeks.iter().any(|known| known.week == week && known.key == key)))
+    };
+    let (made, root) = (is_made.clone(), args.store.display().to_string());
     stop_on_signals(args.json, move || {
-        let root = kept.root().display();
         let text = format!("week {week} of {root} is as it was. The same command begins anew");
-        kept.unfinished(week).folder().exists().then_some(text)
+        (!made().unwrap_or(false)).then_some(text)
     });
     let display = match (args.quiet, args.json) {
         (true, _) => Display::Quiet,
         (_, true) => Display::Json,
         _ => Display::Person,
     };
+    let run = Run { pool: &pool, bytes: 0, display, json: args.json, metrics: None };
+    let work = |epoch| {
+        let mut plan = plan.clone();
+        if epoch > 0 {
+            let store = take_work(&store, &pool, epoch)?;
+            store.recover()?;
+            if is_made()? {
+                return Ok(None);
+            }
+            begin(&store)?;
+            plan.work = store.work_name();
+        }
+        Ok(Some(Work::Run(Box::new(plan))))
+    };
     let alone = plan.clone();
-    let work = Work::Run(Box::new(plan));
-    let after: Summary =
-        compute(work, alone.processes, config.keys.as_deref(), 0, display, |watch| cluster(alone, Peers::None, watch))?;
+    let after = match run.compute(work, |watch| cluster(alone, Peers::None, watch))? {
+        Some(summary) => summary,
+        None => Summary::read(&store.week(week))?,
+    };
     deleted.documents = Some(before.counts.documents - after.counts.documents);
     done(args, &deleted, &patterns)
 }
@@ -133,17 +161,23 @@ impl Meant {
         if let Some(path) = &self.urls {
             let text = std::fs::read_to_string(path)
                 .map_err(|error| WrongUse(format!("--urls: cannot read {}: {error}", path.display())))?;
-            urls.extend(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned));
+            for (number, line) in text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty()) {
+                if canonical(line).is_none() {
+                    let place = format!("{}, line {}", path.display(), number + 1);
+                    return Err(WrongUse(format!("{place}: `{line}` is not an http or https URL")).into());
+                }
+                urls.push(line.to_owned());
+            }
         }
         let patterns = UrlPatterns::new(&urls, &self.host, &self.prefix).map_err(|NoPattern(what)| {
             let flag = match () {
                 () if self.host.contains(&what) => "--host",
                 () if self.prefix.contains(&what) => "--prefix",
-                () if self.url.contains(&what) => "--url",
-                () => "--urls",
+                () => "--url",
             };
             let wanted = match flag {
                 "--host" => "a host, as example.com or example.com:8080",
+                "--prefix" => "the beginning of an http or https URL in its canonical form (as tables have URLs)",
                 _ => "an http or https URL",
             };
             WrongUse(format!("{flag}: `{what}` is not {wanted}"))
@@ -162,16 +196,18 @@ fn plan(
     config: &Config,
     args: &DeleteArgs,
     patterns: &UrlPatterns,
+    pool: &Pool,
 ) -> Result<Plan> {
     let last = manifest.weeks.last().with_context(|| format!("{} has no week yet", store.root().display()))?;
     let whole = store.whole(last.week)?;
     let path = store.week(last.week).join("job.toml");
     let job = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let processes = args.processes.map_or(config.processes(), |count| count.0);
+    let processes = pool.processes();
     let workers = args.workers.map_or(config.workers(processes), |count| count.0);
     Ok(Plan {
         week: last.week,
         store: store.root().to_owned(),
+        work: store.work_name(),
         earlier: manifest.before(last.week),
         deletion: Some(Deletion { patterns: patterns.clone(), of: last.clone(), key: whole.journal.key }),
         mode: Mode::Auto,

@@ -1,16 +1,16 @@
 //! `nigh run` of an evolution job: the weeks of a store in, tables about them out.
 
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use timely::worker::Worker;
 
-use super::{RunArgs, Work, WrongUse, compute, say_json, stop_on_signals};
+use super::{Run, RunArgs, Work, WrongUse, pool_of, say_json, stop_on_signals, take_work};
 use crate::config::{Config, Evolution, Job};
 use crate::jobs;
 use crate::jobs::evolution::{EvolutionPlan, FOLDER};
-use crate::launch::{Peers, run_workers};
+use crate::launch::{Peers, Pool, run_workers};
 use crate::progress::Display;
 use crate::report::{self, say};
 use crate::state::{History, Results, Store};
@@ -38,7 +38,8 @@ pub(super) fn run(mut job: Evolution, config: &Config, args: &RunArgs, display: 
         return wrong_use(format!("--store {}: the name is no UTF-8", folder.display()));
     }
     let store = Store::at(folder);
-    let checked = plan(&store, &job, config, args)?;
+    let pool = pool_of(config, args.processes)?;
+    let checked = plan(&store, &job, config, args, &pool)?;
     store.check_writable()?;
     if args.dry_run || args.verbose {
         let text = planned(&checked);
@@ -53,20 +54,34 @@ pub(super) fn run(mut job: Evolution, config: &Config, args: &RunArgs, display: 
     }
     // What a run that was killed left is mended under the lock; what it was about to list is then a week, too.
     let _lock = store.lock()?;
+    let store = take_work(&store, &pool, 0)?;
     store.recover()?;
-    let plan = plan(&store, &job, config, args)?;
+    let plan = plan(&store, &job, config, args, &pool)?;
     let results = Results::of(&store, FOLDER);
     results.begin()?;
-    let kept = results.clone();
+    let kept = Arc::new(Mutex::new(results.clone()));
+    let now = kept.clone();
     stop_on_signals(args.json, move || {
-        let former = kept.folder().display();
-        (!kept.is_committing()).then(|| format!("{former} is as it was. The same command begins anew"))
+        let results = now.lock().unwrap_or_else(PoisonError::into_inner);
+        let former = results.folder().display();
+        (!results.is_committing()).then(|| format!("{former} is as it was. The same command begins anew"))
     });
+    let run = Run { pool: &pool, bytes: 0, display, json: args.json, metrics: args.metrics };
+    let work = |epoch| {
+        let mut plan = plan.clone();
+        if epoch > 0 {
+            // What the processes before were making is made again.
+            let store = take_work(&store, &pool, epoch)?;
+            let results = Results::of(&store, FOLDER);
+            results.begin()?;
+            plan.work = store.work_name();
+            *kept.lock().unwrap_or_else(PoisonError::into_inner) = results;
+        }
+        Ok(Some(Work::Evolution(Box::new(plan))))
+    };
     let alone = plan.clone();
-    let work = Work::Evolution(Box::new(plan));
-    let summary: EvolutionSummary = compute(work, alone.processes, config.keys.as_deref(), 0, display, move |watch| {
-        evolution(alone, Peers::None, watch)
-    })?;
+    let summary: EvolutionSummary =
+        run.compute(work, move |watch| evolution(alone, Peers::None, watch))?.context("process 0 gives the summary")?;
     match args.json {
         true => say_json(&summary)?,
         false => say(&report::evolution(&summary, results.folder()))?,
@@ -75,13 +90,13 @@ pub(super) fn run(mut job: Evolution, config: &Config, args: &RunArgs, display: 
 }
 
 /// The job's weeks, with config and flags.
-fn plan(store: &Store, job: &Evolution, config: &Config, args: &RunArgs) -> Result<EvolutionPlan> {
-    let processes = args.processes.map_or(config.processes(), |count| count.0);
+fn plan(store: &Store, job: &Evolution, config: &Config, args: &RunArgs, pool: &Pool) -> Result<EvolutionPlan> {
+    let processes = pool.processes();
     let workers = args.workers.map_or(config.workers(processes), |count| count.0);
     let history = History::open(store, job.first, job.last)?;
     let Ok(text) = toml::to_string(&Job::Evolution(job.clone())) else { bail!("the job cannot be written down") };
     let worker_memory = config.memory() / (processes * workers) as u64;
-    Ok(EvolutionPlan { history, job: text, processes, workers, worker_memory })
+    Ok(EvolutionPlan { work: store.work_name(), history, job: text, processes, workers, worker_memory })
 }
 
 /// What a run would do.

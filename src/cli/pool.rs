@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
+use super::check::{CheckArgs, check};
 use crate::config::Count;
 use crate::launch::keys::{self, DEFAULT_DAYS, Made};
 use crate::report::say;
@@ -21,6 +22,8 @@ pub(super) struct PoolArgs {
 enum What {
     /// Make an authority and a key for each process, by which they know each other.
     Keys(KeysArgs),
+    /// Try every host: ssh, program, clock, ports, disk, whether inputs and store are visible; print what to fix.
+    Check(CheckArgs),
 }
 
 #[derive(Args)]
@@ -40,6 +43,7 @@ struct KeysArgs {
 pub(super) fn pool(args: &PoolArgs) -> Result<ExitCode> {
     match &args.what {
         What::Keys(args) => make_keys(args),
+        What::Check(args) => check(args),
     }
 }
 

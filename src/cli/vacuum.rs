@@ -43,9 +43,20 @@ struct Kept {
 pub(super) fn run(args: &VacuumArgs) -> Result<ExitCode> {
     let store = Store::at(&args.store);
     let root = args.store.display();
-    let manifest = store.manifest()?.with_context(|| {
-        format!("{root} is no store: it has no manifest.json (a store is what `nigh run jobs/cluster.toml` makes)")
-    })?;
+    let manifest = || {
+        store.manifest()?.with_context(|| {
+            format!("{root} is no store: it has no manifest.json (a store is what `nigh run jobs/cluster.toml` makes)")
+        })
+    };
+    manifest()?;
+    // What a killed run was about to list is a week, too.
+    let lock = if args.dry_run { None } else { Some(store.lock()?) };
+    if lock.is_some() {
+        store.check_writable()?;
+        store.take_work()?;
+        store.recover()?;
+    }
+    let manifest = manifest()?;
     let weeks = &manifest.weeks;
     let first = |kept: usize| weeks.get(weeks.len().saturating_sub(kept)).map(|week| week.week);
     let before = match (&args.kept.before, &args.kept.keep) {
@@ -56,9 +67,6 @@ pub(super) fn run(args: &VacuumArgs) -> Result<ExitCode> {
     let vacuumed = if args.dry_run {
         store.to_vacuum(before)?
     } else {
-        store.check_writable()?;
-        let _lock = store.lock()?;
-        store.recover()?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         store.vacuum(before, threads)?
     };

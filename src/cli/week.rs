@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
 
-use super::{RunArgs, Work, WrongUse, cluster, compute, print_summary, stop_on_signals};
+use super::{Run, RunArgs, Work, WrongUse, cluster, pool_of, print_summary, stop_on_signals, take_work};
 use crate::config::{Cluster, Config, Job, Mode, Reading, Weekly};
-use crate::launch::Peers;
+use crate::launch::{Peers, Pool};
 use crate::plan::{Plan, cut_waves, job_text};
 use crate::progress::{self, Display};
 use crate::readers;
@@ -41,6 +41,7 @@ pub(super) fn run(job: Crawled, config: &Config, args: &RunArgs, display: Displa
         return Ok(ExitCode::SUCCESS);
     }
     let _lock = store.lock()?;
+    let store = take_work(&store, &draft.pool, 0)?;
     store.recover()?;
     // Another run may have ended meanwhile, or one that was killed have been mended.
     let standing = draft.standing(&store)?;
@@ -77,10 +78,18 @@ pub(super) fn run(job: Crawled, config: &Config, args: &RunArgs, display: Displa
             });
             let first = plan.waves.get(journal.waves).map_or(plan.inputs.len(), |wave| wave.0);
             let bytes = plan.inputs[first..].iter().map(|input| input.bytes).sum();
+            let run = Run { pool: &draft.pool, bytes, display, json: args.json, metrics: args.metrics };
             let alone = (*plan).clone();
-            compute(Work::Run(plan), alone.processes, config.keys.as_deref(), bytes, display, |watch| {
-                cluster(alone, Peers::None, watch)
-            })?
+            let mut first = Some(plan);
+            let work = |epoch| match first.take() {
+                Some(plan) => Ok(Some(Work::Run(plan))),
+                None => draft.again(&take_work(&store, &draft.pool, epoch)?),
+            };
+            let summary = run.compute(work, |watch| cluster(alone, Peers::None, watch))?;
+            match summary {
+                Some(summary) => summary,
+                None => Summary::read(&store.week(week))?,
+            }
         }
     };
     print_summary(&summary, args.json)?;
@@ -93,7 +102,7 @@ struct Draft {
     week: Week,
     store: PathBuf,
     inputs: Vec<readers::Input>,
-    processes: usize,
+    pool: Pool,
     workers: usize,
     memory: u64,
     replace: bool,
@@ -149,10 +158,10 @@ impl Draft {
         }
         let inputs = readers::list(input, reading)?;
         ensure!(u32::try_from(inputs.len()).is_ok(), "{} inputs are more than one week can have", inputs.len());
-        let processes = args.processes.map_or(config.processes(), |count| count.0);
-        let workers = args.workers.map_or(config.workers(processes), |count| count.0);
+        let pool = pool_of(config, args.processes)?;
+        let workers = args.workers.map_or(config.workers(pool.processes()), |count| count.0);
         let (memory, replace) = (config.memory(), args.replace);
-        Ok(Draft { job, week, store, inputs, processes, workers, memory, replace })
+        Ok(Draft { job, week, store, inputs, pool, workers, memory, replace })
     }
 
     fn reading(&self) -> &Reading {
@@ -160,6 +169,18 @@ impl Draft {
             Crawled::First(job) => &job.read,
             Crawled::Later(job) => &job.read,
         }
+    }
+
+    /// What is left to do after processes ended badly; nothing where the week was committed before the last of them
+    /// could tell.
+    fn again(&self, store: &Store) -> Result<Option<Work>> {
+        store.recover()?;
+        if store.is_committed(self.week) {
+            return Ok(None);
+        }
+        let (Standing::Made(plan) | Standing::ToMake(plan)) = self.standing(store)?;
+        store.begin(plan.week, &plan.method, &plan.key())?;
+        Ok(Some(Work::Run(plan)))
     }
 
     /// The plan, given what the store holds now.
@@ -194,6 +215,7 @@ impl Draft {
         let plan = Box::new(Plan {
             week,
             store: self.store.clone(),
+            work: store.work_name(),
             earlier,
             deletion: None,
             mode,
@@ -203,9 +225,9 @@ impl Draft {
             inputs: self.inputs.clone(),
             max_reject_share: max_reject_share.0,
             job: job_text(&job.into_job()),
-            processes: self.processes,
+            processes: self.pool.processes(),
             workers: self.workers,
-            worker_memory: self.memory / (self.processes * self.workers) as u64,
+            worker_memory: self.memory / (self.pool.processes() * self.workers) as u64,
         });
         let last = weeks.last().map(|last| last.week);
         match made {

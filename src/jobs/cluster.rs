@@ -32,12 +32,12 @@ use crate::operators::{
 };
 use crate::plan::Plan;
 use crate::records::{DocId, Level};
-use crate::state::{CommittedWeek, Journal, Store, Unfinished, WholeWeek, sync_folder};
+use crate::state::{CommittedWeek, Journal, Unfinished, WholeWeek, sync_folder};
 use crate::summary::Summary;
 use crate::watch::{Stage, Watch};
 
 /// Runs the job on one of its workers; every worker of every process calls it with the same plan, after the week was
-/// begun ([`Store::begin`]). Worker 0 commits the week and returns its summary.
+/// begun ([`Store::begin`](crate::state::Store::begin)). Worker 0 commits the week and returns its summary.
 ///
 /// # Errors
 /// Where anything cannot be read or written, or too many records are bad. What was committed stays, and a rerun goes
@@ -49,7 +49,7 @@ pub fn cluster(
     watch: &Arc<Watch>,
 ) -> Result<Option<Summary>> {
     let polynomials = polynomials(plan.method.seed, plan.method.features);
-    let store = Store::at(&plan.store);
+    let store = plan.open_store();
     let unfinished = store.unfinished(plan.week);
     let before = read_journal(&unfinished)?;
 

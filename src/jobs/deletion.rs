@@ -91,7 +91,7 @@ pub(super) fn leave_out(
     watch: &Watch,
 ) -> Result<()> {
     watch.enter(Stage::LeaveOut);
-    let store = Store::at(&plan.store);
+    let store = plan.open_store();
     let (old, folder) = (store.whole(plan.week)?.journal, store.week(plan.week));
     let owned = Owned::new(worker.index(), worker.peers(), &plan.urls(&old));
     let week = Without { folder: &folder, unfinished, deleted: read_deleted(unfinished, &owned)?, deletion };

@@ -37,6 +37,8 @@ pub const FOLDER: &str = "evolution";
 pub struct EvolutionPlan {
     /// The weeks.
     pub history: History,
+    /// The name of the store's folder of unfinished work.
+    pub work: String,
     /// The job with all flags applied, as it is kept with the tables.
     pub job: String,
     /// Processes.
@@ -79,7 +81,7 @@ pub fn evolution(worker: &mut Worker, plan: &EvolutionPlan, watch: &Arc<Watch>) 
         return Ok(None);
     }
     let found = Found { weeks, hosts, amounts };
-    let results = Results::of(&Store::at(&plan.history.store), FOLDER);
+    let results = Results::of(&Store::at(&plan.history.store).working_in(&plan.work), FOLDER);
     write(&found, &plan.history, &results)?;
     let summary = summary(&found, &plan.history);
     replace(&results.file("job.toml"), plan.job.as_bytes())?;

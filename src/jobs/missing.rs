@@ -17,7 +17,6 @@ use super::cluster::ReadWeek;
 use super::deletion::missing_without;
 use crate::operators::Reasons;
 use crate::records::DocId;
-use crate::state::Store;
 use crate::summary::OTHER_REASONS;
 use crate::tables::{MissingRow, Scan, Table, Writer, field};
 
@@ -29,7 +28,7 @@ const COUNTED: usize = 1000;
 impl ReadWeek<'_> {
     /// Writes `missing`, given a root of every own document that has a page; counts its rows in own shards by reason.
     pub(super) fn missing(&self, roots: &[DocId]) -> Result<BTreeMap<String, u64>> {
-        let store = Store::at(&self.plan.store);
+        let store = self.plan.open_store();
         let url_files = store.url_files(&self.plan.earlier)?;
         let mut sums = BTreeMap::new();
         for shard in self.owned.shards() {

@@ -15,7 +15,7 @@ use crate::operators::{
     gather, own_segments, pages, read_roots,
 };
 use crate::records::DocId;
-use crate::state::{CommittedWeek, Journal, Store};
+use crate::state::{CommittedWeek, Journal};
 use crate::tables::{ClusterRow, Table};
 use crate::watch::Stage;
 
@@ -76,7 +76,7 @@ impl ReadWeek<'_> {
     }
 
     fn committed(&self, week: &CommittedWeek) -> Result<LastWeek> {
-        let store = Store::at(&self.plan.store);
+        let store = self.plan.open_store();
         Ok(LastWeek { folder: store.week(week.week), journal: store.whole(week.week)?.journal })
     }
 

@@ -15,7 +15,6 @@ use crate::operators::{
     read_past,
 };
 use crate::records::DocId;
-use crate::state::Store;
 use crate::stats;
 use crate::summary::{LargestCluster, LevelSummary, Since, Summary};
 use crate::tables::{
@@ -204,7 +203,7 @@ impl ReadWeek<'_> {
 
     /// Takes `changes` from the week as it is: the one before, where there was one, is not there any more.
     fn changes_as_they_are(&self) -> Result<()> {
-        let folder = Store::at(&self.plan.store).week(self.plan.week).join(ChangeRow::NAME);
+        let folder = self.plan.open_store().week(self.plan.week).join(ChangeRow::NAME);
         for shard in self.owned.shards() {
             let from = folder.join(shard_file(shard));
             if from.exists() {
@@ -232,10 +231,14 @@ impl ReadWeek<'_> {
         choice: &Choice,
         missing: BTreeMap<String, u64>,
     ) -> Result<Option<Since>> {
-        let Some(last) = self.plan.earlier.last() else {
-            // Of a week whose predecessor was removed, what was said of it.
-            let week = Store::at(&self.plan.store).week(self.plan.week);
-            return self.plan.deletion.as_ref().map_or(Ok(None), |_| Ok(Summary::read(&week)?.since));
+        // Of a week whose predecessor was removed, what became of that one's clusters is what was said of it.
+        let former = match (&self.plan.deletion, self.plan.earlier.last()) {
+            (Some(_), None) => Summary::read(&self.plan.open_store().week(self.plan.week))?.since,
+            _ => None,
+        };
+        let Some(last) = self.plan.earlier.last().map(|last| last.week).or(former.as_ref().map(|since| since.week))
+        else {
+            return Ok(None);
         };
         let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         for row in names.changes.values().flatten() {
@@ -252,7 +255,10 @@ impl ReadWeek<'_> {
         let missing = gather(worker, missing.into_iter().collect::<Vec<(String, u64)>>(), self.watch)?;
         let not_downloaded = missing.iter().map(|(_, count)| count).sum();
         let missing = Since::most(missing);
-        Ok(Some(Since { week: last.week, found: choice.to_string(), new_urls, not_downloaded, missing, changes }))
+        if let Some(former) = former {
+            return Ok(Some(Since { new_urls, not_downloaded, missing, ..former }));
+        }
+        Ok(Some(Since { week: last, found: choice.to_string(), new_urls, not_downloaded, missing, changes }))
     }
 }
 

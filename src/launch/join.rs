@@ -299,8 +299,12 @@ impl Party {
             Credentials::Secrets(_) => None,
             Credentials::Keys(keys) => Some(keys.connect(other).map_err(|error| refused(&error))?),
         };
-        if let Some(connection) = &mut connection {
-            self.handshake(&socket, connection).map_err(|error| self.unjoined(&error, self.deadlines.handshake))?;
+        if let Some(connection) = &mut connection
+            && let Err(error) = self.handshake(&socket, connection)
+        {
+            // The alert that says why may lie unread at the other side, and would go with the connection.
+            part(&socket);
+            return Err(self.unjoined(&error, self.deadlines.handshake));
         }
         let slow = |error: io::Error| self.unjoined(&error, self.deadlines.hello);
         let mut wire = self.wire(&socket, &mut connection);
@@ -327,7 +331,11 @@ impl Party {
     fn handshake(&self, socket: &TcpStream, connection: &mut rustls::Connection) -> io::Result<()> {
         let mut timed = Timed::new(socket, self.deadline(self.deadlines.handshake));
         while connection.is_handshaking() || connection.wants_write() {
-            connection.complete_io(&mut timed)?;
+            if let Err(error) = connection.complete_io(&mut timed) {
+                // The alert that says why may stand behind what was to be written before it.
+                while connection.wants_write() && connection.write_tls(&mut timed).is_ok() {}
+                return Err(error);
+            }
         }
         Ok(())
     }

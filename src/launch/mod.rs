@@ -3,34 +3,44 @@
 //! In reading order: `threads` (the workers of one process), `join` (processes connect: what is said, `hello`; how,
 //! `speech`; by whom, `identity`; who is not known, `strangers`), `keys` (certificates of a pool), `tls`, `frames` and
 //! `link` (connections as the engine takes them), `process` (one process of several, as its supervisor sees and steers
-//! it), `supervisor` (starts processes, and ends them together). Nothing here knows what a job computes.
+//! it), `hosts` (the machines, and how each is reached), `watchdog` (who fell silent), `generation` (processes that are
+//! started and ended together), `supervisor` (one generation after another, until one ends well), `check` and `probe`
+//! (whether a pool is fit to run on). Nothing here knows what a job computes.
 //!
 //! One process or several, threads are the same; only what lies between them differs:
 //!
 //! ```text
-//! supervisor ── pipes: start, roster ─▶ process 0 ◀─ TLS, or loopback ─▶ process 1 …
-//!            ◀── progress, outcome ───┘
+//! supervisor ── pipes, or ssh: start, roster ─▶ process 0 ◀─ TLS, or loopback ─▶ process 1 …
+//!            ◀── progress, outcome ──────────┘
 //! ```
 
+mod check;
 mod frames;
+mod generation;
 mod hello;
+mod hosts;
 mod identity;
 mod join;
 pub mod keys;
 mod link;
+mod probe;
 mod process;
 mod speech;
 mod strangers;
 mod supervisor;
 mod threads;
 mod tls;
+mod watchdog;
 
+pub use check::{Checked, check};
 pub use frames::MAX_FRAME_BYTES;
+pub use hosts::{Binary, Host, Place, Pool};
 pub use identity::{Credentials, Identity, Secrets};
 pub use join::{Deadlines, Roster, join, listen};
 pub use link::Link;
+pub use probe::{Answers, Questions, serve_probe};
 pub use process::{Outcome, Report, Start, serve};
-pub use supervisor::supervise;
+pub use supervisor::{Plans, Voice, supervise};
 pub use threads::{Peers, exit_on_panic, run_workers};
 
 /// The exit code of a process that panicked: a fault in this program.

@@ -1,10 +1,12 @@
 //! One process of several: told by its supervisor what to do, telling it how it goes.
 //!
 //! Lines of JSON over the process' own pipes: [`Start`] and then the [`Roster`] come in on stdin, [`Report`]s go
-//! out on stdout. When stdin ends the supervisor is gone, and so is the process.
+//! out on stdout, from the first moment on: a process that falls silent is taken for frozen. When stdin ends the
+//! supervisor is gone, and so is the process.
 
-use std::io::{BufRead, Write};
-use std::net::SocketAddr;
+use std::io::{BufRead, Stdout, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -12,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::identity::Identity;
+use super::identity::{Credentials, Identity};
 use super::join::{Deadlines, Roster, join, listen};
 use super::threads::Peers;
 use crate::watch::{Progress, Watch};
@@ -25,8 +27,12 @@ const REPORT_EVERY: Duration = Duration::from_millis(200);
 pub struct Start {
     /// Its number.
     pub me: usize,
+    /// The folder that relative paths start from.
+    pub folder: PathBuf,
     /// Where it is to listen; at a port of the system's choosing where that is 0.
     pub listen: SocketAddr,
+    /// The last port that it may listen at; it takes the first that is free.
+    pub last_port: u16,
     /// What the processes of the run know each other by.
     pub identity: Identity,
     /// What to do, as its caller wrote it.
@@ -37,12 +43,23 @@ pub struct Start {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Report {
-    /// Where it listens.
-    Listening(SocketAddr),
+    /// It listens.
+    Ready(Ready),
     /// Its counters.
     Progress(Progress),
     /// How it ended.
     Ended(Outcome),
+}
+
+/// A process that listens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// Where.
+    pub address: SocketAddr,
+    /// Its number on its machine.
+    pub id: u32,
+    /// The version of its program.
+    pub version: String,
 }
 
 /// How a process ended.
@@ -57,6 +74,8 @@ pub enum Outcome {
         message: String,
         /// The exit code for it.
         code: u8,
+        /// Whether another attempt may go well.
+        passes: bool,
     },
 }
 
@@ -76,49 +95,94 @@ impl Outcome {
 /// wait for the other processes, and these for it.
 ///
 /// # Errors
-/// Where the supervisor cannot be understood or the others cannot be joined.
+/// Where the supervisor cannot be understood.
 pub fn serve(
     work: impl FnOnce(&str, Peers, Arc<Watch>) -> Outcome,
-    failure: impl Fn(&anyhow::Error) -> Outcome + Send + 'static,
+    failure: impl Fn(&anyhow::Error) -> Outcome + Clone + Send + 'static,
 ) -> Result<u8> {
     let mut lines = std::io::stdin().lock().lines();
     let mut line = || lines.next().context("the supervisor is gone")?.context("cannot read from the supervisor");
     let start: Start = serde_json::from_str(&line()?).context("the supervisor speaks another version")?;
-    let credentials = start.identity.credentials(start.me)?;
-    let (listener, address) = listen(start.listen, &credentials)?;
     let stdout = Arc::new(Mutex::new(std::io::stdout()));
-    tell(&stdout, &Report::Listening(address))?;
+    let watch = Arc::new(Watch::default());
+    keep_telling(&watch, &stdout, failure.clone());
+    let end = |outcome: Outcome| {
+        let code = outcome.code();
+        tell(&stdout, &Report::Ended(outcome)).map(|()| code)
+    };
+    let ready = prepare(&start).and_then(|(listener, credentials)| {
+        let address = listener.local_addr().context("cannot tell the port")?;
+        let (id, version) = (std::process::id(), env!("CARGO_PKG_VERSION").to_owned());
+        tell(&stdout, &Report::Ready(Ready { address, id, version })).map(|()| (listener, credentials))
+    });
+    let (listener, credentials) = match ready {
+        Ok(ready) => ready,
+        Err(error) => return end(failure(&error)),
+    };
     let roster: Roster = serde_json::from_str(&line()?).context("the supervisor speaks another version")?;
-    let sockets = join(start.me, &listener, &roster, &credentials, Deadlines::default())?;
-    drop((listener, lines));
+    drop(lines);
+    end_with_supervisor();
+    let sockets = match join(start.me, &listener, &roster, &credentials, Deadlines::default()) {
+        Ok(sockets) => sockets,
+        // Another process may be gone, or not be there yet.
+        Err(error) => return end(Outcome::Failed { message: format!("{error:#}"), code: 1, passes: true }),
+    };
+    drop(listener);
+    end(work(start.plan.get(), Peers::Sockets { me: start.me, sockets }, watch))
+}
+
+/// Goes to the folder, reads what the process shows to others, and opens the port.
+fn prepare(start: &Start) -> Result<(TcpListener, Credentials)> {
+    std::env::set_current_dir(&start.folder).with_context(|| {
+        format!(
+            "cannot go to {}, the folder from which the run was started: it must be there on every host, as inputs and store",
+            start.folder.display()
+        )
+    })?;
+    let credentials = start.identity.credentials(start.me)?;
+    let mut address = start.listen;
+    loop {
+        match listen(address, &credentials) {
+            Ok((listener, _)) => return Ok((listener, credentials)),
+            Err(_) if address.port() < start.last_port => address.set_port(address.port() + 1),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Tells the counters, and the first failure, from a thread of its own.
+fn keep_telling(
+    watch: &Arc<Watch>,
+    stdout: &Arc<Mutex<Stdout>>,
+    failure: impl Fn(&anyhow::Error) -> Outcome + Send + 'static,
+) {
+    let (watch, stdout) = (watch.clone(), stdout.clone());
+    std::thread::spawn(move || {
+        loop {
+            if let Some(error) = watch.take_failure() {
+                let outcome = failure(&error);
+                let code = outcome.code();
+                let _ = tell(&stdout, &Report::Ended(outcome));
+                std::process::exit(code.into());
+            }
+            if tell(&stdout, &Report::Progress(watch.progress())).is_err() {
+                std::process::exit(1);
+            }
+            std::thread::sleep(REPORT_EVERY);
+        }
+    });
+}
+
+/// Ends this process when the supervisor is gone.
+fn end_with_supervisor() {
     std::thread::spawn(|| {
         // Nothing more is said on stdin: it ends when the supervisor does.
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         std::process::exit(1);
     });
-    let watch = Arc::new(Watch::default());
-    let (watched, told) = (watch.clone(), stdout.clone());
-    std::thread::spawn(move || {
-        loop {
-            std::thread::sleep(REPORT_EVERY);
-            if let Some(error) = watched.take_failure() {
-                let outcome = failure(&error);
-                let code = outcome.code();
-                let _ = tell(&told, &Report::Ended(outcome));
-                std::process::exit(code.into());
-            }
-            if tell(&told, &Report::Progress(watched.progress())).is_err() {
-                std::process::exit(1);
-            }
-        }
-    });
-    let outcome = work(start.plan.get(), Peers::Sockets { me: start.me, sockets }, watch);
-    let code = outcome.code();
-    tell(&stdout, &Report::Ended(outcome))?;
-    Ok(code)
 }
 
-fn tell(stdout: &Mutex<std::io::Stdout>, report: &Report) -> Result<()> {
+fn tell(stdout: &Mutex<Stdout>, report: &Report) -> Result<()> {
     let mut line = serde_json::to_vec(report).context("a report is plain data")?;
     line.push(b'\n');
     let mut stdout = stdout.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

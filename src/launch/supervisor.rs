@@ -1,185 +1,87 @@
-//! The supervisor: starts the processes of a run on this machine, and ends them together.
+//! The supervisor: runs the processes of a job, generation after generation, until one ends well.
 //!
-//! Timely is fail-stop: no single process recovers. When one ends badly all others are ended, and the
-//! first cause is what the user hears of; a process that only lost its connection is a victim.
+//! Timely is fail-stop: no single process recovers. When one ends badly, falls silent, or all of them wait for each
+//! other, the generation is ended as a whole, the cause is told, and the next one goes on from what is committed. What
+//! would only fail again (a bad job, too many rejects, a full disk) is final: a process that can still say what is wrong is
+//! believed.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 
+use super::generation::{End, Generation};
+use super::hosts::{Place, Pool};
 use super::identity::{Identity, Secrets};
-use super::join::Roster;
-use super::process::{Outcome, Report, Start};
-use super::{EXIT_PANIC, EXIT_PEER_LOST};
+use super::process::Outcome;
 use crate::watch::Progress;
 
-/// How long a process may take to start and tell where it listens.
-const START_DEADLINE: Duration = Duration::from_secs(30);
-/// How long victims of a loss are waited for, to hear the cause.
-const CAUSE_DEADLINE: Duration = Duration::from_secs(5);
+/// How long is waited before each restart when a host could not be reached: it may be starting, too.
+const HOST_PAUSES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(15), Duration::from_secs(60)];
 
-/// The children of this process; they are killed and reaped when it is dropped.
-struct Children(Vec<Child>);
+/// What each generation of processes is to do.
+pub type Plans<'a> = dyn FnMut(u64) -> Result<Option<String>> + 'a;
+/// Says something to the user: the kind of event, and the text.
+pub type Voice = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
-impl Drop for Children {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            // An error says that it ended already.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-/// What the reader of a child's stdout heard.
-enum Heard {
-    Report(Report),
-    Closed,
-}
-
-/// Runs `processes` copies of this program with the argument `worker`, each given the same plan; returns process 0's outcome, or
-/// the first cause of failure. They join by TLS where there is a folder of pool `keys`. `progresses` is kept up to date
-/// with every process' counters.
+/// Runs the pool's processes until a generation ends well, fails for good, or the restarts are used up.
+///
+/// `plans` gives what the processes of a generation are told, by its number from 0: it is made anew for each, when no
+/// process of the one before runs any more, so that it knows what is committed. Where it gives nothing, all is done
+/// already. `progresses` is kept up to date with every process' counters.
 ///
 /// # Errors
-/// Where processes cannot be started.
+/// Where processes cannot be started at all, or no plan can be made.
 pub fn supervise(
-    processes: usize,
-    keys: Option<&Path>,
-    plan: &str,
+    pool: &Pool,
+    plans: &mut Plans<'_>,
     progresses: &Arc<Mutex<Vec<Progress>>>,
+    voice: &Voice,
 ) -> Result<Outcome> {
-    let identity = match keys {
-        Some(folder) => Identity::Keys(folder.to_owned()),
-        None => Identity::Secrets(Secrets::generate()?),
-    };
-    let program = std::env::current_exe().context("cannot tell where this program is")?;
-    let (sender, heard) = channel();
-    let mut children = Children(Vec::new());
-    let mut pipes = Vec::new();
-    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    for me in 0..processes {
-        let mut child = spawn(&program)?;
-        let mut stdin = child.stdin.take().context("a child has a stdin")?;
-        let stdout = child.stdout.take().context("a child has a stdout")?;
-        children.0.push(child);
-        let plan = serde_json::value::RawValue::from_string(plan.to_owned()).context("a plan is JSON")?;
-        say(&mut stdin, &Start { me, listen, identity: identity.clone(), plan })?;
-        pipes.push(stdin);
-        listen_to(me, BufReader::new(stdout), sender.clone());
-    }
-    let addresses = addresses(processes, &heard, &mut children)?;
-    let roster = Roster::new(xxhash_rust::xxh3::xxh3_64(plan.as_bytes()), 0, addresses);
-    for stdin in &mut pipes {
-        say(stdin, &roster)?;
-    }
-    follow(&heard, &mut children, progresses)
-}
-
-#[cfg(unix)]
-fn spawn(program: &Path) -> Result<Child> {
-    use std::os::unix::process::CommandExt;
-    let mut command = Command::new(program);
-    // A group of its own: Ctrl-C reaches the supervisor, which ends all in order.
-    command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
-    command.spawn().with_context(|| format!("cannot start {}", program.display()))
-}
-
-fn say(stdin: &mut ChildStdin, what: &impl serde::Serialize) -> Result<()> {
-    let mut line = serde_json::to_vec(what).context("what a process is told is plain data")?;
-    line.push(b'\n');
-    stdin.write_all(&line).context("a process ended before it began")
-}
-
-fn listen_to(me: usize, stdout: impl BufRead + Send + 'static, sender: Sender<(usize, Heard)>) {
-    std::thread::spawn(move || {
-        for line in stdout.lines() {
-            let Some(report) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) else { break };
-            if sender.send((me, Heard::Report(report))).is_err() {
-                return;
-            }
-        }
-        let _ = sender.send((me, Heard::Closed));
-    });
-}
-
-fn addresses(processes: usize, heard: &Receiver<(usize, Heard)>, children: &mut Children) -> Result<Vec<SocketAddr>> {
-    let deadline = Instant::now() + START_DEADLINE;
-    let mut addresses = vec![None; processes];
-    while addresses.iter().any(|address| address.is_none()) {
-        match heard.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok((process, Heard::Report(Report::Listening(address)))) => addresses[process] = Some(address),
-            Ok((_, Heard::Report(_))) => {}
-            Ok((process, Heard::Closed)) => {
-                let status = children.0[process].wait().context("cannot wait for a process")?;
-                bail!("process {process} ended before it began ({status})")
-            }
-            Err(_) => bail!("the processes did not start within {} s", START_DEADLINE.as_secs()),
-        }
-    }
-    Ok(addresses.into_iter().flatten().collect())
-}
-
-/// Follows the processes until all have ended well, or one has not.
-fn follow(
-    heard: &Receiver<(usize, Heard)>,
-    children: &mut Children,
-    progresses: &Arc<Mutex<Vec<Progress>>>,
-) -> Result<Outcome> {
-    let mut outcomes: Vec<Option<Outcome>> = children.0.iter().map(|_| None).collect();
-    let mut closed = 0;
-    // Set when the first process ended badly without saying why: its cause may still come from another one.
-    let mut victim: Option<(Outcome, Instant)> = None;
-    while closed < outcomes.len() {
-        let wait = victim.as_ref().map_or(Duration::MAX, |(_, until)| until.saturating_duration_since(Instant::now()));
-        let (process, news) = match heard.recv_timeout(wait) {
-            Ok(news) => news,
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+    let mut epoch = 0;
+    loop {
+        let Some(plan) = plans(epoch)? else { return Ok(told(Outcome::Done(None), epoch, voice)) };
+        let identity = match &pool.keys {
+            Some(folder) => Identity::Keys(folder.clone()),
+            None => Identity::Secrets(Secrets::generate()?),
         };
-        match news {
-            Heard::Report(Report::Listening(_)) => {}
-            Heard::Report(Report::Progress(progress)) => {
-                let mut progresses = progresses.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                progresses.resize(outcomes.len(), Progress::default());
-                progresses[process] = progress;
-            }
-            Heard::Report(Report::Ended(outcome)) => {
-                if matches!(outcome, Outcome::Failed { .. }) {
-                    return Ok(outcome);
-                }
-                outcomes[process] = Some(outcome);
-            }
-            Heard::Closed => {
-                closed += 1;
-                let status = children.0[process].wait().context("cannot wait for a process")?;
-                if outcomes[process].is_some() {
-                    continue;
-                }
-                let lost = status.code() == Some(EXIT_PEER_LOST);
-                let message = match status.code() {
-                    Some(EXIT_PEER_LOST) => format!("process {process} lost the connection to another process"),
-                    Some(EXIT_PANIC) => format!("process {process} panicked: a fault in this program"),
-                    _ => format!("process {process} died ({status})"),
-                };
-                let outcome = Outcome::Failed {
-                    message: format!("{message}; the same command goes on from what is committed"),
-                    code: 1,
-                };
-                if !lost {
-                    return Ok(outcome);
-                }
-                victim.get_or_insert((outcome, Instant::now() + CAUSE_DEADLINE));
-            }
+        let generation = Generation { pool, plan: &plan, identity, epoch, voice };
+        let broken = match generation.run(progresses)? {
+            End::Told(outcome) => return Ok(told(outcome, epoch, voice)),
+            End::Broken(broken) => broken,
+        };
+        if epoch >= u64::from(pool.restarts) {
+            let restarts = match pool.restarts {
+                0 => String::new(),
+                1 => "; it was started anew once already, as `restarts` allows".to_owned(),
+                times => format!("; it was started anew {times} times already, as `restarts` allows"),
+            };
+            let message = format!("{}{restarts}; the same command goes on from what is committed", broken.cause);
+            return Ok(Outcome::Failed { message, code: 1, passes: true });
         }
+        epoch += 1;
+        let mut text = format!(
+            "{}: all processes are ended and started anew from what is committed (restart {epoch} of {})",
+            broken.cause, pool.restarts
+        );
+        let away = broken.process.is_some_and(|process| matches!(pool.hosts[process].place, Place::There { .. }));
+        let pause = match broken.began || !away {
+            true => Duration::ZERO,
+            false => HOST_PAUSES[(epoch as usize - 1).min(HOST_PAUSES.len() - 1)],
+        };
+        if !pause.is_zero() {
+            text.push_str(&format!(", in {} s", pause.as_secs()));
+        }
+        voice("restart", &text);
+        std::thread::sleep(pause);
     }
-    match victim {
-        Some((outcome, _)) => Ok(outcome),
-        None => outcomes.swap_remove(0).context("process 0 said nothing of how it ended"),
+}
+
+/// Says how many restarts there were, if any.
+fn told(outcome: Outcome, restarts: u64, voice: &Voice) -> Outcome {
+    if restarts > 0 && matches!(outcome, Outcome::Done(_)) {
+        let times = if restarts == 1 { "once".to_owned() } else { format!("{restarts} times") };
+        voice("restarts", &format!("done; the processes were started anew {times}"));
     }
+    outcome
 }

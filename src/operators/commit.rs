@@ -15,7 +15,7 @@ use super::crawl::Bad;
 use super::segments::Made;
 use super::spill::Sorter;
 use crate::plan::Plan;
-use crate::state::{Counts, Journal, Segment, Store, sync_folder};
+use crate::state::{Counts, Journal, Segment, sync_folder};
 use crate::tables::{RejectRow, Table, Writer};
 use crate::watch::Watch;
 
@@ -94,7 +94,7 @@ struct Wave {
 
 impl Wave {
     fn new(plan: &Plan, wave: u64) -> Wave {
-        let spill = Store::at(&plan.store).unfinished(plan.week).spill();
+        let spill = plan.open_store().unfinished(plan.week).spill();
         let rejects = Sorter::new(&spill.join(format!("rejects-wave{wave}")), plan.worker_memory / 8);
         Wave { counts: Counts::default(), segments: Vec::new(), made: 0, failures: 0, rejects }
     }
@@ -115,7 +115,7 @@ impl Wave {
 }
 
 fn commit_wave(plan: &Plan, journal: &mut Journal, wave: usize, known: Wave) -> Result<()> {
-    let unfinished = Store::at(&plan.store).unfinished(plan.week);
+    let unfinished = plan.open_store().unfinished(plan.week);
     let whole = known.made.min(known.failures);
     ensure!(whole == plan.peers(), "wave {wave} is not whole: {whole} of {} workers wrote it", plan.peers());
     journal.counts.add(&known.counts);
@@ -147,7 +147,7 @@ pub fn check_rejects(plan: &Plan, counts: &Counts, end: bool) -> Result<()> {
     let mut reasons: Vec<(&String, &u64)> = counts.rejects.iter().collect();
     reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let reasons: Vec<String> = reasons.iter().take(5).map(|(reason, count)| format!("{count} x {reason}")).collect();
-    let folder = Store::at(&plan.store).unfinished(plan.week).folder().join(RejectRow::NAME);
+    let folder = plan.open_store().unfinished(plan.week).folder().join(RejectRow::NAME);
     bail!(TooManyRejects(format!(
         "{} of {} records are bad ({:.1}%, the job accepts {:.1}%): {}. Where they are: {}. Raise max-reject-share to accept them; what was read is kept",
         counts.rejected(),

@@ -23,7 +23,7 @@ use timely::dataflow::operators::generic::Operator;
 use super::spill::{Sortable, Sorted, Sorter};
 use crate::plan::Plan;
 use crate::records::{DocId, UrlHash};
-use crate::state::{Store, Unfinished, UrlIndex, sync_folder};
+use crate::state::{Unfinished, UrlIndex, sync_folder};
 use crate::tables::{FailureRow, Scan, Table, Writer, field};
 use crate::watch::Watch;
 
@@ -80,7 +80,7 @@ pub fn failures<'scope>(
     watch: &Arc<Watch>,
 ) -> StreamVec<'scope, u64, ()> {
     let shards = plan.method.shards;
-    let store = Store::at(&plan.store);
+    let store = plan.open_store();
     let url_files = watch.check(store.url_indexes(&plan.earlier)).unwrap_or_default();
     let route = Exchange::new(move |failed: &Failed| u64::from(failed.hash.shard(shards)));
     let owner = Owner { shards, unfinished: store.unfinished(plan.week), url_files, budget: plan.worker_memory / 32 };
@@ -244,7 +244,7 @@ fn file(unfinished: &Unfinished, shard: u32, wave: usize) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::Segment;
+    use crate::state::{Segment, Store};
 
     #[test]
     fn the_first_wave_tells_why_whatever_the_memory() {

@@ -25,7 +25,7 @@ use super::phase::{Owned, run_to_end};
 use super::vectors::own_segments;
 use crate::plan::Plan;
 use crate::records::{DocId, UrlHash};
-use crate::state::{Journal, Segment, Store, Unfinished, UrlIndex};
+use crate::state::{Journal, Segment, Unfinished, UrlIndex};
 use crate::tables::{FoundLinkRow, LinkRow, Scan, Table, Writer, field};
 use crate::watch::Watch;
 
@@ -112,12 +112,12 @@ pub fn links(
     watch: &Arc<Watch>,
 ) -> Result<()> {
     let (index, peers, shards) = (worker.index() as u64, worker.peers(), plan.method.shards);
-    let unfinished = Store::at(&plan.store).unfinished(plan.week);
+    let unfinished = plan.open_store().unfinished(plan.week);
     let mut segments = own_segments(journal, owned);
     segments.retain(|segment| segment.links > 0);
     let links = Links { unfinished: unfinished.clone(), segments, open: None, rows: Vec::new(), writing: None };
     let links = Rc::new(RefCell::new(links));
-    let urls = Urls { segments: journal.by_shard(), earlier: Store::at(&plan.store).url_indexes(&plan.earlier)? };
+    let urls = Urls { segments: journal.by_shard(), earlier: plan.open_store().url_indexes(&plan.earlier)? };
     let probe = Handle::new();
     // A link of a round costs its URL, its row and its question: about 200 bytes.
     let round_rows = (plan.worker_memory / 2 / 200).max(1) as usize;

@@ -20,7 +20,7 @@ use super::crawl::Answer;
 use super::spill::{Sortable, Sorted, Sorter};
 use crate::plan::Plan;
 use crate::records::DocId;
-use crate::state::{Counts, Segment, Store, Unfinished, UrlIndex, sync_folder};
+use crate::state::{Counts, Segment, Unfinished, UrlIndex, sync_folder};
 use crate::tables::{DocumentRow, FeatureRow, FoundLinkRow, Scan, Table, UrlRow, Writer, field};
 use crate::text::urls;
 use crate::watch::Watch;
@@ -46,7 +46,7 @@ pub fn segments<'scope>(
 ) -> StreamVec<'scope, u64, Made> {
     let shards = plan.method.shards;
     let (url_files, earlier) =
-        (watch.check(Store::at(&plan.store).url_indexes(&plan.earlier)), plan.earlier.urls(plan.method.shards));
+        (watch.check(plan.open_store().url_indexes(&plan.earlier)), plan.earlier.urls(plan.method.shards));
     let route = Exchange::new(move |answer: &Answer| u64::from(answer.hash.shard(shards)));
     let (plan, watch) = (plan.clone(), watch.clone());
     let (index, peers) = (answers.scope().index(), answers.scope().peers());
@@ -115,7 +115,7 @@ impl Shards {
         for segment in done {
             segments.entry(segment.shard).or_default().push(*segment);
         }
-        let unfinished = Store::at(&plan.store).unfinished(plan.week);
+        let unfinished = plan.open_store().unfinished(plan.week);
         Shards { unfinished, plan: plan.clone(), url_files, earlier, segments, answered: BTreeMap::new() }
     }
 

@@ -588,19 +588,25 @@ mod tests {
     }
 
     /// Files of members of all kinds, bytes between them, some bytes changed, some at the end missing.
-    fn mangled() -> impl Strategy<Value = Vec<u8>> {
+    /// With what the members held, each as [`read`] writes it.
+    fn mangled() -> impl Strategy<Value = (Vec<u8>, Vec<String>)> {
         let length = prop_oneof![20 => 0..2000_usize, 6 => 30_000..140_000_usize, 1 => 900_000..1_300_000_usize];
         let repeat = prop_oneof![Just(1_usize), Just(300), Just(usize::MAX)];
         let fields = prop_oneof![Just(0_u8), (0..32_u8).prop_map(|fields| fields & 30)];
-        let one = (length, repeat, fields, 0..10_u32)
-            .prop_map(|(length, repeat, fields, level)| member(&content(length, repeat), fields, level));
+        let one = (length, repeat, fields, 0..10_u32).prop_map(|(length, repeat, fields, level)| {
+            let content = content(length, repeat);
+            let held = format!("{} {:x}", content.len(), xxhash_rust::xxh3::xxh3_64(&content));
+            (member(&content, fields, level), held)
+        });
         let between =
             prop_oneof![8 => Just(Vec::new()), 1 => Just(vec![0; 9]), 1 => Just(b"\x1f\x8b\x08 garbage".to_vec())];
         let members = prop::collection::vec((one, between), 0..12);
         let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
         let missing = prop_oneof![3 => Just(0), 1 => 0..100_usize];
         (members, changes, missing).prop_map(|(members, changes, missing)| {
-            let mut file: Vec<u8> = members.into_iter().flat_map(|(one, between)| [one, between].concat()).collect();
+            let held = members.iter().map(|((_, held), _)| held.clone()).collect();
+            let all = members.into_iter();
+            let mut file: Vec<u8> = all.flat_map(|((one, _), between)| [one, between].concat()).collect();
             for (index, byte) in changes {
                 if !file.is_empty() {
                     let at = index.index(file.len());
@@ -608,14 +614,36 @@ mod tests {
                 }
             }
             file.truncate(file.len().saturating_sub(missing));
-            file
+            (file, held)
         })
+    }
+
+    /// The pieces of a file read at once and streamed are the same; but for a member that a change left whole, of which zlib
+    /// refuses a set of codes as incomplete, and libdeflate does not: its sum and size are right.
+    fn assert_one_way_or_whole(file: &[u8], held: &[String]) {
+        let open = || {
+            let stored = Stored::new(Box::new(Cursor::new(file.to_vec())));
+            Members::new(stored, |bytes| !bytes.is_empty()).unwrap()
+        };
+        let (once, streamed) = (read(open()), read(streaming(open())));
+        let mut after = streamed.iter();
+        for piece in &once {
+            let other = after.next().unwrap();
+            if piece != other {
+                let (holds, what) = piece.split_at(piece.match_indices(' ').nth(1).unwrap().0);
+                assert!(held.iter().any(|held| held == holds), "{once:?} {streamed:?}");
+                assert!(other.contains("gzip: damaged member"), "{once:?} {streamed:?}");
+                let next = after.next().unwrap();
+                assert!(next.starts_with("0 ") && next.ends_with(what), "{once:?} {streamed:?}");
+            }
+        }
+        assert!(after.next().is_none(), "{once:?} {streamed:?}");
     }
 
     proptest! {
         #[test]
-        fn a_member_at_once_is_the_member_streamed(file in mangled()) {
-            assert_one_way(&file);
+        fn a_member_at_once_is_the_member_streamed((file, held) in mangled()) {
+            assert_one_way_or_whole(&file, &held);
         }
     }
 }

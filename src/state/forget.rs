@@ -50,13 +50,13 @@ impl Store {
         }
         sync_folder(self.root())?;
         // Empty unless another week is unfinished.
-        let _ = std::fs::remove_dir(self.root().join("_work"));
+        let _ = std::fs::remove_dir(self.work());
         std::fs::remove_dir_all(&list).with_context(|| format!("cannot remove {}", list.display()))
     }
 
     /// Drops the rows of some documents from a file.
     fn without<T: Table>(&self, path: &PathBuf, docs: &[DocId]) -> Result<()> {
-        let temporary: &Path = &self.root().join("_work").join("without.parquet");
+        let temporary: &Path = &self.work().join("without.parquet");
         let sifted = sift::<T>(path, temporary, &["doc"], |batch| {
             let all = field::<Int64Array>(batch, "doc")?.values().iter();
             Ok(all.map(|doc| Some(docs.binary_search(&DocId::from_table(*doc)).is_err())).collect())
@@ -67,6 +67,10 @@ impl Store {
         if sifted.kept == 0 {
             Writer::<T>::create(temporary)?.finish()?;
         }
-        std::fs::rename(temporary, path).with_context(|| format!("cannot replace {}", path.display()))
+        // Whole on the disk before it takes the only other copy's place.
+        std::fs::File::open(temporary)
+            .and_then(|file| file.sync_all())
+            .and_then(|()| std::fs::rename(temporary, path))
+            .with_context(|| format!("cannot replace {}", path.display()))
     }
 }

@@ -14,14 +14,15 @@
 //!     documents|features|urls|links|clusters|…/*.parquet
 //!     job.toml  week.json  summary.json
 //!   evolution/                 tables made of the weeks; replaced as a whole
-//!   _work/week=2024-01-15/     unfinished: grows wave by wave, invisible to readers of week=*
+//!   _work/week=2024-01-15/     unfinished: grows wave by wave, invisible to readers of week=*; a pool of machines
+//!                              works in a folder `_work-…` that each generation of its processes names anew
 //!   _work/replaced-2024-01-15/ the week as it was, while another one takes its place
 //!   _work/scratch-2024-01-15/  what is not kept with the week
 //!     journal.json             the waves that are whole; replaced whole
 //! ```
 //!
 //! URLs keep their rows in the week in which they were first seen (`urls`), so that a week is
-//! committed by one rename and nothing that was written is ever written again.
+//! committed by one rename; what was written is not written again, but that rows of deleted URLs are left out of `urls`.
 
 mod downloads;
 mod durable;

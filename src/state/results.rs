@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::durable::sync_folder;
-use super::store::Store;
+use super::store::{BEFORE, Store};
 
 /// The folders of one kind of results.
 #[derive(Clone, Debug)]
@@ -28,8 +28,8 @@ pub struct Results {
 impl Results {
     /// The results of this name in a store.
     pub fn of(store: &Store, name: &str) -> Results {
-        let (root, work) = (store.root(), store.root().join("_work"));
-        let before = work.join(format!("{name}-before"));
+        let (root, work) = (store.root(), store.work());
+        let before = work.join(format!("{name}{BEFORE}"));
         Results { store: root.to_owned(), folder: root.join(name), unfinished: work.join(name), before }
     }
 

@@ -33,6 +33,8 @@ const ORPHANS_END: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub struct Store {
     root: PathBuf,
+    /// Where what is unfinished lies.
+    work: PathBuf,
 }
 
 /// A week that is being made: the folder that will be the week's, and one for what is not kept with it.
@@ -47,7 +49,68 @@ pub struct Unfinished {
 impl Store {
     /// The store at `root`, which need not exist yet.
     pub fn at(root: &Path) -> Store {
-        Store { root: root.to_owned() }
+        Store { root: root.to_owned(), work: root.join(WORK) }
+    }
+
+    /// The same store, whose unfinished work lies in a folder of this name.
+    pub fn working_in(&self, name: &str) -> Store {
+        Store { root: self.root.clone(), work: self.root.join(name) }
+    }
+
+    /// Moves what is unfinished, wherever it lies, to this store's folder of work. A process of an earlier run or
+    /// generation that nobody could end knows another name, and whatever it still begins to write, or to commit, fails:
+    /// the folder is not there. The caller holds the lock.
+    ///
+    /// # Errors
+    /// Names the folder that cannot be moved or removed.
+    pub fn take_work(&self) -> Result<()> {
+        let mut works = self.works()?;
+        // What such a process left after it was moved away has no journal, and nothing of a commit.
+        let begun = |work: &PathBuf| {
+            let entries = std::fs::read_dir(work).into_iter().flatten().flatten();
+            entries.map(|entry| entry.path()).any(|path| {
+                let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+                path.join("journal.json").exists() || name.starts_with(REPLACED) || name.ends_with(BEFORE)
+            })
+        };
+        works.sort_by_key(|work| (!begun(work), *work != self.work));
+        for (at, work) in works.iter().enumerate() {
+            if at > 0 {
+                std::fs::remove_dir_all(work).with_context(|| format!("cannot remove {}", work.display()))?;
+            }
+        }
+        match works.first() {
+            Some(work) if *work != self.work => rename(work, &self.work).and_then(|()| sync_folder(&self.root)),
+            _ => Ok(()),
+        }
+    }
+
+    /// All folders of unfinished work; a store at rest has at most one.
+    fn works(&self) -> Result<Vec<PathBuf>> {
+        let failed = || format!("cannot list the store {}", self.root.display());
+        let mut works = Vec::new();
+        for entry in std::fs::read_dir(&self.root).with_context(failed)? {
+            let entry = entry.with_context(failed)?;
+            let name = entry.file_name();
+            if name
+                .to_str()
+                .and_then(|name| name.strip_prefix(WORK))
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+            {
+                works.push(entry.path());
+            }
+        }
+        Ok(works)
+    }
+
+    /// The name of its folder of work.
+    pub fn work_name(&self) -> String {
+        self.work.file_name().map_or_else(|| WORK.to_owned(), |name| name.to_string_lossy().into_owned())
+    }
+
+    /// Its folder of work.
+    pub(super) fn work(&self) -> &Path {
+        &self.work
     }
 
     /// Its folder.
@@ -125,10 +188,10 @@ impl Store {
 
     /// A week that is being made.
     pub fn unfinished(&self, week: Week) -> Unfinished {
-        let work = self.root.join("_work");
+        let work = &self.work;
         Unfinished {
             folder: work.join(week.folder()),
-            scratch: work.join(format!("scratch-{week}")),
+            scratch: work.join(format!("{SCRATCH}{week}")),
             replaced: work.join(format!("{REPLACED}{week}")),
         }
     }
@@ -242,6 +305,7 @@ impl Store {
         sync_folder(folder)?;
         let target = self.week(week);
         if target.exists() {
+            self.drop_later(week)?;
             rename(&target, &unfinished.replaced)?;
             sync_folder(&self.root)?;
         }
@@ -250,6 +314,20 @@ impl Store {
         self.list(whole)?;
         unfinished.clear()?;
         self.forget(week)
+    }
+
+    /// Drops what is done of later weeks that are not whole: it stands on the week that is replaced.
+    fn drop_later(&self, week: Week) -> Result<()> {
+        let failed = || format!("cannot list {}", self.work.display());
+        for entry in std::fs::read_dir(&self.work).with_context(failed)? {
+            let entry = entry.with_context(failed)?;
+            let of = ["week=", SCRATCH].iter().find_map(|prefix| week_of(&entry.file_name(), prefix));
+            if of.is_some_and(|of| of > week) {
+                let path = entry.path();
+                std::fs::remove_dir_all(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+            }
+        }
+        Ok(())
     }
 
     /// Puts a whole week into the manifest.
@@ -265,7 +343,8 @@ impl Store {
     /// Whether a week is committed, and is not being made anew.
     pub fn is_committed(&self, week: Week) -> bool {
         let listed = self.manifest().is_ok_and(|known| known.is_some_and(|known| known.has(week)));
-        listed && !self.unfinished(week).folder.exists()
+        // Another generation may work elsewhere by now.
+        listed && !self.works().is_ok_and(|works| works.iter().any(|work| work.join(week.folder()).exists()))
     }
 
     /// Ends what a killed run had begun to commit: a week that it was replacing takes its place, and weeks that have
@@ -276,9 +355,14 @@ impl Store {
     /// Where the store cannot be read or written.
     pub fn recover(&self) -> Result<()> {
         let failed = || format!("cannot list the store {}", self.root.display());
-        let work = self.root.join("_work");
-        if work.exists() {
-            for entry in std::fs::read_dir(&work).with_context(failed)? {
+        if self.manifest()?.is_none() && self.root.join(UrlRow::NAME).exists() {
+            bail!(
+                "{} is missing, and weeks were removed from the store: restore it, for it says which ids they gave",
+                self.manifest_path().display()
+            );
+        }
+        if self.work.exists() {
+            for entry in std::fs::read_dir(&self.work).with_context(failed)? {
                 let name = entry.with_context(failed)?.file_name();
                 let Some(week) = week_of(&name, REPLACED) else { continue };
                 let unfinished = self.unfinished(week);
@@ -316,8 +400,14 @@ impl Store {
     }
 }
 
+/// The folder of unfinished work, or what its name begins with.
+const WORK: &str = "_work";
+/// What stands after the name of results that are put aside.
+pub(super) const BEFORE: &str = "-before";
 /// What stands before the name of a week that is put aside.
 const REPLACED: &str = "replaced-";
+/// What stands before the name of a week's folder of what is not kept.
+pub(super) const SCRATCH: &str = "scratch-";
 
 pub(super) fn week_of(name: &std::ffi::OsStr, prefix: &str) -> Option<Week> {
     name.to_str()?.strip_prefix(prefix)?.parse().ok()
@@ -495,6 +585,32 @@ mod tests {
             assert_eq!(unfinished.folder.exists(), done == 0, "what is being made is gone on with");
             assert!(!unfinished.replaced.exists());
         }
+    }
+
+    #[test]
+    fn who_knows_a_former_folder_of_work_can_neither_write_there_nor_commit() {
+        let folder = tempfile::tempdir().unwrap();
+        let method = Method::default();
+        let former = Store::at(folder.path()).working_in("_work-1");
+        let mut journal = former.begin(week(), &method, &key("a")).unwrap().journal;
+        journal.waves = 1;
+        journal.write(&former.unfinished(week()).journal()).unwrap();
+        let store = Store::at(folder.path()).working_in("_work-2");
+        store.take_work().unwrap();
+        assert_eq!(store.begin(week(), &method, &key("a")).unwrap().journal, journal);
+        // The straggler wakes: its journal, and the week that it would commit.
+        let straggler = Journal::new(key("a"));
+        assert!(straggler.write(&former.unfinished(week()).journal()).is_err());
+        let committed = CommittedWeek { week: week(), key: "a".into(), documents: 7, urls: vec![7], named: vec![1] };
+        let whole = WholeWeek { committed, method: method.clone(), journal: straggler };
+        assert!(former.commit(&whole, "[cluster]", b"{}").is_err());
+        assert!(!store.week(week()).exists() && store.manifest().unwrap().is_none());
+        // What it left is no work of anybody.
+        std::fs::create_dir_all(former.unfinished(week()).table("documents", "x")).unwrap();
+        let last = Store::at(folder.path());
+        last.take_work().unwrap();
+        assert_eq!(last.works().unwrap(), [folder.path().join("_work")]);
+        assert_eq!(last.begin(week(), &method, &key("a")).unwrap().journal, journal);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use anyhow::{Context, Result, ensure};
 use super::durable::sync_folder;
 use super::earlier::Earlier;
 use super::manifest::Removed;
-use super::store::{Store, week_of};
+use super::store::{SCRATCH, Store, week_of};
 use super::urls::{RunRow, UrlLookup};
 use crate::records::Week;
 use crate::tables::{Scan, Table, UrlRow, Writer};
@@ -46,14 +46,14 @@ impl Store {
             "the last week of the store {root} is {last}: it stays, for the next one goes on from it"
         );
         let weeks: Vec<Week> = manifest.weeks.iter().map(|week| week.week).filter(|week| *week < before).collect();
-        let work = self.root().join("_work");
+        let work = self.work();
         let mut unfinished = Vec::new();
         if work.exists() {
-            for entry in std::fs::read_dir(&work).with_context(|| format!("cannot list {}", work.display()))? {
+            for entry in std::fs::read_dir(work).with_context(|| format!("cannot list {}", work.display()))? {
                 let name = entry.with_context(|| format!("cannot list {}", work.display()))?.file_name();
                 // A later week that is not whole can be gone on with.
-                let week = ["week=", "scratch-"].iter().find_map(|prefix| week_of(&name, prefix));
-                if week.is_none_or(|week| week <= last) {
+                let week = ["week=", SCRATCH].iter().find_map(|prefix| week_of(&name, prefix));
+                if week.is_some_and(|week| week <= last) {
                     unfinished.push(name.to_string_lossy().into_owned());
                 }
             }
@@ -72,7 +72,7 @@ impl Store {
     /// removes the rest.
     pub fn vacuum(&self, before: Week, threads: usize) -> Result<Vacuumed> {
         let vacuumed = self.to_vacuum(before)?;
-        let work = self.root().join("_work");
+        let work = self.work();
         for name in &vacuumed.unfinished {
             remove(&work.join(name))?;
         }
@@ -90,7 +90,7 @@ impl Store {
         }
         self.sweep()?;
         // Empty unless a later week is unfinished.
-        let _ = std::fs::remove_dir(&work);
+        let _ = std::fs::remove_dir(work);
         Ok(vacuumed)
     }
 

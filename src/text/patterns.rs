@@ -33,7 +33,7 @@ impl UrlPatterns {
     /// ```
     ///
     /// # Errors
-    /// The first that is neither.
+    /// The first that is neither; and a beginning that is not in its canonical form, for that may mean more.
     pub fn new<T: AsRef<str>>(urls: &[T], hosts: &[T], prefixes: &[T]) -> Result<UrlPatterns, NoPattern> {
         let form = |url: &T| {
             let canonical = canonical(url.as_ref()).map(|url| url.as_str().to_owned());
@@ -46,7 +46,15 @@ impl UrlPatterns {
             let whole = whole.filter(|_| !host.contains(['@', '?', '#', '/', '\\']) && !host.is_empty());
             whole.map(|url| url.host().to_owned()).ok_or_else(|| NoPattern(host.to_owned()))
         };
-        let sorted: BTreeSet<String> = prefixes.iter().map(form).collect::<Result<_, _>>()?;
+        let prefix = |prefix: &T| {
+            let (whole, given) = (form(prefix)?, prefix.as_ref());
+            // What is left out of a URL that is read (a fragment, `..`) would leave a prefix that means more.
+            let path =
+                given.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..])).unwrap_or("/");
+            let kept = whole.ends_with(path) && !given.contains(['#', '@']);
+            kept.then_some(whole).ok_or_else(|| NoPattern(given.to_owned()))
+        };
+        let sorted: BTreeSet<String> = prefixes.iter().map(prefix).collect::<Result<_, _>>()?;
         let mut prefixes: BTreeSet<String> = BTreeSet::new();
         for prefix in sorted {
             // In this order whatever begins a prefix comes before it.
@@ -125,6 +133,10 @@ mod tests {
             (&[], &[""], &[]),
             (&[], &["a.org?x"], &[]),
             (&[], &[], &["ftp://a.org/"]),
+            (&[], &[], &["http://a.org/#!/private/"]),
+            (&[], &[], &["http://a.org/."]),
+            (&[], &[], &["http://a.org/x/.."]),
+            (&[], &[], &["http://a.org/a b"]),
         ] {
             let given = [urls, hosts, prefixes].concat()[0].to_owned();
             assert_eq!(UrlPatterns::new(urls, hosts, prefixes), Err(NoPattern(given)));

@@ -291,6 +291,14 @@ fn clusters_keep_their_names_when_pages_are_deleted() {
         changed.delete(&flags);
         let after = names(&changed);
         let given: BTreeSet<i64> = before.values().copied().collect();
+        // Of each cluster that is left, the part with most of its pages bears its name.
+        let mut parts: BTreeMap<i64, BTreeMap<i64, usize>> = BTreeMap::new();
+        after.iter().for_each(|(url, id)| *parts.entry(before[url]).or_default().entry(*id).or_default() += 1);
+        for (name, parts) in &parts {
+            let most = parts.values().max().unwrap();
+            assert_eq!(parts.get(name), Some(most), "{flags:?}: {name} is in {parts:?}");
+        }
+        assert!(parts.len() > 5);
         let mut clusters: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
         after.iter().for_each(|(url, id)| clusters.entry(*id).or_default().push(before[url]));
         for (id, was) in clusters {
@@ -388,6 +396,9 @@ fn what_cannot_be_deleted_is_told() {
     let list = weeks.folder.path().join("list");
     std::fs::write(&list, "http://h1.example/d1/p1\n\n http://H1.example/d3/p7\n").unwrap();
     told(&["--urls", list.to_str().unwrap()], 0, "Deleted 2 pages");
+    std::fs::write(&list, "http://h1.example/d1/p13\nhalf a line\n").unwrap();
+    told(&["--urls", list.to_str().unwrap()], 2, "list, line 2: `half a line`");
+    told(&["--prefix", "http://h1.example/#x"], 2, "canonical form");
     // All of it.
     told(&["--prefix", "http://h0.example/", "--host", "h1.example", "h2.example"], 0, "Deleted 148 pages");
     told(&["--host", "h3.example", "h4.example", "h5.example"], 0, "Deleted 150 pages");

@@ -21,10 +21,16 @@ mod determinism;
 mod dirty;
 /// The evolution of clusters against brute force over URLs, on stores with random histories.
 mod evolution;
+/// Processes that die, freeze or are killed again and again: the run goes on by itself.
+mod faults;
 /// Every format and odd name gives the same pages.
 mod formats;
+/// Who is not of a run does not come in; processes over TLS.
+mod intruders;
 /// What could not be downloaded, against a plain walk over the tables and the inputs.
 mod missing;
+/// A pool of three hosts with a real sshd each.
+mod pool;
 /// Tables open in DuckDB, Polars and pyarrow.
 mod queries;
 /// Interrupted runs go on where they stopped; full disks and damaged stores are told.

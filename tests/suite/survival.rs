@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::program::{Made, job, nigh, output, ran, run, run_well, skipped, tables};
 
 /// A job of many waves, so that there is something to go on from.
-fn waves(folder: &Path) -> PathBuf {
+pub fn waves(folder: &Path) -> PathBuf {
     job(
         folder,
         "[cluster]\nweek = \"2024-01-08\"\nwave-bytes = 1\nmax-reject-share = 1.0\n\
@@ -157,34 +157,6 @@ fn signals_stop_the_run_and_say_how_to_go_on() {
         assert!(stderr.contains("stopped") && stderr.contains("goes on") && stderr.contains("job.toml"), "{stderr}");
         run_well(&arguments);
     }
-}
-
-#[test]
-fn a_process_that_dies_ends_the_run_and_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let job = waves(folder.path());
-    let store = folder.path().join("store");
-    let arguments =
-        ["run", job.to_str().unwrap(), "--workers", "1", "--processes", "3", "--store", store.to_str().unwrap()];
-    let child = nigh(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let supervisor = child.id();
-    let begun = Instant::now();
-    let victim = loop {
-        let children =
-            std::fs::read_to_string(format!("/proc/{supervisor}/task/{supervisor}/children")).unwrap_or_default();
-        let children: Vec<&str> = children.split_whitespace().collect();
-        if children.len() == 3 && store.join("_work/week=2024-01-08/documents").exists() {
-            break children[1].to_owned();
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60));
-        std::thread::sleep(Duration::from_millis(1));
-    };
-    assert!(std::process::Command::new("kill").args(["-s", "KILL", &victim]).status().unwrap().success());
-    let output = child.wait_with_output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("process 1 died") && stderr.contains("goes on from what is committed"), "{stderr}");
-    run_well(&arguments);
 }
 
 #[test]

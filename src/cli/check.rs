@@ -1,0 +1,176 @@
+//! `nigh pool check`: tries every host of a pool, and says what to fix.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use super::WrongUse;
+use crate::config::{Bytes, Job, read_config, read_job};
+use crate::launch::{Checked, Place, Pool, Questions, check as ask};
+use crate::readers;
+use crate::report::say;
+
+/// A clock that is further off than this is to be set: certificates and the ages of files go by it.
+const CLOCK_OFF_MS: u64 = 5000;
+/// Less than this is next to nothing.
+const LITTLE_SPACE: Bytes = Bytes(1 << 30);
+/// So many inputs are looked at on every host, evenly spread over all.
+const INPUTS: usize = 1000;
+
+/// What is to be checked.
+#[derive(Args)]
+pub struct CheckArgs {
+    /// The job whose store and inputs must be visible on every host.
+    job: Option<PathBuf>,
+    /// The config with the hosts.
+    #[arg(long)]
+    config: PathBuf,
+    /// The folder of tables, instead of the job's.
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Crawl files instead of the job's.
+    #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
+    input: Vec<String>,
+}
+
+/// A file that tells whether two machines see the same folder; it is removed when this is dropped.
+struct Written {
+    path: PathBuf,
+    text: String,
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        // Where it cannot be removed it is a few bytes.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Written {
+    /// A file in the store, or in the folder that the store would be made in.
+    fn beside(store: &Path) -> Result<Written> {
+        let folder = store.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("."));
+        let id = std::process::id();
+        let path = folder.join(format!(".nigh-check-{id}"));
+        let text = format!("process {id} at {}\n", jiff::Timestamp::now());
+        std::fs::write(&path, &text).with_context(|| format!("cannot write to {}", folder.display()))?;
+        Ok(Written { path, text })
+    }
+}
+
+/// Checks the pool, and prints a table of what was found.
+pub(super) fn check(args: &CheckArgs) -> Result<ExitCode> {
+    let wrong_use = |error: anyhow::Error| WrongUse(format!("{error:#}"));
+    let pool = Pool::new(&read_config(&args.config).map_err(wrong_use)?)?;
+    let job = args.job.as_deref().map(read_job).transpose().map_err(wrong_use)?;
+    let (store, input, reading) = match job {
+        None => (None, Vec::new(), None),
+        Some(Job::Cluster(job)) => (job.store, job.input, Some(job.read)),
+        Some(Job::Weekly(job)) => (job.store, job.input, Some(job.read)),
+        Some(Job::Evolution(job)) => (job.store, Vec::new(), None),
+    };
+    let input = if args.input.is_empty() { input } else { args.input.clone() };
+    let inputs = if input.is_empty() { Vec::new() } else { readers::list(&input, &reading.unwrap_or_default())? };
+    let files = inputs.iter().filter_map(|input| match &input.place {
+        readers::Place::File(path) => Some((path.clone(), input.bytes)),
+        _ => None,
+    });
+    let files: Vec<(PathBuf, u64)> = files.collect();
+    let files: Vec<_> = files.iter().step_by(files.len().div_ceil(INPUTS).max(1)).cloned().collect();
+    let store = args.store.clone().or(store);
+    let written = store.as_deref().map(Written::beside).transpose()?;
+    let folder = std::env::current_dir().context("cannot tell the current folder")?;
+    let checked = ask(&pool, |host| Questions {
+        folder: folder.clone(),
+        listen: (host.listen, host.ports.first).into(),
+        last_port: host.ports.last,
+        written: written.as_ref().map(|written| (written.path.clone(), written.text.clone())),
+        inputs: files.clone(),
+    })?;
+    let rows: Vec<Row> = checked.iter().enumerate().map(|(me, checked)| Row::new(&pool, me, checked)).collect();
+    say(&table(&rows))?;
+    let to_fix: Vec<String> =
+        rows.iter().flat_map(|row| row.to_fix.iter().map(|text| format!("  {}: {text}\n", row.host))).collect();
+    match to_fix.is_empty() {
+        true => say("All is well\n").map(|()| ExitCode::SUCCESS),
+        false => say(&format!("To fix\n{}", to_fix.concat())).map(|()| ExitCode::FAILURE),
+    }
+}
+
+/// What is said of a process' host: its cells, and what is to be fixed.
+struct Row {
+    host: String,
+    cells: [String; 7],
+    to_fix: Vec<String>,
+}
+
+/// The columns after the process.
+const COLUMNS: [&str; 7] = ["host", "program", "clock", "listens at", "reaches", "free", "files"];
+
+impl Row {
+    fn new(pool: &Pool, me: usize, checked: &Checked) -> Row {
+        let name = match &pool.hosts[me].place {
+            Place::Here => "this machine".to_owned(),
+            Place::There { destination, .. } => destination.to_string(),
+        };
+        let answers = match &checked.answers {
+            Ok(answers) => answers,
+            Err(error) => {
+                let cells = std::array::from_fn(|column| if column == 0 { name.clone() } else { "-".to_owned() });
+                return Row { host: name, cells, to_fix: vec![format!("{error:#}")] };
+            }
+        };
+        let mut to_fix = Vec::new();
+        let version = env!("CARGO_PKG_VERSION");
+        if answers.version != version {
+            to_fix.push(format!("nigh there is {}, here {version}: install the same", answers.version));
+        }
+        let (ahead, way) = checked.clock;
+        if ahead.unsigned_abs() > CLOCK_OFF_MS + way {
+            to_fix.push(format!("its clock is off by {:.1} s: set it", ahead as f64 / 1e3));
+        }
+        to_fix.extend(answers.folder.clone().err());
+        to_fix.extend(answers.address.clone().err());
+        to_fix.extend(answers.inputs.clone().err());
+        let free = match &answers.store {
+            None => "-".to_owned(),
+            Some(Ok(free)) if *free < LITTLE_SPACE.0 => {
+                to_fix.push(format!("{} are free for the store", Bytes(*free)));
+                Bytes(*free).to_string()
+            }
+            Some(Ok(free)) => Bytes(*free).to_string(),
+            Some(Err(error)) => {
+                to_fix.push(error.clone());
+                "no store".to_owned()
+            }
+        };
+        let unreachable = checked.unreachable.iter();
+        to_fix.extend(
+            unreachable.map(|(other, reason)| format!("process {other}: {reason}: open the port, or set `port`")),
+        );
+        let reaches = match checked.unreachable.len() {
+            0 => "all".to_owned(),
+            lost => format!("all but {lost}"),
+        };
+        let files = if answers.inputs.is_ok() && answers.folder.is_ok() { "ok" } else { "not all" };
+        let address = answers.address.as_ref().map_or("no port".to_owned(), ToString::to_string);
+        let clock = format!("{:+.1} s", ahead as f64 / 1e3);
+        let cells = [name.clone(), answers.version.clone(), clock, address, reaches, free, files.to_owned()];
+        Row { host: name, cells, to_fix }
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    let widths: [usize; 7] = std::array::from_fn(|column| {
+        rows.iter().map(|row| row.cells[column].chars().count()).max().unwrap_or(0).max(COLUMNS[column].len())
+    });
+    let line = |process: String, cells: [&str; 7]| {
+        let cells = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        let line = format!("{process:7}  {}", cells.collect::<Vec<_>>().join("  "));
+        format!("{}\n", line.trim_end())
+    };
+    let rows = rows.iter().enumerate().map(|(me, row)| line(me.to_string(), row.cells.each_ref().map(String::as_str)));
+    [line("process".to_owned(), COLUMNS)].into_iter().chain(rows).collect()
+}

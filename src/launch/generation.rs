@@ -1,0 +1,398 @@
+//! One generation of processes: started together, followed, ended together.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::SocketAddr;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::hosts::{Place, Pool, ended};
+use super::identity::Identity;
+use super::join::Roster;
+use super::process::{Outcome, Ready, Report, Start};
+use super::supervisor::Voice;
+use super::watchdog::{Finding, LOOK_EVERY, Watchdog};
+use super::{EXIT_PANIC, EXIT_PEER_LOST};
+use crate::watch::Progress;
+
+/// How long a process may take to start and tell where it listens.
+const START_DEADLINE: Duration = Duration::from_secs(30);
+/// How long victims of a loss are waited for, to hear the cause.
+const CAUSE_DEADLINE: Duration = Duration::from_secs(5);
+/// How long a process that said that it is done may take to be gone.
+const GONE_DEADLINE: Duration = Duration::from_secs(5);
+/// What `ssh` ends with when its connection breaks.
+const EXIT_SSH: i32 = 255;
+
+/// A generation that is to be run.
+pub struct Generation<'a> {
+    /// Where its processes are.
+    pub pool: &'a Pool,
+    /// What they are told to do.
+    pub plan: &'a str,
+    /// What they know each other by.
+    pub identity: Identity,
+    /// Its number.
+    pub epoch: u64,
+    /// Who is told what processes say on stderr.
+    pub voice: &'a Voice,
+}
+
+/// How a generation ended.
+pub enum End {
+    /// As a process said: well, or for good.
+    Told(Outcome),
+    /// In a way that another generation may not.
+    Broken(Broken),
+}
+
+/// What broke a generation.
+pub struct Broken {
+    /// Which process it was, and how.
+    pub cause: String,
+    /// Its number, where it is known.
+    pub process: Option<usize>,
+    /// Whether all processes had begun.
+    pub began: bool,
+}
+
+/// What the reader of a process' stdout heard.
+enum Heard {
+    Report(Report),
+    Closed,
+}
+
+/// A process, as its supervisor holds it.
+struct Process {
+    me: usize,
+    /// The program itself, or the `ssh` that reaches it.
+    child: Child,
+    /// Gives its stdin, once it was told what to do.
+    told: Receiver<ChildStdin>,
+    /// When it is dropped, the process ends by itself.
+    stdin: Option<ChildStdin>,
+    /// What it said when it was ready.
+    ready: Option<Ready>,
+    /// What it said of its end.
+    outcome: Option<Outcome>,
+    closed: bool,
+}
+
+/// The processes of a generation; none of them is left when it is dropped.
+struct Processes<'a> {
+    pool: &'a Pool,
+    voice: &'a Voice,
+    all: Vec<Process>,
+}
+
+impl Drop for Processes<'_> {
+    fn drop(&mut self) {
+        let (pool, voice) = (self.pool, self.voice);
+        std::thread::scope(|scope| {
+            for process in &mut self.all {
+                scope.spawn(|| {
+                    drop(process.stdin.take());
+                    let done = process.closed || matches!(process.outcome, Some(Outcome::Done(_)));
+                    let host = &pool.hosts[process.me];
+                    // One that is frozen on another machine does not see that its stdin ended.
+                    if let (Place::There { .. }, false, Some(ready)) = (&host.place, done, &process.ready)
+                        && !host.kill(ready.id)
+                    {
+                        let name = pool.name(process.me);
+                        voice("straggler", &format!("{name} cannot be reached to end it; it ends when it hears again"));
+                    }
+                    // An error says that it ended already.
+                    let _ = process.child.kill();
+                    let _ = process.child.wait();
+                });
+            }
+        });
+    }
+}
+
+impl Generation<'_> {
+    /// Starts the processes and follows them to their end.
+    ///
+    /// # Errors
+    /// Where nothing can be started at all.
+    pub fn run(&self, progresses: &Arc<Mutex<Vec<Progress>>>) -> Result<End> {
+        let (sender, heard) = channel();
+        let mut processes = Processes { pool: self.pool, voice: self.voice, all: Vec::new() };
+        if let Err(broken) = self.start(&mut processes, &sender)? {
+            return Ok(End::Broken(broken));
+        }
+        let end = match self.gather(&mut processes, &heard)? {
+            Ok(addresses) => {
+                let roster = Roster::new(xxhash_rust::xxh3::xxh3_64(self.plan.as_bytes()), self.epoch, addresses);
+                for process in &mut processes.all {
+                    // It is ready, and so was told; one that is gone already is heard of below.
+                    process.stdin = process.told.recv_timeout(START_DEADLINE).ok();
+                    let _ = process.stdin.as_mut().map(|stdin| say(stdin, &roster));
+                }
+                self.follow(&mut processes, &heard, progresses)?
+            }
+            Err(end) => end,
+        };
+        Ok(end)
+    }
+
+    /// Starts all processes at once: a program may have to be sent along.
+    fn start(&self, processes: &mut Processes<'_>, sender: &Sender<(usize, Heard)>) -> Result<Result<(), Broken>> {
+        let folder = std::env::current_dir().context("cannot tell the current folder")?;
+        let (folder, here) = (&folder, |me: usize| matches!(self.pool.hosts[me].place, Place::Here));
+        let started: Vec<Result<Process>> = std::thread::scope(|scope| {
+            let start = |me| scope.spawn(move || self.spawn(me, folder, &sender.clone()));
+            let threads: Vec<_> = (0..self.pool.processes()).map(start).collect();
+            let process = |thread: std::thread::ScopedJoinHandle<'_, _>| thread.join().expect("spawn does not panic");
+            threads.into_iter().map(process).collect()
+        });
+        let mut failure = None;
+        for (me, process) in started.into_iter().enumerate() {
+            match process {
+                Ok(process) => processes.all.push(process),
+                Err(error) => {
+                    failure.get_or_insert((me, error));
+                }
+            }
+        }
+        match failure {
+            None => Ok(Ok(())),
+            // What fails here would fail again; what fails there may be a host that is starting.
+            Some((me, error)) if here(me) => Err(error),
+            Some((me, error)) => Ok(Err(self.broken(Some(me), format!("{}: {error:#}", self.pool.name(me)), false))),
+        }
+    }
+
+    fn spawn(&self, me: usize, folder: &std::path::Path, sender: &Sender<(usize, Heard)>) -> Result<Process> {
+        let host = &self.pool.hosts[me];
+        let mut command = host.command(&["worker"])?;
+        // A group of its own: Ctrl-C reaches the supervisor, which ends all in order.
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let mut child =
+            command.spawn().with_context(|| format!("cannot start {}", command.get_program().to_string_lossy()))?;
+        let mut stdin = child.stdin.take().context("a child has a stdin")?;
+        let stdout = child.stdout.take().context("a child has a stdout")?;
+        let stderr = child.stderr.take().context("a child has a stderr")?;
+        let start = Start {
+            me,
+            folder: folder.to_owned(),
+            listen: SocketAddr::new(host.listen, host.ports.first),
+            last_port: host.ports.last,
+            identity: self.identity.clone(),
+            plan: serde_json::value::RawValue::from_string(self.plan.to_owned()).context("a plan is JSON")?,
+        };
+        // Of a host that cannot be reached the pipe takes what fits, and then nothing: nobody waits for it. Where it
+        // ended before it was told all, its exit code says why.
+        let (told, stdin_back) = channel();
+        std::thread::spawn(move || {
+            let _ = say(&mut stdin, &start);
+            let _ = told.send(stdin);
+        });
+        listen_to(me, BufReader::new(stdout), sender.clone());
+        hand_on(self.pool.name(me), stderr, self.voice.clone());
+        Ok(Process { me, child, told: stdin_back, stdin: None, ready: None, outcome: None, closed: false })
+    }
+
+    /// Waits until every process has said where it listens.
+    fn gather(
+        &self,
+        processes: &mut Processes<'_>,
+        heard: &Receiver<(usize, Heard)>,
+    ) -> Result<Result<Vec<SocketAddr>, End>> {
+        let deadline = Instant::now() + START_DEADLINE;
+        while let Some(missing) = processes.all.iter().position(|process| process.ready.is_none()) {
+            match heard.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok((me, Heard::Report(Report::Ready(ready)))) => {
+                    if ready.version != env!("CARGO_PKG_VERSION") {
+                        bail!(
+                            "{} is nigh {}, and this is nigh {}: install the same there, or set binary = \"copy\"",
+                            self.pool.name(me),
+                            ready.version,
+                            env!("CARGO_PKG_VERSION")
+                        );
+                    }
+                    processes.all[me].ready = Some(ready);
+                }
+                Ok((me, Heard::Report(Report::Ended(outcome)))) => {
+                    return Ok(Err(self.ended(processes, me, outcome, false)));
+                }
+                Ok((_, Heard::Report(Report::Progress(_)))) => {}
+                Ok((me, Heard::Closed)) => {
+                    processes.all[me].closed = true;
+                    let status = gone(&mut processes.all[me].child)?;
+                    return Ok(Err(End::Broken(self.died(me, status, false))));
+                }
+                Err(_) => {
+                    let cause =
+                        format!("{} did not start within {} s", self.pool.name(missing), START_DEADLINE.as_secs());
+                    return Ok(Err(End::Broken(self.broken(Some(missing), cause, false))));
+                }
+            }
+        }
+        let hosts = self.pool.hosts.iter().zip(&processes.all);
+        Ok(Ok(hosts
+            .filter_map(|(host, process)| Some(host.reached_at(process.ready.as_ref()?.address.port())))
+            .collect()))
+    }
+
+    /// Follows the processes until all have ended well, or one has not.
+    fn follow(
+        &self,
+        processes: &mut Processes<'_>,
+        heard: &Receiver<(usize, Heard)>,
+        progresses: &Arc<Mutex<Vec<Progress>>>,
+    ) -> Result<End> {
+        let count = processes.all.len();
+        let mut watchdog = Watchdog::new(count, self.pool.timeout, self.pool.stall, Instant::now());
+        // Set when the first process only lost a connection: the cause may still come from another one.
+        let mut victim: Option<(Broken, Instant)> = None;
+        // Set when all have said that they are done.
+        let mut done: Option<Instant> = None;
+        while processes.all.iter().any(|process| !process.closed) {
+            let now = Instant::now();
+            match heard.recv_timeout(LOOK_EVERY) {
+                Ok((me, Heard::Report(Report::Progress(progress)))) => {
+                    watchdog.tell(me, progress, now);
+                    let mut progresses = progresses.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                    progresses.resize(count, Progress::default());
+                    progresses[me] = progress;
+                }
+                Ok((_, Heard::Report(Report::Ready(_)))) => {}
+                Ok((me, Heard::Report(Report::Ended(outcome)))) => {
+                    if matches!(outcome, Outcome::Failed { .. }) {
+                        return Ok(self.ended(processes, me, outcome, true));
+                    }
+                    watchdog.excuse(me);
+                    processes.all[me].outcome = Some(outcome);
+                    if processes.all.iter().all(|process| process.outcome.is_some()) {
+                        done = Some(now + GONE_DEADLINE);
+                    }
+                }
+                Ok((me, Heard::Closed)) => {
+                    watchdog.excuse(me);
+                    processes.all[me].closed = true;
+                    let status = gone(&mut processes.all[me].child)?;
+                    if processes.all[me].outcome.is_none() {
+                        let broken = self.died(me, status, true);
+                        if status.code() != Some(EXIT_PEER_LOST) {
+                            return Ok(End::Broken(broken));
+                        }
+                        victim.get_or_insert((broken, now + CAUSE_DEADLINE));
+                    }
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+            match watchdog.look(now) {
+                Finding::Fine => {}
+                Finding::Silent(process, quiet) => return Ok(End::Broken(self.silent(process, quiet))),
+                Finding::Stalled(still) => {
+                    let cause = format!("nothing has moved in any process for {} s (`stall`)", still.as_secs());
+                    return Ok(End::Broken(self.broken(None, cause, true)));
+                }
+            }
+            if done.is_some_and(|until| now > until) {
+                break;
+            }
+            if victim.as_ref().is_some_and(|(_, until)| now > *until) {
+                break;
+            }
+        }
+        if let Some((victim, _)) = victim {
+            let suspect = watchdog.suspect(Instant::now());
+            return Ok(End::Broken(suspect.map_or(victim, |(process, quiet)| self.silent(process, quiet))));
+        }
+        let outcome = processes.all[0].outcome.take();
+        Ok(End::Told(outcome.context("process 0 said nothing of how it ended")?))
+    }
+
+    /// What a process said of its end, which was not a good one.
+    fn ended(&self, processes: &mut Processes<'_>, me: usize, outcome: Outcome, began: bool) -> End {
+        processes.all[me].outcome = Some(outcome.clone());
+        match outcome {
+            Outcome::Failed { message, passes: true, .. } => {
+                End::Broken(self.broken(Some(me), format!("{}: {message}", self.pool.name(me)), began))
+            }
+            Outcome::Failed { message, code, passes } if matches!(self.pool.hosts[me].place, Place::There { .. }) => {
+                End::Told(Outcome::Failed { message: format!("{}: {message}", self.pool.name(me)), code, passes })
+            }
+            outcome => End::Told(outcome),
+        }
+    }
+
+    fn broken(&self, process: Option<usize>, cause: String, began: bool) -> Broken {
+        Broken { cause, process, began }
+    }
+
+    fn silent(&self, process: usize, quiet: Duration) -> Broken {
+        let cause = format!(
+            "{} has said nothing for {:.0} s: it is frozen, or its host or network is gone",
+            self.pool.name(process),
+            quiet.as_secs_f64()
+        );
+        self.broken(Some(process), cause, true)
+    }
+
+    fn died(&self, process: usize, status: ExitStatus, began: bool) -> Broken {
+        let name = self.pool.name(process);
+        let away = matches!(self.pool.hosts[process].place, Place::There { .. });
+        let cause = match (status.code(), status.signal()) {
+            (Some(EXIT_PEER_LOST), _) => format!("{name} lost the connection to another process"),
+            (Some(EXIT_PANIC), _) => format!("{name} panicked (exit code {EXIT_PANIC}): a fault in this program"),
+            (Some(EXIT_SSH), _) if away && began => format!("{name} was killed, or the connection to its host broke"),
+            (Some(EXIT_SSH), _) if away => format!("{name}: ssh cannot reach its host, or log in there"),
+            (Some(127), _) if away && !began => {
+                format!("{name}: the program is not there; set `binary` to its path, or to \"copy\" to send it along")
+            }
+            (Some(code), _) => format!("{name} died with exit code {code}"),
+            (None, Some(signal)) => match signal_hook::low_level::signal_name(signal) {
+                Some(signal) => format!("{name} was killed by {signal}"),
+                None => format!("{name} was killed by signal {signal}"),
+            },
+            (None, None) => format!("{name} died ({status})"),
+        };
+        self.broken(Some(process), cause, began)
+    }
+}
+
+fn say(stdin: &mut ChildStdin, what: &impl serde::Serialize) -> Result<()> {
+    let mut line = serde_json::to_vec(what).context("what a process is told is plain data")?;
+    line.push(b'\n');
+    stdin.write_all(&line).context("a process ended before it began")
+}
+
+/// How a child whose stdout ended has ended; it is killed where it does not by itself.
+fn gone(child: &mut Child) -> Result<ExitStatus> {
+    match ended(child, GONE_DEADLINE).context("cannot wait for a process")? {
+        Some(status) => Ok(status),
+        None => child.wait().context("cannot wait for a process"),
+    }
+}
+
+fn listen_to(me: usize, stdout: impl BufRead + Send + 'static, sender: Sender<(usize, Heard)>) {
+    std::thread::spawn(move || {
+        for line in stdout.lines() {
+            let Ok(line) = line else { break };
+            // Whatever a login prints there before the program starts is none of its reports.
+            let Ok(report) = serde_json::from_str(&line) else { continue };
+            if sender.send((me, Heard::Report(report))).is_err() {
+                return;
+            }
+        }
+        let _ = sender.send((me, Heard::Closed));
+    });
+}
+
+/// Hands on what a process says on stderr, with its name in front.
+fn hand_on(name: String, stderr: impl Read + Send + 'static, voice: Voice) {
+    std::thread::spawn(move || {
+        for line in BufReader::new(stderr).split(b'\n') {
+            let Ok(line) = line else { return };
+            let line = String::from_utf8_lossy(&line);
+            voice("process", &format!("{name}: {}", line.trim_end()));
+        }
+    });
+}

@@ -1,0 +1,377 @@
+//! The machines of a pool, and the commands that start a process on each.
+//!
+//! A process on this machine is started directly, one on another by the user's own `ssh`: their keys, their ssh
+//! config. Both speak over the same pipes, so nothing else tells them apart.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::config::{Config, Destination, Host as HostTable, Ports, Variables};
+
+/// Options of ours, after the user's own: ssh takes the first of each.
+const SSH_OPTIONS: [&str; 9] = [
+    "-T",
+    "-o",
+    "BatchMode=yes",
+    "-o",
+    "ConnectTimeout=10",
+    "-o",
+    "ServerAliveInterval=5",
+    "-o",
+    "ServerAliveCountMax=3",
+];
+/// Where a program that is sent along is put, as the shell there says it.
+const CACHE: &str = "${XDG_CACHE_HOME:-$HOME/.cache}/nigh";
+
+/// Where the processes of a run are, and when they are given up.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    /// One for each process.
+    pub hosts: Vec<Host>,
+    /// How often the processes are started anew.
+    pub restarts: u32,
+    /// How long a process may say nothing.
+    pub timeout: Duration,
+    /// For how long nothing may move.
+    pub stall: Duration,
+    /// The folder of keys by which the processes know each other over TLS; loopback needs none.
+    pub keys: Option<PathBuf>,
+}
+
+/// Where one process is.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// How it is reached.
+    pub place: Place,
+    /// Where it listens.
+    pub listen: IpAddr,
+    /// At which ports.
+    pub ports: Ports,
+    /// Where the others connect to.
+    pub address: IpAddr,
+    /// Variables that it gets.
+    pub environment: Variables,
+}
+
+/// How a process is reached.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// It is on this machine.
+    Here,
+    /// It is on another one.
+    There {
+        /// The command that reaches it, with the user's options.
+        ssh: Vec<String>,
+        /// What the command connects to.
+        destination: Destination,
+        /// The program there.
+        binary: Binary,
+    },
+}
+
+/// The program on another machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Binary {
+    /// It is there.
+    Installed(String),
+    /// It is sent along.
+    Copy,
+}
+
+impl Pool {
+    /// So many processes on this machine.
+    pub fn here(processes: usize, config: &Config) -> Pool {
+        let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let host = Host {
+            place: Place::Here,
+            listen: loopback,
+            ports: Ports::default(),
+            address: loopback,
+            environment: Variables::default(),
+        };
+        Pool::of(vec![host; processes], config)
+    }
+
+    /// The hosts of a config; processes on this machine where it has none.
+    ///
+    /// # Errors
+    /// Names the host whose address is not known.
+    pub fn new(config: &Config) -> Result<Pool> {
+        match config.hosts.is_empty() {
+            true => Ok(Pool::here(config.processes(), config)),
+            false => {
+                Ok(Pool::of(config.hosts.iter().map(|table| Host::new(table, config)).collect::<Result<_>>()?, config))
+            }
+        }
+    }
+
+    fn of(hosts: Vec<Host>, config: &Config) -> Pool {
+        Pool {
+            hosts,
+            restarts: config.restarts(),
+            timeout: config.timeout(),
+            stall: config.stall(),
+            keys: config.keys.clone(),
+        }
+    }
+
+    /// How many processes it has.
+    pub fn processes(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// Whether it needs no process but the one that asks.
+    pub fn is_this_process(&self) -> bool {
+        matches!(&self.hosts[..], [Host { place: Place::Here, .. }])
+    }
+
+    /// Whether all its processes are on this machine.
+    pub fn is_on_this_machine(&self) -> bool {
+        self.hosts.iter().all(|host| matches!(host.place, Place::Here))
+    }
+
+    /// What a user calls a process.
+    pub fn name(&self, process: usize) -> String {
+        match &self.hosts[process].place {
+            Place::Here => format!("process {process}"),
+            Place::There { destination, .. } => format!("process {process} on {destination}"),
+        }
+    }
+}
+
+impl Host {
+    fn new(table: &HostTable, config: &Config) -> Result<Host> {
+        let name = table.address.as_deref().unwrap_or(table.name.machine());
+        let address =
+            (name, 0).to_socket_addrs().ok().and_then(|mut addresses| addresses.next()).with_context(|| {
+                format!("the address of the host {name} is not known here: set `address` in its [[hosts]]")
+            })?;
+        let binary = table.binary.as_ref().or(config.binary.as_ref());
+        let binary = match binary.map(String::as_str) {
+            Some("copy") => Binary::Copy,
+            Some(path) => Binary::Installed(path.to_owned()),
+            None => Binary::Installed("nigh".to_owned()),
+        };
+        let ssh = config.ssh.clone().unwrap_or_else(|| vec!["ssh".to_owned()]);
+        Ok(Host {
+            place: Place::There { ssh, destination: table.name.clone(), binary },
+            listen: table.listen.unwrap_or(address.ip()),
+            ports: table.port,
+            address: address.ip(),
+            environment: table.environment.clone(),
+        })
+    }
+
+    /// Where the others reach a process that listens at `port`.
+    pub fn reached_at(&self, port: u16) -> SocketAddr {
+        SocketAddr::new(self.address, port)
+    }
+
+    /// The command that starts a process there, with what the program is told.
+    ///
+    /// # Errors
+    /// Where this program cannot be found, or not be sent along.
+    pub fn command(&self, arguments: &[&str]) -> Result<Command> {
+        let Place::There { ssh, destination, binary } = &self.place else {
+            let mut command = Command::new(this_program()?);
+            command.args(arguments).envs(&self.environment.0);
+            return Ok(command);
+        };
+        let program = match binary {
+            Binary::Installed(path) => quoted_path(path),
+            Binary::Copy => format!("\"{CACHE}\"/{}", self.send_program(ssh, destination)?),
+        };
+        let variables = self.environment.0.iter().map(|(name, value)| quoted(&format!("{name}={value}")));
+        let arguments = arguments.iter().map(|argument| quoted(argument));
+        let words: Vec<String> = variables.chain([program]).chain(arguments).collect();
+        Ok(over_ssh(ssh, destination, &format!("exec env {}", words.join(" "))))
+    }
+
+    /// Runs a script in the shell there, for at most so long.
+    ///
+    /// # Errors
+    /// Where it cannot be run, or does not end.
+    pub fn script(&self, script: &str, within: Duration) -> Result<Output> {
+        let mut command = match &self.place {
+            Place::Here => {
+                let mut command = Command::new("sh");
+                command.args(["-c", script]);
+                command
+            }
+            Place::There { ssh, destination, .. } => over_ssh(ssh, destination, script),
+        };
+        finished(command.stdin(Stdio::null()), None, within)
+    }
+
+    /// Kills a process there, frozen or not; says whether it is known to be gone.
+    pub fn kill(&self, process: u32) -> bool {
+        // Its number may be another program's by now: only a worker of ours is killed.
+        let script = format!(
+            "if tr '\\0' ' ' < /proc/{process}/cmdline 2>/dev/null | grep -q ' worker $'; then kill -KILL {process}; fi"
+        );
+        self.script(&script, Duration::from_secs(5)).is_ok_and(|output| output.status.success())
+    }
+
+    /// Sends this program there, unless it is there already; its name in the cache.
+    fn send_program(&self, ssh: &[String], destination: &Destination) -> Result<String> {
+        let failed = || format!("cannot send this program to {destination}");
+        let bytes = std::fs::read(this_program()?).with_context(failed)?;
+        let (size, name) = (bytes.len(), format!("nigh-{:016x}", xxhash_rust::xxh3::xxh3_64(&bytes)));
+        let within = Duration::from_secs(300);
+        let there = self.script(&format!("test -x \"{CACHE}/{name}\" && echo there"), within).with_context(failed)?;
+        if String::from_utf8_lossy(&there.stdout).trim() == "there" {
+            return Ok(name);
+        }
+        // Whole or not at all: it gets its name when all its bytes are there.
+        let script = format!(
+            "set -e; d=\"{CACHE}\"; mkdir -p \"$d\"; umask 077; t=\"$d/{name}.$$\"; trap 'rm -f \"$t\"' EXIT; cat > \"$t\"; \
+             test \"$(wc -c < \"$t\")\" -eq {size}; chmod 700 \"$t\"; mv \"$t\" \"$d/{name}\""
+        );
+        let mut command = over_ssh(ssh, destination, &script);
+        let output = finished(command.stdin(Stdio::piped()), Some(bytes), within).with_context(failed)?;
+        ensure!(output.status.success(), "{}: {}", failed(), String::from_utf8_lossy(&output.stderr).trim());
+        Ok(name)
+    }
+}
+
+/// The command that has the shell of another machine run a script.
+fn over_ssh(ssh: &[String], destination: &Destination, script: &str) -> Command {
+    let mut command = Command::new(&ssh[0]);
+    command.args(&ssh[1..]).args(SSH_OPTIONS).args([destination.as_str(), "--"]);
+    // Whatever shell the user has there, a plain one runs it.
+    command.arg(format!("exec sh -c {}", quoted(script)));
+    command
+}
+
+/// Runs a command to its end, for at most so long.
+fn finished(command: &mut Command, input: Option<Vec<u8>>, within: Duration) -> Result<Output> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let failed = || format!("cannot run {name}");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().with_context(failed)?;
+    if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
+        // Where it ends early, its exit code tells.
+        std::thread::spawn(move || stdin.write_all(&input));
+    }
+    let (stdout, stderr) = (all_of(child.stdout.take()), all_of(child.stderr.take()));
+    let status = ended(&mut child, within).with_context(failed)?;
+    let status = status.with_context(|| format!("{name} did not end within {} s", within.as_secs()))?;
+    // What it started in turn may keep the pipes for longer.
+    let said = |pipe: Receiver<Vec<u8>>| pipe.recv_timeout(Duration::from_secs(2)).unwrap_or_default();
+    Ok(Output { status, stdout: said(stdout), stderr: said(stderr) })
+}
+
+fn all_of(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            // What was read before an error still tells something.
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        let _ = sender.send(bytes);
+    });
+    receiver
+}
+
+/// How a child ended; `None` where it had to be killed after so long.
+pub(super) fn ended(child: &mut Child, within: Duration) -> std::io::Result<Option<ExitStatus>> {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if begun.elapsed() > within {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Where this program is.
+fn this_program() -> Result<PathBuf> {
+    let path = std::env::current_exe().context("cannot tell where this program is")?;
+    // The link leads to the program even when its file was replaced meanwhile.
+    Ok(if path.exists() { path } else { PathBuf::from("/proc/self/exe") })
+}
+
+/// A word that a shell takes as it is.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// A path that a shell takes as it is, but for the `~/` that it begins with.
+fn quoted_path(path: &str) -> String {
+    match path.strip_prefix("~/") {
+        Some(rest) => format!("\"$HOME\"/{}", quoted(rest)),
+        None => quoted(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        toml::from_str(text).unwrap()
+    }
+
+    /// A pool whose `ssh` is a shell of this machine that drops what precedes the script.
+    fn local(binary: &str) -> Pool {
+        let ssh = r#"ssh = ["sh", "-c", "while [ \"$1\" != -- ]; do shift; done; shift; exec sh -c \"$*\"", "ssh"]"#;
+        let hosts = format!(
+            "[[hosts]]\nname = \"me@localhost\"\nbinary = {binary:?}\n\
+             [hosts.environment]\nODD = \"it's $HOME; `date` \\\"x\\\" \\\\ *\""
+        );
+        Pool::new(&config(&format!("workers = 1\n{ssh}\n{hosts}"))).unwrap()
+    }
+
+    #[test]
+    fn nothing_of_a_command_is_lost_on_its_way_through_the_shells() {
+        let pool = local("sh");
+        let arguments = ["-c", "printf '%s|' \"$ODD\" \"$@\"", "x", "it's", "a b", "$HOME", "*"];
+        let mut command = pool.hosts[0].command(&arguments).unwrap();
+        let output = finished(command.stdin(Stdio::null()), None, Duration::from_secs(60)).unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(said, "it's $HOME; `date` \"x\" \\ *|it's|a b|$HOME|*|");
+    }
+
+    #[test]
+    fn a_program_is_sent_once_and_under_its_hash() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut pool = local("copy");
+        // The cache is where the variable says; the shell that stands for ssh hands it on.
+        let cache = folder.path().join("with space");
+        let Place::There { ssh, destination, .. } = &mut pool.hosts[0].place else { panic!("it is there") };
+        ssh[2] = format!("export XDG_CACHE_HOME='{}'; {}", cache.display(), ssh[2]);
+        let (ssh, destination) = (ssh.clone(), destination.clone());
+        let name = pool.hosts[0].send_program(&ssh, &destination).unwrap();
+        let sent = cache.join("nigh").join(&name);
+        assert_eq!(std::fs::read(&sent).unwrap(), std::fs::read(this_program().unwrap()).unwrap());
+        let first = std::fs::metadata(&sent).unwrap().modified().unwrap();
+        assert_eq!(pool.hosts[0].send_program(&ssh, &destination).unwrap(), name);
+        assert_eq!(std::fs::metadata(&sent).unwrap().modified().unwrap(), first);
+        assert_eq!(std::fs::read_dir(cache.join("nigh")).unwrap().count(), 1, "no other file stays");
+    }
+
+    #[test]
+    fn a_process_has_the_name_of_its_host() {
+        assert_eq!(local("nigh").name(0), "process 0 on me@localhost");
+        assert_eq!(Pool::here(2, &Config::default()).name(1), "process 1");
+        let unknown = Pool::new(&config("workers = 1\n[[hosts]]\nname = \"n\"\naddress = \"no host\""));
+        assert!(unknown.unwrap_err().to_string().contains("no host"));
+    }
+
+    #[test]
+    fn a_script_that_hangs_is_ended() {
+        let hangs = local("nigh").hosts[0].script("exec sleep 60", Duration::from_millis(50));
+        assert!(hangs.unwrap_err().to_string().contains("did not end"));
+    }
+}

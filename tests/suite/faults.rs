@@ -1,0 +1,166 @@
+//! Processes that die, freeze or are killed again and again: the run goes on by itself, and ends with the same bytes.
+//!
+//! `scripts/faults.sh` does the same many times over, at random moments, and with more kinds of faults.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::program::{Made, Ran, nigh, run_well, tables};
+use crate::survival::waves;
+
+/// A run of several processes that somebody disturbs.
+struct Disturbed {
+    child: Child,
+    store: PathBuf,
+}
+
+impl Disturbed {
+    fn begin(folder: &Path, name: &str, processes: usize, config: &str) -> Disturbed {
+        let (store, path) = (folder.join(name), folder.join(format!("{name}.toml")));
+        std::fs::write(&path, format!("workers = 1\nprocesses = {processes}\n{config}")).unwrap();
+        let mut command = nigh(&["run", waves(folder).to_str().unwrap(), "--config", path.to_str().unwrap()]);
+        command.args(["--store", store.to_str().unwrap()]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Disturbed { child: command.spawn().unwrap(), store }
+    }
+
+    /// Its processes that run now.
+    fn processes(&self) -> Vec<u32> {
+        let parent = |id: &u32| {
+            let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+            stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok()
+        };
+        let all =
+            std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        all.filter(|id| parent(id) == Some(self.child.id())).collect()
+    }
+
+    /// Waits until it has so many processes, none of which are `former`, and the store has what a worker wrote.
+    fn working(&mut self, processes: usize, former: &[u32]) -> Vec<u32> {
+        let begun = Instant::now();
+        loop {
+            let now = self.processes();
+            let written = self.store.join("_work/week=2024-01-08/documents").exists();
+            if written && now.len() == processes && !now.iter().any(|id| former.contains(id)) {
+                return now;
+            }
+            assert!(self.child.try_wait().unwrap().is_none(), "it ended before it was disturbed");
+            assert!(begun.elapsed() < Duration::from_secs(120));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn end(self) -> Ran {
+        let output = self.child.wait_with_output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+fn signal(name: &str, process: u32) {
+    // One that ended meanwhile needs no signal.
+    let _ = Command::new("kill").args(["-s", name, &process.to_string()]).stderr(Stdio::null()).status().unwrap();
+}
+
+#[test]
+fn a_run_whose_processes_are_killed_ends_by_itself_with_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let undisturbed = Made::with_job(&waves(folder.path()), &[]);
+    let begun = Instant::now();
+    let run = Disturbed::begin(folder.path(), "undisturbed", 3, "");
+    assert_eq!(run.end().code, Some(0));
+    let whole = begun.elapsed();
+    let mut restarts = 0;
+    for (round, processes) in (0..8).zip([2, 3].into_iter().cycle()) {
+        let mut run = Disturbed::begin(folder.path(), &format!("store-{round}"), processes, "");
+        let victim = match round {
+            // Surely before the end.
+            0 | 1 => run.working(processes, &[])[round],
+            _ => {
+                std::thread::sleep(whole * round as u32 / 8);
+                let all = run.processes();
+                if all.is_empty() { 0 } else { all[round % all.len()] }
+            }
+        };
+        if victim > 0 {
+            signal("KILL", victim);
+        }
+        let store = run.store.clone();
+        let ran = run.end();
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let restarted = ran.stderr.contains("was killed by SIGKILL");
+        assert_eq!(restarted, ran.stderr.contains("(restart 1 of 3)"), "{}", ran.stderr);
+        assert_eq!(restarted, ran.stderr.contains("done; the processes were started anew once"), "{}", ran.stderr);
+        assert!(restarted || round > 1, "round {round}: {}", ran.stderr);
+        restarts += usize::from(restarted);
+        assert!(tables(&store.join("week=2024-01-08")) == undisturbed.tables(), "round {round}");
+        assert!(!store.join("_work").exists());
+    }
+    eprintln!("{restarts} of 8 runs were started anew");
+}
+
+#[test]
+fn a_frozen_process_is_noticed_named_and_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let undisturbed = Made::with_job(&waves(folder.path()), &[]);
+    for (round, processes) in [(0, 2), (1, 3)] {
+        let mut run = Disturbed::begin(folder.path(), &format!("store-{round}"), processes, "timeout = \"3s\"\n");
+        let frozen = run.working(processes, &[])[round];
+        signal("STOP", frozen);
+        let store = run.store.clone();
+        let ran = run.end();
+        let gone = !Path::new(&format!("/proc/{frozen}")).exists();
+        if !gone {
+            signal("KILL", frozen);
+        }
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(ran.stderr.contains("has said nothing for 3 s: it is frozen"), "{}", ran.stderr);
+        assert!(gone, "the frozen process is still there");
+        assert!(tables(&store.join("week=2024-01-08")) == undisturbed.tables());
+    }
+}
+
+#[test]
+fn after_the_last_restart_the_cause_is_told_and_the_store_can_be_gone_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    for (restarts, wanted) in [(0, "process "), (1, "it was started anew once already")] {
+        let config = format!("restarts = {restarts}\n");
+        let mut run = Disturbed::begin(folder.path(), &format!("store-{restarts}"), 3, &config);
+        let mut former = Vec::new();
+        for _ in 0..=restarts {
+            former.extend(run.working(3, &former));
+            signal("KILL", former[former.len() - 2]);
+        }
+        let store = run.store.clone();
+        let ran = run.end();
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        let last = ran.stderr.lines().last().unwrap();
+        assert!(last.contains(wanted) && last.contains("was killed by SIGKILL"), "{last}");
+        assert!(last.contains("the same command goes on from what is committed"), "{last}");
+        assert!(!former.iter().any(|id| Path::new(&format!("/proc/{id}")).exists()), "a process is left");
+        let job = waves(folder.path());
+        run_well(&["run", job.to_str().unwrap(), "-q", "--store", store.to_str().unwrap()]);
+        assert!(tables(&store.join("week=2024-01-08")) == Made::with_job(&job, &[]).tables());
+    }
+}
+
+#[test]
+fn what_would_only_fail_again_is_not_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = waves(folder.path());
+    let strict = std::fs::read_to_string(&job).unwrap().replace("share = 1.0", "share = 0.0");
+    std::fs::write(&job, strict).unwrap();
+    let store = folder.path().join("store");
+    let ran = crate::program::run(&[
+        "run",
+        job.to_str().unwrap(),
+        "--workers",
+        "1",
+        "--processes",
+        "2",
+        "--store",
+        store.to_str().unwrap(),
+    ]);
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("restart"), "{}", ran.stderr);
+}

@@ -1,0 +1,267 @@
+//! A pool of three hosts, each a network namespace with its own address and a real sshd; the program runs in a fourth.
+//!
+//! ```text
+//! hub 10.77.0.1 ── bridge ─┬─ node-1 10.77.0.11  sshd
+//!                          ├─ node-2 10.77.0.12  sshd
+//!                          └─ node-3 10.77.0.13  sshd
+//! ```
+//!
+//! The namespaces share the machine's files, as the hosts of a pool share a file system. The test makes all, and it is gone
+//! when it ends. It needs root, `ip` and `sshd`, and says so where it has not.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::program::{Made, Ran, ran, run_well, skipped, tables};
+use crate::survival::waves;
+
+/// What distinguishes the names of this test's namespaces from those of another one.
+fn name(node: usize) -> String {
+    format!("nigh-{}-{node}", std::process::id())
+}
+
+/// Namespaces, bridge and servers, until they are dropped.
+struct Hosts {
+    folder: tempfile::TempDir,
+    servers: Vec<Child>,
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for server in &mut self.servers {
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+        for node in 0..=3 {
+            // Sessions outlive their server.
+            for process in processes(node) {
+                let _ = Command::new("kill").args(["-s", "KILL", &process.to_string()]).output();
+            }
+            let _ = Command::new("ip").args(["netns", "delete", &name(node)]).output();
+        }
+    }
+}
+
+/// The processes in a namespace.
+fn processes(node: usize) -> Vec<u32> {
+    let output = Command::new("ip").args(["netns", "pids", &name(node)]).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).split_whitespace().filter_map(|id| id.parse().ok()).collect()
+}
+
+/// The process of a run on a node.
+fn worker(node: usize) -> Option<u32> {
+    let is_worker =
+        |id: &u32| std::fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| line.ends_with(b"nigh\0worker\0"));
+    processes(node).into_iter().find(is_worker)
+}
+
+fn well(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+impl Hosts {
+    /// Makes them; `None`, with the reason printed, where that is not possible.
+    fn new() -> Option<Hosts> {
+        let has = |program: &str| {
+            Command::new("sh").args(["-c", &format!("command -v {program}")]).output().is_ok_and(|o| o.status.success())
+        };
+        if !is_root() || !has("ip") || !has("ssh") || !Path::new("/usr/sbin/sshd").exists() {
+            skipped("a pool over ssh: it wants root, ip and sshd");
+            return None;
+        }
+        let probe = Command::new("ip").args(["netns", "add", &name(0)]).output().unwrap();
+        if !probe.status.success() {
+            skipped("a pool over ssh: no network namespace can be made here");
+            return None;
+        }
+        let mut hosts = Hosts { folder: tempfile::tempdir().unwrap(), servers: Vec::new() };
+        let hub = name(0);
+        let ip = |arguments: &str| well(Command::new("ip").args(arguments.split_whitespace()));
+        ip(&format!("-n {hub} link set lo up"));
+        ip(&format!("-n {hub} link add bridge type bridge"));
+        ip(&format!("-n {hub} addr add 10.77.0.1/24 dev bridge"));
+        ip(&format!("-n {hub} link set bridge up"));
+        std::fs::create_dir_all("/run/sshd").unwrap();
+        let folder = hosts.path("");
+        for key in ["host", "user"] {
+            let path = hosts.path(key);
+            well(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", path.to_str().unwrap()]));
+        }
+        let host_key = std::fs::read_to_string(hosts.path("host.pub")).unwrap();
+        let mut known = String::new();
+        let mut client = format!(
+            "UserKnownHostsFile {0}known\nStrictHostKeyChecking yes\nIdentityFile {0}user\nIdentitiesOnly yes\nUser root\n",
+            folder.display()
+        );
+        for node in 1..=3 {
+            let ns = name(node);
+            ip(&format!("netns add {ns}"));
+            ip(&format!("-n {hub} link add node{node} type veth peer name eth0 netns {ns}"));
+            ip(&format!("-n {hub} link set node{node} master bridge up"));
+            ip(&format!("-n {ns} link set lo up"));
+            ip(&format!("-n {ns} addr add 10.77.0.1{node}/24 dev eth0"));
+            ip(&format!("-n {ns} link set eth0 up"));
+            writeln!(known, "10.77.0.1{node} {host_key}").unwrap();
+            writeln!(client, "Host node-{node}\n  HostName 10.77.0.1{node}").unwrap();
+            // A home of its own: what the user's shell does when it starts is nothing of this test.
+            let server = format!(
+                "ListenAddress 10.77.0.1{node}\nHostKey {0}host\nAuthorizedKeysFile {0}user.pub\nStrictModes no\nUsePAM no\n\
+                 PidFile none\nPermitRootLogin prohibit-password\nPasswordAuthentication no\nSetEnv HOME={0} XDG_CACHE_HOME={0}cache\n",
+                folder.display()
+            );
+            let config = hosts.path(&format!("sshd-{node}"));
+            std::fs::write(&config, server).unwrap();
+            let log = std::fs::File::create(hosts.path(&format!("sshd-{node}.log"))).unwrap();
+            let mut command = Command::new("ip");
+            command.args(["netns", "exec", &ns, "/usr/sbin/sshd", "-D", "-e", "-f", config.to_str().unwrap()]);
+            hosts.servers.push(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap());
+        }
+        // The first match counts: what is for all comes last.
+        let (all, nodes) = client.split_at(client.find("Host node-1").unwrap());
+        std::fs::write(hosts.path("client"), format!("{nodes}Host *\n{all}")).unwrap();
+        std::fs::write(hosts.path("known"), known).unwrap();
+        let begun = Instant::now();
+        for node in 1..=3 {
+            let log = || std::fs::read_to_string(hosts.path(&format!("sshd-{node}.log"))).unwrap();
+            while !log().contains("Server listening") {
+                assert!(begun.elapsed() < Duration::from_secs(60), "{}", log());
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        Some(hosts)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A config of one process on each host.
+    fn config(&self, name: &str, more: &str) -> String {
+        let mut text = format!(
+            "workers = 1\nssh = [\"ssh\", \"-F\", {:?}]\nkeys = {:?}\n{more}\n",
+            self.path("client"),
+            self.path("keys")
+        );
+        for node in 1..=3 {
+            let address = format!("10.77.0.1{node}");
+            writeln!(text, "[[hosts]]\nname = \"node-{node}\"\naddress = \"{address}\"\nport = \"2101-2199\"").unwrap();
+        }
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// A command of the program on the hub.
+    fn nigh(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &name(0), env!("CARGO_BIN_EXE_nigh")]).args(arguments);
+        command.current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());
+        command
+    }
+
+    /// Puts the link of a node up or down.
+    fn link(&self, node: usize, state: &str) {
+        let node = format!("node{node}");
+        well(Command::new("ip").args(["-n", &name(0), "link", "set", &node, state]));
+    }
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+/// Disturbs a run when something is written; gives how it ended.
+fn disturbed(mut command: Command, store: &Path, disturb: impl FnOnce()) -> Ran {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    let written = || {
+        let works = std::fs::read_dir(store).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+        works.into_iter().any(|work| work.join("week=2024-01-08/documents").exists())
+    };
+    while !written() {
+        if let Some(status) = child.try_wait().unwrap() {
+            let output = child.wait_with_output().unwrap();
+            panic!("it ended before it was disturbed: {status} {}", String::from_utf8_lossy(&output.stderr));
+        }
+        assert!(begun.elapsed() < Duration::from_secs(120), "nothing is written");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    disturb();
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+#[test]
+fn three_hosts_give_the_bytes_of_one_process_whatever_happens_to_them() {
+    let Some(hosts) = Hosts::new() else { return };
+    let keys = hosts.path("keys");
+    let here = format!("binary = {:?}\ntimeout = \"4s\"\nrestarts = 10", env!("CARGO_BIN_EXE_nigh"));
+    let config = hosts.config("pool.toml", &here);
+    run_well(&["pool", "keys", "--processes", "3", "--out", keys.to_str().unwrap()]);
+    let job = waves(hosts.folder.path());
+    let job = job.to_str().unwrap();
+    let undisturbed = Made::with_job(Path::new(job), &[]);
+    let store = |name: &str| hosts.path(name);
+    let run =
+        |config: &str, store: &Path| hosts.nigh(&["run", job, "--config", config, "--store", store.to_str().unwrap()]);
+    let same = |what: &str, ran: &Ran, store: &Path| {
+        assert_eq!(ran.code, Some(0), "{what}: {}", ran.stderr);
+        assert!(tables(&store.join("week=2024-01-08")) == undisturbed.tables(), "{what}");
+        let left: Vec<_> = std::fs::read_dir(store).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("_work")), "{what}: {left:?}");
+    };
+
+    // The hosts are fit, and the check says so.
+    let checked =
+        ran(&mut hosts.nigh(&["pool", "check", "--config", &config, job, "--store", store("plain").to_str().unwrap()]));
+    assert_eq!(checked.code, Some(0), "{}{}", checked.stdout, checked.stderr);
+    assert!(checked.stdout.contains("node-3") && checked.stdout.contains("All is well"), "{}", checked.stdout);
+
+    let plain = ran(&mut run(&config, &store("plain")));
+    same("undisturbed", &plain, &store("plain"));
+    assert!(!plain.stderr.contains("restart"), "{}", plain.stderr);
+
+    // The program is sent along, once.
+    let copied = hosts.config("copy.toml", "binary = \"copy\"");
+    for name in ["copied", "copied-again"] {
+        same(name, &ran(&mut run(&copied, &store(name))), &store(name));
+    }
+    assert_eq!(std::fs::read_dir(hosts.path("cache/nigh")).unwrap().count(), 1);
+
+    // A process there is killed; one there is frozen; a host's link is down for longer than the timeout.
+    let signal = |name: &str, node: usize| {
+        let process = worker(node).expect("a process runs there").to_string();
+        well(Command::new("kill").args(["-s", name, &process]));
+    };
+    let killed = disturbed(run(&config, &store("killed")), &store("killed"), || signal("KILL", 2));
+    same("killed", &killed, &store("killed"));
+    assert!(killed.stderr.contains("process 1 on node-2 was killed, or the connection"), "{}", killed.stderr);
+    let frozen = disturbed(run(&config, &store("frozen")), &store("frozen"), || signal("STOP", 3));
+    same("frozen", &frozen, &store("frozen"));
+    assert!(frozen.stderr.contains("process 2 on node-3 has said nothing"), "{}", frozen.stderr);
+    assert_eq!(worker(3), None, "the frozen process is still there");
+    let down = disturbed(run(&config, &store("down")), &store("down"), || {
+        hosts.link(2, "down");
+        std::thread::sleep(Duration::from_secs(8));
+        hosts.link(2, "up");
+    });
+    same("down", &down, &store("down"));
+    assert!(down.stderr.contains("on node-2") && down.stderr.contains("(restart 1 of 10)"), "{}", down.stderr);
+
+    // A host that is gone is named by the check.
+    hosts.link(1, "down");
+    let checked = ran(&mut hosts.nigh(&["pool", "check", "--config", &config]));
+    hosts.link(1, "up");
+    assert_eq!(checked.code, Some(1), "{}", checked.stdout);
+    assert!(checked.stdout.contains("node-1: ssh cannot reach it"), "{}", checked.stdout);
+    let without_tls = std::fs::read_to_string(&config).unwrap().replace("keys = ", "# keys = ");
+    std::fs::write(hosts.path("bare.toml"), without_tls).unwrap();
+    let refused = ran(&mut run(hosts.path("bare.toml").to_str().unwrap(), &store("bare")));
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains("keys") || refused.stderr.contains("loopback"), "{}", refused.stderr);
+}
