@@ -70,6 +70,8 @@ struct Deleted {
     week: Week,
     /// URLs of the store that were meant.
     urls: u64,
+    /// Whether links or bad records of the week name such URLs, where none of them is the store's.
+    named: bool,
     /// Their pages in the week; not known before it is made anew.
     documents: Option<u64>,
 }
@@ -96,8 +98,10 @@ pub(super) fn run(args: &DeleteArgs) -> Result<ExitCode> {
     let manifest = manifest(&store)?;
     let plan = plan(&store, &manifest, &config, args, &patterns, &pool)?;
     let docs = find(&store, &manifest, &patterns)?;
-    let mut deleted = Deleted { week: plan.week, urls: docs.len() as u64, documents: None };
-    if docs.is_empty() || args.dry_run {
+    // Others may still name what has no page here.
+    let named = docs.is_empty() && deletion::is_named(&store, plan.week, &patterns)?;
+    let mut deleted = Deleted { week: plan.week, urls: docs.len() as u64, named, documents: None };
+    if args.dry_run || docs.is_empty() && !named {
         return done(args, &deleted, &patterns);
     }
     let begin = |store: &Store| {
@@ -236,11 +240,19 @@ fn done(args: &DeleteArgs, deleted: &Deleted, patterns: &UrlPatterns) -> Result<
         say_json(deleted)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let Deleted { week, urls, documents } = deleted;
+    let Deleted { week, urls, named, documents } = deleted;
     let store = args.store.display();
     let text = match documents {
-        _ if *urls == 0 => format!("{store} knows no such URL ({patterns}): nothing to delete\n"),
+        None if *named => {
+            format!("Would leave out what links and bad records of week {week} say of such URLs ({patterns})\n")
+        }
+        None if *urls == 0 => format!("{store} knows no such URL ({patterns}): nothing to delete\n"),
         None => format!("Would delete {} URLs from {store}, week {week} ({patterns})\n", grouped(*urls)),
+        Some(_) if *named => {
+            format!(
+                "Left out what links and bad records of week {week} say of such URLs ({patterns}); it has no such page\n"
+            )
+        }
         Some(documents) => format!(
             "Deleted {} pages from week {week} of {store}; {} URLs are forgotten ({patterns})\n",
             grouped(*documents),

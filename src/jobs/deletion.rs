@@ -24,7 +24,7 @@ use timely::worker::Worker;
 
 use crate::operators::{Owned, gather, own_segments};
 use crate::plan::{Deletion, Plan};
-use crate::records::{DocId, UrlHash};
+use crate::records::{DocId, UrlHash, Week};
 use crate::state::{Earlier, Journal, Segment, Store, Unfinished, sync_folder};
 use crate::tables::{
     DeletedRow, DocumentRow, FeatureRow, LinkRow, MissingRow, RejectRow, Scan, Table, UrlRow, Writer, field, sift,
@@ -70,6 +70,32 @@ pub fn matching(
     let mut found = found.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     found.sort_unstable();
     Ok(found)
+}
+
+/// Whether links or bad records of a committed week name a URL that is meant, be it of a page or not.
+///
+/// # Errors
+/// Names the file that cannot be read.
+pub fn is_named(store: &Store, week: Week, patterns: &UrlPatterns) -> Result<bool> {
+    let (folder, journal) = (store.week(week), store.whole(week)?.journal);
+    let links = journal.segments.iter().filter(|segment| segment.links > 0);
+    let links = links.map(|segment| (folder.join(LinkRow::NAME).join(segment.file()), "target_url"));
+    let rejects = (0..journal.waves).map(|wave| (folder.join(RejectRow::NAME).join(RejectRow::file(wave)), "url"));
+    for (path, column) in links.chain(rejects) {
+        let mut scan = Scan::open(&path, &[column])?;
+        while let Some(batch) = scan.batch()? {
+            let urls: &StringArray = field(&batch, column)?;
+            if urls.iter().flatten().any(|url| is_meant(patterns, url)) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a URL is meant that may stand there as it was found.
+fn is_meant(patterns: &UrlPatterns, url: &str) -> bool {
+    patterns.matches(url) || canonical(url).is_some_and(|url| patterns.matches(url.as_str()))
 }
 
 /// Writes what is deleted into the unfinished week: a run of the plan leaves it out, and the store forgets it after that.
@@ -118,7 +144,7 @@ pub(super) fn leave_out(
         journal.counts.rejects.retain(|_, count| *count > 0);
         (journal.waves, journal.segments) = (old.waves, segments);
         sync_folder(unfinished.folder())?;
-        journal.write(&unfinished.journal())?;
+        unfinished.write_journal(&journal)?;
     }
     // The journal stands before anybody goes on.
     gather(worker, vec![worker.index() as u64], watch).map(|_| ())
@@ -212,11 +238,7 @@ impl Without<'_> {
             let (from, to) = self.paths(RejectRow::NAME, &RejectRow::file(wave));
             let mut keep = |batch: &RecordBatch| {
                 let (urls, reasons): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "reason")?);
-                // A bad record has its URL as it was found.
-                let meant = |url: &str| {
-                    let patterns = &self.deletion.patterns;
-                    canonical(url).map_or_else(|| patterns.matches(url), |url| patterns.matches(url.as_str()))
-                };
+                let meant = |url| is_meant(&self.deletion.patterns, url);
                 let kept: BooleanArray = urls.iter().map(|url| Some(!url.is_some_and(meant))).collect();
                 for row in (0..batch.num_rows()).filter(|row| !kept.value(*row)) {
                     *gone.entry(reasons.value(row).to_owned()).or_default() += 1;

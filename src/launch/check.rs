@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
@@ -13,6 +13,8 @@ use super::probe::{Answers, Questions, clock_ms};
 
 /// How long a host may take for each answer.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(40);
+/// How long a probe whose pipes ended may take to end.
+const ENDING: Duration = Duration::from_secs(2);
 
 /// What was found out about one process' host.
 pub struct Checked {
@@ -125,7 +127,14 @@ impl Asked {
     /// Why it says nothing more.
     fn silence(&mut self) -> anyhow::Error {
         let said: Vec<String> = std::iter::from_fn(|| self.stderr.recv_timeout(Duration::from_secs(1)).ok()).collect();
-        let status = self.child.try_wait().ok().flatten();
+        // Its pipes end a moment before it does.
+        let begun = Instant::now();
+        let status = loop {
+            match self.child.try_wait().ok().flatten() {
+                None if begun.elapsed() < ENDING => std::thread::sleep(Duration::from_millis(10)),
+                status => break status,
+            }
+        };
         let code = status.and_then(|status| status.code());
         let why = match (status, code) {
             (None, _) => format!("no answer within {} s", ANSWER_DEADLINE.as_secs()),

@@ -134,7 +134,7 @@ fn commit_wave(plan: &Plan, journal: &mut Journal, wave: usize, known: Wave) -> 
     }
     writer.finish()?;
     sync_folder(unfinished.folder())?;
-    journal.write(&unfinished.journal())?;
+    unfinished.write_journal(journal)?;
     check_rejects(plan, &journal.counts, journal.waves == plan.waves.len())
 }
 

@@ -17,6 +17,7 @@ use super::lookup::lookup;
 use super::overlaps::{Overlap, overlaps};
 use super::phase::Owned;
 use super::round::round;
+use super::tally::Tallies;
 use crate::records::DocId;
 use crate::tables::{ChangeRow, Event};
 use crate::watch::Watch;
@@ -92,6 +93,10 @@ pub fn names(
         sizes.extend(block.records().iter().map(|part| (part.name, part.before)));
     }
     sizes.sort_unstable();
+    let bearers = match naming {
+        Naming::After(_) => BTreeMap::new(),
+        Naming::As(names) => bearers(worker, owned, names, tallies, watch)?,
+    };
     let mut dealer = Dealer::new(worker.index(), peers, watch);
     let mut shared = shared.as_slice();
     for (name, before) in sizes {
@@ -99,12 +104,16 @@ pub fn names(
         let (parts, rest) = shared.split_at(here);
         shared = rest;
         let most = |overlap: &&Overlap| (overlap.count, std::cmp::Reverse(overlap.b));
-        let Some(successor) = parts.iter().max_by_key(most).map(|overlap| overlap.b) else {
+        // Who bears the name succeeds, whatever it has of the pages.
+        let bearer = bearers.get(&name).map(|root| root.to_table() as u64);
+        let Some(successor) = bearer.or_else(|| parts.iter().max_by_key(most).map(|overlap| overlap.b)) else {
             let died = ChangeRow::new(Event::Death, name, None, (before, 0), before);
             changes.entry(name.shard()).or_default().push(died);
             continue;
         };
-        for overlap in parts {
+        let has_any = parts.iter().any(|overlap| overlap.b == successor);
+        let none = (!has_any).then_some(Overlap { a: name.to_table() as u64, b: successor, count: 0 });
+        for overlap in parts.iter().copied().chain(none) {
             let root = DocId::from_table(overlap.b as i64);
             let succeeds = u64::from(overlap.b == successor);
             let part = Part { root, name, before, count: overlap.count, succeeds };
@@ -170,4 +179,21 @@ pub fn names(
     };
     lookup(worker, owned, ask, known, watch, |at, [name]| of_docs[asked[at].0] = DocId::from_table(name as i64))?;
     Ok(Names { of_docs, given: given.into_iter().collect(), changes })
+}
+
+/// The roots of the clusters that bear names, at the names' owners.
+fn bearers(
+    worker: &mut Worker,
+    owned: &Owned,
+    names: &[DocId],
+    tallies: &Tallies,
+    watch: &Arc<Watch>,
+) -> Result<BTreeMap<DocId, DocId>> {
+    let mut dealer = Dealer::new(worker.index(), worker.peers(), watch);
+    for (root, _) in tallies.own().filter(|(_, members)| *members > 1) {
+        let name = names[owned.index(root)];
+        dealer.deal(name.owner(worker.peers()) as u64, Part { root, name, before: 0, count: 0, succeeds: 0 });
+    }
+    let blocks = round(worker, dealer, watch)?;
+    Ok(blocks.iter().flat_map(|block| block.records()).map(|part| (part.name, part.root)).collect())
 }

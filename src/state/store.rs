@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::durable::{replace, sync_folder};
 use super::earlier::Earlier;
@@ -70,7 +70,7 @@ impl Store {
             let entries = std::fs::read_dir(work).into_iter().flatten().flatten();
             entries.map(|entry| entry.path()).any(|path| {
                 let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-                path.join("journal.json").exists() || name.starts_with(REPLACED) || name.ends_with(BEFORE)
+                path.join(JOURNAL).exists() || name.starts_with(REPLACED) || name.ends_with(BEFORE)
             })
         };
         works.sort_by_key(|work| (!begun(work), *work != self.work));
@@ -298,6 +298,7 @@ impl Store {
     pub fn commit(&self, whole: &WholeWeek, job: &str, summary: &[u8]) -> Result<()> {
         let week = whole.committed.week;
         let unfinished = self.unfinished(week);
+        ensure!(Journal::read(&unfinished.journal())?.as_ref() == Some(&whole.journal), unfinished.taken());
         let folder = unfinished.folder();
         replace(&folder.join("job.toml"), job.as_bytes())?;
         replace(&folder.join("summary.json"), summary)?;
@@ -344,7 +345,8 @@ impl Store {
     pub fn is_committed(&self, week: Week) -> bool {
         let listed = self.manifest().is_ok_and(|known| known.is_some_and(|known| known.has(week)));
         // Another generation may work elsewhere by now.
-        listed && !self.works().is_ok_and(|works| works.iter().any(|work| work.join(week.folder()).exists()))
+        let begun = |work: &PathBuf| work.join(format!("{SCRATCH}{week}")).join(JOURNAL).exists();
+        listed && !self.works().is_ok_and(|works| works.iter().any(begun))
     }
 
     /// Ends what a killed run had begun to commit: a week that it was replacing takes its place, and weeks that have
@@ -408,6 +410,8 @@ pub(super) const BEFORE: &str = "-before";
 const REPLACED: &str = "replaced-";
 /// What stands before the name of a week's folder of what is not kept.
 pub(super) const SCRATCH: &str = "scratch-";
+/// The name of a journal.
+const JOURNAL: &str = "journal.json";
 
 pub(super) fn week_of(name: &std::ffi::OsStr, prefix: &str) -> Option<Week> {
     name.to_str()?.strip_prefix(prefix)?.parse().ok()
@@ -435,7 +439,23 @@ impl Unfinished {
 
     /// Its journal.
     pub fn journal(&self) -> PathBuf {
-        self.scratch.join("journal.json")
+        self.scratch.join(JOURNAL)
+    }
+
+    /// Replaces its journal, which was there since the week was begun.
+    ///
+    /// # Errors
+    /// Names the file that cannot be written, or that is gone: a process that wakes when another generation has taken the
+    /// work may have made its folders again, but not this.
+    pub fn write_journal(&self, journal: &Journal) -> Result<()> {
+        ensure!(self.journal().exists(), self.taken());
+        journal.write(&self.journal())
+    }
+
+    /// Says that the work is not this run's any more.
+    fn taken(&self) -> String {
+        let journal = self.journal();
+        format!("{} is not this run's any more: another one has taken over what is unfinished", journal.display())
     }
 
     /// A file of one of its tables.
@@ -567,7 +587,7 @@ mod tests {
         for (done, documents) in [(0, 7), (1, 8), (2, 8)] {
             let folder = tempfile::tempdir().unwrap();
             let store = Store::at(folder.path());
-            store.begin(week(), &method, &key("a")).unwrap();
+            store.begin(week(), &method, &key("k")).unwrap();
             store.commit(&whole(7), "[cluster]", b"{}").unwrap();
             store.begin(week(), &method, &key("b")).unwrap();
             assert!(!store.is_committed(week()));
@@ -600,7 +620,9 @@ mod tests {
         assert_eq!(store.begin(week(), &method, &key("a")).unwrap().journal, journal);
         // The straggler wakes: its journal, and the week that it would commit.
         let straggler = Journal::new(key("a"));
-        assert!(straggler.write(&former.unfinished(week()).journal()).is_err());
+        assert!(former.unfinished(week()).write_journal(&straggler).is_err());
+        std::fs::create_dir_all(former.unfinished(week()).spill()).unwrap();
+        assert!(former.unfinished(week()).write_journal(&straggler).is_err());
         let committed = CommittedWeek { week: week(), key: "a".into(), documents: 7, urls: vec![7], named: vec![1] };
         let whole = WholeWeek { committed, method: method.clone(), journal: straggler };
         assert!(former.commit(&whole, "[cluster]", b"{}").is_err());
