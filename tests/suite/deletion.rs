@@ -10,7 +10,7 @@ use arrow_array::{Array, StringArray};
 use nigh::text::UrlPatterns;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::program::{each, files, longs, nigh, run, run_well, tables, texts};
+use crate::program::{copy_folder, each, files, longs, nigh, run, run_well, tables, texts};
 
 const WEEKS: [&str; 4] = ["2024-01-08", "2024-01-15", "2024-01-22", "2024-01-29"];
 const HOSTS: usize = 6;
@@ -85,17 +85,6 @@ impl Weeks {
 
     fn tables(&self) -> BTreeMap<String, Vec<u8>> {
         tables(Path::new(&self.store()))
-    }
-}
-
-fn copy_folder(from: &Path, to: &Path) {
-    for entry in walkdir::WalkDir::new(from) {
-        let entry = entry.unwrap();
-        let target = to.join(entry.path().strip_prefix(from).unwrap());
-        match entry.file_type().is_dir() {
-            true => std::fs::create_dir_all(target).unwrap(),
-            false => _ = std::fs::copy(entry.path(), target).unwrap(),
-        }
     }
 }
 

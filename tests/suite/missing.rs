@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use nigh::text::canonical;
 
-use crate::program::{Made, data, files, job, longs, nigh, run, run_well, shipped_job, tables, texts};
+use crate::program::{Made, copy_folder, data, files, job, longs, nigh, run, run_well, shipped_job, tables, texts};
 
 /// The shipped weeks.
 const WEEKS: [&str; 3] = ["2024-01-08", "2024-01-15", "2024-01-22"];
@@ -263,18 +263,6 @@ fn side_files_change_nothing_in_a_first_week() {
     assert!(with.tables() == without.tables());
 }
 
-/// Copies a store.
-fn copy(from: &Path, to: &Path) {
-    for entry in walkdir::WalkDir::new(from) {
-        let entry = entry.unwrap();
-        let target = to.join(entry.path().strip_prefix(from).unwrap());
-        match entry.file_type().is_dir() {
-            true => std::fs::create_dir_all(target).unwrap(),
-            false => _ = std::fs::copy(entry.path(), target).unwrap(),
-        }
-    }
-}
-
 /// A store of a first week, and the job of a second one in many waves.
 fn first_week(folder: &Path) -> (Made, PathBuf) {
     let (cluster, weekly) = jobs_of_many_waves(folder);
@@ -287,14 +275,14 @@ fn killed_at_any_moment_a_rerun_misses_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let (first, weekly) = first_week(folder.path());
     let undisturbed = folder.path().join("undisturbed");
-    copy(&first.store(), &undisturbed);
+    copy_folder(&first.store(), &undisturbed);
     let begun = Instant::now();
     run_week(&weekly, &undisturbed, WEEKS[1], &crawl(WEEKS[1]), &["--workers", "2"]);
     let whole = begun.elapsed();
     let wanted = tables(&folder_of(&undisturbed, WEEKS[1]));
     for (round, processes) in (1..=10).zip(["1", "2"].into_iter().cycle()) {
         let store = folder.path().join(format!("store-{round}"));
-        copy(&first.store(), &store);
+        copy_folder(&first.store(), &store);
         let input = crawl(WEEKS[1]);
         let arguments = week_arguments(&weekly, &store, WEEKS[1], &input);
         let arguments = [&arguments[..], &["--workers", "2", "--processes", processes]].concat();
@@ -314,12 +302,12 @@ fn failures_of_committed_waves_are_not_read_again() {
     let (first, weekly) = first_week(folder.path());
     // The last file of the week is of failures alone: no shard has a page in its wave. One line of it is bad.
     let input = folder.path().join("crawl");
-    copy(&crawl(WEEKS[1]), &input);
+    copy_folder(&crawl(WEEKS[1]), &input);
     let failed = input.join("failed.tsv");
     let text = std::fs::read_to_string(&failed).unwrap();
     std::fs::write(&failed, format!("{text}http://a.example/\n")).unwrap();
     let undisturbed = folder.path().join("undisturbed");
-    copy(&first.store(), &undisturbed);
+    copy_folder(&first.store(), &undisturbed);
     run_week(&weekly, &undisturbed, WEEKS[1], &input, &[]);
     assert_missing_is_right(&undisturbed, WEEKS[1], &[crawl(WEEKS[1])]);
     // A job that accepts no bad record stops when all waves are committed.

@@ -156,6 +156,18 @@ impl Made {
     }
 }
 
+/// Copies a folder with all that is in it.
+pub fn copy_folder(from: &Path, to: &Path) {
+    for entry in walkdir::WalkDir::new(from) {
+        let entry = entry.unwrap();
+        let target = to.join(entry.path().strip_prefix(from).unwrap());
+        match entry.file_type().is_dir() {
+            true => std::fs::create_dir_all(target).unwrap(),
+            false => _ = std::fs::copy(entry.path(), target).unwrap(),
+        }
+    }
+}
+
 /// The bytes of all tables of a week, by path within its folder.
 pub fn tables(week: &Path) -> BTreeMap<String, Vec<u8>> {
     walkdir::WalkDir::new(week)
