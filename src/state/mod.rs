@@ -13,6 +13,8 @@
 //!   week=2024-01-08/           committed: appears whole, by one rename
 //!     documents|features|urls|links|clusters|…/*.parquet
 //!     job.toml  week.json  summary.json
+//!     deleted/                 URLs that are being deleted with the week, until no `urls` has them
+//!   urls/before=2024-01-08/    the URLs of the weeks before that one, which were removed: by id (`urls`), by hash (`url-runs`)
 //!   evolution/                 tables made of the weeks; replaced as a whole
 //!   _work/week=2024-01-15/     unfinished: grows wave by wave, invisible to readers of week=*; a pool of machines
 //!                              works in a folder `_work-…` that each generation of its processes names anew
