@@ -193,7 +193,7 @@ fn read_all(dataset: &Dataset) -> Result<Vec<[u64; WIDTH]>> {
     let mut vectors = Vec::with_capacity(dataset.documents as usize);
     let mut chunks = files(dataset, 0..dataset.shards).chunks();
     while let Some(chunk) = chunks.next()? {
-        vectors.extend_from_slice(chunk.supershingles().as_chunks().0);
+        vectors.extend_from_slice(chunk.words().as_chunks().0);
     }
     Ok(vectors)
 }

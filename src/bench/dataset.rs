@@ -1,7 +1,7 @@
 //! Synthetic vectors as Parquet files, one a shard: what the cluster stage reads, without pages and crawls before it.
 //!
-//! A file has the columns `doc` and `supershingles` as the `features` table has them: supershingles are six little-endian
-//! words a row, plain, neither compressed nor by a dictionary; here without statistics. Pages hold 20,000 rows, nearly
+//! A file has the columns `doc`, `vector` and `supershingles` as the `features` table has them: supershingles are six
+//! little-endian words a row; all are plain, neither compressed nor by a dictionary; here without statistics. Pages hold 20,000 rows, nearly
 //! 1 MiB.
 //!
 //! `dataset.json` says what the files hold. It is written first, and a file has its name only when it is whole: a
@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use super::synthetic::{GENERATION, Noise, Synthetic, WIDTH};
-use crate::records::{DocId, MAX_SHARDS};
+use crate::records::{DocId, MAX_SHARDS, fold};
 use crate::state::replace;
 use crate::tables::{Column, Table, Writer};
 
@@ -63,16 +63,16 @@ struct VectorRow {
 
 impl Table for VectorRow {
     const NAME: &'static str = "vectors";
-    const UNIQUE: &'static [&'static str] = &["supershingles"];
-    const ASCENDING: &'static [&'static str] = &["doc"];
-    const RANDOM: &'static [&'static str] = &["supershingles"];
-    const UNORDERED: &'static [&'static str] = &["supershingles"];
+    const UNIQUE: &'static [&'static str] = &["doc", "vector", "supershingles"];
+    const RANDOM: &'static [&'static str] = &["doc", "vector", "supershingles"];
+    const UNORDERED: &'static [&'static str] = &["vector", "supershingles"];
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         // This machine is little-endian: `records` sees to it.
         let bytes = rows.iter().map(|row| bytemuck::bytes_of(&row.supershingles));
         vec![
             Column::longs("doc", rows.iter().map(|row| row.doc)),
+            Column::longs("vector", rows.iter().map(|row| fold(&row.supershingles) as i64)),
             Column::bytes("supershingles", size_of::<[u64; WIDTH]>(), bytes),
         ]
     }
@@ -258,16 +258,15 @@ mod tests {
         let file = SerializedFileReader::new(File::open(dataset.path(0)).unwrap()).unwrap();
         let groups: Vec<i64> = file.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
         assert_eq!(groups, [1 << 17, 140_000 - (1 << 17)]);
-        let column = file.metadata().row_group(0).column(1);
-        assert_eq!(column.compression(), Compression::UNCOMPRESSED);
-        assert!(column.encodings().all(|encoding| encoding != Encoding::RLE_DICTIONARY));
-        assert!(column.statistics().is_none());
-        let pages = file.get_row_group(0).unwrap().get_column_page_reader(1).unwrap().count();
-        assert_eq!(pages, 7);
-        assert!(
-            dataset.path(0).metadata().unwrap().len() < 140_000 * 48 + 16_384,
-            "numbers that ascend take next to nothing"
-        );
+        for column in 0..3 {
+            let described = file.metadata().row_group(0).column(column);
+            assert_eq!(described.compression(), Compression::UNCOMPRESSED);
+            assert!(described.encodings().all(|encoding| matches!(encoding, Encoding::PLAIN | Encoding::RLE)));
+            assert_eq!(described.statistics().is_some(), column == 0, "documents are looked up by order");
+            let pages = file.get_row_group(0).unwrap().get_column_page_reader(column).unwrap().count();
+            assert_eq!(pages, 7);
+        }
+        assert!(dataset.path(0).metadata().unwrap().len() < 140_000 * 64 + 16_384, "little besides the values");
     }
 
     #[test]

@@ -27,7 +27,7 @@ use crate::records::mix;
 /// Supershingles of a vector.
 pub(super) const WIDTH: usize = 6;
 /// Raised whenever the vectors change, so that files of others are not taken for them.
-pub(super) const GENERATION: u32 = 2;
+pub(super) const GENERATION: u32 = 3;
 
 /// The study's documents, those of them in clusters, their clusters, and the duplicates that are virtually identical.
 const DOCUMENTS: f64 = 150_836_209.0;

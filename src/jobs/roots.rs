@@ -11,8 +11,8 @@ use super::cluster::ReadWeek;
 use crate::config::Mode;
 use crate::features::VectorKeys;
 use crate::operators::{
-    Choice, Clustering, Clusters, Delta, Numbering, Owned, VectorFiles, VectorRoots, choose, clusters, delta, exact,
-    gather, own_segments, pages, read_roots,
+    Choice, Clustering, Clusters, Delta, Numbering, Owned, Sieve, VectorFiles, VectorRoots, choose, clusters, delta,
+    exact, gather, own_segments, pages, read_roots,
 };
 use crate::records::DocId;
 use crate::state::{CommittedWeek, Journal};
@@ -192,16 +192,13 @@ impl ReadWeek<'_> {
         };
         let marks = delta(worker, &stage, &mut roots)?.marks;
         // Why a page is in a cluster that changed is found out anew; and with it, once more, that it is.
-        let changed: Rc<Vec<DocId>> = Rc::new(
-            owned
-                .docs()
-                .zip(&roots.similar)
-                .filter(|(_, root)| marks.binary_search(root).is_ok())
-                .map(|(doc, _)| doc)
-                .collect(),
-        );
-        let wanted = changed.clone();
-        let files = after.only(move |doc| wanted.binary_search(&doc).is_ok(), changed.len() as u64);
+        let sieve = Sieve::new(marks.iter());
+        let marked = |root: &DocId| sieve.may_have(*root) && marks.binary_search(root).is_ok();
+        let all = owned.docs().zip(&roots.similar);
+        let changed: Rc<Vec<DocId>> = Rc::new(all.filter(|(_, root)| marked(root)).map(|(doc, _)| doc).collect());
+        let (wanted, sieve) = (changed.clone(), Sieve::new(changed.iter()));
+        let wanted = move |doc| sieve.may_have(doc) && wanted.binary_search(&doc).is_ok();
+        let files = after.only(wanted, changed.len() as u64);
         let (found, neighbours) = self.in_full(worker, &files, keys)?;
         for doc in changed.iter() {
             let at = owned.index(*doc);

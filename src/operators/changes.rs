@@ -1,11 +1,23 @@
-//! What changed from one week's vectors to the next: both are in the order of documents, and are read side by side.
+//! What changed from one week's vectors to the next: their hashes are in the order of documents, and are read side by
+//! side; the vectors of those that differ are then read where they lie.
 
-use std::borrow::Cow;
+use std::cmp::Ordering;
 
 use anyhow::Result;
 
-use super::chunks::{Chunk, Chunks, VectorFiles};
+use super::chunks::{Chunk, Chunks, Place, VectorFiles};
 use crate::records::DocId;
+
+/// A document whose vectors differ: where they lie, of the earlier week and of the later one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The document.
+    pub doc: DocId,
+    /// Its vector of the earlier week.
+    pub old: Option<Place>,
+    /// Its vector of the later one.
+    pub new: Option<Place>,
+}
 
 /// Documents whose vectors differ, ascending.
 #[derive(Debug, Default)]
@@ -42,22 +54,6 @@ impl Changes {
     pub fn after(&self, at: usize) -> Option<&[u64]> {
         (self.has[at] != Has::Old).then(|| &self.new[at * self.width..][..self.width])
     }
-
-    fn push(&mut self, doc: DocId, old: Option<&[u64]>, new: Option<&[u64]>) {
-        let (had, has) = (old.is_some(), new.is_some());
-        self.docs.push(doc);
-        self.has.push(match (had, has) {
-            (true, true) => Has::Both,
-            (true, false) => Has::Old,
-            _ => Has::New,
-        });
-        for (all, one) in [(&mut self.old, old), (&mut self.new, new)] {
-            match one {
-                Some(vector) => all.extend_from_slice(vector),
-                None => all.resize(all.len() + self.width, 0),
-            }
-        }
-    }
 }
 
 /// Finds the changes of documents that are wanted.
@@ -65,79 +61,102 @@ impl Changes {
 /// # Errors
 /// Names the file that cannot be read.
 pub fn changes(before: &VectorFiles, after: &VectorFiles, wanted: impl Fn(DocId) -> bool) -> Result<Changes> {
-    let mut changes = Changes { width: after.width, ..Changes::default() };
+    let differences = differences(before, after, wanted)?;
+    let width = after.width;
+    let read = |files: &VectorFiles, place: fn(&Difference) -> Option<Place>| -> Result<Vec<u64>> {
+        let places: Vec<Place> = differences.iter().filter_map(place).collect();
+        let found = files.vectors(&places)?;
+        if places.len() == differences.len() {
+            return Ok(found);
+        }
+        let (mut all, mut found) = (vec![0; differences.len() * width], found.chunks_exact(width));
+        let has = all.chunks_exact_mut(width).zip(&differences).filter(|(_, difference)| place(difference).is_some());
+        has.zip(found.by_ref()).for_each(|((to, _), vector)| to.copy_from_slice(vector));
+        Ok(all)
+    };
+    let has = |difference: &Difference| match (difference.old, difference.new) {
+        (Some(_), Some(_)) => Has::Both,
+        (Some(_), None) => Has::Old,
+        _ => Has::New,
+    };
+    Ok(Changes {
+        docs: differences.iter().map(|difference| difference.doc).collect(),
+        has: differences.iter().map(has).collect(),
+        old: read(before, |difference| difference.old)?,
+        new: read(after, |difference| difference.new)?,
+        width,
+    })
+}
+
+/// Finds which of the wanted documents have other vectors, ascending in the order of shards and documents. Vectors with
+/// the same hash are the same (but for one pair in 2^64).
+///
+/// # Errors
+/// Names the file that cannot be read.
+pub fn differences(
+    before: &VectorFiles,
+    after: &VectorFiles,
+    wanted: impl Fn(DocId) -> bool,
+) -> Result<Vec<Difference>> {
+    let mut differences = Vec::new();
     let (mut old, mut new) = (Side::open(before)?, Side::open(after)?);
+    let mut note = |doc, old, new| {
+        if wanted(doc) {
+            differences.push(Difference { doc, old, new });
+        }
+    };
     loop {
-        let order = match (old.doc(), new.doc()) {
-            (None, None) => return Ok(changes),
-            (Some(_), None) => std::cmp::Ordering::Less,
-            (None, Some(_)) => std::cmp::Ordering::Greater,
-            (Some(old), Some(new)) => old.cmp(&new),
+        let (first, second) = (old.doc(), new.doc());
+        let order = match (first, second) {
+            (None, None) => return Ok(differences),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(first), Some(second)) => first.cmp(&second),
         };
-        // As many documents as both pieces hold.
-        match order {
-            std::cmp::Ordering::Equal => {
-                let (olds, news) = (old.rest(), new.rest());
-                let same = olds.docs.iter().zip(news.docs).take_while(|(a, b)| a == b).count();
-                let width = changes.width;
-                for at in 0..same {
-                    let (a, b) = (&olds.words[at * width..][..width], &news.words[at * width..][..width]);
-                    if a != b && wanted(olds.docs[at]) {
-                        changes.push(olds.docs[at], Some(a), Some(b));
+        match (order, &old.chunk, &new.chunk) {
+            // As many documents as both pieces hold.
+            (Ordering::Equal, Some(a), Some(b)) => {
+                let (docs, others) = (&a.docs()[old.at..], &b.docs()[new.at..]);
+                let (a_hashes, b_hashes) = (a.words(), b.words());
+                let (a_hashes, b_hashes) = (&a_hashes[old.at..], &b_hashes[new.at..]);
+                let mut same = 0;
+                while same < docs.len().min(others.len()) && docs[same] == others[same] {
+                    if a_hashes[same] != b_hashes[same] {
+                        note(docs[same], Some(a.place(old.at + same)), Some(b.place(new.at + same)));
                     }
+                    same += 1;
                 }
                 old.pass(same)?;
                 new.pass(same)?;
             }
-            std::cmp::Ordering::Less => {
-                let rest = old.rest();
-                if wanted(rest.docs[0]) {
-                    changes.push(rest.docs[0], Some(&rest.words[..changes.width]), None);
-                }
+            (Ordering::Less, Some(a), _) => {
+                note(a.docs()[old.at], Some(a.place(old.at)), None);
                 old.pass(1)?;
             }
-            std::cmp::Ordering::Greater => {
-                let rest = new.rest();
-                if wanted(rest.docs[0]) {
-                    changes.push(rest.docs[0], None, Some(&rest.words[..changes.width]));
-                }
+            (_, _, Some(b)) => {
+                note(b.docs()[new.at], None, Some(b.place(new.at)));
                 new.pass(1)?;
             }
+            _ => return Ok(differences),
         }
     }
 }
 
-/// One week's vectors, as they are read.
+/// One week's hashes, as they are read.
 struct Side {
     chunks: Chunks,
     chunk: Option<Chunk>,
     at: usize,
-    width: usize,
-}
-
-/// What is left of a piece.
-struct Rest<'a> {
-    docs: &'a [DocId],
-    words: Cow<'a, [u64]>,
 }
 
 impl Side {
     fn open(files: &VectorFiles) -> Result<Side> {
-        let mut chunks = files.chunks_with_docs();
-        Ok(Side { chunk: chunks.next()?, chunks, at: 0, width: files.width })
+        let mut chunks = files.hashes().chunks_with_docs();
+        Ok(Side { chunk: chunks.next()?, chunks, at: 0 })
     }
 
     fn doc(&self) -> Option<DocId> {
         self.chunk.as_ref().map(|chunk| chunk.docs()[self.at])
-    }
-
-    fn rest(&self) -> Rest<'_> {
-        let Some(chunk) = &self.chunk else { return Rest { docs: &[], words: Cow::Borrowed(&[]) } };
-        let words = match chunk.supershingles() {
-            Cow::Borrowed(words) => Cow::Borrowed(&words[self.at * self.width..]),
-            Cow::Owned(words) => Cow::Owned(words[self.at * self.width..].to_vec()),
-        };
-        Rest { docs: &chunk.docs()[self.at..], words }
     }
 
     fn pass(&mut self, rows: usize) -> Result<()> {

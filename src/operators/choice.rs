@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
-use super::changes::changes;
+use super::changes::differences;
 use super::chunks::VectorFiles;
 use super::gather::gather;
 use super::phase::Owned;
@@ -18,7 +18,7 @@ use crate::watch::Watch;
 
 /// The time of the delta way over that of the full one where nothing changed, and what is added for each share of the
 /// vectors that changed.
-const COST: (f64, f64) = (0.5, 70.0);
+const COST: (f64, f64) = (0.3, 70.0);
 /// Of so many shards one is looked at, and the first.
 const SAMPLED: u64 = 16;
 /// Bytes that a worker has for each document of all workers that changed, and those that all workers share out.
@@ -91,7 +91,7 @@ pub fn choose(
     let sampled = |shard: &u32| *shard == 0 || mix(u64::from(*shard)).is_multiple_of(SAMPLED);
     let shards: Vec<u32> = owned.shards().filter(sampled).collect();
     let [sampled_before, sampled_after] = [before, after].map(|files| files.of_shards(&shards));
-    let found = changes(&sampled_before, &sampled_after, |_| true)?.len() as u64;
+    let found = differences(&sampled_before, &sampled_after, |_| true)?.len() as u64;
     let of = sampled_before.len().max(sampled_after.len());
     let own = vec![(worker.index(), found, of, before.len().max(after.len()))];
     let sums = gather(worker, own, watch)?

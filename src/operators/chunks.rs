@@ -10,15 +10,15 @@ use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use anyhow::{Result, bail, ensure};
-use arrow_array::{FixedSizeBinaryArray, Int64Array, RecordBatch};
+use anyhow::{Context, Result, ensure};
+use arrow_array::Int64Array;
 use bytes::Bytes;
 
 use super::phase::Owned;
 use super::vectors::own_segments;
 use crate::records::DocId;
 use crate::state::{Journal, Segment};
-use crate::tables::{FeatureRow, PlainColumn, Scan, Table, field};
+use crate::tables::{FeatureRow, PlainColumn, PlainValues, Scan, Table, field};
 
 /// The files that hold a worker's own vectors.
 ///
@@ -28,8 +28,17 @@ pub struct VectorFiles {
     files: Rc<[VectorFile]>,
     order: Order,
     only: Option<Only>,
+    /// The column that is read.
+    column: &'static str,
     /// Supershingles of a vector.
     pub width: usize,
+}
+
+/// Where a vector lies: a row of one of the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    file: usize,
+    row: u64,
 }
 
 /// Vectors of one shard.
@@ -61,8 +70,9 @@ struct Only {
 
 /// Rows that are read at a time: large against the partitions that they are dealt to.
 const CHUNK_ROWS: usize = 1 << 15;
-/// Rows of each file that are read at a time where files are merged.
-const MERGED_ROWS: usize = 1 << 12;
+/// The column of vectors, and that of their hashes.
+const VECTORS: &str = "supershingles";
+const HASHES: &str = "vector";
 
 /// Some vectors of one shard.
 pub struct Chunk {
@@ -72,6 +82,7 @@ pub struct Chunk {
     pub first: u64,
     vectors: Column,
     docs: Vec<DocId>,
+    places: Places,
     width: usize,
 }
 
@@ -81,11 +92,26 @@ enum Column {
     Words(Vec<u64>),
 }
 
+/// Where some vectors lie: from a place on, or each for itself.
+enum Places {
+    From(Place),
+    Each(Vec<Place>),
+}
+
+impl Places {
+    fn of(&self, at: usize) -> Place {
+        match self {
+            Places::From(first) => Place { row: first.row + at as u64, ..*first },
+            Places::Each(places) => places[at],
+        }
+    }
+}
+
 impl VectorFiles {
     /// The vectors in these files, shard by shard, each of `width` supershingles; those of one shard follow each other.
     pub fn new(files: Vec<VectorFile>, width: usize) -> VectorFiles {
         let files = files.into_iter().filter(|file| file.rows > 0).collect();
-        VectorFiles { files, order: Order::Following, only: None, width }
+        VectorFiles { files, order: Order::Following, only: None, column: VECTORS, width }
     }
 
     /// The vectors of the own shards of a week whose tables are in `folder`.
@@ -120,6 +146,48 @@ impl VectorFiles {
         VectorFiles { only: Some(Only { wanted: Rc::new(wanted), rows }), ..self.clone() }
     }
 
+    /// The hashes of the vectors, in their place: one word for each.
+    pub fn hashes(&self) -> VectorFiles {
+        VectorFiles { column: HASHES, width: 1, ..self.clone() }
+    }
+
+    /// Reads the vectors at some places: one after the other, in the order of `places`.
+    ///
+    /// # Errors
+    /// Names the file that cannot be read, or has no such row.
+    pub fn vectors(&self, places: &[Place]) -> Result<Vec<u64>> {
+        let mut words = vec![0; places.len() * self.width];
+        let mut order: Vec<usize> = (0..places.len()).collect();
+        order.sort_unstable_by_key(|at| places[*at]);
+        for of_file in order.chunk_by(|a, b| places[*a].file == places[*b].file) {
+            let rows: Vec<u64> = of_file.iter().map(|at| places[*at].row).collect();
+            let file = &self.files[places[of_file[0]].file];
+            let mut of_file = of_file.iter();
+            PlainValues::open(&file.path, self.column, 8 * self.width)?.each(&rows, |value| {
+                let of_row = of_file.next().map(|at| &mut words[at * self.width..][..self.width]);
+                let read = value.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+                of_row.into_iter().flatten().zip(read).for_each(|(to, word)| *to = word);
+            })?;
+        }
+        Ok(words)
+    }
+
+    /// The wanted documents, ascending, with their vectors.
+    ///
+    /// # Errors
+    /// Names the file that cannot be read.
+    pub fn find(&self, mut wanted: impl FnMut(DocId) -> bool) -> Result<(Vec<DocId>, Vec<u64>)> {
+        let (mut docs, mut places) = (Vec::new(), Vec::new());
+        let mut chunks = self.hashes().chunks_with_docs();
+        while let Some(chunk) = chunks.next()? {
+            for (at, doc) in chunk.docs().iter().enumerate().filter(|(_, doc)| wanted(**doc)) {
+                docs.push(*doc);
+                places.push(chunk.place(at));
+            }
+        }
+        Ok((docs, self.vectors(&places)?))
+    }
+
     /// Goes over the vectors.
     pub fn chunks(&self) -> Chunks {
         match (self.order, &self.only) {
@@ -134,7 +202,16 @@ impl VectorFiles {
     }
 
     fn open(&self, docs: bool) -> Chunks {
-        Chunks { files: self.clone(), docs, at: 0, first: 0, column: None, open: Vec::new(), heads: BinaryHeap::new() }
+        Chunks {
+            files: self.clone(),
+            docs,
+            at: 0,
+            first: 0,
+            column: None,
+            open: Vec::new(),
+            opened: 0,
+            heads: BinaryHeap::new(),
+        }
     }
 
     /// How many vectors.
@@ -186,21 +263,24 @@ pub struct Chunks {
     first: u64,
     /// The open file, where they follow each other.
     column: Option<Columns>,
-    /// The open files, where they are merged.
+    /// The open files, where they are merged, and the number of the first of them.
     open: Vec<Head>,
+    opened: usize,
     /// The next document of each of them, where they are merged.
     heads: BinaryHeap<Reverse<(DocId, usize)>>,
 }
 
-/// An open file.
+/// An open file, and the piece of it that comes next.
 struct Head {
-    scan: Scan,
-    file: VectorFile,
-    batch: Option<RecordBatch>,
-    /// The row of the batch that comes next.
-    row: usize,
-    read: u64,
+    columns: Columns,
+    piece: Option<Piece>,
+    /// The first of the piece that was not taken, and its row in the file.
+    at: usize,
+    row: u64,
 }
+
+/// Some vectors of a file as they lie, and their documents where they were asked for.
+type Piece = (Bytes, Vec<DocId>);
 
 impl Chunks {
     /// Some more vectors, all of one shard; `None` at the end.
@@ -244,15 +324,17 @@ impl Chunks {
                     if self.at == 0 || self.files.files[self.at - 1].shard != file.shard {
                         self.first = 0;
                     }
-                    none.insert(Columns::open(file, self.files.width, self.docs)?)
+                    none.insert(Columns::open(file, (self.files.column, self.files.width), self.docs)?)
                 }
             };
+            let row = columns.read;
             if let Some((vectors, docs)) = columns.next()? {
                 return Ok(Some(Chunk {
                     shard: file.shard,
                     first: 0,
                     vectors: Column::File(vectors),
                     docs,
+                    places: Places::From(Place { file: self.at, row }),
                     width: self.files.width,
                 }));
             }
@@ -268,18 +350,20 @@ impl Chunks {
             let files = self.files.files.clone();
             let Some(shard) = files.get(self.at).map(|file| file.shard) else { return Ok(None) };
             self.open.clear();
+            self.opened = self.at;
             self.first = 0;
             while let Some(file) = files.get(self.at).filter(|file| file.shard == shard) {
                 self.at += 1;
-                let mut head = Head::open(file, &["doc", "supershingles"], MERGED_ROWS)?;
-                if let Some(doc) = head.doc(width)? {
+                let columns = Columns::open(file, (self.files.column, width), true)?;
+                let mut head = Head { columns, piece: None, at: 0, row: 0 };
+                if let Some(doc) = head.doc()? {
                     self.heads.push(Reverse((doc, self.open.len())));
                 }
                 self.open.push(head);
             }
         }
-        let Some(shard) = self.open.first().map(|head| head.file.shard) else { return Ok(None) };
-        let (mut docs, mut words) = (Vec::new(), Vec::with_capacity(CHUNK_ROWS * width));
+        let Some(shard) = self.open.first().map(|head| head.columns.file.shard) else { return Ok(None) };
+        let (mut docs, mut words, mut places) = (Vec::new(), Vec::with_capacity(CHUNK_ROWS * width), Vec::new());
         while docs.len() < CHUNK_ROWS
             && let Some(Reverse((mut doc, at))) = self.heads.pop()
         {
@@ -287,11 +371,12 @@ impl Chunks {
             let head = &mut self.open[at];
             loop {
                 docs.push(doc);
-                head.take(&mut words)?;
-                match head.doc(width)? {
+                places.push(Place { file: self.opened + at, row: head.row });
+                head.take(&mut words);
+                match head.doc()? {
                     None => break,
                     Some(following) => {
-                        ensure!(following > doc, "{} is not in order", head.file.path.display());
+                        ensure!(following > doc, "{} is not in order", head.columns.file.path.display());
                         doc = following;
                     }
                 }
@@ -301,30 +386,30 @@ impl Chunks {
                 }
             }
         }
-        Ok(Some(Chunk { shard, first: 0, vectors: Column::Words(words), docs, width }))
+        Ok(Some(Chunk { shard, first: 0, vectors: Column::Words(words), docs, places: Places::Each(places), width }))
     }
 }
 
-/// The columns of an open file that are read as they lie.
+/// The columns of an open file, as they lie.
 struct Columns {
     vectors: PlainColumn,
-    docs: Option<Scan>,
-    /// Documents that are read, and the first of them that comes next.
-    ahead: (Vec<DocId>, usize),
+    docs: Option<PlainColumn>,
+    /// A piece of the documents, and the bytes of it that were taken: it may end elsewhere than one of vectors.
+    ahead: (Bytes, usize),
     file: VectorFile,
     width: usize,
     read: u64,
 }
 
 impl Columns {
-    fn open(file: &VectorFile, width: usize, docs: bool) -> Result<Columns> {
-        let vectors = PlainColumn::open(&file.path, "supershingles", 8 * width)?;
-        let docs = if docs { Some(Scan::open_by(&file.path, &["doc"], CHUNK_ROWS)?) } else { None };
-        Ok(Columns { vectors, docs, ahead: (Vec::new(), 0), file: file.clone(), width, read: 0 })
+    fn open(file: &VectorFile, (name, width): (&'static str, usize), docs: bool) -> Result<Columns> {
+        let vectors = PlainColumn::open(&file.path, name, 8 * width)?;
+        let docs = if docs { Some(PlainColumn::open(&file.path, "doc", 8)?) } else { None };
+        Ok(Columns { vectors, docs, ahead: (Bytes::new(), 0), file: file.clone(), width, read: 0 })
     }
 
     /// The vectors of a page, and their documents.
-    fn next(&mut self) -> Result<Option<(Bytes, Vec<DocId>)>> {
+    fn next(&mut self) -> Result<Option<Piece>> {
         let VectorFile { path, rows, .. } = &self.file;
         let Some(page) = self.vectors.page()? else {
             ensure!(self.read == *rows, "{} has {} vectors, {rows} were expected", path.display(), self.read);
@@ -334,18 +419,18 @@ impl Columns {
         self.read += count as u64;
         ensure!(self.read <= *rows, "{} has more than the {rows} vectors that were expected", path.display());
         let mut docs = Vec::with_capacity(if self.docs.is_some() { count } else { 0 });
-        while let Some(scan) = &mut self.docs
+        while let Some(column) = &mut self.docs
             && docs.len() < count
         {
             let (ahead, at) = &mut self.ahead;
-            let taken = (count - docs.len()).min(ahead.len() - *at);
-            docs.extend_from_slice(&ahead[*at..*at + taken]);
-            *at += taken;
+            let end = ahead.len().min(*at + 8 * (count - docs.len()));
+            docs.extend(
+                ahead[*at..end].as_chunks::<8>().0.iter().map(|doc| DocId::from_table(i64::from_le_bytes(*doc))),
+            );
+            *at = end;
             if docs.len() < count {
-                let Some(batch) = scan.batch()? else { bail!("{} has fewer documents than vectors", path.display()) };
-                ahead.clear();
-                *at = 0;
-                ahead.extend(field::<Int64Array>(&batch, "doc")?.values().iter().map(|doc| DocId::from_table(*doc)));
+                let page = column.page()?;
+                self.ahead = (page.with_context(|| format!("{} has fewer documents than vectors", path.display()))?, 0);
             }
         }
         Ok(Some((page, docs)))
@@ -353,52 +438,29 @@ impl Columns {
 }
 
 impl Head {
-    fn open(file: &VectorFile, columns: &[&str], rows: usize) -> Result<Head> {
-        Ok(Head { scan: Scan::open_by(&file.path, columns, rows)?, file: file.clone(), batch: None, row: 0, read: 0 })
-    }
-
-    /// Refuses a batch that is not what its file should hold.
-    fn check(&mut self, batch: &RecordBatch, width: usize) -> Result<()> {
-        let column: &FixedSizeBinaryArray = field(batch, "supershingles")?;
-        self.read += batch.num_rows() as u64;
-        if column.value_length() as usize != 8 * width || self.read > self.file.rows {
-            bail!("{} holds other vectors than are expected of it", self.file.path.display());
-        }
-        Ok(())
-    }
-
-    fn check_end(&self) -> Result<()> {
-        let VectorFile { path, rows, .. } = &self.file;
-        ensure!(self.read == *rows, "{} has {} vectors, {rows} were expected", path.display(), self.read);
-        Ok(())
-    }
-
     /// The document that comes next; `None` at the end of the file.
-    fn doc(&mut self, width: usize) -> Result<Option<DocId>> {
+    fn doc(&mut self) -> Result<Option<DocId>> {
         loop {
-            if let Some(batch) = &self.batch
-                && self.row < batch.num_rows()
-            {
-                return Ok(Some(DocId::from_table(field::<Int64Array>(batch, "doc")?.value(self.row))));
+            match &self.piece {
+                Some((_, docs)) if self.at < docs.len() => return Ok(Some(docs[self.at])),
+                _ => {}
             }
-            let Some(batch) = self.scan.batch()? else {
-                self.check_end()?;
+            (self.piece, self.at) = (self.columns.next()?, 0);
+            if self.piece.is_none() {
                 return Ok(None);
-            };
-            self.check(&batch, width)?;
-            (self.batch, self.row) = (Some(batch), 0);
+            }
         }
     }
 
     /// Takes the vector of the document that comes next.
-    fn take(&mut self, words: &mut Vec<u64>) -> Result<()> {
-        if let Some(batch) = &self.batch {
-            let column: &FixedSizeBinaryArray = field(batch, "supershingles")?;
-            let (vector, _) = column.value(self.row).as_chunks::<8>();
+    fn take(&mut self, words: &mut Vec<u64>) {
+        if let Some((vectors, _)) = &self.piece {
+            let size = 8 * self.columns.width;
+            let (vector, _) = vectors[self.at * size..][..size].as_chunks::<8>();
             words.extend(vector.iter().map(|word| u64::from_le_bytes(*word)));
+            self.at += 1;
             self.row += 1;
         }
-        Ok(())
     }
 }
 
@@ -416,8 +478,13 @@ impl Chunk {
         &self.docs
     }
 
-    /// The supershingles, one vector's after the other's.
-    pub fn supershingles(&self) -> Cow<'_, [u64]> {
+    /// Where one of them lies.
+    pub fn place(&self, at: usize) -> Place {
+        self.places.of(at)
+    }
+
+    /// The words of the column, one vector's after the other's.
+    pub fn words(&self) -> Cow<'_, [u64]> {
         let bytes = match &self.vectors {
             Column::File(bytes) => &bytes[..],
             Column::Words(words) => return Cow::Borrowed(words),
@@ -431,10 +498,11 @@ impl Chunk {
 
     /// Keeps the vectors of wanted documents.
     fn retain(&mut self, wanted: &dyn Fn(DocId) -> bool) {
-        let (all, width) = (self.supershingles(), self.width);
+        let (all, width) = (self.words(), self.width);
         let kept: Vec<usize> = (0..self.docs.len()).filter(|at| wanted(self.docs[*at])).collect();
         let words = kept.iter().flat_map(|at| &all[at * width..(at + 1) * width]).copied().collect();
         self.docs = kept.iter().map(|at| self.docs[*at]).collect();
+        self.places = Places::Each(kept.iter().map(|at| self.places.of(*at)).collect());
         self.vectors = Column::Words(words);
     }
 }
@@ -475,12 +543,24 @@ mod tests {
             assert_eq!(chunk.first, *first);
             *first += chunk.rows() as u64;
             assert_eq!(chunk.docs().len(), chunk.rows());
-            for (doc, words) in chunk.docs().iter().zip(chunk.supershingles().chunks_exact(WIDTH)) {
+            for (doc, words) in chunk.docs().iter().zip(chunk.words().chunks_exact(WIDTH)) {
                 assert_eq!(words, vector(*doc));
             }
             all.extend_from_slice(chunk.docs());
         }
         all
+    }
+
+    /// Looks up one document in some, all of them, and none.
+    fn look_up(files: &VectorFiles, docs: &[DocId]) {
+        for step in [1, 3, 500, docs.len()] {
+            let wanted: Vec<DocId> = docs.iter().copied().step_by(step).collect();
+            let mut next = wanted.iter().peekable();
+            let (found, words) = files.find(|doc| next.next_if(|next| **next == doc).is_some()).unwrap();
+            assert_eq!(found, wanted);
+            assert!(words.chunks_exact(WIDTH).zip(wanted).all(|(words, doc)| words == vector(doc)), "every {step}");
+        }
+        assert_eq!(files.find(|_| false).unwrap(), (Vec::new(), Vec::new()));
     }
 
     fn docs(shard: u32, rows: impl Iterator<Item = u64>) -> Vec<DocId> {
@@ -499,13 +579,15 @@ mod tests {
         assert_eq!(read(&merged), wanted);
         let owned = Owned::new(0, 2, &[90_000, 0, 10]);
         assert_eq!(merged.docs(&owned).unwrap(), wanted);
+        look_up(&merged, &wanted);
         let odd = |doc: &DocId| doc.row() % 2 == 1;
         wanted.retain(odd);
         let only = merged.only(move |doc| odd(&doc), wanted.len() as u64);
         assert_eq!(
             (read(&only), only.len(), only.docs(&owned).unwrap()),
-            (wanted.clone(), wanted.len() as u64, wanted)
+            (wanted.clone(), wanted.len() as u64, wanted.clone())
         );
+        look_up(&only, &wanted);
     }
 
     #[test]
@@ -514,11 +596,12 @@ mod tests {
         let of_files = [docs(0, 0..50_000), docs(0, 50_000..50_001), docs(1, 3..4), docs(4, 0..30_000)];
         let files = VectorFiles::new(write(folder.path(), &of_files), WIDTH);
         assert_eq!(read(&files), of_files.concat());
+        look_up(&files, &of_files.concat());
         assert_eq!(read(&files.of_shards(&[1, 4])), of_files[2..].concat());
         let mut chunks = files.chunks();
         let first = chunks.next().unwrap().unwrap();
         assert!(first.docs().is_empty() && first.rows() > 1000);
-        assert_eq!(first.supershingles()[..WIDTH], vector(DocId::new(0, 0)));
+        assert_eq!(first.words()[..WIDTH], vector(DocId::new(0, 0)));
     }
 
     #[test]

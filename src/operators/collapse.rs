@@ -131,7 +131,7 @@ pub fn collapse(worker: &mut Worker, stage: &Clustering) -> Result<Identities> {
         move |deal: &mut Deal<'_, Vectored>| {
             let Some(chunk) = chunks.next()? else { return Ok(false) };
             let first = numbering.first(chunk.shard) + chunk.first;
-            for (number, supershingles) in (first..).zip(chunk.supershingles().chunks_exact(width)) {
+            for (number, supershingles) in (first..).zip(chunk.words().chunks_exact(width)) {
                 let (hash, vector) = (spread(supershingles[0]), fold(supershingles));
                 let met = recent.slot(vector);
                 if met.0 != vector {

@@ -1,11 +1,12 @@
-//! Last week's clusters, brought to this week by what changed: the cost is one pass over the supershingles of both weeks,
-//! and work in proportion to the change.
+//! Last week's clusters, brought to this week by what changed: the cost is one pass over this week's supershingles and the
+//! hashes of both weeks' vectors, and work in proportion to the change.
 //!
 //! ```text
 //! changes      documents whose vectors differ, retracted with the old one and inserted with the new one
 //! filter       their supershingles, at every process
 //! scan         documents that stay and share enough of them: holders of their keys, a few of each key
-//! certificate  whoever is retracted and cannot be shown to part nobody: its cluster is in doubt
+//! certificate  whoever is retracted and cannot be shown to part nobody, by its own keys or by others of those who hold
+//!              them: its cluster is in doubt
 //! pieces       what clusters in doubt fall into without those that are retracted: most are still one piece
 //! relabel      changed documents, the pieces, and one node for each other cluster that a key reaches: label differences,
 //!              by differential dataflow
@@ -18,9 +19,11 @@
 //! week to a week: before the step, the slices behind it have their old vectors, and after it the slices up to it have
 //! their new ones.
 //!
-//! There is no index of keys on disk. The column of supershingles is read in the order of documents, 48 bytes each,
-//! as the search for changes must do anyway; postings sorted by key would be 15 records a document to write, keep and
-//! merge, for a search that reads a page of them for every key that changed.
+//! There is no index of keys on disk. The column of supershingles is read once in the order of documents, 48 bytes each,
+//! at the speed of memory; everything else is read where it lies: the hashes of vectors, then vectors of documents that
+//! changed, that hold their keys, or whose clusters are in doubt. Postings sorted by key would be 72 bytes a document to
+//! write, keep and merge, for a search that reads a page of them for every supershingle that changed: at 0.1% of changes
+//! that is every page.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -30,21 +33,24 @@ use anyhow::{Result, bail};
 use timely::worker::Worker;
 
 use super::block::{Block, Dealer};
+use super::bridges::{Unproven, bridged};
 use super::certificate::{Holder, holds};
 use super::changes::{Changes, changes};
 use super::chunks::VectorFiles;
 use super::filter::Filter;
 use super::forest::Forest;
 use super::gather::gather;
-use super::keyed::{ByKey, Docs, Held, Keyed, MOST_HOLDERS, NEW, OLD, Reply, Roots, STAYS, blocks};
+use super::keyed::{Docs, Held, Keyed, NEW, OLD, Reply, Roots, STAYS, blocks};
+use super::met::Met;
 use super::phase::Owned;
 use super::pieces::{Members, pieces};
 use super::relabel::relabel;
-use super::renamed::{Renamed, Sieve};
+use super::renamed::Renamed;
 use super::round::round;
 use super::shared::Shared;
+use super::sieve::Sieve;
 use crate::features::VectorKeys;
-use crate::records::{DocId, Key, fold};
+use crate::records::{DocId, Key};
 use crate::watch::{Stage, Watch};
 
 /// What the step works on, as one worker sees it.
@@ -103,6 +109,8 @@ pub struct Delved {
 
 /// Partitions of keys for each worker.
 const PARTS: u64 = 8;
+/// Supershingles that are noted at a time.
+const SOME: usize = 1 << 10;
 /// The slot of the key that is the whole vector.
 const WHOLE: u32 = u32::MAX;
 /// The space of the keys of whole vectors.
@@ -188,14 +196,27 @@ impl Step<'_> {
         watch.enter(Stage::Certificates);
         let mut replies: Vec<Reply> = blocks(round(worker, keyed.replies(worker, watch), watch)?).collect();
         replies.sort_unstable();
-        let (mut doubtful, mut left) = (Docs::default(), Vec::new());
+        let (mut left, mut unproven) = (Vec::new(), Vec::new());
         for of_doc in replies.chunk_by(|a, b| a.doc == b.doc) {
             let mut holders: Vec<Holder> =
                 of_doc.iter().map(|reply| Holder { stays: reply.stays, slot: reply.slot as u32 }).collect();
-            let root = roots.similar[stage.owned.index(of_doc[0].doc)];
+            let doc = of_doc[0].doc;
             did.retracted += 1;
-            match holds(&mut holders) {
-                true => left.push((of_doc[0].doc, root)),
+            match holds(&mut holders, u32::MAX) {
+                true => left.push((doc, roots.similar[stage.owned.index(doc)])),
+                false => unproven.push(Unproven { doc, holders }),
+            }
+        }
+        let mut doubtful = Docs::default();
+        let staying = |docs: &Docs| {
+            let sieve = Sieve::new(docs.iter());
+            self.staying(|doc| sieve.may_have(doc) && docs.contains(&doc))
+        };
+        let before = |doc| self.changes.docs.binary_search(&doc).ok().and_then(|at| self.changes.before(at));
+        for (doc, holds) in bridged(worker, unproven, staying, before, stage.keys, watch)? {
+            let root = roots.similar[stage.owned.index(doc)];
+            match holds {
+                true => left.push((doc, root)),
                 false => {
                     did.failed += 1;
                     doubtful.insert(root);
@@ -233,17 +254,35 @@ impl Step<'_> {
 
     /// Notes the supershingles and keys of all changes in the filter of every process.
     fn note(&self, worker: &mut Worker, filter: &Filter) -> Result<()> {
+        let alone = worker.peers() == self.stage.threads;
         let (mut places, mut keys) = (Vec::new(), Vec::new());
+        let (mut all_places, mut all_keys) = (Vec::new(), Vec::new());
+        let (mut had, mut has) = (Vec::new(), Vec::new());
         for at in 0..self.changes.len() {
-            for vector in [self.changes.before(at), self.changes.after(at)].into_iter().flatten() {
+            had.clear();
+            has.clear();
+            for (of_week, vector) in [(&mut had, self.changes.before(at)), (&mut has, self.changes.after(at))] {
+                let Some(vector) = vector else { continue };
                 places.extend(vector.iter().enumerate().map(|(column, word)| filter.place(column, *word)));
-                keys.extend(self.keys(vector, u64::MAX).map(|(_, key)| filter.key_place(key)));
+                of_week.extend(self.keys(vector, u64::MAX).map(|(_, key)| filter.key_place(key)));
+            }
+            // A key that the document keeps is not one that two have. The vectors differ, and so have the same slots.
+            let kept = |slot: &usize| had.get(*slot) == has.get(*slot);
+            keys.extend(had.iter().copied());
+            keys.extend((0..has.len()).filter(|slot| !kept(slot)).map(|slot| has[slot]));
+            if places.len() >= SOME || at + 1 == self.changes.len() {
+                filter.note(&places);
+                filter.note_keys(&keys);
+                if !alone {
+                    all_places.extend_from_slice(&places);
+                    all_keys.extend_from_slice(&keys);
+                }
+                places.clear();
+                keys.clear();
             }
         }
-        places.iter().for_each(|place| filter.note(*place));
-        keys.iter().for_each(|place| filter.note_key(*place));
-        self.tell(worker, places, |place| filter.note(place))?;
-        self.tell(worker, keys, |place| filter.note_key(place))
+        self.tell(worker, all_places, |place| filter.note(&[place]))?;
+        self.tell(worker, all_keys, |place| filter.note_keys(&[place]))
     }
 
     /// The keys of a vector within a mask of supershingles, each with its slot: first the vector's own, if the mask has
@@ -279,36 +318,34 @@ impl Step<'_> {
         let parts = PARTS * worker.peers() as u64;
         let new_dealer = || Dealer::new(worker.index(), parts as usize, stage.watch);
         let (mut held, mut twins) = (new_dealer(), new_dealer());
-        let mut scan = Scan::new();
+        let mut met = Met::new(2 * self.changes.len() as u64 * stage.keys.count() as u64);
+        let alone = worker.peers() == stage.threads;
         let mut newly = Vec::new();
-        self.each_staying(|doc, vector| {
-            let has = |(column, word): (usize, &u64)| u64::from(filter.has(filter.place(column, *word))) << column;
-            let mask: u64 = vector.iter().enumerate().map(has).sum();
-            if (mask.count_ones() as usize) < stage.agreements {
-                return;
-            }
+        self.each_sharing(filter, |doc, vector, mask| {
             did.candidates += 1;
             let root = roots.similar[stage.owned.index(doc)];
-            if scan.knows(vector, doc) {
-                return;
-            }
+            let mut asked = false;
             for (slot, key) in self.keys(vector, mask) {
                 let place = filter.key_place(key);
                 if !filter.has_key(place) {
                     continue;
                 }
-                if filter.share(place) {
+                if !asked && met.knows(vector, doc) {
+                    return;
+                }
+                asked = true;
+                if filter.share(place) && !alone {
                     newly.push(place);
                 }
                 let record = Held { key, role: STAYS, slot: 0, doc, root };
                 if slot == WHOLE {
                     twins.deal(key.partition_bits() % parts, record);
-                } else if scan.sends(key) {
+                } else if met.sends(key) {
                     held.deal(key.partition_bits() % parts, record);
                 }
             }
         })?;
-        drop(scan);
+        drop(met);
         self.tell(worker, newly, |place| _ = filter.share(place))?;
         for at in 0..self.changes.len() {
             let doc = self.changes.docs[at];
@@ -325,39 +362,61 @@ impl Step<'_> {
         Ok((held, twins))
     }
 
-    /// Calls `each` for all own documents that did not change in this step, with the vectors that they have then.
-    fn each_staying(&self, mut each: impl FnMut(DocId, &[u64])) -> Result<()> {
-        let (stage, slice) = (self.stage, self.slice);
+    /// Calls `each` for all own documents that did not change in this step and may share enough supershingles with those
+    /// that did: with the vectors that they have then, and with which ones these are.
+    fn each_sharing(&self, filter: &Filter, mut each: impl FnMut(DocId, &[u64], u64)) -> Result<()> {
+        let slice = self.slice;
         let mut changed = self.changes.docs.iter().copied().peekable();
-        self.each(stage.after, |doc, vector| {
+        self.each(self.stage.after, filter, |doc, vector, mask| {
             while changed.next_if(|changed| *changed < doc).is_some() {}
             if changed.peek() != Some(&doc) && slice.of(doc).is_le() {
-                each(doc, vector);
+                each(doc, vector, mask);
             }
         })?;
         if slice.at + 1 < slice.of {
-            self.each(stage.before, |doc, vector| {
+            self.each(self.stage.before, filter, |doc, vector, mask| {
                 if slice.of(doc).is_gt() {
-                    each(doc, vector);
+                    each(doc, vector, mask);
                 }
             })?;
         }
         Ok(())
     }
 
-    fn each(&self, files: &VectorFiles, mut each: impl FnMut(DocId, &[u64])) -> Result<()> {
+    fn each(&self, files: &VectorFiles, filter: &Filter, mut each: impl FnMut(DocId, &[u64], u64)) -> Result<()> {
         let mut chunks = files.chunks_with_docs();
+        let mut masks = Vec::new();
         while let Some(chunk) = chunks.next()? {
-            let words = chunk.supershingles();
+            let words = chunk.words();
             // Documents ascend: the last one tells of all.
             if let Some(last) = chunk.docs().last().filter(|last| !self.stage.owned.knows(**last)) {
                 bail!("the features of shard {} hold the document {last}, which the shard has not", chunk.shard);
             }
-            for (doc, vector) in chunk.docs().iter().zip(words.chunks_exact(files.width)) {
-                each(*doc, vector);
+            filter.masks(&words, files.width, &mut masks);
+            let enough =
+                masks.iter().enumerate().filter(|(_, mask)| mask.count_ones() as usize >= self.stage.agreements);
+            for (at, mask) in enough {
+                each(chunk.docs()[at], &words[at * files.width..][..files.width], *mask);
             }
         }
         Ok(())
+    }
+
+    /// Own documents that did not change in this step and are wanted, with the vectors that they have then. All documents
+    /// were seen before, and found to be own ones.
+    fn staying(&self, wanted: impl Fn(DocId) -> bool) -> Result<Members> {
+        let (stage, slice) = (self.stage, self.slice);
+        let mut changed = self.changes.docs.iter().copied().peekable();
+        let (docs, words) = stage.after.find(|doc| {
+            while changed.next_if(|changed| *changed < doc).is_some() {}
+            changed.peek() != Some(&doc) && slice.of(doc).is_le() && wanted(doc)
+        })?;
+        let now = Members { docs, words };
+        if slice.at + 1 == slice.of {
+            return Ok(now);
+        }
+        let (docs, words) = stage.before.find(|doc| slice.of(doc).is_gt() && wanted(doc))?;
+        Ok(Members::merged([now, Members { docs, words }], stage.after.width))
     }
 
     /// The own members of clusters in doubt that did not change, ascending, each with the smallest of its piece.
@@ -372,17 +431,11 @@ impl Step<'_> {
             return Ok(Vec::new());
         }
         let stage = self.stage;
-        let mut of_slices = [Members::default(), Members::default()];
         let sieve = Sieve::new(doubtful.iter());
-        self.each_staying(|doc, vector| {
+        let members = self.staying(|doc| {
             let root = roots.similar[stage.owned.index(doc)];
-            if sieve.may_have(root) && doubtful.contains(&root) {
-                let members = &mut of_slices[usize::from(self.slice.of(doc).is_gt())];
-                members.docs.push(doc);
-                members.words.extend_from_slice(vector);
-            }
+            sieve.may_have(root) && doubtful.contains(&root)
         })?;
-        let members = Members::merged(of_slices, stage.after.width);
         did.examined = members.docs.len() as u64;
         let docs = members.docs.clone();
         let pieces = pieces(worker, members, stage.keys, (stage.forest, stage.threads), stage.owned, stage.watch)?;
@@ -466,40 +519,6 @@ impl Step<'_> {
             roots.similar[own] = if has { renamed.doc(*doc) } else { DocId::NONE };
             roots.identical[own] = if has { identical.get(doc).copied().unwrap_or(*doc) } else { DocId::NONE };
         }
-    }
-}
-
-/// What was met while scanning.
-struct Scan {
-    /// Vectors met lately, in a direct-mapped cache, each with a document that has it.
-    vectors: Vec<(u64, DocId)>,
-    /// How many holders of a key were sent.
-    sent: ByKey<Key, u8>,
-}
-
-impl Scan {
-    fn new() -> Scan {
-        Scan { vectors: vec![(0, DocId::NONE); 1 << 16], sent: HashMap::default() }
-    }
-
-    /// Whether a smaller document with the same vector was met: it holds the same keys. (Told by 64 bits of a hash: one
-    /// pair of different vectors in 2^64 is taken for the same.)
-    fn knows(&mut self, vector: &[u64], doc: DocId) -> bool {
-        let hash = fold(vector);
-        let slots = self.vectors.len();
-        let slot = &mut self.vectors[hash as usize % slots];
-        let known = slot.0 == hash && slot.1 < doc;
-        if !known {
-            *slot = (hash, doc);
-        }
-        known
-    }
-
-    /// Whether another holder of a key is to be sent.
-    fn sends(&mut self, key: Key) -> bool {
-        let sent = self.sent.entry(key).or_default();
-        *sent = sent.saturating_add(1);
-        usize::from(*sent) <= MOST_HOLDERS
     }
 }
 

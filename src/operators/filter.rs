@@ -12,6 +12,8 @@ use crate::records::{Key, mix, spread};
 
 /// Bits for each supershingle, and for each key, that is noted.
 const BITS: (u64, u64) = (16, 8);
+/// Vectors whose places are looked up side by side, and places that are set so: at most the bits of a word.
+const SIDE_BY_SIDE: usize = 64;
 
 /// The supershingles and keys that were noted.
 pub struct Filter {
@@ -44,22 +46,34 @@ impl Filter {
         self.keys.place(key.table_bits())
     }
 
-    /// Notes the supershingle at a place.
-    pub fn note(&self, place: u64) {
-        self.supershingles.set(place);
-    }
-
-    /// Whether the supershingle at a place may be one of those noted.
-    #[inline]
-    pub fn has(&self, place: u64) -> bool {
-        self.supershingles.has(place)
-    }
-
-    /// Notes the key at a place; where it was noted before, it is shared.
-    pub fn note_key(&self, place: u64) {
-        if !self.keys.set(place) {
-            self.shared.set(place);
+    /// Writes for each of some vectors, of `width` supershingles each, which of these may be noted: a bit for each.
+    pub fn masks(&self, words: &[u64], width: usize, masks: &mut Vec<u64>) {
+        masks.clear();
+        let columns: Vec<u64> = (0..width as u64).map(mix).collect();
+        let mut places = vec![0; SIDE_BY_SIDE * width];
+        for vectors in words.chunks(SIDE_BY_SIDE * width) {
+            let places = &mut places[..vectors.len()];
+            for (places, vector) in places.chunks_exact_mut(width).zip(vectors.chunks_exact(width)) {
+                for ((place, word), column) in places.iter_mut().zip(vector).zip(&columns) {
+                    *place = self.supershingles.place(word ^ column);
+                }
+            }
+            // Most places are in no near cache: without a branch between them, many are waited for at once.
+            masks.extend(places.chunks_exact(width).map(|places| {
+                let bits = places.iter().enumerate();
+                bits.fold(0, |mask, (column, place)| mask | self.supershingles.bit(*place) << column)
+            }));
         }
+    }
+
+    /// Notes the supershingles at some places.
+    pub fn note(&self, places: &[u64]) {
+        self.supershingles.set_all(places, |_| {});
+    }
+
+    /// Notes the keys at some places; those that were noted before are shared.
+    pub fn note_keys(&self, places: &[u64]) {
+        self.keys.set_all(places, |place| _ = self.shared.set(place));
     }
 
     /// Whether the key at a place may be one of those noted.
@@ -100,8 +114,26 @@ impl Bitmap {
     }
 
     #[inline]
+    fn bit(&self, place: u64) -> u64 {
+        self.words[place as usize / 64].load(Ordering::Relaxed) >> (place % 64) & 1
+    }
+
+    #[inline]
     fn has(&self, place: u64) -> bool {
-        self.words[place as usize / 64].load(Ordering::Relaxed) >> (place % 64) & 1 == 1
+        self.bit(place) == 1
+    }
+
+    /// Sets some bits; calls `again` for those that were set.
+    fn set_all(&self, places: &[u64], mut again: impl FnMut(u64)) {
+        for places in places.chunks(SIDE_BY_SIDE) {
+            // Looked at first: of writes only one at a time is waited for.
+            let set = places.iter().enumerate().fold(0, |set, (at, place)| set | self.bit(*place) << at);
+            for (at, place) in places.iter().enumerate() {
+                if set >> at & 1 == 1 || !self.set(*place) {
+                    again(*place);
+                }
+            }
+        }
     }
 
     /// Sets a bit; false where it was set.
@@ -120,30 +152,42 @@ mod tests {
         let filter = Filter::new(10_000, 10_000);
         let key = |number: u64| Key::of(1, &[number]);
         for number in 0..10_000 {
-            filter.note(filter.place(number as usize % 6, mix(number)));
-            filter.note_key(filter.key_place(key(number)));
+            filter.note(&[filter.place(number as usize % 6, mix(number))]);
         }
-        assert!((0..10_000).all(|number| filter.has(filter.place(number as usize % 6, mix(number)))));
+        for numbers in (0..10_000).collect::<Vec<u64>>().chunks(777) {
+            let places: Vec<u64> = numbers.iter().map(|number| filter.key_place(key(*number))).collect();
+            filter.note_keys(&places);
+        }
+        let masks = |words: &[u64], width: usize| {
+            let mut masks = Vec::new();
+            filter.masks(words, width, &mut masks);
+            masks
+        };
+        // Each in the place where it was noted: 0 in that of the first, 1 in that of the second, and so on.
+        let noted: Vec<u64> = (0..9_996).map(mix).collect();
+        assert!(masks(&noted, 6).iter().all(|mask| *mask == 63), "all of 1,666 vectors are found");
         assert!((0..10_000).all(|number| filter.has_key(filter.key_place(key(number)))));
         let others = 10_000..110_000u64;
-        let found = others.clone().filter(|number| filter.has(filter.place(0, mix(*number)))).count();
+        let found = masks(&others.clone().map(mix).collect::<Vec<_>>(), 1).iter().sum::<u64>();
         assert!(found < 7_000, "{found} of 100,000 supershingles");
         let found = others.clone().filter(|number| filter.has_key(filter.key_place(key(*number)))).count();
         assert!(found < 13_000, "{found} of 100,000 keys");
-        let column = (0..10_000).filter(|number| filter.has(filter.place(6, mix(*number)))).count();
-        assert!(column < 700, "{column} supershingles are found in another place of the vector");
+        let shifted: Vec<u64> = (0..10_000).map(|number| mix(number + 1)).collect();
+        let elsewhere = masks(&shifted[..9_996], 6).iter().map(|mask| mask.count_ones()).sum::<u32>();
+        assert!(elsewhere < 700, "{elsewhere} supershingles are found in another place of the vector");
     }
 
     #[test]
     fn a_key_that_two_have_is_shared() {
         let filter = Filter::new(10, 10);
         let place = filter.key_place(Key::of(1, &[7]));
-        filter.note_key(place);
+        filter.note_keys(&[place]);
         assert!(!filter.is_shared(place));
-        filter.note_key(place);
+        filter.note_keys(&[place]);
         assert!(filter.is_shared(place) && !filter.share(place));
-        let other = filter.key_place(Key::of(1, &[8]));
-        filter.note_key(other);
+        let [other, twice] = [8, 9].map(|number| filter.key_place(Key::of(1, &[number])));
+        filter.note_keys(&[other, twice, twice]);
+        assert!(!filter.is_shared(other) && filter.is_shared(twice));
         assert!(filter.share(other) && filter.is_shared(other));
     }
 }

@@ -15,9 +15,10 @@
 //!   joined within a process), `join` (forests of all processes), `components` (labels), `resolve` (labels to roots),
 //!   `edges` and `verify` (every edge has one root), `exact` (exact copies among identical vectors);
 //! - week over week: `choice` (which way is quicker), `roots` (last week's), `changes` (vectors that differ), `filter`
-//!   (which supershingles they have), `delta` (their clusters, from last week's), `keyed`
-//!   (who holds their keys), `renamed` (roots after a change), `certificate` (who may leave without
-//!   parting others), `pieces` (what clusters fall into), `relabel` (label differences, by differential dataflow);
+//!   (which supershingles they have), `delta` (their clusters, from last week's), `keyed` (who holds their keys), `met`
+//!   (who was met lately), `renamed` (roots after a change), `sieve` (a quick look), `certificate` and `bridges` (who may
+//!   leave without parting others), `pieces` (what clusters fall into), `relabel` (label differences, by differential
+//!   dataflow);
 //! - tables: `tally` (members of clusters), `sums` (counts by key), `overlaps` (what clusters have in common), `names`
 //!   (which cluster is which of last week's, and what became of those), `evidence` (how alike), `largest`, `links`;
 //! - weeks: `cluster_map` (a committed week's clusters), `retention`, `births` (and deaths), `hosts` (clusters of hosts),
@@ -30,6 +31,7 @@ mod amounts;
 mod answers;
 mod births;
 mod block;
+mod bridges;
 mod certificate;
 mod changes;
 mod choice;
@@ -56,6 +58,7 @@ mod keyed;
 mod largest;
 mod links;
 mod lookup;
+mod met;
 mod names;
 mod numbering;
 mod overlaps;
@@ -73,6 +76,7 @@ mod roots;
 mod round;
 mod segments;
 mod shared;
+mod sieve;
 mod spill;
 mod stash;
 mod sums;
@@ -113,6 +117,7 @@ pub use roots::{read_past, read_roots};
 pub use round::round;
 pub use segments::{Made, segments};
 pub use shared::{InProcess, Shared};
+pub use sieve::Sieve;
 pub use tally::{Tallies, tally};
 pub use vectors::{VectorBatch, Vectors, own_segments, pages};
 pub use verify::verify;

@@ -103,7 +103,7 @@ pub fn prune(worker: &mut Worker, stage: &Clustering, identities: Identities) ->
         let (mut before, mut representatives) = (0, Vec::new());
         move |deal: &mut Deal<'_, Rest>| {
             let Some(chunk) = chunks.next()? else { return Ok(false) };
-            let (words, mut sorting) = (chunk.supershingles(), sorting.borrow_mut());
+            let (words, mut sorting) = (chunk.words(), sorting.borrow_mut());
             if deal.range == 0 {
                 let first = stage.numbering.first(chunk.shard) + chunk.first;
                 for (number, supershingles) in (first..).zip(words.chunks_exact(width)) {
@@ -188,7 +188,7 @@ fn survivors(stage: &Clustering, cut: Cut, mut answers: Answers, sorting: &Sorti
             Class::Shared => 1,
             Class::Alone | Class::Duplicate => 0,
         }));
-        let words = chunk.supershingles();
+        let words = chunk.words();
         for column in 1..width {
             for (row, mask) in representatives.iter().zip(&mut masks) {
                 let part = cut.partition(column - 1, spread(words[*row as usize * width + column]));

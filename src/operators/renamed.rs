@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::keyed::{ByKey, CLUSTER, Roots, doc, word};
-use crate::records::{DocId, spread};
+use super::keyed::{ByKey, CLUSTER, Roots, doc};
+use crate::records::DocId;
 
 /// The new roots, by what was there before.
 pub(super) struct Renamed {
@@ -46,33 +46,5 @@ impl Renamed {
     /// The root of a cluster that stayed as a whole.
     pub(super) fn cluster(&self, root: DocId) -> DocId {
         self.clusters.get(&root).copied().unwrap_or(root)
-    }
-}
-
-/// Some documents, for a quick look whether one may be among them: most are not.
-pub(super) struct Sieve {
-    bits: Vec<u64>,
-    shift: u32,
-}
-
-impl Sieve {
-    pub(super) fn new<'a>(docs: impl Iterator<Item = &'a DocId> + Clone) -> Sieve {
-        let bits = (docs.clone().count() as u64 * 16).next_power_of_two().max(64);
-        let mut sieve = Sieve { bits: vec![0; bits as usize / 64], shift: 64 - bits.trailing_zeros() };
-        for doc in docs {
-            let place = sieve.place(*doc);
-            sieve.bits[place / 64] |= 1 << (place % 64);
-        }
-        sieve
-    }
-
-    fn place(&self, doc: DocId) -> usize {
-        (spread(word(doc)) >> self.shift) as usize
-    }
-
-    #[inline]
-    pub(super) fn may_have(&self, doc: DocId) -> bool {
-        let place = self.place(doc);
-        self.bits[place / 64] >> (place % 64) & 1 == 1
     }
 }

@@ -12,7 +12,7 @@ use crate::config::Method;
 use crate::records::Week;
 
 /// The version of the layout of a store and of the meaning of its columns.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// The content of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 //!
 //! In reading order: `rows` (every table's columns, once: the authority), `evolution`
 //! (the columns of that job's tables), `write` (rows to files),
-//! `read` (files to rows, only the columns asked for), `sift` (a file without some rows), `plain` (a column of hashes as it lies).
+//! `read` (files to rows, only the columns asked for), `sift` (a file without some rows), `plain` (a column as it lies, and single values of it).
 //!
 //! Tables are zstd-compressed, hold no unsigned 64-bit columns (Spark reads those poorly), and lie
 //! in hive folders (`week=YYYY-MM-DD/TABLE/*.parquet`). The same rows give the same bytes.
@@ -15,7 +15,7 @@ mod sift;
 mod write;
 
 pub use evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
-pub use plain::PlainColumn;
+pub use plain::{PlainColumn, PlainValues};
 pub use read::{Scan, field};
 pub use rows::{
     ChangeRow, ClusterRow, Column, DeletedRow, DocumentRow, Event, EvidenceRow, FailureRow, FeatureRow, FoundLinkRow,

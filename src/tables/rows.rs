@@ -10,7 +10,7 @@ use arrow_array::{
     ArrayRef, BooleanArray, Float32Array, Float64Array, Int32Array, Int64Array, TimestampMicrosecondArray,
 };
 
-use crate::records::DocId;
+use crate::records::{DocId, fold};
 
 /// One column of some rows.
 pub struct Column {
@@ -160,16 +160,25 @@ pub struct FeatureRow {
     pub features: Vec<u8>,
 }
 
+impl FeatureRow {
+    /// A hash of the supershingles: virtually identical pages have the same, others do not (but for one pair in 2^64).
+    fn vector_hash(&self) -> i64 {
+        let (words, _) = self.supershingles.as_chunks::<8>();
+        fold(&words.iter().map(|word| u64::from_le_bytes(*word)).collect::<Vec<_>>()) as i64
+    }
+}
+
 impl Table for FeatureRow {
     const NAME: &'static str = "features";
-    const UNIQUE: &'static [&'static str] = &["supershingles", "features"];
-    const ASCENDING: &'static [&'static str] = &["doc"];
-    const RANDOM: &'static [&'static str] = &["supershingles", "features"];
+    // All plain: later weeks look up single values where they lie.
+    const UNIQUE: &'static [&'static str] = &["doc", "vector", "supershingles", "features"];
+    const RANDOM: &'static [&'static str] = &["doc", "vector", "supershingles", "features"];
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         let width = |of: fn(&Self) -> usize| rows.first().map_or(0, of);
         vec![
             required("doc", longs(rows.iter().map(|r| r.doc))),
+            required("vector", longs(rows.iter().map(|r| r.vector_hash()))),
             required(
                 "supershingles",
                 bytes(width(|r| r.supershingles.len()), rows.iter().map(|r| &r.supershingles[..])),
