@@ -13,7 +13,7 @@
 //! operators   summary       timely appears from here up
 //! plan  stats
 //! state  tables  readers  features
-//! text
+//! text  objects             objects: the client of object stores
 //! kernels                   the only unsafe code
 //! records   config   watch
 //! ```
@@ -28,6 +28,7 @@ pub mod jobs;
 pub mod kernels;
 pub mod launch;
 pub mod metrics;
+pub mod objects;
 pub mod operators;
 pub mod plan;
 pub mod progress;

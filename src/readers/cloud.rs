@@ -1,43 +1,22 @@
-//! Object stores as plain [`Read`]s.
-//!
-//! All network traffic runs on one thread with one asynchronous runtime; readers stay synchronous. An open object is a task
-//! there that fetches ranges of [`RANGE`] bytes, [`AHEAD`] at a time and in order, and hands them over a channel of one: some
-//! 20 MiB an object are in memory. A range that fails is asked for again, so that an hour's reading survives a lost connection.
-//! Servers that know no ranges are read in one piece.
-//!
-//! Options and credentials come from the environment by the names that each cloud's own tools use: `AWS_*` (also
-//! `AWS_ENDPOINT_URL`, `AWS_ALLOW_HTTP`, and `AWS_SKIP_SIGNATURE` for public buckets), `GOOGLE_*`, `AZURE_*`.
+//! Inputs that are objects: what a URL names, found and opened.
 //!
 //! Known limitation: URLs with a query (signed URLs) are not understood, and web servers cannot be listed.
 
-use std::collections::HashMap;
-use std::io::{self, ErrorKind, Read};
-use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::io::Read;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use object_store::path::Path;
-use object_store::{Error, ObjectMeta, ObjectStore, ObjectStoreExt as _, ObjectStoreScheme, parse_url_opts};
-use tokio::runtime::{Builder, Handle};
-use tokio::sync::mpsc;
+use object_store::{Error, ObjectMeta, ObjectStoreExt as _, ObjectStoreScheme};
 use url::{Position, Url};
 
+use crate::objects::{Store, explained, read, store, wait};
 use crate::readers::Place;
 use crate::readers::inputs::{self, Found, How};
 
-/// Bytes fetched by one request.
-const RANGE: u64 = 4 << 20;
-/// Requests under way at once for one object.
-const AHEAD: usize = 3;
-/// Times a range is asked for, beside the store's own repetitions of a request.
-const ATTEMPTS: u32 = 5;
 /// Objects asked for at once when many are named.
 const ASKED: usize = 64;
-
-type Store = Arc<dyn ObjectStore>;
 
 /// What one URL names.
 struct Target {
@@ -78,7 +57,7 @@ pub fn find(items: &[&String], found: &mut Vec<Found>) -> anyhow::Result<()> {
                 list(&folder, &store, found)?;
             }
             Err(Error::NotFound { .. }) => bail!("no input matches {}: the server has no such file", target.item),
-            Err(error) => return Err(explained(error, &target.item)),
+            Err(error) => return Err(explained(error, &format!("open {}", target.item))),
         }
     }
     Ok(())
@@ -130,7 +109,8 @@ fn list(target: &Target, store: &Store, found: &mut Vec<Found>) -> anyhow::Resul
     };
     let before = found.len();
     for answer in answers {
-        let ObjectMeta { location, size, .. } = answer.map_err(|error| explained(error, &target.item))?;
+        let ObjectMeta { location, size, .. } =
+            answer.map_err(|error| explained(error, &format!("open {}", target.item)))?;
         let key = location.to_string();
         // Stores keep empty objects in the place of folders.
         if key.ends_with('/') || matcher.as_ref().is_some_and(|matcher| !matcher.is_match(&key)) {
@@ -157,181 +137,17 @@ fn path(target: &Target) -> anyhow::Result<Path> {
     Path::parse(&target.key).with_context(|| format!("{} names no object", target.item))
 }
 
-fn explained(error: Error, item: &str) -> anyhow::Error {
-    let advice = match error {
-        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
-            "set the credentials in the environment, or AWS_SKIP_SIGNATURE=true for a public bucket"
-        }
-        _ => "check the name, the network, and the settings in the environment",
-    };
-    anyhow!(error).context(format!("cannot open {item} ({advice})"))
-}
-
-/// Gives the store of a URL, always the same one for the same URL.
-fn store(url: &str) -> anyhow::Result<Store> {
-    static STORES: OnceLock<Mutex<HashMap<String, Store>>> = OnceLock::new();
-    let mut stores = STORES.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(store) = stores.get(url) {
-        return Ok(store.clone());
-    }
-    // Without a default provider the client panics; another part of the program may have installed it.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let parsed = Url::parse(url).with_context(|| format!("{url} is no URL"))?;
-    let mut options: Vec<(String, String)> = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| ["AWS_", "AZURE_", "GOOGLE_"].iter().any(|prefix| name.starts_with(prefix)))
-        .collect();
-    if parsed.scheme() == "http" {
-        options.push(("allow_http".to_owned(), "true".to_owned()));
-    }
-    let made = parse_url_opts(&parsed, options);
-    let (store, _) =
-        made.with_context(|| format!("cannot use the store {url}: check its settings in the environment"))?;
-    let store: Store = Arc::from(store);
-    stores.insert(url.to_owned(), store.clone());
-    Ok(store)
-}
-
-/// Gives the runtime that all network traffic runs on.
-fn runtime() -> anyhow::Result<&'static Handle> {
-    static RUNTIME: OnceLock<Option<Handle>> = OnceLock::new();
-    let start = || {
-        let (sender, receiver) = std::sync::mpsc::channel();
-        let run = move || {
-            if let Ok(runtime) = Builder::new_current_thread().enable_all().build() {
-                let _ = sender.send(runtime.handle().clone());
-                runtime.block_on(std::future::pending::<()>());
-            }
-        };
-        std::thread::Builder::new().name("objects".to_owned()).spawn(run).ok()?;
-        receiver.recv().ok()
-    };
-    RUNTIME.get_or_init(start).as_ref().context("cannot start the thread that reads from the network")
-}
-
-/// Runs a future on the runtime and waits for what it gives.
-fn wait<F>(future: F) -> anyhow::Result<F::Output>
-where
-    F: Future<Output: Send + 'static> + Send + 'static,
-{
-    let (sender, receiver) = std::sync::mpsc::channel();
-    runtime()?.spawn(async move {
-        let _ = sender.send(future.await);
-    });
-    receiver.recv().context("the thread that reads from the network has stopped")
-}
-
-/// Reads the first `bytes` of an object.
-fn read(store: Store, path: Path, bytes: u64) -> anyhow::Result<Chunks> {
-    let (sender, receiver) = mpsc::channel(1);
-    runtime()?.spawn(async move {
-        let ranges = (0..bytes.div_ceil(RANGE)).map(|part| part * RANGE..bytes.min((part + 1) * RANGE));
-        let fetches = ranges.map(|range| {
-            let (store, path) = (store.clone(), path.clone());
-            async move { part(&store, &path, range).await }
-        });
-        let mut parts = Box::pin(stream::iter(fetches).buffered(AHEAD));
-        let mut first = true;
-        while let Some(part) = parts.next().await {
-            match part {
-                Err(Error::NotSupported { .. }) if first => {
-                    // The other requests are under way, and a server may wait until they are read or given up.
-                    drop(parts);
-                    return whole(&store, &path, bytes, &sender).await;
-                }
-                part => {
-                    let failed = part.is_err();
-                    if sender.send(part).await.is_err() || failed {
-                        return;
-                    }
-                }
-            }
-            first = false;
-        }
-    });
-    Ok(Chunks { receiver, chunk: Vec::new(), at: 0, left: bytes })
-}
-
-/// Fetches a range, again and again if need be.
-async fn part(store: &Store, path: &Path, range: Range<u64>) -> Result<Vec<u8>, Error> {
-    let mut attempt = 1;
-    loop {
-        match store.get_range(path, range.clone()).await {
-            Ok(bytes) => return Ok(bytes.into()),
-            Err(error) if attempt == ATTEMPTS || is_final(&error) => return Err(error),
-            Err(_) => tokio::time::sleep(Duration::from_millis(100 << attempt)).await,
-        }
-        attempt += 1;
-    }
-}
-
-/// Fetches an object in one piece.
-async fn whole(store: &Store, path: &Path, bytes: u64, sender: &mpsc::Sender<Result<Vec<u8>, Error>>) {
-    let mut parts = match store.get(path).await {
-        Ok(answer) => answer.into_stream(),
-        Err(error) => {
-            // The reader may be gone: then nobody waits for the error.
-            let _ = sender.send(Err(error)).await;
-            return;
-        }
-    };
-    let mut sent = 0;
-    while sent < bytes {
-        let Some(part) = parts.next().await else {
-            return;
-        };
-        sent += part.as_ref().map_or(bytes, |part| part.len() as u64);
-        if sender.send(part.map(Vec::from)).await.is_err() {
-            return;
-        }
-    }
-}
-
-/// Whether asking again cannot help.
-fn is_final(error: &Error) -> bool {
-    use Error::{NotFound, NotImplemented, NotSupported, PermissionDenied, Precondition, Unauthenticated};
-    matches!(error, NotFound { .. } | NotImplemented { .. } | NotSupported { .. } | PermissionDenied { .. })
-        || matches!(error, Precondition { .. } | Unauthenticated { .. })
-}
-
-/// The bytes of an object as they come.
-struct Chunks {
-    receiver: mpsc::Receiver<Result<Vec<u8>, Error>>,
-    chunk: Vec<u8>,
-    at: usize,
-    left: u64,
-}
-
-impl Read for Chunks {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        while self.at == self.chunk.len() && self.left > 0 {
-            match self.receiver.blocking_recv() {
-                Some(chunk) => (self.chunk, self.at) = (chunk.map_err(io::Error::other)?, 0),
-                None => {
-                    return Err(io::Error::new(
-                        ErrorKind::UnexpectedEof,
-                        "the object ended early: it may have been replaced",
-                    ));
-                }
-            }
-        }
-        let count = out.len().min(self.chunk.len() - self.at).min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        out[..count].copy_from_slice(&self.chunk[self.at..self.at + count]);
-        self.at += count;
-        self.left -= count as u64;
-        Ok(count)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead, BufReader, Write};
     use std::net::TcpListener;
+    use std::sync::Arc;
 
     use object_store::local::LocalFileSystem;
 
     use super::*;
     use crate::config::Reading;
+    use crate::objects::RANGE;
     use crate::readers::{self, Item};
 
     fn pattern(length: usize) -> Vec<u8> {

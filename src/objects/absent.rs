@@ -1,0 +1,69 @@
+//! What stands for a bucket in a program that is built without object stores: it cannot be opened.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use super::{Digest, Put, When};
+
+/// A folder of objects; there is none.
+#[derive(Clone, Debug)]
+pub struct Bucket(Infallible);
+
+/// Which version of an object something is; there is none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tag(Infallible);
+
+#[allow(missing_docs, clippy::missing_errors_doc, reason = "no value of this type exists: see `bucket`")]
+impl Bucket {
+    /// Refuses.
+    ///
+    /// # Errors
+    /// Always: this program is built without object stores.
+    pub fn open(url: &str) -> Result<Bucket> {
+        bail!("cannot use the store {url}: this nigh is built without the feature `cloud`")
+    }
+
+    pub fn url(&self, _: &str) -> String {
+        match self.0 {}
+    }
+
+    pub fn get(&self, _: &str) -> Result<Option<(Vec<u8>, Tag)>> {
+        match self.0 {}
+    }
+
+    pub fn put_if(&self, _: &str, _: &[u8], _: &When) -> Result<Put> {
+        match self.0 {}
+    }
+
+    pub fn check_conditions(&self, _: &str, _: &[u8]) -> Result<()> {
+        match self.0 {}
+    }
+
+    pub fn list(&self) -> Result<BTreeMap<String, u64>> {
+        match self.0 {}
+    }
+
+    pub fn size(&self, _: &str) -> Result<Option<u64>> {
+        match self.0 {}
+    }
+
+    pub fn read(&self, _: &str, _: u64) -> Result<Box<dyn Read>> {
+        match self.0 {}
+    }
+
+    pub fn upload(&self, _: &str, _: &Path, _: u64, _: Digest) -> Result<()> {
+        match self.0 {}
+    }
+
+    pub fn put(&self, _: &str, _: Vec<u8>) -> Result<()> {
+        match self.0 {}
+    }
+
+    pub fn remove(&self, _: &str) -> Result<()> {
+        match self.0 {}
+    }
+}
