@@ -129,20 +129,27 @@ impl Manifest {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
         };
+        Manifest::parse(&text, &path.display().to_string()).map(Some)
+    }
+
+    /// The manifest in a text, which is that of the file or object `name`.
+    ///
+    /// # Errors
+    /// As [`Manifest::read`].
+    pub fn parse(text: &str, name: &str) -> Result<Manifest> {
         #[derive(Deserialize)]
         struct Version {
             format: u32,
         }
-        let damaged = || format!("{} is damaged: restore it, or take another --store", path.display());
-        let Version { format } = serde_json::from_str(&text).with_context(damaged)?;
+        let damaged = || format!("{name} is damaged: restore it, or take another --store");
+        let Version { format } = serde_json::from_str(text).with_context(damaged)?;
         if format != FORMAT {
             bail!(
-                "{} has format {format}, this program ({}) knows format {FORMAT}: use the program that made the store, or another --store",
-                path.display(),
+                "{name} has format {format}, this program ({}) knows format {FORMAT}: use the program that made the store, or another --store",
                 env!("CARGO_PKG_VERSION")
             );
         }
-        serde_json::from_str(&text).map(Some).with_context(damaged)
+        serde_json::from_str(text).with_context(damaged)
     }
 
     /// Writes the manifest to `path`, whole or not at all.

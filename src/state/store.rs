@@ -14,7 +14,7 @@ use super::journal::{InputKey, Journal, Segment};
 use super::manifest::{Manifest, Removed, WholeWeek};
 use super::urls::RunRow;
 use crate::config::Method;
-use crate::records::Week;
+use crate::records::{Week, age};
 use crate::tables::{Table, UrlRow};
 
 /// A week that was begun, or gone on with.
@@ -236,10 +236,14 @@ impl Store {
                 Err(TryLockError::WouldBlock) => {
                     let owner = std::fs::read_to_string(&path).unwrap_or_default();
                     if is_running(&owner) || begun.elapsed() > ORPHANS_END {
+                        // The owner wrote itself into the file when it took it.
+                        let taken = file.metadata().and_then(|metadata| metadata.modified());
+                        let held = taken.ok().and_then(|taken| taken.elapsed().ok()).unwrap_or_default();
                         bail!(
-                            "another run writes to the store {} ({}): wait for it, or take another --store",
+                            "another run writes to the store {} ({}, for {}): wait for it, or take another --store",
                             self.root.display(),
-                            owner.trim()
+                            owner.trim(),
+                            age(held.as_secs() as i64)
                         );
                     }
                     std::thread::sleep(Duration::from_millis(10));
@@ -247,7 +251,13 @@ impl Store {
             }
         }
         rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).with_context(failed)?;
-        let owner = format!("process {} since {}\n", std::process::id(), jiff::Timestamp::now().strftime("%F %T UTC"));
+        let host = rustix::system::uname();
+        let owner = format!(
+            "process {} on {} since {}\n",
+            std::process::id(),
+            host.nodename().to_string_lossy(),
+            jiff::Timestamp::now().strftime("%F %T UTC")
+        );
         file.set_len(0).and_then(|()| file.write_all(owner.as_bytes())).with_context(failed)?;
         Ok(file)
     }
@@ -351,7 +361,7 @@ impl Store {
 
     /// Ends what a killed run had begun to commit: a week that it was replacing takes its place, and weeks that have
     /// their names are listed; they are whole, or they would not have them; weeks that were removed go, and what was
-    /// deleted is forgotten. The caller holds the lock.
+    /// deleted is forgotten; results that were put aside are there again. The caller holds the lock.
     ///
     /// # Errors
     /// Where the store cannot be read or written.
@@ -365,7 +375,11 @@ impl Store {
         }
         if self.work.exists() {
             for entry in std::fs::read_dir(&self.work).with_context(failed)? {
-                let name = entry.with_context(failed)?.file_name();
+                let entry = entry.with_context(failed)?;
+                let name = entry.file_name();
+                if let Some(results) = name.to_str().and_then(|name| name.strip_suffix(BEFORE)) {
+                    self.put_back(results, &entry.path())?;
+                }
                 let Some(week) = week_of(&name, REPLACED) else { continue };
                 let unfinished = self.unfinished(week);
                 if !self.week(week).exists() {
@@ -399,6 +413,15 @@ impl Store {
             }
         }
         self.sweep()
+    }
+
+    /// Results that were put aside get their name again, where the new ones have not got it.
+    fn put_back(&self, results: &str, before: &Path) -> Result<()> {
+        let folder = self.root.join(results);
+        match folder.exists() {
+            true => std::fs::remove_dir_all(before).with_context(|| format!("cannot remove {}", before.display())),
+            false => rename(before, &folder).and_then(|()| sync_folder(&self.root)),
+        }
     }
 }
 
