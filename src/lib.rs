@@ -11,7 +11,7 @@
 //! cli   report   progress   metrics   bench
 //! launch | jobs             neither knows the other
 //! operators   summary       timely appears from here up
-//! plan  stats
+//! plan  stats  mirror       mirror: a store in a bucket, worked on in a folder
 //! state  tables  readers  features
 //! text  objects             objects: the client of object stores
 //! kernels                   the only unsafe code
@@ -28,6 +28,7 @@ pub mod jobs;
 pub mod kernels;
 pub mod launch;
 pub mod metrics;
+pub mod mirror;
 pub mod objects;
 pub mod operators;
 pub mod plan;

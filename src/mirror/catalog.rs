@@ -1,0 +1,207 @@
+//! What is in the bucket: the manifest, the lists of files that it names, and the names of objects.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::objects::{Bucket, Digest, Tag};
+use crate::records::Week;
+use crate::state::Manifest;
+
+/// The version of the layout in a bucket.
+const LAYOUT: u32 = 1;
+/// The object that says what there is.
+pub(super) const MANIFEST: &str = "manifest.json";
+
+/// The content of the object `manifest.json`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Catalog {
+    /// The layout's version, [`LAYOUT`].
+    objects: u32,
+    /// The store's manifest, as it is in a folder.
+    manifest: Box<RawValue>,
+    /// The store's other folders, by name.
+    pub folders: BTreeMap<String, Listed>,
+}
+
+/// Where the list of a folder's files is, and what they come to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Listed {
+    /// The digest of the list, which is in its name.
+    pub list: Digest,
+    /// How many there are.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// The files of a folder: their paths within it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Files(pub BTreeMap<String, Content>);
+
+/// What is in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Content {
+    /// Its size.
+    pub bytes: u64,
+    /// Its digest.
+    pub digest: Digest,
+}
+
+/// A catalog as it was found.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub catalog: Catalog,
+    /// The digest of its bytes, by which a mirror knows what it stands on.
+    pub digest: Digest,
+    /// Which version of the object it is.
+    pub tag: Tag,
+}
+
+impl Catalog {
+    /// The catalog of a store, from the text of its manifest and its folders.
+    pub fn new(manifest: String, folders: &BTreeMap<String, Files>) -> Result<Catalog> {
+        let listed = folders.iter().map(|(name, files)| Ok((name.clone(), files.listed()?)));
+        let manifest = RawValue::from_string(manifest.trim_end().to_owned()).context("a manifest is JSON")?;
+        Ok(Catalog { objects: LAYOUT, manifest, folders: listed.collect::<Result<_>>()? })
+    }
+
+    /// Reads the bucket's; `None` where there is none.
+    pub fn read(bucket: &Bucket) -> Result<Option<Found>> {
+        let Some((bytes, tag)) = bucket.get(MANIFEST)? else { return Ok(None) };
+        let name = bucket.url(MANIFEST);
+        #[derive(Deserialize)]
+        struct Version {
+            objects: Option<u32>,
+        }
+        let damaged = || format!("{name} is damaged: restore it, or take another --store");
+        let Version { objects } = serde_json::from_slice(&bytes).with_context(damaged)?;
+        match objects {
+            Some(LAYOUT) => {}
+            None => bail!(
+                "{name} is that of a folder: a store that was copied into a bucket is none there; copy it to a folder, and use that"
+            ),
+            Some(other) => bail!(
+                "{name} has layout {other}, this program ({}) knows layout {LAYOUT}: use the program that wrote it, or \
+                 another --store",
+                env!("CARGO_PKG_VERSION")
+            ),
+        }
+        let catalog: Catalog = serde_json::from_slice(&bytes).with_context(damaged)?;
+        for folder in catalog.folders.keys() {
+            ensure!(is_name(folder), "{}: {folder:?} is no name of a folder", damaged());
+        }
+        // A newer format is told before anything is fetched.
+        Manifest::parse(catalog.manifest(), &name)?;
+        Ok(Some(Found { catalog, digest: Digest::of(&bytes), tag }))
+    }
+
+    /// The text of the store's manifest.
+    pub fn manifest(&self) -> &str {
+        self.manifest.get()
+    }
+
+    /// As it is put into the bucket.
+    pub fn bytes(&self) -> Result<Vec<u8>> {
+        let mut bytes = serde_json::to_vec_pretty(self).context("a catalog is plain data")?;
+        bytes.push(b'\n');
+        Ok(bytes)
+    }
+
+    /// The files of one of its folders.
+    ///
+    /// # Errors
+    /// Names the list that is missing or damaged.
+    pub fn files(&self, bucket: &Bucket, folder: &str) -> Result<Files> {
+        let Some(listed) = self.folders.get(folder) else { return Ok(Files::default()) };
+        let key = list_key(folder, listed.list);
+        let name = bucket.url(&key);
+        let (bytes, _) = bucket.get(&key)?.with_context(|| format!("{name} is missing: the store is damaged"))?;
+        let found = Digest::of(&bytes);
+        ensure!(found == listed.list, "{name} is damaged: it has {} bytes, of the digest {found}", bytes.len());
+        let files: Files = serde_json::from_slice(&bytes).with_context(|| format!("{name} is damaged"))?;
+        for path in files.0.keys() {
+            ensure!(path.split('/').all(is_name), "{name} is damaged: {path:?} is no path of a file");
+        }
+        Ok(files)
+    }
+}
+
+impl Files {
+    /// As the list is put into the bucket.
+    pub fn bytes(&self) -> Result<Vec<u8>> {
+        serde_json::to_vec(self).context("a list is plain data")
+    }
+
+    fn listed(&self) -> Result<Listed> {
+        let bytes = self.0.values().map(|content| content.bytes).sum();
+        Ok(Listed { list: Digest::of(&self.bytes()?), files: self.0.len() as u64, bytes })
+    }
+}
+
+/// Whether a name from the bucket is that of a file or a folder, and stays where it belongs.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with(['.', '_']) && !name.contains(['/', '\\', '\0'])
+}
+
+/// The name of the object of a file.
+pub(super) fn key(folder: &str, path: &str, digest: Digest) -> String {
+    let (stem, extension) = path.rsplit_once('.').unwrap_or((path, ""));
+    match extension.is_empty() || extension.contains('/') {
+        true => format!("{folder}/{path}-{digest}"),
+        false => format!("{folder}/{stem}-{digest}.{extension}"),
+    }
+}
+
+/// The name of the object of a folder's list.
+pub(super) fn list_key(folder: &str, digest: Digest) -> String {
+    key(folder, "files.json", digest)
+}
+
+/// Whether an object is one that nigh put into one of a store's folders, so that it may be removed where nothing names
+/// it.
+pub(super) fn is_ours(key: &str, folders: &[&str]) -> bool {
+    let Some((folder, path)) = key.split_once('/') else { return false };
+    let week = folder.strip_prefix("week=").is_some_and(|date| date.parse::<Week>().is_ok());
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+    let digest = stem.rsplit_once('-').is_some_and(|(_, digest)| digest.parse::<Digest>().is_ok());
+    digest && (week || folder == "urls" || folders.contains(&folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_named_by_path_and_content() {
+        let digest = Digest::of(b"rows");
+        let name = key("week=2024-01-08", "clusters/shard00000-wave00001.parquet", digest);
+        assert_eq!(name, format!("week=2024-01-08/clusters/shard00000-wave00001-{digest}.parquet"));
+        assert_eq!(
+            key("urls", "before=2024-01-08/odd.name/file", digest),
+            format!("urls/before=2024-01-08/odd.name/file-{digest}")
+        );
+        assert!(is_ours(&name, &[]) && is_ours(&list_key("week=2024-01-08", digest), &[]));
+    }
+
+    #[test]
+    fn what_others_put_there_is_not_removed() {
+        let digest = Digest::of(b"rows");
+        for key in [
+            "manifest.json".to_owned(),
+            "lock.json".to_owned(),
+            "week=2024-01-08/notes.txt".to_owned(),
+            "week=2024-01-08/clusters/shard00000.parquet".to_owned(),
+            format!("week=mine/table-{digest}.parquet"),
+            format!("other-store/week=2024-01-08/clusters/shard-{digest}.parquet"),
+            format!("evolution/retention/all-{digest}.parquet"),
+        ] {
+            assert!(!is_ours(&key, &[]), "{key}");
+        }
+        assert!(is_ours(&format!("evolution/retention/all-{digest}.parquet"), &["evolution"]));
+    }
+}

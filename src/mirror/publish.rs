@@ -1,0 +1,120 @@
+//! From the mirror to the bucket: what is new is put there, and one conditional put makes it the store.
+
+use anyhow::{Context, Result, bail};
+
+use super::Say;
+use super::catalog::{Catalog, Content, Found, MANIFEST, is_ours, key, list_key};
+use super::folder::{Base, Folder};
+use super::lease::Shared;
+use super::transfers::{Sized64, each};
+use crate::config::Bytes;
+use crate::objects::{Bucket, Digest, Put, When};
+
+/// Objects that are removed between two looks at the lock.
+const REMOVED_AT_ONCE: usize = 64;
+
+/// A file that is to be put into the bucket.
+struct New {
+    key: String,
+    path: std::path::PathBuf,
+    content: Content,
+}
+
+impl Sized64 for New {
+    fn bytes(&self) -> u64 {
+        self.content.bytes
+    }
+}
+
+/// An object that nothing names any more.
+struct Old(String);
+
+impl Sized64 for Old {
+    fn bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// Publishes what a mirror holds, where that is not what the bucket has; and gives the catalog that it stands on then.
+/// Where `thorough` the bucket is looked through in any case: what nothing names is removed, what is damaged put back.
+///
+/// # Errors
+/// Where the lock is lost, another run has published meanwhile, or the bucket cannot be written: the store is as it
+/// was, and what was made stays in the mirror.
+pub(super) fn publish(
+    folder: &Folder,
+    bucket: &Bucket,
+    before: Option<Found>,
+    lease: &Shared,
+    thorough: bool,
+    say: &Say,
+) -> Result<Option<Found>> {
+    let Some(manifest) = folder.manifest()? else { return Ok(before) };
+    let folders = folder.files()?;
+    let catalog = Catalog::new(manifest, &folders)?;
+    let bytes = catalog.bytes()?;
+    let digest = Digest::of(&bytes);
+    let is_new = before.as_ref().is_none_or(|before| before.digest != digest);
+    if !is_new && !thorough {
+        return Ok(before);
+    }
+    let there = bucket.list()?;
+    let mut named = std::collections::BTreeSet::new();
+    let (mut new, mut lists) = (Vec::new(), Vec::new());
+    for (name, files) in &folders {
+        for (path, content) in &files.0 {
+            let key = key(name, path, content.digest);
+            if there.get(&key) != Some(&content.bytes) {
+                let path = folder.root().join(name).join(path);
+                new.push(New { key: key.clone(), path, content: *content });
+            }
+            named.insert(key);
+        }
+        let list = files.bytes()?;
+        let key = list_key(name, Digest::of(&list));
+        if there.get(&key) != Some(&(list.len() as u64)) {
+            lists.push((key.clone(), list));
+        }
+        named.insert(key);
+    }
+    if !new.is_empty() {
+        let bytes = new.iter().map(|file| file.content.bytes).sum();
+        let what = format!("publishing to {}", bucket.url(""));
+        say(&format!("{what}: {} objects, {}", new.len(), Bytes(bytes)));
+        each(&new, &what, say, |file| bucket.upload(&file.key, &file.path, file.content.bytes, file.content.digest))?;
+    }
+    for (key, list) in lists {
+        bucket.put(&key, list)?;
+    }
+    lease.renew()?;
+    let mut after = before.clone();
+    if is_new {
+        let when = before.as_ref().map_or(When::Absent, |before| When::Is(before.tag.clone()));
+        let Put::Done(tag) = bucket.put_if(MANIFEST, &bytes, &when)? else {
+            bail!(
+                "{} was published by somebody else meanwhile: the store is theirs, and nothing of this run is in it; the same \
+                 command begins from there",
+                bucket.url(MANIFEST)
+            );
+        };
+        folder.stand_on(Base::Catalog(digest))?;
+        after = Some(Found { catalog, digest, tag });
+    }
+    let before = before.iter().flat_map(|before| before.catalog.folders.keys());
+    let ours: Vec<&str> = before.chain(folders.keys()).map(String::as_str).collect();
+    let old: Vec<Old> = there.into_keys().filter(|key| !named.contains(key) && is_ours(key, &ours)).map(Old).collect();
+    remove(bucket, &old, lease, say)
+        .context("the commit is done, but what it replaced is not removed: the next one does it")?;
+    Ok(after)
+}
+
+/// Removes objects, as long as the lock is surely ours: another run may be about to name one of them.
+fn remove(bucket: &Bucket, old: &[Old], lease: &Shared, say: &Say) -> Result<()> {
+    for some in old.chunks(REMOVED_AT_ONCE) {
+        if !lease.is_fresh() {
+            lease.renew()?;
+        }
+        each(some, "removing what was replaced", say, |old| bucket.remove(&old.0))?;
+    }
+    Ok(())
+}
