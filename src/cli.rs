@@ -11,7 +11,7 @@ mod vacuum;
 mod week;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
@@ -26,6 +26,7 @@ use crate::launch::{
     EXIT_PANIC, Outcome, Peers, Pool, Voice, exit_on_panic, run_workers, serve, serve_probe, supervise,
 };
 use crate::metrics::Metrics;
+use crate::mirror::{Held, Home, Look, Say, url_of};
 use crate::operators::{InProcess, TooManyRejects};
 use crate::plan::Plan;
 use crate::progress::{self, Display};
@@ -80,9 +81,12 @@ struct RunArgs {
     /// The week of the crawl, instead of the job's.
     #[arg(long, value_name = "YYYY-MM-DD")]
     week: Option<Week>,
-    /// The folder of tables, instead of the job's.
-    #[arg(long, value_name = "DIR")]
+    /// The folder of tables, or s3://BUCKET/PREFIX, instead of the job's.
+    #[arg(long, value_name = "DIR_OR_URL")]
     store: Option<PathBuf>,
+    /// The folder in which a store in a bucket is worked on, instead of the config's.
+    #[arg(long, value_name = "DIR")]
+    mirror: Option<PathBuf>,
     /// Worker threads of each process, instead of the config's.
     #[arg(long, value_name = "N")]
     workers: Option<Count>,
@@ -111,7 +115,7 @@ struct RunArgs {
 
 #[derive(Args)]
 struct ShowArgs {
-    /// The folder of tables.
+    /// The folder of tables, or s3://BUCKET/PREFIX.
     store: PathBuf,
     /// The week; the last one where it is not given.
     #[arg(long, value_name = "YYYY-MM-DD")]
@@ -281,6 +285,36 @@ fn pool_of(config: &Config, processes: Option<Count>) -> Result<Pool> {
     }
 }
 
+/// The store of a command: what is given, worked on where the flag, the config or this user's cache says.
+fn home(given: &Path, flag: Option<&Path>, config: &Config) -> Result<Home> {
+    let mirror = flag.or(config.mirror.as_deref());
+    if mirror.is_none() && !config.hosts.is_empty() && url_of(given)?.is_some() {
+        let text = format!(
+            "a pool works on {} in a folder that all of its machines see: give it as `mirror` in the config, or by --mirror",
+            given.display()
+        );
+        return Err(WrongUse(text).into());
+    }
+    Home::at(given, mirror)
+}
+
+/// Says what a person should know, unless nothing is to be said.
+fn say_notices(json: bool, quiet: bool) -> Say {
+    Arc::new(move |text| {
+        if !quiet {
+            progress::notice(json, "notice", text);
+        }
+    })
+}
+
+/// Ends the run whose lock is another's.
+fn end_when_lost(json: bool) -> impl Fn(&str) + Send + 'static {
+    move |reason| {
+        progress::notice(json, "error", reason);
+        std::process::exit(1);
+    }
+}
+
 /// The store, for the generation of processes of this number. Processes on this machine are surely gone before the next
 /// ones begin; one on a host that cannot be reached is not, and would find its folder of work moved away.
 fn take_work(store: &Store, pool: &Pool, epoch: u64) -> Result<Store> {
@@ -366,15 +400,21 @@ fn worker() -> Result<ExitCode> {
     Ok(ExitCode::from(serve(work, failed)?))
 }
 
+/// What is kept of a run that was stopped while it published.
+const MADE_NOT_PUBLISHED: &str = "what was made is kept, and the store is as it was. The same command publishes it";
+
 /// Ends the run when a signal asks for it. What is committed stays, as `kept` says; other processes end with this one.
-/// Where it says nothing all is committed already, and the run is not stopped any more.
-fn stop_on_signals(json: bool, kept: impl Fn() -> Option<String> + Send + 'static) {
+/// Where it says nothing all is committed already, and the run is not stopped any more; but what is not published yet can be
+/// published by the next run.
+fn stop_on_signals(json: bool, held: Held, kept: impl Fn() -> Option<String> + Send + 'static) {
     let signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM]);
     // Without the handler a signal still ends the run, only without a word.
     let Ok(mut signals) = signals else { return };
     std::thread::spawn(move || {
         for signal in signals.forever() {
-            let Some(kept) = kept() else { continue };
+            let unpublished = || (!held.is_published()).then(|| MADE_NOT_PUBLISHED.to_owned());
+            let Some(kept) = kept().or_else(unpublished) else { continue };
+            held.free();
             let command: Vec<String> = std::env::args().map(|argument| quoted(&argument)).collect();
             let text = format!("stopped; {kept}: {}", command.join(" "));
             progress::notice(json, "stopped", &text);
@@ -394,7 +434,8 @@ fn quoted(argument: &str) -> String {
 }
 
 fn show(args: &ShowArgs) -> Result<ExitCode> {
-    let store = Store::at(&args.store);
+    let look = Look::at(&args.store)?;
+    let store = look.store();
     let manifest = store.manifest()?.with_context(|| {
         format!("{} is no store: it has no manifest.json (a store is what `nigh run` makes)", args.store.display())
     })?;
@@ -407,6 +448,7 @@ fn show(args: &ShowArgs) -> Result<ExitCode> {
             .with_context(|| format!("{} has no week {week}; it has {}", args.store.display(), weeks.join(", ")))?,
         None => manifest.weeks.last().with_context(|| format!("{} has no week yet", args.store.display()))?,
     };
+    look.need(&known.week.folder(), &["summary.json"])?;
     let mut summary = Summary::read(&store.week(known.week))?;
     // Where the store is now, not where it was made.
     summary.store = args.store.clone();
@@ -414,6 +456,8 @@ fn show(args: &ShowArgs) -> Result<ExitCode> {
         let since = summary.since.with_context(|| {
             format!("week {} is the first of {}: nothing has changed yet", known.week, args.store.display())
         })?;
+        look.need(&known.week.folder(), &["changes/", "clusters/"])?;
+        look.need(&since.week.folder(), &["clusters/"])?;
         let changes = report::changes(known.week, &store.week(known.week), &store.week(since.week), since)?;
         return match args.json {
             true => say(&format!("{}\n", serde_json::to_string(&changes).context("changes are plain data")?)),

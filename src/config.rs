@@ -353,6 +353,9 @@ pub struct Config {
     pub hosts: Vec<Host>,
     /// A folder of pool keys (`nigh pool keys`): processes join by TLS.
     pub keys: Option<PathBuf>,
+    /// The folder in which a store in a bucket is worked on; one of this user's cache where it is not given. A pool must say it:
+    /// all of its machines see it.
+    pub mirror: Option<PathBuf>,
 }
 
 impl Config {

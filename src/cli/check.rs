@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::WrongUse;
+use super::{WrongUse, home};
 use crate::config::{Bytes, Job, read_config, read_job};
 use crate::launch::{Checked, Place, Pool, Questions, check as ask};
 use crate::readers;
@@ -27,9 +27,12 @@ pub struct CheckArgs {
     /// The config with the hosts.
     #[arg(long)]
     config: PathBuf,
-    /// The folder of tables, instead of the job's.
-    #[arg(long, value_name = "DIR")]
+    /// The folder of tables, or s3://BUCKET/PREFIX, instead of the job's.
+    #[arg(long, value_name = "DIR_OR_URL")]
     store: Option<PathBuf>,
+    /// The folder in which a store in a bucket is worked on, instead of the config's: every host must see it.
+    #[arg(long, value_name = "DIR")]
+    mirror: Option<PathBuf>,
     /// Crawl files instead of the job's.
     #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
     input: Vec<String>,
@@ -63,7 +66,8 @@ impl Written {
 /// Checks the pool, and prints a table of what was found.
 pub(super) fn check(args: &CheckArgs) -> Result<ExitCode> {
     let wrong_use = |error: anyhow::Error| WrongUse(format!("{error:#}"));
-    let pool = Pool::new(&read_config(&args.config).map_err(wrong_use)?)?;
+    let config = read_config(&args.config).map_err(wrong_use)?;
+    let pool = Pool::new(&config)?;
     let job = args.job.as_deref().map(read_job).transpose().map_err(wrong_use)?;
     let (store, input, reading) = match job {
         None => (None, Vec::new(), None),
@@ -79,8 +83,15 @@ pub(super) fn check(args: &CheckArgs) -> Result<ExitCode> {
     });
     let files: Vec<(PathBuf, u64)> = files.collect();
     let files: Vec<_> = files.iter().step_by(files.len().div_ceil(INPUTS).max(1)).cloned().collect();
-    let store = args.store.clone().or(store);
-    let written = store.as_deref().map(Written::beside).transpose()?;
+    let written = match args.store.clone().or(store) {
+        None => None,
+        Some(store) => {
+            let home = home(&store, args.mirror.as_deref(), &config)?;
+            // Only this machine speaks to a bucket; the others work in its mirror.
+            home.reach()?;
+            Some(Written::beside(home.store().root())?)
+        }
+    };
     let folder = std::env::current_dir().context("cannot tell the current folder")?;
     let checked = ask(&pool, |host| Questions {
         folder: folder.clone(),

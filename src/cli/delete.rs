@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::{Run, Work, WrongUse, cluster, pool_of, say_json, stop_on_signals, take_work};
+use super::{
+    Run, Work, WrongUse, cluster, end_when_lost, home, pool_of, say_json, say_notices, stop_on_signals, take_work,
+};
 use crate::config::{Config, Count, Mode, Reading, read_config};
 use crate::jobs::deletion;
 use crate::launch::{Peers, Pool};
@@ -20,9 +22,12 @@ use crate::text::{NoPattern, UrlPatterns, canonical};
 
 #[derive(Args)]
 pub(super) struct DeleteArgs {
-    /// The folder of tables.
-    #[arg(long, value_name = "DIR")]
+    /// The folder of tables, or s3://BUCKET/PREFIX.
+    #[arg(long, value_name = "DIR_OR_URL")]
     store: PathBuf,
+    /// The folder in which a store in a bucket is worked on, instead of the config's.
+    #[arg(long, value_name = "DIR")]
+    mirror: Option<PathBuf>,
     #[command(flatten)]
     meant: Meant,
     /// The config: where to compute.
@@ -82,17 +87,22 @@ pub(super) fn run(args: &DeleteArgs) -> Result<ExitCode> {
     let config = args.config.as_deref().map_or_else(|| Ok(Config::default()), read_config).map_err(wrong_use)?;
     super::known_kernels()?;
     let patterns = args.meant.patterns()?;
-    let store = Store::at(&args.store);
+    let home = home(&args.store, args.mirror.as_deref(), &config)?;
+    let store = home.store().clone();
     if args.store.to_str().is_none() {
         return Err(WrongUse(format!("--store {}: the name is no UTF-8", args.store.display())).into());
     }
     store.check_writable()?;
     // A folder that is no store is not made one by its lock.
-    manifest(&store)?;
+    home.expect()?;
     let pool = pool_of(&config, args.processes)?;
-    let lock = if args.dry_run { None } else { Some(store.lock()?) };
-    let store = if lock.is_some() { take_work(&store, &pool, 0)? } else { store };
-    if lock.is_some() {
+    let say_notice = say_notices(args.json, args.quiet);
+    let mut taken = match args.dry_run {
+        true => home.look(&say_notice).map(|()| None)?,
+        false => Some(home.take(&say_notice, end_when_lost(args.json))?),
+    };
+    let store = if taken.is_some() { take_work(&store, &pool, 0)? } else { store };
+    if taken.is_some() {
         store.recover()?;
     }
     let manifest = manifest(&store)?;
@@ -101,9 +111,9 @@ pub(super) fn run(args: &DeleteArgs) -> Result<ExitCode> {
     // Others may still name what has no page here.
     let named = docs.is_empty() && deletion::is_named(&store, plan.week, &patterns)?;
     let mut deleted = Deleted { week: plan.week, urls: docs.len() as u64, named, documents: None };
-    if args.dry_run || docs.is_empty() && !named {
+    let Some(taken) = taken.as_mut().filter(|_| !docs.is_empty() || named) else {
         return done(args, &deleted, &patterns);
-    }
+    };
     let begin = |store: &Store| {
         let dropped = store.begin(plan.week, &plan.method, &plan.key())?.dropped;
         if dropped > 0 {
@@ -120,7 +130,7 @@ pub(super) fn run(args: &DeleteArgs) -> Result<ExitCode> {
         Ok(manifest.is_some_and(|manifest| manifest.weeks.iter().any(|known| known.week == week && known.key == key)))
     };
     let (made, root) = (is_made.clone(), args.store.display().to_string());
-    stop_on_signals(args.json, move || {
+    stop_on_signals(args.json, taken.held(), move || {
         let text = format!("week {week} of {root} is as it was. The same command begins anew");
         (!made().unwrap_or(false)).then_some(text)
     });
@@ -148,6 +158,7 @@ pub(super) fn run(args: &DeleteArgs) -> Result<ExitCode> {
         Some(summary) => summary,
         None => Summary::read(&store.week(week))?,
     };
+    taken.publish(false, &say_notice)?;
     deleted.documents = Some(before.counts.documents - after.counts.documents);
     done(args, &deleted, &patterns)
 }

@@ -1,12 +1,15 @@
 //! `nigh run` of an evolution job: the weeks of a store in, tables about them out.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
 use timely::worker::Worker;
 
-use super::{Run, RunArgs, Work, WrongUse, pool_of, say_json, stop_on_signals, take_work};
+use super::{
+    Run, RunArgs, Work, WrongUse, end_when_lost, home, pool_of, say_json, say_notices, stop_on_signals, take_work,
+};
 use crate::config::{Config, Evolution, Job};
 use crate::jobs;
 use crate::jobs::evolution::{EvolutionPlan, FOLDER};
@@ -37,12 +40,25 @@ pub(super) fn run(mut job: Evolution, config: &Config, args: &RunArgs, display: 
     if folder.to_str().is_none() {
         return wrong_use(format!("--store {}: the name is no UTF-8", folder.display()));
     }
-    let store = Store::at(folder);
+    let home = home(folder, args.mirror.as_deref(), config)?;
     let pool = pool_of(config, args.processes)?;
-    let checked = plan(&store, &job, config, args, &pool)?;
+    let say_notice = say_notices(args.json, args.quiet);
+    let take = || home.take(&say_notice, end_when_lost(args.json));
+    let early = match home.is_in_bucket() {
+        true => {
+            home.expect()?;
+            match args.dry_run {
+                true => home.look(&say_notice).map(|()| None)?,
+                false => Some(take()?),
+            }
+        }
+        false => None,
+    };
+    let store = home.store();
+    let checked = plan(store, &job, config, args, &pool)?;
     store.check_writable()?;
     if args.dry_run || args.verbose {
-        let text = planned(&checked);
+        let text = planned(&checked, folder);
         match (args.dry_run, args.json) {
             (true, true) => say_json(&serde_json::json!({ "plan": checked }))?,
             (true, false) => say(&text)?,
@@ -53,17 +69,17 @@ pub(super) fn run(mut job: Evolution, config: &Config, args: &RunArgs, display: 
         }
     }
     // What a run that was killed left is mended under the lock; what it was about to list is then a week, too.
-    let _lock = store.lock()?;
-    let store = take_work(&store, &pool, 0)?;
+    let mut taken = early.map_or_else(take, Ok)?;
+    let store = take_work(store, &pool, 0)?;
     store.recover()?;
     let plan = plan(&store, &job, config, args, &pool)?;
     let results = Results::of(&store, FOLDER);
     results.begin()?;
     let kept = Arc::new(Mutex::new(results.clone()));
     let now = kept.clone();
-    stop_on_signals(args.json, move || {
+    let former = folder.join(FOLDER).display().to_string();
+    stop_on_signals(args.json, taken.held(), move || {
         let results = now.lock().unwrap_or_else(PoisonError::into_inner);
-        let former = results.folder().display();
         (!results.is_committing()).then(|| format!("{former} is as it was. The same command begins anew"))
     });
     let run = Run { pool: &pool, bytes: 0, display, json: args.json, metrics: args.metrics };
@@ -80,11 +96,15 @@ pub(super) fn run(mut job: Evolution, config: &Config, args: &RunArgs, display: 
         Ok(Some(Work::Evolution(Box::new(plan))))
     };
     let alone = plan.clone();
-    let summary: EvolutionSummary =
+    let mut summary: EvolutionSummary =
         run.compute(work, move |watch| evolution(alone, Peers::None, watch))?.context("process 0 gives the summary")?;
+    taken.publish(false, &say_notice)?;
+    if home.is_in_bucket() {
+        summary.store = folder.clone();
+    }
     match args.json {
         true => say_json(&summary)?,
-        false => say(&report::evolution(&summary, results.folder()))?,
+        false => say(&report::evolution(&summary, &folder.join(FOLDER)))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -100,13 +120,13 @@ fn plan(store: &Store, job: &Evolution, config: &Config, args: &RunArgs, pool: &
 }
 
 /// What a run would do.
-fn planned(plan: &EvolutionPlan) -> String {
+fn planned(plan: &EvolutionPlan, store: &Path) -> String {
     let history = &plan.history;
     let urls: u64 = history.last().rows.iter().sum();
     let (first, last, weeks) = (history.first().week, history.last().week, history.weeks.len());
     format!(
         "Store     {}\nWeeks     {weeks}, {first} to {last}\nURLs      {}\nWorkers   {} in each of {} processes\n",
-        history.store.display(),
+        store.display(),
         report::grouped(urls),
         plan.workers,
         plan.processes

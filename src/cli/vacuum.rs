@@ -6,17 +6,20 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::{WrongUse, say_json};
-use crate::config::{Bytes, Count};
+use super::{WrongUse, end_when_lost, home, say_json, say_notices};
+use crate::config::{Bytes, Config, Count};
 use crate::records::Week;
 use crate::report::say;
-use crate::state::{Store, Vacuumed};
+use crate::state::Vacuumed;
 
 #[derive(Args)]
 pub(super) struct VacuumArgs {
-    /// The folder of tables.
-    #[arg(long, value_name = "DIR")]
+    /// The folder of tables, or s3://BUCKET/PREFIX.
+    #[arg(long, value_name = "DIR_OR_URL")]
     store: PathBuf,
+    /// The folder in which a store in a bucket is worked on; one of this user's cache where it is not given.
+    #[arg(long, value_name = "DIR")]
+    mirror: Option<PathBuf>,
     #[command(flatten)]
     kept: Kept,
     /// Print what would be removed, and stop.
@@ -41,17 +44,22 @@ struct Kept {
 
 /// Removes old weeks, and says what is gone.
 pub(super) fn run(args: &VacuumArgs) -> Result<ExitCode> {
-    let store = Store::at(&args.store);
+    let home = home(&args.store, args.mirror.as_deref(), &Config::default())?;
+    let store = home.store();
     let root = args.store.display();
     let manifest = || {
         store.manifest()?.with_context(|| {
             format!("{root} is no store: it has no manifest.json (a store is what `nigh run jobs/cluster.toml` makes)")
         })
     };
-    manifest()?;
+    home.expect()?;
+    let say_notice = say_notices(args.json, false);
     // What a killed run was about to list is a week, too.
-    let lock = if args.dry_run { None } else { Some(store.lock()?) };
-    if lock.is_some() {
+    let mut taken = match args.dry_run {
+        true => home.look(&say_notice).map(|()| None)?,
+        false => Some(home.take(&say_notice, end_when_lost(args.json))?),
+    };
+    if taken.is_some() {
         store.check_writable()?;
         store.take_work()?;
         store.recover()?;
@@ -70,6 +78,9 @@ pub(super) fn run(args: &VacuumArgs) -> Result<ExitCode> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         store.vacuum(before, threads)?
     };
+    if let Some(taken) = &mut taken {
+        taken.publish(true, &say_notice)?;
+    }
     if args.json {
         say_json(&vacuumed)?;
     } else {

@@ -5,7 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
 
-use super::{Run, RunArgs, Work, WrongUse, cluster, pool_of, print_summary, stop_on_signals, take_work};
+use super::{
+    Run, RunArgs, Work, WrongUse, cluster, end_when_lost, home, pool_of, print_summary, say_notices, stop_on_signals,
+    take_work,
+};
 use crate::config::{Cluster, Config, Job, Mode, Reading, Weekly};
 use crate::launch::{Peers, Pool};
 use crate::plan::{Plan, cut_waves, job_text};
@@ -19,7 +22,8 @@ use crate::summary::Summary;
 /// Makes the week, or goes on with it, and prints its summary.
 pub(super) fn run(job: Crawled, config: &Config, args: &RunArgs, display: Display) -> Result<ExitCode> {
     let draft = Draft::new(job, config, args)?;
-    let store = Store::at(&draft.store);
+    let home = home(&draft.store, args.mirror.as_deref(), config)?;
+    let store = home.store().clone();
     store.check_writable()?;
     // A run finds out now, not hours later; objects were asked for when they were listed.
     for input in &draft.inputs {
@@ -27,6 +31,14 @@ pub(super) fn run(job: Crawled, config: &Config, args: &RunArgs, display: Displa
             readers::check(input, draft.reading())?;
         }
     }
+    let say_notice = say_notices(args.json, args.quiet);
+    let take = || home.take(&say_notice, end_when_lost(args.json));
+    // What a bucket's store holds is known when its mirror is up to date.
+    let early = match home.is_in_bucket() {
+        true if args.dry_run => home.look(&say_notice).map(|()| None)?,
+        true => Some(take()?),
+        false => None,
+    };
     let standing = draft.standing(&store)?;
     if args.dry_run {
         let (Standing::Made(plan) | Standing::ToMake(plan)) = standing;
@@ -40,15 +52,15 @@ pub(super) fn run(job: Crawled, config: &Config, args: &RunArgs, display: Displa
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let _lock = store.lock()?;
+    let mut taken = early.map_or_else(take, Ok)?;
     let store = take_work(&store, &draft.pool, 0)?;
     store.recover()?;
     // Another run may have ended meanwhile, or one that was killed have been mended.
     let standing = draft.standing(&store)?;
-    let summary = match standing {
+    let mut summary = match standing {
         Standing::Made(plan) => {
             if !args.quiet {
-                let root = store.root().display();
+                let root = draft.store.display();
                 let text = format!("week {} is in {root} already, from the same input: nothing to do", plan.week);
                 progress::notice(args.json, "notice", &text);
             }
@@ -71,8 +83,8 @@ pub(super) fn run(job: Crawled, config: &Config, args: &RunArgs, display: Displa
                 eprint!("{}", report::plan(&plan, &Disk::of(&plan)));
             }
             let (kept, week) = (store.clone(), plan.week);
-            stop_on_signals(args.json, move || {
-                let root = kept.root().display();
+            let root = draft.store.display().to_string();
+            stop_on_signals(args.json, taken.held(), move || {
                 let text = format!("what is committed in {root} is kept. The same command goes on from there");
                 (!kept.is_committed(week)).then_some(text)
             });
@@ -86,12 +98,17 @@ pub(super) fn run(job: Crawled, config: &Config, args: &RunArgs, display: Displa
                 None => draft.again(&take_work(&store, &draft.pool, epoch)?),
             };
             let summary = run.compute(work, |watch| cluster(alone, Peers::None, watch))?;
+            taken.publish(false, &say_notice)?;
             match summary {
                 Some(summary) => summary,
                 None => Summary::read(&store.week(week))?,
             }
         }
     };
+    if home.is_in_bucket() {
+        // Where the tables are for all, not where they were made.
+        summary.store = draft.store.clone();
+    }
     print_summary(&summary, args.json)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -185,7 +202,7 @@ impl Draft {
 
     /// The plan, given what the store holds now.
     fn standing(&self, store: &Store) -> Result<Standing> {
-        let (week, root) = (self.week, store.root().display());
+        let (week, root) = (self.week, self.store.display());
         let manifest = store.manifest()?;
         let weeks = manifest.as_ref().map_or(&[][..], |manifest| &manifest.weeks);
         let made = weeks.iter().position(|known| known.week == week);
@@ -210,11 +227,11 @@ impl Draft {
             }
         };
         if let Some(manifest) = &manifest {
-            manifest.check(store.root(), &method)?;
+            manifest.check(&self.store, &method)?;
         }
         let plan = Box::new(Plan {
             week,
-            store: self.store.clone(),
+            store: store.root().to_owned(),
             work: store.work_name(),
             earlier,
             deletion: None,
