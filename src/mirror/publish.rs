@@ -1,6 +1,6 @@
 //! From the mirror to the bucket: what is new is put there, and one conditional put makes it the store.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::Say;
 use super::catalog::{Catalog, Content, Found, MANIFEST, is_ours, key, list_key};
@@ -55,8 +55,14 @@ pub(super) fn publish(
     let bytes = catalog.bytes()?;
     let digest = Digest::of(&bytes);
     let is_new = before.as_ref().is_none_or(|before| before.digest != digest);
-    if !is_new && !thorough {
-        return Ok(before);
+    if !is_new {
+        // What was made is what is there already, if it still is.
+        lease.renew()?;
+        let now = Catalog::read(bucket)?.map(|found| found.digest);
+        ensure!(now == Some(digest), overtaken(bucket));
+        if !thorough {
+            return Ok(before);
+        }
     }
     let there = bucket.list()?;
     let mut named = std::collections::BTreeSet::new();
@@ -91,11 +97,7 @@ pub(super) fn publish(
     if is_new {
         let when = before.as_ref().map_or(When::Absent, |before| When::Is(before.tag.clone()));
         let Put::Done(tag) = bucket.put_if(MANIFEST, &bytes, &when)? else {
-            bail!(
-                "{} was published by somebody else meanwhile: the store is theirs, and nothing of this run is in it; the same \
-                 command begins from there",
-                bucket.url(MANIFEST)
-            );
+            bail!(overtaken(bucket));
         };
         folder.stand_on(Base::Catalog(digest))?;
         after = Some(Found { catalog, digest, tag });
@@ -106,6 +108,15 @@ pub(super) fn publish(
     remove(bucket, &old, lease, say)
         .context("the commit is done, but what it replaced is not removed: the next one does it")?;
     Ok(after)
+}
+
+/// Says that the store is not the one that the run began with.
+fn overtaken(bucket: &Bucket) -> String {
+    format!(
+        "{} was published by somebody else meanwhile: the store is theirs, and nothing of this run is in it; the same \
+         command begins from there",
+        bucket.url(MANIFEST)
+    )
 }
 
 /// Removes objects, as long as the lock is surely ours: another run may be about to name one of them.
