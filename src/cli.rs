@@ -7,12 +7,14 @@ mod check;
 mod delete;
 mod evolution;
 mod pool;
+mod tasks;
 mod vacuum;
 mod week;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result, bail};
@@ -29,13 +31,14 @@ use crate::metrics::Metrics;
 use crate::mirror::{Held, Home, Look, Say, url_of};
 use crate::operators::{InProcess, TooManyRejects};
 use crate::plan::Plan;
-use crate::progress::{self, Display};
+use crate::progress::{self, Display, Shows};
 use crate::records::{Week, short_hash};
 use crate::report::{self, say};
 use crate::state::Store;
 use crate::summary::Summary;
 use crate::watch::{Progress, Watch};
 use crate::{bench, jobs};
+use tasks::Part;
 use week::Crawled;
 
 /// Clusters near-duplicate web pages of weekly crawls.
@@ -195,8 +198,24 @@ fn known_kernels() -> Result<()> {
 fn run(args: &RunArgs) -> Result<ExitCode> {
     let wrong_use = |error: anyhow::Error| WrongUse(format!("{error:#}"));
     let job = read_job(&args.job).map_err(wrong_use)?;
-    let config = args.config.as_deref().map_or_else(|| Ok(Config::default()), read_config).map_err(wrong_use)?;
+    let mut config = args.config.as_deref().map_or_else(|| Ok(Config::default()), read_config).map_err(wrong_use)?;
     known_kernels()?;
+    let pool = match config.tasks.clone() {
+        None => pool_of(&config, args.processes)?,
+        Some(table) => match tasks::part(&table, &mut config, args)? {
+            Part::Supervisor(pool) => pool,
+            Part::Over(code) => return Ok(ExitCode::from(code)),
+        },
+    };
+    let agents = pool.agents.clone();
+    let result = run_job(job, &config, pool, args);
+    if let Some(agents) = agents {
+        agents.finish(result.as_ref().map_or_else(exit_code, |_| 0));
+    }
+    result
+}
+
+fn run_job(job: Job, config: &Config, pool: Pool, args: &RunArgs) -> Result<ExitCode> {
     let display = match (args.quiet, args.json) {
         (true, _) => Display::Quiet,
         (_, true) => Display::Json,
@@ -204,15 +223,17 @@ fn run(args: &RunArgs) -> Result<ExitCode> {
         _ => Display::Person,
     };
     match job {
-        Job::Cluster(job) => week::run(Crawled::First(job), &config, args, display),
-        Job::Weekly(job) => week::run(Crawled::Later(job), &config, args, display),
-        Job::Evolution(job) => evolution::run(job, &config, args, display),
+        Job::Cluster(job) => week::run(Crawled::First(job), config, pool, args, display),
+        Job::Weekly(job) => week::run(Crawled::Later(job), config, pool, args, display),
+        Job::Evolution(job) => evolution::run(job, config, &pool, args, display),
     }
 }
 
 /// How a run is computed, and shown.
 struct Run<'a> {
     pool: &'a Pool,
+    /// What its log lines call it.
+    job: String,
     /// Bytes of input that are still to be read.
     bytes: u64,
     display: Display,
@@ -235,7 +256,7 @@ impl Run<'_> {
             let read = watch.clone();
             let _metrics = self.serve_metrics(move || vec![read.progress()])?;
             let read = watch.clone();
-            let shown = progress::show(self.display, self.bytes, move || read.progress());
+            let shown = progress::show(self.display, self.shows(&Arc::default()), move || read.progress());
             let summary = alone(&watch)?;
             drop(shown);
             progress::tell_spans(self.display, &watch.spans());
@@ -246,13 +267,17 @@ impl Run<'_> {
         let _metrics =
             self.serve_metrics(move || read.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone())?;
         let read = progresses.clone();
-        let _shown = progress::show(self.display, self.bytes, move || {
+        let current = Arc::new(AtomicU64::new(0));
+        let _shown = progress::show(self.display, self.shows(&current), move || {
             let progresses = read.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             progresses.iter().copied().reduce(Progress::sum).unwrap_or_default()
         });
-        let json = self.json;
-        let voice: Voice = Arc::new(move |event, text| progress::notice(json, event, text));
-        let mut plans = |epoch| work(epoch)?.map(|work| work.told()).transpose();
+        let (json, job) = (self.json, self.job.clone());
+        let voice: Voice = Arc::new(move |event| progress::tell(json, &job, event));
+        let mut plans = |epoch| {
+            current.store(epoch, Ordering::Relaxed);
+            work(epoch)?.map(|work| work.told()).transpose()
+        };
         match supervise(self.pool, &mut plans, &progresses, &voice)? {
             Outcome::Done(summary) => {
                 summary.map(|summary| serde_json::from_str(&summary).context("a summary is plain data")).transpose()
@@ -264,6 +289,10 @@ impl Run<'_> {
 }
 
 impl Run<'_> {
+    fn shows(&self, epoch: &Arc<AtomicU64>) -> Shows {
+        Shows { job: self.job.clone(), bytes: self.bytes, epoch: epoch.clone() }
+    }
+
     fn serve_metrics(&self, read: impl Fn() -> Vec<Progress> + Send + 'static) -> Result<Option<Metrics>> {
         let Some(address) = self.metrics else { return Ok(None) };
         let metrics = Metrics::serve(address, read)?;
@@ -276,6 +305,9 @@ impl Run<'_> {
 
 /// The machines of a config, with the command's flags.
 fn pool_of(config: &Config, processes: Option<Count>) -> Result<Pool> {
+    if config.tasks.is_some() {
+        bail!(WrongUse("a config with [tasks] is for `nigh run`, which the scheduler starts".into()));
+    }
     match processes {
         Some(_) if !config.hosts.is_empty() => bail!(WrongUse(
             "--processes is for this machine alone: a pool has as many processes as its config has [[hosts]]".into()
@@ -400,16 +432,21 @@ fn worker() -> Result<ExitCode> {
     Ok(ExitCode::from(serve(work, failed)?))
 }
 
+/// Whether a signal ends the run in order, as [`stop_on_signals`] does.
+static STOPS_IN_ORDER: AtomicBool = AtomicBool::new(false);
+
 /// What is kept of a run that was stopped while it published.
 const MADE_NOT_PUBLISHED: &str = "what was made is kept, and the store is as it was. The same command publishes it";
 
 /// Ends the run when a signal asks for it. What is committed stays, as `kept` says; other processes end with this one.
 /// Where it says nothing all is committed already, and the run is not stopped any more; but what is not published yet can be
 /// published by the next run.
-fn stop_on_signals(json: bool, held: Held, kept: impl Fn() -> Option<String> + Send + 'static) {
+fn stop_on_signals(json: bool, pool: &Pool, held: Held, kept: impl Fn() -> Option<String> + Send + 'static) {
     let signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM]);
     // Without the handler a signal still ends the run, only without a word.
     let Ok(mut signals) = signals else { return };
+    STOPS_IN_ORDER.store(true, Ordering::Release);
+    let agents = pool.agents.clone();
     std::thread::spawn(move || {
         for signal in signals.forever() {
             let unpublished = || (!held.is_published()).then(|| MADE_NOT_PUBLISHED.to_owned());
@@ -418,6 +455,7 @@ fn stop_on_signals(json: bool, held: Held, kept: impl Fn() -> Option<String> + S
             let command: Vec<String> = std::env::args().map(|argument| quoted(&argument)).collect();
             let text = format!("stopped; {kept}: {}", command.join(" "));
             progress::notice(json, "stopped", &text);
+            agents.iter().for_each(|agents| agents.finish((128 + signal) as u8));
             std::process::exit(128 + signal);
         }
     });

@@ -5,6 +5,7 @@
 //! is its kind (`[cluster]`). The same job under any config gives the same tables, byte for byte.
 
 mod pool;
+mod tasks;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,11 +13,12 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::records::{MAX_SHARDS, Week, short_hash};
 pub use pool::{Destination, Host, Ports, Time, Variables};
+pub use tasks::{Scheduler, Tasks};
 
 /// What to compute: the outer table of a job file names its kind.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -351,6 +353,8 @@ pub struct Config {
     pub binary: Option<String>,
     /// The processes of a pool, one each; inputs and store must have the same paths on all of them.
     pub hosts: Vec<Host>,
+    /// The processes where a scheduler starts them.
+    pub tasks: Option<Tasks>,
     /// A folder of pool keys (`nigh pool keys`): processes join by TLS.
     pub keys: Option<PathBuf>,
     /// The folder in which a store in a bucket is worked on; one of this user's cache where it is not given. A pool must say it:
@@ -403,6 +407,21 @@ impl Config {
             self.hosts.is_empty() || self.processes.is_none(),
             "`processes` is for this machine alone: a pool has as many as it has [[hosts]]; list a host twice for two on it"
         );
+        if let Some(tasks) = &self.tasks {
+            tasks.check().map_err(|text| anyhow!("[tasks]: {text}"))?;
+            ensure!(
+                self.hosts.is_empty(),
+                "[tasks] and [[hosts]]: either a scheduler starts the processes, or ssh does"
+            );
+            ensure!(
+                self.processes.is_none(),
+                "`processes` is for this machine alone: the scheduler says how many tasks there are"
+            );
+            ensure!(
+                self.keys.is_some(),
+                "`keys` is missing: tasks know each other by the keys that `nigh pool keys` makes"
+            );
+        }
         ensure!(
             self.hosts.is_empty() || self.workers.is_some(),
             "`workers` is missing: a pool has as many in every process, and what its hosts have is not known here"

@@ -2,13 +2,14 @@
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::config::Bytes;
+use crate::launch::Event;
 use crate::report::grouped;
 use crate::watch::{Progress, Span, Stage};
 
@@ -55,6 +56,18 @@ pub fn notice(json: bool, event: &str, text: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
+/// Says something of the processes of a run on stderr; as an event for programs it names the run, the process and which
+/// start of the processes it is.
+pub fn tell(json: bool, job: &str, event: Event<'_>) {
+    let Event { kind, text, epoch, process } = event;
+    if !json {
+        return notice(false, kind, text);
+    }
+    let line = serde_json::json!({ "event": kind, "message": text, "job": job, "epoch": epoch, "process": process });
+    // Where nobody reads stderr any more, there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
 /// Says how long the parts of a run took in one process, where that is wanted.
 pub fn tell_spans(display: Display, spans: &[Span]) {
     if display == Display::Verbose {
@@ -64,15 +77,25 @@ pub fn tell_spans(display: Display, spans: &[Span]) {
     }
 }
 
-/// Shows what `read` says of a run whose inputs have `bytes` bytes, from a thread of its own.
-pub fn show(display: Display, bytes: u64, read: impl Fn() -> Progress + Send + 'static) -> Shown {
+/// What progress is shown of.
+pub struct Shows {
+    /// What a reader calls the run.
+    pub job: String,
+    /// Bytes of its inputs.
+    pub bytes: u64,
+    /// Which start of its processes it is.
+    pub epoch: Arc<AtomicU64>,
+}
+
+/// Shows what `read` says of a run, from a thread of its own.
+pub fn show(display: Display, run: Shows, read: impl Fn() -> Progress + Send + 'static) -> Shown {
     let ended = Arc::new(AtomicBool::new(false));
     if display == Display::Quiet {
         return Shown { ended, thread: None };
     }
     let over = ended.clone();
     let thread = std::thread::spawn(move || {
-        let mut screen = Screen::new(display, bytes);
+        let mut screen = Screen::new(display, run);
         while !over.load(Ordering::Acquire) {
             screen.draw(read());
             std::thread::park_timeout(DRAW_EVERY);
@@ -84,7 +107,7 @@ pub fn show(display: Display, bytes: u64, read: impl Fn() -> Progress + Send + '
 
 struct Screen {
     display: Display,
-    bytes: u64,
+    run: Shows,
     bar: Option<ProgressBar>,
     bar_is_plain: bool,
     begun: Instant,
@@ -93,21 +116,21 @@ struct Screen {
 }
 
 impl Screen {
-    fn new(display: Display, bytes: u64) -> Screen {
+    fn new(display: Display, run: Shows) -> Screen {
         let terminal = display != Display::Json && std::io::stderr().is_terminal();
         let bar = terminal.then(|| {
-            let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr());
+            let bar = ProgressBar::with_draw_target(Some(run.bytes), ProgressDrawTarget::stderr());
             let style =
                 ProgressStyle::with_template("{prefix:14} {wide_bar} {percent:>3}% {bytes_per_sec} {msg} {eta} left");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        Screen { display, bytes, bar, bar_is_plain: false, begun: Instant::now(), last: None }
+        Screen { display, run, bar, bar_is_plain: false, begun: Instant::now(), last: None }
     }
 
     fn draw(&mut self, progress: Progress) {
         // A job that reads no crawl has not entered its first stage yet.
-        if self.bytes == 0 && progress.stage == Stage::Read {
+        if self.run.bytes == 0 && progress.stage == Stage::Read {
             return;
         }
         if let Some(bar) = &self.bar {
@@ -119,7 +142,7 @@ impl Screen {
                 bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
             }
             bar.tick();
-            bar.set_position(progress.bytes.min(self.bytes));
+            bar.set_position(progress.bytes.min(self.run.bytes));
             bar.set_message(format!("{} pages, {} rejects", grouped(progress.documents), grouped(progress.rejects)));
             return;
         }
@@ -145,16 +168,18 @@ impl Screen {
         let seconds = self.begun.elapsed().as_secs_f64();
         // Only reading tells how long it will take: the rest depends on what was read.
         let left = match (progress.stage, progress.bytes) {
-            (Stage::Read, read @ 1..) => Some(seconds * self.bytes.saturating_sub(read) as f64 / read as f64),
+            (Stage::Read, read @ 1..) => Some(seconds * self.run.bytes.saturating_sub(read) as f64 / read as f64),
             _ => None,
         };
         let text = if self.display == Display::Json {
             let event = serde_json::json!({
                 "event": "progress",
+                "job": self.run.job,
+                "epoch": self.run.epoch.load(Ordering::Relaxed),
                 "seconds": (seconds * 1000.0).round() / 1000.0,
                 "stage": progress.stage,
                 "bytes": progress.bytes,
-                "of_bytes": self.bytes,
+                "of_bytes": self.run.bytes,
                 "records": progress.records,
                 "documents": progress.documents,
                 "rejects": progress.rejects,
@@ -167,7 +192,7 @@ impl Screen {
                 "{}: {} of {}, {} pages, {} rejects, {}/s{}",
                 progress.stage.title(),
                 Bytes(progress.bytes),
-                Bytes(self.bytes),
+                Bytes(self.run.bytes),
                 grouped(progress.documents),
                 grouped(progress.rejects),
                 Bytes((progress.bytes as f64 / seconds.max(1e-3)) as u64),

@@ -90,7 +90,7 @@ pub(super) fn run_joined(
     let told = told(task)?;
     // A benchmark that was started anew would have measured something else.
     let config = Config { keys: keys.map(Path::to_owned), restarts: Some(0), ..Config::default() };
-    let voice: Voice = Arc::new(|_, text| eprintln!("nigh: {text}"));
+    let voice: Voice = Arc::new(|event| eprintln!("nigh: {}", event.text));
     match supervise(&Pool::here(processes, &config), &mut |_| Ok(Some(told.clone())), &progresses, &voice)? {
         Outcome::Done(measured) => serde_json::from_str(&measured.context("process 0 says what was measured")?)
             .context("figures are plain data"),

@@ -16,6 +16,10 @@ use crate::report::say;
 const CLOCK_OFF_MS: u64 = 5000;
 /// Less than this is next to nothing.
 const LITTLE_SPACE: Bytes = Bytes(1 << 30);
+/// A certificate that is valid for less is to be replaced.
+const FEW_DAYS: u64 = 14;
+/// Seconds of a day.
+const DAY: u64 = 24 * 60 * 60;
 /// So many inputs are looked at on every host, evenly spread over all.
 const INPUTS: usize = 1000;
 
@@ -67,7 +71,7 @@ impl Written {
 pub(super) fn check(args: &CheckArgs) -> Result<ExitCode> {
     let wrong_use = |error: anyhow::Error| WrongUse(format!("{error:#}"));
     let config = read_config(&args.config).map_err(wrong_use)?;
-    let pool = Pool::new(&config)?;
+    let pool = super::pool_of(&config, None)?;
     let job = args.job.as_deref().map(read_job).transpose().map_err(wrong_use)?;
     let (store, input, reading) = match job {
         None => (None, Vec::new(), None),
@@ -93,12 +97,13 @@ pub(super) fn check(args: &CheckArgs) -> Result<ExitCode> {
         }
     };
     let folder = std::env::current_dir().context("cannot tell the current folder")?;
-    let checked = ask(&pool, |host| Questions {
+    let checked = ask(&pool, |me, host| Questions {
         folder: folder.clone(),
         listen: (host.listen, host.ports.first).into(),
         last_port: host.ports.last,
         written: written.as_ref().map(|written| (written.path.clone(), written.text.clone())),
         inputs: files.clone(),
+        keys: pool.keys.clone().map(|folder| (folder, me)),
     })?;
     let rows: Vec<Row> = checked.iter().enumerate().map(|(me, checked)| Row::new(&pool, me, checked)).collect();
     say(&table(&rows))?;
@@ -113,18 +118,19 @@ pub(super) fn check(args: &CheckArgs) -> Result<ExitCode> {
 /// What is said of a process' host: its cells, and what is to be fixed.
 struct Row {
     host: String,
-    cells: [String; 7],
+    cells: [String; 8],
     to_fix: Vec<String>,
 }
 
 /// The columns after the process.
-const COLUMNS: [&str; 7] = ["host", "program", "clock", "listens at", "reaches", "free", "files"];
+const COLUMNS: [&str; 8] = ["host", "program", "clock", "certificate", "listens at", "reaches", "free", "files"];
 
 impl Row {
     fn new(pool: &Pool, me: usize, checked: &Checked) -> Row {
         let name = match &pool.hosts[me].place {
             Place::Here => "this machine".to_owned(),
             Place::There { destination, .. } => destination.to_string(),
+            Place::Task { task, .. } => format!("task {task}"),
         };
         let answers = match &checked.answers {
             Ok(answers) => answers,
@@ -157,6 +163,22 @@ impl Row {
                 "no store".to_owned()
             }
         };
+        let certificate = match &answers.expiry {
+            None => "-".to_owned(),
+            Some(Ok(expiry)) => {
+                let days = expiry.saturating_sub(answers.clock_ms / 1000) / DAY;
+                if days < FEW_DAYS {
+                    to_fix.push(format!(
+                        "its certificate expires in {days} days: remove it and its key, and `nigh pool keys` makes new ones"
+                    ));
+                }
+                format!("{days} days")
+            }
+            Some(Err(error)) => {
+                to_fix.push(error.clone());
+                "none".to_owned()
+            }
+        };
         let unreachable = checked.unreachable.iter();
         to_fix.extend(
             unreachable.map(|(other, reason)| format!("process {other}: {reason}: open the port, or set `port`")),
@@ -168,16 +190,17 @@ impl Row {
         let files = if answers.inputs.is_ok() && answers.folder.is_ok() { "ok" } else { "not all" };
         let address = answers.address.as_ref().map_or("no port".to_owned(), ToString::to_string);
         let clock = format!("{:+.1} s", ahead as f64 / 1e3);
-        let cells = [name.clone(), answers.version.clone(), clock, address, reaches, free, files.to_owned()];
+        let cells =
+            [name.clone(), answers.version.clone(), clock, certificate, address, reaches, free, files.to_owned()];
         Row { host: name, cells, to_fix }
     }
 }
 
 fn table(rows: &[Row]) -> String {
-    let widths: [usize; 7] = std::array::from_fn(|column| {
+    let widths: [usize; 8] = std::array::from_fn(|column| {
         rows.iter().map(|row| row.cells[column].chars().count()).max().unwrap_or(0).max(COLUMNS[column].len())
     });
-    let line = |process: String, cells: [&str; 7]| {
+    let line = |process: String, cells: [&str; 8]| {
         let cells = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
         let line = format!("{process:7}  {}", cells.collect::<Vec<_>>().join("  "));
         format!("{}\n", line.trim_end())

@@ -130,7 +130,7 @@ pub(super) fn run(args: &DeleteArgs) -> Result<ExitCode> {
         Ok(manifest.is_some_and(|manifest| manifest.weeks.iter().any(|known| known.week == week && known.key == key)))
     };
     let (made, root) = (is_made.clone(), args.store.display().to_string());
-    stop_on_signals(args.json, taken.held(), move || {
+    stop_on_signals(args.json, &pool, taken.held(), move || {
         let text = format!("week {week} of {root} is as it was. The same command begins anew");
         (!made().unwrap_or(false)).then_some(text)
     });
@@ -139,7 +139,7 @@ pub(super) fn run(args: &DeleteArgs) -> Result<ExitCode> {
         (_, true) => Display::Json,
         _ => Display::Person,
     };
-    let run = Run { pool: &pool, bytes: 0, display, json: args.json, metrics: None };
+    let run = Run { pool: &pool, job: format!("delete {week}"), bytes: 0, display, json: args.json, metrics: None };
     let work = |epoch| {
         let mut plan = plan.clone();
         if epoch > 0 {

@@ -7,9 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result, bail};
 use timely::worker::Worker;
 
-use super::{
-    Run, RunArgs, Work, WrongUse, end_when_lost, home, pool_of, say_json, say_notices, stop_on_signals, take_work,
-};
+use super::{Run, RunArgs, Work, WrongUse, end_when_lost, home, say_json, say_notices, stop_on_signals, take_work};
 use crate::config::{Config, Evolution, Job};
 use crate::jobs;
 use crate::jobs::evolution::{EvolutionPlan, FOLDER};
@@ -21,7 +19,13 @@ use crate::summary::EvolutionSummary;
 use crate::watch::Watch;
 
 /// Runs the job, and prints its summary.
-pub(super) fn run(mut job: Evolution, config: &Config, args: &RunArgs, display: Display) -> Result<ExitCode> {
+pub(super) fn run(
+    mut job: Evolution,
+    config: &Config,
+    pool: &Pool,
+    args: &RunArgs,
+    display: Display,
+) -> Result<ExitCode> {
     job.store = args.store.clone().or(job.store);
     let place = args.job.display();
     let wrong_use = |text: String| -> Result<ExitCode> { Err(WrongUse(format!("{place}: {text}")).into()) };
@@ -41,7 +45,6 @@ pub(super) fn run(mut job: Evolution, config: &Config, args: &RunArgs, display: 
         return wrong_use(format!("--store {}: the name is no UTF-8", folder.display()));
     }
     let home = home(folder, args.mirror.as_deref(), config)?;
-    let pool = pool_of(config, args.processes)?;
     let say_notice = say_notices(args.json, args.quiet);
     let take = || home.take(&say_notice, end_when_lost(args.json));
     let early = match home.is_in_bucket() {
@@ -55,7 +58,7 @@ pub(super) fn run(mut job: Evolution, config: &Config, args: &RunArgs, display: 
         false => None,
     };
     let store = home.store();
-    let checked = plan(store, &job, config, args, &pool)?;
+    let checked = plan(store, &job, config, args, pool)?;
     store.check_writable()?;
     if args.dry_run || args.verbose {
         let text = planned(&checked, folder);
@@ -70,24 +73,24 @@ pub(super) fn run(mut job: Evolution, config: &Config, args: &RunArgs, display: 
     }
     // What a run that was killed left is mended under the lock; what it was about to list is then a week, too.
     let mut taken = early.map_or_else(take, Ok)?;
-    let store = take_work(store, &pool, 0)?;
+    let store = take_work(store, pool, 0)?;
     store.recover()?;
-    let plan = plan(&store, &job, config, args, &pool)?;
+    let plan = plan(&store, &job, config, args, pool)?;
     let results = Results::of(&store, FOLDER);
     results.begin()?;
     let kept = Arc::new(Mutex::new(results.clone()));
     let now = kept.clone();
     let former = folder.join(FOLDER).display().to_string();
-    stop_on_signals(args.json, taken.held(), move || {
+    stop_on_signals(args.json, pool, taken.held(), move || {
         let results = now.lock().unwrap_or_else(PoisonError::into_inner);
         (!results.is_committing()).then(|| format!("{former} is as it was. The same command begins anew"))
     });
-    let run = Run { pool: &pool, bytes: 0, display, json: args.json, metrics: args.metrics };
+    let run = Run { pool, job: "evolution".to_owned(), bytes: 0, display, json: args.json, metrics: args.metrics };
     let work = |epoch| {
         let mut plan = plan.clone();
         if epoch > 0 {
             // What the processes before were making is made again.
-            let store = take_work(&store, &pool, epoch)?;
+            let store = take_work(&store, pool, epoch)?;
             let results = Results::of(&store, FOLDER);
             results.begin()?;
             plan.work = store.work_name();

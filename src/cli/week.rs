@@ -6,8 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail, ensure};
 
 use super::{
-    Run, RunArgs, Work, WrongUse, cluster, end_when_lost, home, pool_of, print_summary, say_notices, stop_on_signals,
-    take_work,
+    Run, RunArgs, Work, WrongUse, cluster, end_when_lost, home, print_summary, say_notices, stop_on_signals, take_work,
 };
 use crate::config::{Cluster, Config, Job, Mode, Reading, Weekly};
 use crate::launch::{Peers, Pool};
@@ -20,8 +19,8 @@ use crate::state::{Begun, Store};
 use crate::summary::Summary;
 
 /// Makes the week, or goes on with it, and prints its summary.
-pub(super) fn run(job: Crawled, config: &Config, args: &RunArgs, display: Display) -> Result<ExitCode> {
-    let draft = Draft::new(job, config, args)?;
+pub(super) fn run(job: Crawled, config: &Config, pool: Pool, args: &RunArgs, display: Display) -> Result<ExitCode> {
+    let draft = Draft::new(job, config, pool, args)?;
     let home = home(&draft.store, args.mirror.as_deref(), config)?;
     let store = home.store().clone();
     store.check_writable()?;
@@ -84,13 +83,14 @@ pub(super) fn run(job: Crawled, config: &Config, args: &RunArgs, display: Displa
             }
             let (kept, week) = (store.clone(), plan.week);
             let root = draft.store.display().to_string();
-            stop_on_signals(args.json, taken.held(), move || {
+            stop_on_signals(args.json, &draft.pool, taken.held(), move || {
                 let text = format!("what is committed in {root} is kept. The same command goes on from there");
                 (!kept.is_committed(week)).then_some(text)
             });
             let first = plan.waves.get(journal.waves).map_or(plan.inputs.len(), |wave| wave.0);
             let bytes = plan.inputs[first..].iter().map(|input| input.bytes).sum();
-            let run = Run { pool: &draft.pool, bytes, display, json: args.json, metrics: args.metrics };
+            let job = draft.job.named(week);
+            let run = Run { pool: &draft.pool, job, bytes, display, json: args.json, metrics: args.metrics };
             let alone = (*plan).clone();
             let mut first = Some(plan);
             let work = |epoch| match first.take() {
@@ -135,6 +135,14 @@ pub(super) enum Crawled {
 }
 
 impl Crawled {
+    /// What log lines call it.
+    fn named(&self, week: Week) -> String {
+        match self {
+            Crawled::First(_) => format!("cluster {week}"),
+            Crawled::Later(_) => format!("weekly {week}"),
+        }
+    }
+
     fn into_job(self) -> Job {
         match self {
             Crawled::First(job) => Job::Cluster(job),
@@ -152,7 +160,7 @@ enum Standing {
 }
 
 impl Draft {
-    fn new(mut job: Crawled, config: &Config, args: &RunArgs) -> Result<Draft> {
+    fn new(mut job: Crawled, config: &Config, pool: Pool, args: &RunArgs) -> Result<Draft> {
         let (week, store, input, reading) = match &mut job {
             Crawled::First(job) => (&mut job.week, &mut job.store, &mut job.input, &job.read),
             Crawled::Later(job) => (&mut job.week, &mut job.store, &mut job.input, &job.read),
@@ -175,7 +183,6 @@ impl Draft {
         }
         let inputs = readers::list(input, reading)?;
         ensure!(u32::try_from(inputs.len()).is_ok(), "{} inputs are more than one week can have", inputs.len());
-        let pool = pool_of(config, args.processes)?;
         let workers = args.workers.map_or(config.workers(pool.processes()), |count| count.0);
         let (memory, replace) = (config.memory(), args.replace);
         Ok(Draft { job, week, store, inputs, pool, workers, memory, replace })

@@ -42,14 +42,19 @@ impl Drop for Asked {
     }
 }
 
-/// Asks all hosts of a pool; `questions` are the same for all, but for where each listens.
+/// Asks all hosts of a pool; `questions` are the same for all, but for where each listens and what its number is.
 ///
 /// # Errors
 /// Where this program cannot start another one at all.
-pub fn check(pool: &Pool, questions: impl Fn(&Host) -> Questions + Sync) -> Result<Vec<Checked>> {
+pub fn check(pool: &Pool, questions: impl Fn(usize, &Host) -> Questions + Sync) -> Result<Vec<Checked>> {
+    let questions = &questions;
     let mut asked: Vec<(Option<Asked>, Checked)> = std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            pool.hosts.iter().map(|host| scope.spawn(|| first_answers(host, &questions(host)))).collect();
+        let threads: Vec<_> = pool
+            .hosts
+            .iter()
+            .enumerate()
+            .map(|(me, host)| scope.spawn(move || first_answers(host, &questions(me, host))))
+            .collect();
         threads.into_iter().map(|thread| thread.join().expect("asking does not panic")).collect()
     });
     let addresses: Vec<Option<SocketAddr>> = asked

@@ -2,19 +2,20 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::os::unix::process::ExitStatusExt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::hosts::{Place, Pool, ended};
+use super::agents::Agents;
+use super::child::{Child, Gone, Pipes};
+use super::hosts::{Place, Pool};
 use super::identity::Identity;
 use super::join::Roster;
 use super::process::{Outcome, Ready, Report, Start};
-use super::supervisor::Voice;
+use super::supervisor::{Event, Voice};
 use super::watchdog::{Finding, LOOK_EVERY, Watchdog};
 use super::{EXIT_PANIC, EXIT_PEER_LOST};
 use crate::watch::Progress;
@@ -69,45 +70,64 @@ enum Heard {
 /// A process, as its supervisor holds it.
 struct Process {
     me: usize,
-    /// The program itself, or the `ssh` that reaches it.
     child: Child,
     /// Gives its stdin, once it was told what to do.
-    told: Receiver<ChildStdin>,
+    told: Receiver<Box<dyn Write + Send>>,
     /// When it is dropped, the process ends by itself.
-    stdin: Option<ChildStdin>,
+    stdin: Option<Box<dyn Write + Send>>,
     /// What it said when it was ready.
     ready: Option<Ready>,
     /// What it said of its end.
     outcome: Option<Outcome>,
+    /// Whether its stdout ended.
     closed: bool,
+    /// Whether it is known how it ended.
+    gone: bool,
+}
+
+impl Process {
+    /// How it ended, now that its stdout has.
+    fn gone(&mut self) -> Result<Gone> {
+        self.closed = true;
+        let gone = self.child.gone()?;
+        self.gone = true;
+        Ok(gone)
+    }
 }
 
 /// The processes of a generation; none of them is left when it is dropped.
 struct Processes<'a> {
     pool: &'a Pool,
+    epoch: u64,
     voice: &'a Voice,
     all: Vec<Process>,
 }
 
 impl Drop for Processes<'_> {
     fn drop(&mut self) {
-        let (pool, voice) = (self.pool, self.voice);
+        let (pool, epoch, voice) = (self.pool, self.epoch, self.voice);
         std::thread::scope(|scope| {
             for process in &mut self.all {
                 scope.spawn(|| {
                     drop(process.stdin.take());
+                    let me = process.me;
+                    let straggles = |why: &str| {
+                        let text = format!("{} {why} to end it; it ends when it hears again", pool.name(me));
+                        voice(Event { kind: "straggler", text: &text, epoch, process: Some(me) });
+                    };
                     let done = process.closed || matches!(process.outcome, Some(Outcome::Done(_)));
                     let host = &pool.hosts[process.me];
                     // One that is frozen on another machine does not see that its stdin ended.
                     if let (Place::There { .. }, false, Some(ready)) = (&host.place, done, &process.ready)
                         && !host.kill(ready.id)
                     {
-                        let name = pool.name(process.me);
-                        voice("straggler", &format!("{name} cannot be reached to end it; it ends when it hears again"));
+                        straggles("cannot be reached");
                     }
-                    // An error says that it ended already.
-                    let _ = process.child.kill();
-                    let _ = process.child.wait();
+                    // Tasks that know that the run is over end by themselves.
+                    let over = pool.agents.as_ref().is_some_and(Agents::is_finished);
+                    if !process.gone && !process.child.kill() && !over {
+                        straggles("does not answer");
+                    }
                 });
             }
         });
@@ -121,7 +141,7 @@ impl Generation<'_> {
     /// Where nothing can be started at all.
     pub fn run(&self, progresses: &Arc<Mutex<Vec<Progress>>>) -> Result<End> {
         let (sender, heard) = channel();
-        let mut processes = Processes { pool: self.pool, voice: self.voice, all: Vec::new() };
+        let mut processes = Processes { pool: self.pool, epoch: self.epoch, voice: self.voice, all: Vec::new() };
         if let Err(broken) = self.start(&mut processes, &sender)? {
             return Ok(End::Broken(broken));
         }
@@ -169,14 +189,7 @@ impl Generation<'_> {
 
     fn spawn(&self, me: usize, folder: &std::path::Path, sender: &Sender<(usize, Heard)>) -> Result<Process> {
         let host = &self.pool.hosts[me];
-        let mut command = host.command(&["worker"])?;
-        // A group of its own: Ctrl-C reaches the supervisor, which ends all in order.
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        let mut child =
-            command.spawn().with_context(|| format!("cannot start {}", command.get_program().to_string_lossy()))?;
-        let mut stdin = child.stdin.take().context("a child has a stdin")?;
-        let stdout = child.stdout.take().context("a child has a stdout")?;
-        let stderr = child.stderr.take().context("a child has a stderr")?;
+        let (child, Pipes { mut stdin, stdout, stderr }) = Child::start(host)?;
         let start = Start {
             me,
             folder: folder.to_owned(),
@@ -193,8 +206,8 @@ impl Generation<'_> {
             let _ = told.send(stdin);
         });
         listen_to(me, BufReader::new(stdout), sender.clone());
-        hand_on(self.pool.name(me), stderr, self.voice.clone());
-        Ok(Process { me, child, told: stdin_back, stdin: None, ready: None, outcome: None, closed: false })
+        hand_on(self.pool.name(me), (me, self.epoch), stderr, self.voice.clone());
+        Ok(Process { me, child, told: stdin_back, stdin: None, ready: None, outcome: None, closed: false, gone: false })
     }
 
     /// Waits until every process has said where it listens.
@@ -222,9 +235,8 @@ impl Generation<'_> {
                 }
                 Ok((_, Heard::Report(Report::Progress(_)))) => {}
                 Ok((me, Heard::Closed)) => {
-                    processes.all[me].closed = true;
-                    let status = gone(&mut processes.all[me].child)?;
-                    return Ok(Err(End::Broken(self.died(me, status, false))));
+                    let gone = processes.all[me].gone()?;
+                    return Ok(Err(End::Broken(self.died(me, &gone, false))));
                 }
                 Err(_) => {
                     let cause =
@@ -274,11 +286,10 @@ impl Generation<'_> {
                 }
                 Ok((me, Heard::Closed)) => {
                     watchdog.excuse(me);
-                    processes.all[me].closed = true;
-                    let status = gone(&mut processes.all[me].child)?;
+                    let gone = processes.all[me].gone()?;
                     if processes.all[me].outcome.is_none() {
-                        let broken = self.died(me, status, true);
-                        if status.code() != Some(EXIT_PEER_LOST) {
+                        let broken = self.died(me, &gone, true);
+                        if !matches!(&gone, Gone::Exited(status) if status.code() == Some(EXIT_PEER_LOST)) {
                             return Ok(End::Broken(broken));
                         }
                         victim.get_or_insert((broken, now + CAUSE_DEADLINE));
@@ -316,7 +327,7 @@ impl Generation<'_> {
             Outcome::Failed { message, passes: true, .. } => {
                 End::Broken(self.broken(Some(me), format!("{}: {message}", self.pool.name(me)), began))
             }
-            Outcome::Failed { message, code, passes } if matches!(self.pool.hosts[me].place, Place::There { .. }) => {
+            Outcome::Failed { message, code, passes } if !matches!(self.pool.hosts[me].place, Place::Here) => {
                 End::Told(Outcome::Failed { message: format!("{}: {message}", self.pool.name(me)), code, passes })
             }
             outcome => End::Told(outcome),
@@ -336,8 +347,15 @@ impl Generation<'_> {
         self.broken(Some(process), cause, true)
     }
 
-    fn died(&self, process: usize, status: ExitStatus, began: bool) -> Broken {
+    fn died(&self, process: usize, gone: &Gone, began: bool) -> Broken {
         let name = self.pool.name(process);
+        let status = match gone {
+            Gone::Exited(status) => status,
+            Gone::Lost(reason) => {
+                let cause = format!("{name}: its task is gone, or its host or network: {reason}");
+                return self.broken(Some(process), cause, began);
+            }
+        };
         let away = matches!(self.pool.hosts[process].place, Place::There { .. });
         let cause = match (status.code(), status.signal()) {
             (Some(EXIT_PEER_LOST), _) => format!("{name} lost the connection to another process"),
@@ -358,18 +376,10 @@ impl Generation<'_> {
     }
 }
 
-fn say(stdin: &mut ChildStdin, what: &impl serde::Serialize) -> Result<()> {
+fn say(stdin: &mut impl Write, what: &impl serde::Serialize) -> Result<()> {
     let mut line = serde_json::to_vec(what).context("what a process is told is plain data")?;
     line.push(b'\n');
     stdin.write_all(&line).context("a process ended before it began")
-}
-
-/// How a child whose stdout ended has ended; it is killed where it does not by itself.
-fn gone(child: &mut Child) -> Result<ExitStatus> {
-    match ended(child, GONE_DEADLINE).context("cannot wait for a process")? {
-        Some(status) => Ok(status),
-        None => child.wait().context("cannot wait for a process"),
-    }
 }
 
 fn listen_to(me: usize, stdout: impl BufRead + Send + 'static, sender: Sender<(usize, Heard)>) {
@@ -387,12 +397,14 @@ fn listen_to(me: usize, stdout: impl BufRead + Send + 'static, sender: Sender<(u
 }
 
 /// Hands on what a process says on stderr, with its name in front.
-fn hand_on(name: String, stderr: impl Read + Send + 'static, voice: Voice) {
+fn hand_on(name: String, of: (usize, u64), stderr: impl Read + Send + 'static, voice: Voice) {
+    let (process, epoch) = of;
     std::thread::spawn(move || {
         for line in BufReader::new(stderr).split(b'\n') {
             let Ok(line) = line else { return };
             let line = String::from_utf8_lossy(&line);
-            voice("process", &format!("{name}: {}", line.trim_end()));
+            let text = format!("{name}: {}", line.trim_end());
+            voice(Event { kind: "process", text: &text, epoch, process: Some(process) });
         }
     });
 }

@@ -1,7 +1,8 @@
 //! The machines of a pool, and the commands that start a process on each.
 //!
 //! A process on this machine is started directly, one on another by the user's own `ssh`: their keys, their ssh
-//! config. Both speak over the same pipes, so nothing else tells them apart.
+//! config; or by the agent of a task, where a scheduler has started those. All speak over the same pipes, so nothing
+//! else tells them apart.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
@@ -12,7 +13,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::config::{Config, Destination, Host as HostTable, Ports, Variables};
+use super::agents::Agents;
+use super::supervisor::Voice;
+use super::task::Task;
+use crate::config::{Config, Destination, Host as HostTable, Ports, Tasks, Variables};
 
 /// Options of ours, after the user's own: ssh takes the first of each.
 const SSH_OPTIONS: [&str; 9] = [
@@ -42,6 +46,8 @@ pub struct Pool {
     pub stall: Duration,
     /// The folder of keys by which the processes know each other over TLS; loopback needs none.
     pub keys: Option<PathBuf>,
+    /// The agents of the tasks, where a scheduler started them.
+    pub agents: Option<Agents>,
 }
 
 /// Where one process is.
@@ -72,6 +78,13 @@ pub enum Place {
         destination: Destination,
         /// The program there.
         binary: Binary,
+    },
+    /// It is started by a task of a scheduler.
+    Task {
+        /// The agents of the tasks.
+        agents: Agents,
+        /// Which of them.
+        task: usize,
     },
 }
 
@@ -118,7 +131,42 @@ impl Pool {
             timeout: config.timeout(),
             stall: config.stall(),
             keys: config.keys.clone(),
+            agents: None,
         }
+    }
+
+    /// The tasks of a scheduler, of which this is the first: from now on the others may come.
+    ///
+    /// # Errors
+    /// Where this machine has no port for them, or the keys of process 0 do not hold.
+    pub fn of_tasks(task: &Task, table: &Tasks, config: &Config) -> Result<Pool> {
+        let agents = Agents::open(task, table, config)?;
+        let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let place = |task| if task == 0 { Place::Here } else { Place::Task { agents: agents.clone(), task } };
+        let host = |task| Host {
+            place: place(task),
+            listen: table.listen.unwrap_or(unknown),
+            ports: table.port,
+            address: unknown,
+            environment: Variables::default(),
+        };
+        let hosts = (0..task.count).map(host).collect();
+        Ok(Pool { agents: Some(agents.clone()), ..Pool::of(hosts, config) })
+    }
+
+    /// The pool with the addresses that its hosts have now. Tasks are waited for.
+    ///
+    /// # Errors
+    /// Names the tasks that do not come.
+    pub(super) fn gathered(&self, epoch: u64, voice: &Voice) -> Result<Pool> {
+        let mut pool = self.clone();
+        if let Some(agents) = &self.agents {
+            for (host, address) in pool.hosts.iter_mut().zip(agents.gather(epoch, voice)?) {
+                (host.address, host.listen) =
+                    (address, if host.listen.is_unspecified() { address } else { host.listen });
+            }
+        }
+        Ok(pool)
     }
 
     /// How many processes it has.
@@ -141,6 +189,10 @@ impl Pool {
         match &self.hosts[process].place {
             Place::Here => format!("process {process}"),
             Place::There { destination, .. } => format!("process {process} on {destination}"),
+            Place::Task { agents, task } => match agents.host(*task) {
+                Some(host) => format!("process {process} on {host}"),
+                None => format!("process {process}"),
+            },
         }
     }
 }
@@ -199,7 +251,7 @@ impl Host {
     /// Where it cannot be run, or does not end.
     pub fn script(&self, script: &str, within: Duration) -> Result<Output> {
         let mut command = match &self.place {
-            Place::Here => {
+            Place::Here | Place::Task { .. } => {
                 let mut command = Command::new("sh");
                 command.args(["-c", script]);
                 command
@@ -296,7 +348,7 @@ pub(super) fn ended(child: &mut Child, within: Duration) -> std::io::Result<Opti
 }
 
 /// Where this program is.
-fn this_program() -> Result<PathBuf> {
+pub(super) fn this_program() -> Result<PathBuf> {
     let path = std::env::current_exe().context("cannot tell where this program is")?;
     // The link leads to the program even when its file was replaced meanwhile.
     Ok(if path.exists() { path } else { PathBuf::from("/proc/self/exe") })

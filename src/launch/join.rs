@@ -121,14 +121,14 @@ pub fn join(
 }
 
 /// One process that joins.
-struct Party {
+pub(super) struct Party {
     me: usize,
     roster: Roster,
     credentials: Credentials,
     deadlines: Deadlines,
     /// When all must have joined.
     until: Instant,
-    strangers: Strangers,
+    pub strangers: Strangers,
     /// Who has, of those that connect to this process.
     joined: Mutex<Vec<bool>>,
 }
@@ -137,7 +137,7 @@ struct Party {
 type News = Result<(usize, Link)>;
 
 impl Party {
-    fn new(me: usize, roster: Roster, credentials: Credentials, deadlines: Deadlines) -> Party {
+    pub fn new(me: usize, roster: Roster, credentials: Credentials, deadlines: Deadlines) -> Party {
         let joined = Mutex::new(vec![false; roster.addresses.len()]);
         let until = Instant::now() + deadlines.join;
         Party { me, roster, credentials, deadlines, until, strangers: Strangers::default(), joined }
@@ -190,19 +190,36 @@ impl Party {
                 // Also what became of one connection, or what the system lacks just now: the deadline bounds it.
                 Err(_) => return Ok(()),
             };
-            let Ok(number) = self.strangers.enter(&socket) else { continue };
-            let (party, sender) = (self.clone(), sender.clone());
-            thread(move || match party.welcome(&socket, number) {
-                Ok((other, connection)) => {
-                    let _ = sender.send(joined(socket, connection).map(|link| (other, link)));
-                }
-                Err(reason) => {
-                    party.strangers.refused(party.me, who, &reason);
-                    part(&socket);
-                    party.strangers.leave(number);
-                }
+            let sender = sender.clone();
+            self.ask(socket, who, move |other, socket, connection| {
+                let _ = sender.send(joined(socket, connection).map(|link| (other, link)));
             })?;
         }
+    }
+
+    /// Asks who it is, in a thread of its own; `known` takes a process of the run.
+    pub fn ask(
+        self: &Arc<Party>,
+        socket: TcpStream,
+        who: SocketAddr,
+        known: impl FnOnce(usize, TcpStream, Option<rustls::Connection>) + Send + 'static,
+    ) -> Result<()> {
+        // What it lacks to be let in passes: it comes again.
+        let Ok(number) = self.strangers.enter(&socket) else { return Ok(()) };
+        let party = self.clone();
+        thread(move || match party.welcome(&socket, number) {
+            Ok((other, connection)) => known(other, socket, connection),
+            Err(reason) => {
+                party.strangers.refused(party.me, who, &reason);
+                part(&socket);
+                party.strangers.leave(number);
+            }
+        })
+    }
+
+    /// Forgets that a process has joined: it may do so again.
+    pub fn forget(&self, other: usize) {
+        self.joined.lock().unwrap_or_else(PoisonError::into_inner)[other] = false;
     }
 
     /// Steps 1 to 4 as the process that accepts; or the reason why not.
@@ -271,7 +288,7 @@ impl Party {
         }
     }
 
-    /// Steps 1 to 4 as the process that connects, again and again until the deadline.
+    /// Connects, again and again until the deadline.
     fn connect(&self, other: usize) -> News {
         let (me, address) = (self.me, self.roster.addresses[other]);
         loop {
@@ -293,6 +310,12 @@ impl Party {
     fn attempt(&self, other: usize, address: SocketAddr) -> Result<Link, Unjoined> {
         let left = self.until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         let socket = TcpStream::connect_timeout(&address, left).map_err(|error| Unjoined::Broken(error.to_string()))?;
+        let connection = self.introduce(&socket, other)?;
+        joined(socket, connection).map_err(|error| Unjoined::Broken(format!("{error:#}")))
+    }
+
+    /// Steps 1 to 4 as the process that connects.
+    pub fn introduce(&self, socket: &TcpStream, other: usize) -> Result<Option<rustls::Connection>, Unjoined> {
         socket.set_nodelay(true).map_err(|error| Unjoined::Broken(error.to_string()))?;
         let refused = |error: &rustls::Error| Unjoined::Refused(tls::described(error));
         let mut connection = match &self.credentials {
@@ -300,14 +323,14 @@ impl Party {
             Credentials::Keys(keys) => Some(keys.connect(other).map_err(|error| refused(&error))?),
         };
         if let Some(connection) = &mut connection
-            && let Err(error) = self.handshake(&socket, connection)
+            && let Err(error) = self.handshake(socket, connection)
         {
             // The alert that says why may lie unread at the other side, and would go with the connection.
-            part(&socket);
+            part(socket);
             return Err(self.unjoined(&error, self.deadlines.handshake));
         }
         let slow = |error: io::Error| self.unjoined(&error, self.deadlines.hello);
-        let mut wire = self.wire(&socket, &mut connection);
+        let mut wire = self.wire(socket, &mut connection);
         let own = Hello::new(self.me, other, &self.roster, self.credentials.secret(|secrets| secrets.hello));
         // Who is refused by TLS learns it when it reads, and may not be able to write any more.
         let said = wire.say(&Word::Hello(own.clone()));
@@ -321,11 +344,11 @@ impl Party {
         let known = secret.then_some(()).ok_or_else(|| "it does not know the secret of this run".to_owned());
         if let Err(reason) = known.and_then(|()| own.check(&welcome)) {
             let _ = wire.say(&Word::Refused(reason.clone()));
-            part(&socket);
+            part(socket);
             return Err(Unjoined::Refused(reason));
         }
         wire.say(&Word::Joined).map_err(slow)?;
-        joined(socket, connection).map_err(|error| Unjoined::Broken(format!("{error:#}")))
+        Ok(connection)
     }
 
     fn handshake(&self, socket: &TcpStream, connection: &mut rustls::Connection) -> io::Result<()> {
@@ -372,7 +395,7 @@ impl Party {
 }
 
 /// Why a connection was not joined.
-enum Unjoined {
+pub(super) enum Unjoined {
     /// The other side said so, or shows that it is another: there is no use in trying again.
     Refused(String),
     /// It broke, or stayed silent.

@@ -258,6 +258,16 @@ mod tests {
     }
 
     #[test]
+    fn a_certificate_says_when_it_expires() {
+        let folder = tempfile::tempdir().unwrap();
+        make(folder.path(), 2, 30).unwrap();
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+        let left = Keys::expiry(folder.path(), 1).unwrap() - now;
+        assert!((29 * DAY..=30 * DAY).contains(&left), "{left} s");
+        assert!(format!("{:#}", Keys::expiry(folder.path(), 2).unwrap_err()).contains("process-002.pem"));
+    }
+
+    #[test]
     fn the_certificate_of_one_process_does_not_serve_another() {
         let folder = tempfile::tempdir().unwrap();
         make(folder.path(), 2, 30).unwrap();

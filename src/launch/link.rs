@@ -46,21 +46,25 @@ impl Link {
         }
     }
 
-    /// Ends the connection when the other machine does not answer for so long: bytes that it does not acknowledge, or
-    /// where there are none to send, the system's own questions. A process that is frozen does not show: its system
-    /// answers for it.
+    /// Ends the connection when the other machine does not answer for so long.
     pub(super) fn watch_silence(&self, timeout: Duration) -> io::Result<()> {
-        use rustix::net::sockopt;
-        let socket = self.socket();
-        let pause = (timeout / 4).max(Duration::from_secs(1));
-        sockopt::set_socket_keepalive(socket, true)?;
-        sockopt::set_tcp_keepidle(socket, pause)?;
-        sockopt::set_tcp_keepintvl(socket, pause)?;
-        sockopt::set_tcp_keepcnt(socket, 3)?;
-        #[cfg(target_os = "linux")]
-        sockopt::set_tcp_user_timeout(socket, u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX))?;
-        Ok(())
+        watch_silence(self.socket(), timeout)
     }
+}
+
+/// Ends a connection when the other machine does not answer for so long: bytes that it does not acknowledge, or
+/// where there are none to send, the system's own questions. A process that is frozen does not show: its system
+/// answers for it.
+pub(super) fn watch_silence(socket: &TcpStream, timeout: Duration) -> io::Result<()> {
+    use rustix::net::sockopt;
+    let pause = (timeout / 4).max(Duration::from_secs(1));
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_keepidle(socket, pause)?;
+    sockopt::set_tcp_keepintvl(socket, pause)?;
+    sockopt::set_tcp_keepcnt(socket, 3)?;
+    #[cfg(target_os = "linux")]
+    sockopt::set_tcp_user_timeout(socket, u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX))?;
+    Ok(())
 }
 
 impl Read for Link {

@@ -13,6 +13,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+use super::tls::Keys;
+
 /// How long another process' port may take to answer.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
 /// So many inputs that are not as they should be are named.
@@ -31,6 +33,8 @@ pub struct Questions {
     pub written: Option<(PathBuf, String)>,
     /// Inputs, and their bytes.
     pub inputs: Vec<(PathBuf, u64)>,
+    /// The folder of keys, and the process whose it needs.
+    pub keys: Option<(PathBuf, usize)>,
 }
 
 /// What a host answers; each question that was not answered well has a text that says why.
@@ -48,6 +52,8 @@ pub struct Answers {
     pub store: Option<Result<u64, String>>,
     /// Inputs that are not there, or are others; the first few are named.
     pub inputs: Result<(), String>,
+    /// When the certificate of the process expires, in seconds since 1970, if there is one.
+    pub expiry: Option<Result<u64, String>>,
 }
 
 /// Milliseconds since 1970.
@@ -75,6 +81,7 @@ pub fn serve_probe() -> Result<()> {
             .and_then(|listener| listener.local_addr().map_err(|error| error.to_string())),
         store: questions.written.map(|(path, text)| store(&path, &text)),
         inputs: inputs(&questions.inputs),
+        expiry: questions.keys.map(|(folder, me)| Keys::expiry(&folder, me).map_err(|error| format!("{error:#}"))),
     };
     say(&answers)?;
     if let Ok(listener) = listener {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use super::agents::Agents;
 use super::generation::{End, Generation};
 use super::hosts::{Place, Pool};
 use super::identity::{Identity, Secrets};
@@ -21,8 +22,20 @@ const HOST_PAUSES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(
 
 /// What each generation of processes is to do.
 pub type Plans<'a> = dyn FnMut(u64) -> Result<Option<String>> + 'a;
-/// Says something to the user: the kind of event, and the text.
-pub type Voice = Arc<dyn Fn(&str, &str) + Send + Sync>;
+/// Says something to the user.
+pub type Voice = Arc<dyn Fn(Event<'_>) + Send + Sync>;
+
+/// Something that happens to the processes of a run.
+pub struct Event<'a> {
+    /// Its kind.
+    pub kind: &'a str,
+    /// What a reader is told.
+    pub text: &'a str,
+    /// Which start of the processes it is about, from 0.
+    pub epoch: u64,
+    /// Which process, where it is one.
+    pub process: Option<usize>,
+}
 
 /// Runs the pool's processes until a generation ends well, fails for good, or the restarts are used up.
 ///
@@ -45,11 +58,16 @@ pub fn supervise(
             Some(folder) => Identity::Keys(folder.clone()),
             None => Identity::Secrets(Secrets::generate()?),
         };
+        let pool = &pool.gathered(epoch, voice)?;
         let generation = Generation { pool, plan: &plan, identity, epoch, voice };
         let broken = match generation.run(progresses)? {
             End::Told(outcome) => return Ok(told(outcome, epoch, voice)),
             End::Broken(broken) => broken,
         };
+        if pool.agents.as_ref().is_some_and(Agents::is_finished) {
+            // A signal has ended the run: whoever heard it told the tasks, and ends this process in a moment.
+            std::thread::sleep(Duration::MAX);
+        }
         if epoch >= u64::from(pool.restarts) {
             let restarts = match pool.restarts {
                 0 => String::new(),
@@ -72,7 +90,7 @@ pub fn supervise(
         if !pause.is_zero() {
             text.push_str(&format!(", in {} s", pause.as_secs()));
         }
-        voice("restart", &text);
+        voice(Event { kind: "restart", text: &text, epoch, process: broken.process });
         std::thread::sleep(pause);
     }
 }
@@ -81,7 +99,8 @@ pub fn supervise(
 fn told(outcome: Outcome, restarts: u64, voice: &Voice) -> Outcome {
     if restarts > 0 && matches!(outcome, Outcome::Done(_)) {
         let times = if restarts == 1 { "once".to_owned() } else { format!("{restarts} times") };
-        voice("restarts", &format!("done; the processes were started anew {times}"));
+        let text = format!("done; the processes were started anew {times}");
+        voice(Event { kind: "restarts", text: &text, epoch: restarts, process: None });
     }
     outcome
 }

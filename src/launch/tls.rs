@@ -21,6 +21,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use rustls::client::danger::ServerCertVerifier;
@@ -29,7 +30,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{
-    CertificateError, ClientConfig, ClientConnection, Connection, Error, RootCertStore, ServerConfig, ServerConnection,
+    AlertDescription, CertificateError, ClientConfig, ClientConnection, Connection, Error, RootCertStore, ServerConfig,
+    ServerConnection,
 };
 
 use super::keys;
@@ -38,6 +40,9 @@ use super::keys;
 const RAW: usize = 128 << 10;
 /// Bytes that are encrypted at once: as many system calls are made for fewer.
 const SENT: usize = 128 << 10;
+
+/// The year 5138: no certificate is valid for so long.
+const FAR: Duration = Duration::from_secs(100_000_000_000);
 
 /// What one process needs to join others: its own key, and whom to trust.
 #[derive(Clone)]
@@ -91,6 +96,24 @@ impl Keys {
         let mut client = client.with_client_auth_cert(vec![own.clone()], private()?).map_err(mine)?;
         client.resumption = Resumption::disabled();
         Ok((Keys { server: Arc::new(server), client: Arc::new(client), names }, own))
+    }
+
+    /// When the certificate of a process expires, in seconds since 1970.
+    ///
+    /// # Errors
+    /// As [`Keys::load`].
+    pub fn expiry(folder: &Path, process: usize) -> Result<u64> {
+        Keys::load(folder, process)?;
+        let (keys, own) = Keys::read(folder, process)?;
+        let name = server_name(process)?;
+        // What has expired by then says when it did.
+        let far = UnixTime::since_unix_epoch(FAR);
+        match keys.names.verify_server_cert(&own, &[], &name, &[], far) {
+            Err(Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })) => {
+                Ok(not_after.as_secs())
+            }
+            _ => Err(anyhow!("{} does not say when it expires", keys::certificate(folder, process).display())),
+        }
     }
 
     /// The side that accepts a connection.
@@ -156,6 +179,10 @@ pub(super) fn described(error: &Error) -> String {
         }
         Error::NoCertificatesPresented => "no certificate was shown".into(),
         Error::InvalidMessage(_) => "this is not TLS".into(),
+        Error::AlertReceived(AlertDescription::CertificateExpired) => {
+            "the other side refuses the connection: this one's certificate has expired there (CertificateExpired)"
+                .into()
+        }
         Error::AlertReceived(alert) => format!("the other side refuses the connection ({alert:?})"),
         error => error.to_string(),
     }

@@ -44,6 +44,7 @@ fn json_is_one_object_on_stdout_and_events_on_stderr() {
     for line in ran.stderr.lines() {
         let event: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!(event["event"], "progress");
+        assert_eq!((&event["job"], &event["epoch"]), (&"cluster 2024-01-08".into(), &0.into()));
     }
     let again = run_well(&["run", "jobs/cluster.toml", "--json", "--store", store.to_str().unwrap()]);
     let event: serde_json::Value = serde_json::from_str(again.stderr.trim()).unwrap();

@@ -19,7 +19,7 @@ impl Disturbed {
     fn begin(folder: &Path, name: &str, processes: usize, config: &str) -> Disturbed {
         let (store, path) = (folder.join(name), folder.join(format!("{name}.toml")));
         std::fs::write(&path, format!("workers = 1\nprocesses = {processes}\n{config}")).unwrap();
-        let mut command = nigh(&["run", waves(folder).to_str().unwrap(), "--config", path.to_str().unwrap()]);
+        let mut command = nigh(&["run", waves(folder).to_str().unwrap(), "--json", "--config", path.to_str().unwrap()]);
         command.args(["--store", store.to_str().unwrap()]).stdout(Stdio::piped()).stderr(Stdio::piped());
         Disturbed { child: command.spawn().unwrap(), store }
     }
@@ -116,6 +116,11 @@ fn a_frozen_process_is_noticed_named_and_replaced() {
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         assert!(ran.stderr.contains("has said nothing for 3 s: it is frozen"), "{}", ran.stderr);
         assert!(gone, "the frozen process is still there");
+        // Whoever reads the log as events knows of what each line is.
+        let events = ran.stderr.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let restart = events.into_iter().find(|event| event["event"] == "restart").unwrap();
+        assert_eq!((&restart["job"], &restart["epoch"]), (&"cluster 2024-01-08".into(), &1.into()), "{restart}");
+        assert!(restart["process"].as_u64().is_some_and(|process| process < processes as u64), "{restart}");
         assert!(tables(&store.join("week=2024-01-08")) == undisturbed.tables());
     }
 }

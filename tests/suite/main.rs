@@ -37,6 +37,8 @@ mod pool;
 mod queries;
 /// Interrupted runs go on where they stopped; full disks and damaged stores are told.
 mod survival;
+/// Tasks that a scheduler starts, SLURM or Kubernetes.
+mod tasks;
 /// Recall, estimates and chains against the exact similarity of real pages.
 mod truth;
 /// Week over week: from what changed as from all pages.

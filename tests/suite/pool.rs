@@ -221,6 +221,7 @@ fn three_hosts_give_the_bytes_of_one_process_whatever_happens_to_them() {
         ran(&mut hosts.nigh(&["pool", "check", "--config", &config, job, "--store", store("plain").to_str().unwrap()]));
     assert_eq!(checked.code, Some(0), "{}{}", checked.stdout, checked.stderr);
     assert!(checked.stdout.contains("node-3") && checked.stdout.contains("All is well"), "{}", checked.stdout);
+    assert!(checked.stdout.contains("364 days"), "{}", checked.stdout);
 
     let plain = ran(&mut run(&config, &store("plain")));
     same("undisturbed", &plain, &store("plain"));
@@ -252,6 +253,15 @@ fn three_hosts_give_the_bytes_of_one_process_whatever_happens_to_them() {
     });
     same("down", &down, &store("down"));
     assert!(down.stderr.contains("on node-2") && down.stderr.contains("(restart 1 of 10)"), "{}", down.stderr);
+
+    // A link that is up again in time is nothing to the run.
+    let blip = disturbed(run(&config, &store("blip")), &store("blip"), || {
+        hosts.link(2, "down");
+        std::thread::sleep(Duration::from_secs(1));
+        hosts.link(2, "up");
+    });
+    same("blip", &blip, &store("blip"));
+    assert!(!blip.stderr.contains("restart"), "{}", blip.stderr);
 
     // A host that is gone is named by the check.
     hosts.link(1, "down");

@@ -193,6 +193,110 @@ fn damaged_files_of_a_store_are_named() {
     assert!(damaged.stderr.contains("manifest.json is damaged"), "{}", damaged.stderr);
 }
 
+/// What is left of a file of so many bytes when it is cut.
+fn cuts(bytes: usize) -> [usize; 3] {
+    [0, bytes / 2, bytes - 1]
+}
+
+/// The largest file of a folder, or the file itself.
+fn largest(path: &Path) -> Option<PathBuf> {
+    if path.is_file() {
+        return Some(path.to_owned());
+    }
+    let files = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    files.max_by_key(|path| std::fs::metadata(path).unwrap().len())
+}
+
+/// Cuts a file, and runs the program: it names the file, or makes of the rest what it would have made of the whole.
+fn cut(path: &Path, arguments: &[&str], undisturbed: &dyn Fn() -> bool) -> bool {
+    let bytes = std::fs::read(path).unwrap();
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let mut refused = false;
+    for left in cuts(bytes.len()) {
+        std::fs::write(path, &bytes[..left]).unwrap();
+        let ran = run(arguments);
+        let what = format!("{} cut to {left} of {} bytes: {}", path.display(), bytes.len(), ran.stderr);
+        assert!(!ran.stderr.contains("panicked") && !ran.stderr.contains("a fault in this program"), "{what}");
+        match ran.code {
+            Some(0) => assert!(undisturbed(), "{what}"),
+            Some(1) => assert!(ran.stderr.contains(name), "{what}"),
+            code => panic!("exit code {code:?}, {what}"),
+        }
+        refused |= ran.code == Some(1);
+        if ran.code == Some(0) {
+            // It is made anew, and is no longer what was cut.
+            return refused;
+        }
+    }
+    std::fs::write(path, &bytes).unwrap();
+    refused
+}
+
+#[test]
+fn cut_files_of_an_unfinished_week_are_named_or_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = waves(folder.path());
+    let undisturbed = Made::with_job(&job, &[]);
+    let whole = undisturbed.tables();
+    let mut refused = Vec::new();
+    for table in ["documents", "features", "urls", "found-links", "journal.json"] {
+        let store = folder.path().join(table);
+        crate::program::copy_folder(&undisturbed.store(), &store);
+        let work = unfinish(&store);
+        let (in_week, in_scratch) = (work.join(table), store.join("_work/scratch-2024-01-08").join(table));
+        let path = largest(if in_week.exists() { &in_week } else { &in_scratch }).unwrap();
+        let arguments = ["run", job.to_str().unwrap(), "-q", "--store", store.to_str().unwrap()];
+        if cut(&path, &arguments, &|| tables(&store.join("week=2024-01-08")) == whole) {
+            refused.push(table);
+            // With the file as it was the same command goes on.
+            if path.exists() {
+                run_well(&arguments);
+                assert!(tables(&store.join("week=2024-01-08")) == whole, "{table}");
+            }
+        }
+    }
+    assert!(refused.contains(&"documents") && refused.contains(&"features"), "{refused:?}");
+}
+
+#[test]
+fn cut_files_of_a_committed_week_are_named_by_the_next_or_not_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = Made::with_job(&waves(folder.path()), &[]);
+    let later = |mode: &str| {
+        let path = folder.path().join(format!("{mode}.toml"));
+        let input = "input = [\"tests/data/week-2024-01-15\"]";
+        let text = format!("[weekly]\nweek = \"2024-01-15\"\nmax-reject-share = 1.0\nmode = \"{mode}\"\n{input}\n");
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (delta, full) = (later("delta"), later("full"));
+    let copy = |name: &str| {
+        let store = folder.path().join(name);
+        crate::program::copy_folder(&first.store(), &store);
+        store
+    };
+    let store = copy("whole");
+    run_well(&["run", &delta, "-q", "--store", store.to_str().unwrap()]);
+    let whole = tables(&store.join("week=2024-01-15"));
+    let mut refused = Vec::new();
+    for (job, needed) in [
+        (&delta, &["features", "clusters", "urls", "week.json", "manifest.json"][..]),
+        (&full, &["urls", "documents", "features"]),
+    ] {
+        for table in needed {
+            let store = copy(&format!("{table}-{}", job == &full));
+            let week = store.join("week=2024-01-08");
+            let path = if *table == "manifest.json" { store.join(table) } else { week.join(table) };
+            let arguments = ["run", job, "-q", "--store", store.to_str().unwrap()];
+            if cut(&largest(&path).unwrap(), &arguments, &|| tables(&store.join("week=2024-01-15")) == whole) {
+                refused.push(*table);
+            }
+            assert!(!store.join("week=2024-01-15").exists() || tables(&store.join("week=2024-01-15")) == whole);
+        }
+    }
+    assert!(["features", "clusters", "urls", "week.json", "manifest.json"].iter().all(|table| refused.contains(table)));
+}
+
 #[test]
 fn an_unfinished_week_of_other_input_is_dropped_with_a_word() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,0 +1,388 @@
+//! The tasks of a scheduler: three processes of the program with the variables that SLURM or Kubernetes would set, on
+//! loopback. Whatever happens to one of them, the run ends with the same bytes or says why not.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::program::{Made, Ran, nigh, run, run_well, tables};
+use crate::survival::waves;
+
+/// No run of the test data takes nearly so long.
+const PATIENCE: Duration = Duration::from_secs(120);
+const COUNT: usize = 3;
+
+/// Who is said to have started the tasks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Scheduler {
+    Slurm,
+    Kubernetes,
+}
+
+/// A job, its keys and a config, for runs of three tasks.
+struct Runs {
+    folder: tempfile::TempDir,
+    scheduler: Scheduler,
+}
+
+/// One task; it is killed when this is dropped.
+struct Task {
+    child: Child,
+    stdout: Option<std::thread::JoinHandle<String>>,
+    stderr: Option<std::thread::JoinHandle<String>>,
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A port that is free, and of which the system makes no use of its own.
+fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    loop {
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = 11_000 + (std::process::id() % 2000) as u16 * 10 + next % 1000;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+impl Runs {
+    fn new(scheduler: Scheduler, more: &str) -> Runs {
+        let runs = Runs { folder: tempfile::tempdir().unwrap(), scheduler };
+        let keys = runs.path("keys");
+        run_well(&["pool", "keys", "--processes", "3", "--out", keys.to_str().unwrap()]);
+        waves(runs.folder.path());
+        let port = free_port();
+        let scheduler = match scheduler {
+            Scheduler::Slurm => "scheduler = \"slurm\"",
+            Scheduler::Kubernetes => "scheduler = \"kubernetes\"\nservice = \"pods\"\nsupervisor = \"127.0.0.1\"",
+        };
+        let config = format!(
+            "workers = 1\nkeys = {keys:?}\ntimeout = \"4s\"\n{more}\n[tasks]\n{scheduler}\ncontrol = {port}\nlisten = \"127.0.0.1\"\n\
+             wait = \"100s\"\n"
+        );
+        std::fs::write(runs.path("config.toml"), config).unwrap();
+        runs
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// What one process makes of the job.
+    fn undisturbed(&self) -> Made {
+        Made::with_job(&self.path("job.toml"), &["--workers", "2"])
+    }
+
+    fn command(&self, me: usize, config: &Path, store: &Path) -> Command {
+        let path = |path: &Path| path.to_str().unwrap().to_owned();
+        let job = self.path("job.toml");
+        let mut command = nigh(&["run", &path(&job), "--config", &path(config), "--store", &path(store)]);
+        let (me, count) = (me.to_string(), COUNT.to_string());
+        match self.scheduler {
+            Scheduler::Slurm => command.envs([
+                ("SLURM_JOB_ID", "7"),
+                ("SLURM_STEP_ID", "0"),
+                ("SLURM_STEP_NODELIST", "127.0.0.1,node[02-03]"),
+                ("SLURM_PROCID", &me),
+                ("SLURM_NTASKS", &count),
+            ]),
+            Scheduler::Kubernetes => command.envs([
+                ("JOB_COMPLETION_INDEX", &me[..]),
+                ("NIGH_TASKS", &count),
+                ("HOSTNAME", &format!("week-{me}")),
+            ]),
+        };
+        command
+    }
+
+    fn start(&self, me: usize, store: &Path) -> Task {
+        Task::start(self.command(me, &self.path("config.toml"), store))
+    }
+
+    fn all(&self, store: &Path) -> Vec<Task> {
+        (0..COUNT).map(|me| self.start(me, store)).collect()
+    }
+
+    fn assert_same(&self, what: &str, store: &Path, undisturbed: &Made) {
+        assert!(tables(&store.join("week=2024-01-08")) == undisturbed.tables(), "{what}: tables differ");
+        let left: Vec<_> = std::fs::read_dir(store).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("_work")), "{what}: {left:?}");
+    }
+}
+
+impl Task {
+    fn start(mut command: Command) -> Task {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let text = |mut pipe: Box<dyn Read + Send>| {
+            Some(std::thread::spawn(move || {
+                let mut text = String::new();
+                pipe.read_to_string(&mut text).unwrap();
+                text
+            }))
+        };
+        let stdout = text(Box::new(child.stdout.take().unwrap()));
+        let stderr = text(Box::new(child.stderr.take().unwrap()));
+        Task { child, stdout, stderr }
+    }
+
+    fn signal(&self, name: &str) {
+        signal(name, self.child.id());
+    }
+
+    /// The process of the run that it has.
+    fn process(&self) -> Option<u32> {
+        let parent = |id: &u32| {
+            let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+            stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok()
+        };
+        let mut all =
+            std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        all.find(|id| parent(id) == Some(self.child.id()))
+    }
+
+    fn ends(&mut self) -> Ran {
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(begun.elapsed() < PATIENCE, "a task does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let stdout = self.stdout.take().unwrap().join().unwrap();
+        Ran { code: status.code(), stdout, stderr: self.stderr.take().unwrap().join().unwrap() }
+    }
+}
+
+fn signal(name: &str, process: u32) {
+    // One that ended meanwhile needs no signal.
+    let _ = Command::new("kill").args(["-s", name, &process.to_string()]).stderr(Stdio::null()).status().unwrap();
+}
+
+/// Waits until a process of the run has written something.
+fn working(tasks: &mut [Task], store: &Path) {
+    wait_until(|| {
+        assert!(tasks[0].child.try_wait().unwrap().is_none(), "it ended before it was disturbed");
+        let works = std::fs::read_dir(store).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+        works.into_iter().any(|work| work.join("week=2024-01-08/documents").exists())
+    });
+}
+
+fn wait_until(mut reached: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !reached() {
+        assert!(begun.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn three_tasks_give_the_bytes_of_one_process() {
+    for scheduler in [Scheduler::Slurm, Scheduler::Kubernetes] {
+        let runs = Runs::new(scheduler, "");
+        let (store, undisturbed) = (runs.path("store"), runs.undisturbed());
+        // In any order; the first comes last.
+        let mut tasks: Vec<Task> = (1..COUNT).rev().map(|me| runs.start(me, &store)).collect();
+        std::thread::sleep(Duration::from_millis(700));
+        tasks.push(runs.start(0, &store));
+        let ended: Vec<Ran> = tasks.iter_mut().rev().map(Task::ends).collect();
+        for (me, ran) in ended.iter().enumerate() {
+            assert_eq!(ran.code, Some(0), "{scheduler:?}, task {me}: {}", ran.stderr);
+            assert_eq!(ran.stdout.contains("Week 2024-01-08"), me == 0, "task {me}: {}", ran.stdout);
+            assert!(!ran.stderr.contains("restart"), "{}", ran.stderr);
+        }
+        runs.assert_same("undisturbed", &store, &undisturbed);
+        // Where there is nothing to do, all of them know it.
+        for task in &mut runs.all(&store) {
+            let ran = task.ends();
+            assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_task_or_its_process_that_is_killed_does_not_end_the_run() {
+    for scheduler in [Scheduler::Slurm, Scheduler::Kubernetes] {
+        let runs = Runs::new(scheduler, "");
+        let undisturbed = runs.undisturbed();
+        let store = runs.path("process");
+        let mut tasks = runs.all(&store);
+        working(&mut tasks, &store);
+        signal("KILL", tasks[1].process().expect("it has a process"));
+        let ended: Vec<Ran> = tasks.iter_mut().map(Task::ends).collect();
+        assert!(ended.iter().all(|ran| ran.code == Some(0)), "{}", ended[0].stderr);
+        let said = &ended[0].stderr;
+        assert!(said.contains("process 1 on") && said.contains("was killed by SIGKILL"), "{said}");
+        assert!(said.contains("(restart 1 of 3)"), "{said}");
+        runs.assert_same("a process was killed", &store, &undisturbed);
+
+        let store = runs.path("task");
+        let mut tasks = runs.all(&store);
+        working(&mut tasks, &store);
+        let orphan = tasks[2].process().expect("it has a process");
+        tasks[2].signal("KILL");
+        wait_until(|| !Path::new(&format!("/proc/{orphan}")).exists());
+        tasks[2] = runs.start(2, &store);
+        let ended: Vec<Ran> = tasks.iter_mut().map(Task::ends).collect();
+        assert!(ended.iter().all(|ran| ran.code == Some(0)), "{}", ended[0].stderr);
+        let said = &ended[0].stderr;
+        assert!(said.contains("process 2 on") && said.contains("its task is gone"), "{said}");
+        runs.assert_same("a task was killed", &store, &undisturbed);
+    }
+}
+
+#[test]
+fn a_task_that_is_frozen_is_given_up_and_may_come_back() {
+    let runs = Runs::new(Scheduler::Kubernetes, "");
+    let (store, undisturbed) = (runs.path("store"), runs.undisturbed());
+    let mut tasks = runs.all(&store);
+    working(&mut tasks, &store);
+    tasks[1].signal("STOP");
+    // Longer than the timeout, and than the supervisor waits for an answer to the kill.
+    std::thread::sleep(Duration::from_secs(12));
+    tasks[1].signal("CONT");
+    let ended: Vec<Ran> = tasks.iter_mut().map(Task::ends).collect();
+    for ran in &ended {
+        assert_eq!(ran.code, Some(0), "{}{}", ended[0].stderr, ended[1].stderr);
+    }
+    assert!(ended[0].stderr.contains("process 1 on"), "{}", ended[0].stderr);
+    assert!(ended[1].stderr.contains("task 1 lost task 0"), "{}", ended[1].stderr);
+    runs.assert_same("a task was frozen", &store, &undisturbed);
+}
+
+#[test]
+fn tasks_end_by_themselves_when_the_supervisor_is_killed_and_a_rerun_goes_on() {
+    let runs = Runs::new(Scheduler::Slurm, "");
+    let (store, undisturbed) = (runs.path("store"), runs.undisturbed());
+    let mut tasks = runs.all(&store);
+    working(&mut tasks, &store);
+    let processes: Vec<u32> = tasks.iter().filter_map(Task::process).collect();
+    assert_eq!(processes.len(), COUNT);
+    tasks[0].signal("KILL");
+    for task in &mut tasks[1..] {
+        let ran = task.ends();
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        assert!(ran.stderr.contains("lost task 0") && ran.stderr.contains("task 0 has ended"), "{}", ran.stderr);
+    }
+    wait_until(|| !processes.iter().any(|id| Path::new(&format!("/proc/{id}")).exists()));
+    let mut again = runs.all(&store);
+    let ended: Vec<Ran> = again.iter_mut().map(Task::ends).collect();
+    assert!(ended.iter().all(|ran| ran.code == Some(0)), "{}", ended[0].stderr);
+    runs.assert_same("rerun", &store, &undisturbed);
+}
+
+#[test]
+fn a_signal_ends_all_tasks_and_a_rerun_goes_on() {
+    let runs = Runs::new(Scheduler::Kubernetes, "");
+    let undisturbed = runs.undisturbed();
+    // As a scheduler does, and as one does that stops only the first.
+    for to_all in [true, false] {
+        let store = runs.path(&format!("store-{to_all}"));
+        let mut tasks = runs.all(&store);
+        working(&mut tasks, &store);
+        let processes: Vec<u32> = tasks.iter().filter_map(Task::process).collect();
+        let stopped = if to_all { &tasks[..] } else { &tasks[..1] };
+        stopped.iter().for_each(|task| task.signal("TERM"));
+        for task in &mut tasks {
+            let ran = task.ends();
+            assert_eq!(ran.code, Some(143), "to all: {to_all}: {}", ran.stderr);
+        }
+        wait_until(|| !processes.iter().any(|id| Path::new(&format!("/proc/{id}")).exists()));
+        let mut again = runs.all(&store);
+        let ended: Vec<Ran> = again.iter_mut().map(Task::ends).collect();
+        assert!(ended.iter().all(|ran| ran.code == Some(0)), "{}", ended[0].stderr);
+        runs.assert_same("rerun", &store, &undisturbed);
+    }
+}
+
+#[test]
+fn strangers_are_refused_and_missing_tasks_are_named() {
+    let runs = Runs::new(Scheduler::Slurm, "");
+    let store = runs.path("store");
+    let text = std::fs::read_to_string(runs.path("config.toml")).unwrap();
+    let config = |name: &str, text: String| {
+        let path = runs.path(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let port = text.lines().find_map(|line| line.strip_prefix("control = ")).unwrap().parse::<u16>().unwrap();
+
+    // Whoever is not there is named, with what was at the door instead.
+    let short = config("short.toml", text.replace("wait = \"100s\"", "wait = \"3s\""));
+    let mut first = Task::start(runs.command(0, &short, &store));
+    wait_until(|| match TcpStream::connect(("127.0.0.1", port)) {
+        Ok(mut garbage) => garbage.write_all(&[0xff; 1000]).is_ok(),
+        Err(_) => false,
+    });
+    let ran = first.ends();
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(ran.stderr.contains("task 1, task 2 of 3 tasks did not join task 0"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("this is not TLS"), "{}", ran.stderr);
+
+    // One of another pool, one with another's key, one of another job.
+    let other = runs.path("other");
+    run_well(&["pool", "keys", "--processes", "3", "--out", other.to_str().unwrap()]);
+    let stolen = runs.path("stolen");
+    std::fs::create_dir(&stolen).unwrap();
+    let keys = runs.path("keys");
+    std::fs::copy(keys.join("authority.pem"), stolen.join("authority.pem")).unwrap();
+    for kind in ["pem", "key"] {
+        std::fs::copy(keys.join(format!("process-001.{kind}")), stolen.join(format!("process-002.{kind}"))).unwrap();
+    }
+    let with = |name: &str, folder: &Path| config(name, text.replace(keys.to_str().unwrap(), folder.to_str().unwrap()));
+    let (foreign, thief) = (with("foreign.toml", &other), with("thief.toml", &stolen));
+    let mut first = runs.start(0, &store);
+    let refused = |me: usize, config: &Path, variable: Option<(&str, &str)>, words: &[&str]| {
+        let mut command = runs.command(me, config, &store);
+        command.envs(variable);
+        let ran = Task::start(command).ends();
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        words.iter().for_each(|word| assert!(ran.stderr.contains(word), "{word}: {}", ran.stderr));
+    };
+    refused(1, &foreign, None, &["task 1 cannot join task 0", "not of the authority"]);
+    refused(2, &thief, None, &["process-002.pem", "that of process-1.nigh.internal, not of process-2.nigh.internal"]);
+    let own = runs.path("config.toml");
+    refused(2, &own, Some(("SLURM_JOB_ID", "8")), &["it refuses", "process 2 does job"]);
+    // The run is not disturbed by any of them.
+    let mut others: Vec<Task> = (1..COUNT).map(|me| runs.start(me, &store)).collect();
+    for task in others.iter_mut().chain([&mut first]) {
+        let ran = task.ends();
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    }
+    runs.assert_same("strangers", &store, &runs.undisturbed());
+}
+
+#[test]
+fn what_the_scheduler_does_not_say_is_told() {
+    let wrong = |config: &str, flags: &[&str], words: &[&str]| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        std::fs::write(&path, config).unwrap();
+        let store = folder.path().join("store");
+        let arguments = ["run", "jobs/cluster.toml", "--config", path.to_str().unwrap()];
+        let ran = run(&[&arguments[..], &["--store", store.to_str().unwrap()], flags].concat());
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        words.iter().for_each(|word| assert!(ran.stderr.contains(word), "{word}: {}", ran.stderr));
+    };
+    // The shipped configs, too.
+    for (config, word) in [("slurm", "run it under srun"), ("kubernetes", "run it as an Indexed Job")] {
+        let text = std::fs::read_to_string(format!("configs/{config}.toml")).unwrap();
+        wrong(&text, &[], &["is not set", word]);
+    }
+    let slurm = "keys = \"k\"\n[tasks]\nscheduler = \"slurm\"\n";
+    wrong(slurm, &[], &["is not set", "run it under srun"]);
+    wrong(slurm, &["--processes", "2"], &["--processes", "the scheduler says"]);
+    wrong("keys = \"k\"\n[tasks]\nscheduler = \"kubernetes\"\n", &[], &["`service` is missing"]);
+    wrong("[tasks]\nscheduler = \"slurm\"\n", &[], &["`keys` is missing"]);
+    wrong("processes = 2\nkeys = \"k\"\n[tasks]\nscheduler = \"slurm\"\n", &[], &["`processes`"]);
+    wrong("workers = 1\nkeys = \"k\"\n[[hosts]]\nname = \"a\"\n[tasks]\nscheduler = \"slurm\"\n", &[], &["[[hosts]]"]);
+}
