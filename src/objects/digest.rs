@@ -96,7 +96,7 @@ mod tests {
     fn a_file_has_the_digest_of_its_bytes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
-        let bytes: Vec<u8> = (0..1_000_000u32).map(|i| (i * i % 251) as u8).collect();
+        let bytes: Vec<u8> = (0..1_000_000u64).map(|i| (i * i % 251) as u8).collect();
         std::fs::write(&path, &bytes).unwrap();
         let digest = Digest::of_file(&path).unwrap();
         assert_eq!(digest, Digest::of(&bytes));
