@@ -70,7 +70,7 @@ for ((at = 0; at < runs; at++)); do
     # The program itself is the child of the function's shell; it is the one that has the processes.
     shell=$!
     supervisor=
-    while kill -0 $shell 2>/dev/null && [ -z "$supervisor" ]; do supervisor=$(pgrep -P $shell -x nigh || true); done
+    while kill -0 $shell 2>/dev/null && [ -z "$supervisor" ]; do supervisor=$(pgrep -P $shell -x "$(basename "$nigh")" || true); done
     code=0
     case $kind in
     worker) wait_random; signal KILL "$(victim)" ;;
