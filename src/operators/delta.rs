@@ -19,11 +19,11 @@
 //! week to a week: before the step, the slices behind it have their old vectors, and after it the slices up to it have
 //! their new ones.
 //!
-//! There is no index of keys on disk. The column of supershingles is read once in the order of documents, 48 bytes each,
-//! at the speed of memory; everything else is read where it lies: the hashes of vectors, then vectors of documents that
-//! changed, that hold their keys, or whose clusters are in doubt. Postings sorted by key would be 72 bytes a document to
-//! write, keep and merge, for a search that reads a page of them for every supershingle that changed: at 0.1% of changes
-//! that is every page.
+//! There is no index of keys on disk. The column of supershingles is read once in the order of documents, 48 bytes each, and
+//! everything else where it lies: the hashes of vectors, then vectors of documents that changed, that hold their keys, or
+//! whose clusters are in doubt. Sorted postings of supershingles would be 72 bytes a document to write, keep and merge, and
+//! at 1% of changes nearly every page of them is read, too (computed, not built); but they would be merged with what
+//! changed in order, where each word of the column is now looked up in a filter that fits no near cache.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;

@@ -158,7 +158,8 @@ impl PlainValues {
         let mut rest = rows;
         while let Some(first) = rest.first() {
             ensure!(*first < self.rows, "{} has {} rows, the row {first} was expected", self.path.display(), self.rows);
-            let page = self.pages.partition_point(|(start, _)| start <= first) - 1;
+            let page = self.pages.partition_point(|(start, _)| start <= first).checked_sub(1);
+            let page = page.with_context(|| format!("{} is damaged", self.path.display()))?;
             let (start, offset) = self.pages[page];
             let end = self.pages.get(page + 1).map_or(self.rows, |(next, _)| *next);
             let near = |pair: &[u64]| (pair[1] - pair[0]) * self.width <= GAP && (pair[1] - first) * self.width < SPAN;
