@@ -69,7 +69,7 @@ pub(super) fn bridged<'a>(
             asked.deal(stays.owner(peers) as u64, Asked { stays, of: *doc });
         }
     }
-    let mut asked: Vec<Asked> = blocks(round(worker, asked, watch)?).collect();
+    let mut asked: Vec<Asked> = blocks(round(worker, asked, watch)?);
     asked.sort_unstable();
     let Members { docs, words } = staying(&asked.iter().map(|asked| asked.stays).collect())?;
     let mut told = Dealer::new(worker.index(), peers, watch);
@@ -82,7 +82,7 @@ pub(super) fn bridged<'a>(
             told.deal(of.owner(peers) as u64, Told { of, stays, column, word: *word });
         }
     }
-    let mut told: Vec<Told> = blocks(round(worker, told, watch)?).collect();
+    let mut told: Vec<Told> = blocks(round(worker, told, watch)?);
     told.sort_unstable();
     let mut told = told.chunk_by(|a, b| a.of == b.of).peekable();
     unproven.sort_unstable_by_key(|unproven| unproven.doc);

@@ -70,9 +70,10 @@ struct Only {
 
 /// Rows that are read at a time: large against the partitions that they are dealt to.
 const CHUNK_ROWS: usize = 1 << 15;
-/// The column of vectors, and that of their hashes.
+/// The column of vectors, that of their hashes, and that of their documents.
 const VECTORS: &str = "supershingles";
 const HASHES: &str = "vector";
+const DOCS: &str = "doc";
 
 /// Some vectors of one shard.
 pub struct Chunk {
@@ -178,10 +179,12 @@ impl VectorFiles {
     /// Names the file that cannot be read.
     pub fn find(&self, mut wanted: impl FnMut(DocId) -> bool) -> Result<(Vec<DocId>, Vec<u64>)> {
         let (mut docs, mut places) = (Vec::new(), Vec::new());
-        let mut chunks = self.hashes().chunks_with_docs();
+        let mut chunks = VectorFiles { column: DOCS, width: 1, ..self.clone() }.chunks();
         while let Some(chunk) = chunks.next()? {
-            for (at, doc) in chunk.docs().iter().enumerate().filter(|(_, doc)| wanted(**doc)) {
-                docs.push(*doc);
+            let all = chunk.words();
+            let all = all.iter().map(|word| DocId::from_table(*word as i64)).enumerate();
+            for (at, doc) in all.filter(|(_, doc)| wanted(*doc)) {
+                docs.push(doc);
                 places.push(chunk.place(at));
             }
         }
@@ -231,8 +234,8 @@ impl VectorFiles {
     pub fn docs(&self, owned: &Owned) -> Result<Vec<DocId>> {
         let mut all = Vec::with_capacity(self.len() as usize);
         for file in self.files.iter() {
-            Scan::open(&file.path, &["doc"])?.for_each(|batch| {
-                let docs: &Int64Array = field(batch, "doc")?;
+            Scan::open(&file.path, &[DOCS])?.for_each(|batch| {
+                let docs: &Int64Array = field(batch, DOCS)?;
                 for doc in docs.values() {
                     let doc = DocId::from_table(*doc);
                     owned.check(doc, file.shard, &file.path)?;
@@ -404,7 +407,7 @@ struct Columns {
 impl Columns {
     fn open(file: &VectorFile, (name, width): (&'static str, usize), docs: bool) -> Result<Columns> {
         let vectors = PlainColumn::open(&file.path, name, 8 * width)?;
-        let docs = if docs { Some(PlainColumn::open(&file.path, "doc", 8)?) } else { None };
+        let docs = if docs { Some(PlainColumn::open(&file.path, DOCS, 8)?) } else { None };
         Ok(Columns { vectors, docs, ahead: (Bytes::new(), 0), file: file.clone(), width, read: 0 })
     }
 

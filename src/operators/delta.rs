@@ -194,7 +194,7 @@ impl Step<'_> {
 
         // Who leaves without parting anybody?
         watch.enter(Stage::Certificates);
-        let mut replies: Vec<Reply> = blocks(round(worker, keyed.replies(worker, watch), watch)?).collect();
+        let mut replies: Vec<Reply> = blocks(round(worker, keyed.replies(worker, watch), watch)?);
         replies.sort_unstable();
         let (mut left, mut unproven) = (Vec::new(), Vec::new());
         for of_doc in replies.chunk_by(|a, b| a.doc == b.doc) {
@@ -301,7 +301,7 @@ impl Step<'_> {
         for process in others {
             places.iter().for_each(|place| dealer.deal((process * threads) as u64, *place));
         }
-        blocks(round(worker, dealer, self.stage.watch)?).for_each(hear);
+        blocks(round(worker, dealer, self.stage.watch)?).into_iter().for_each(hear);
         // Those who heard have noted it before anybody looks.
         gather(worker, vec![0u8], self.stage.watch).map(drop)
     }
@@ -484,7 +484,7 @@ impl Step<'_> {
                 renamed.push((was, root));
             }
         }
-        let own = blocks(round(worker, of_docs, watch)?).map(|told| (told.doc, told.stays)).collect();
+        let own = blocks(round(worker, of_docs, watch)?).into_iter().map(|told| (told.doc, told.stays)).collect();
         Ok((own, gather(worker, renamed, watch)?.into_iter().collect()))
     }
 

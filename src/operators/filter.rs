@@ -2,7 +2,7 @@
 //! others that have them too.
 //!
 //! It may err on the side of too much, never of too little: what it lets through is compared by whole keys. A document
-//! is first asked for its supershingles, one load each; one in twenty is let through by chance. Those are asked for the
+//! is first asked for its supershingles, one load each; one in twenty, or fewer, is let through by chance. Those are asked for the
 //! keys of the supershingles that passed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +12,9 @@ use crate::records::{Key, mix, spread};
 
 /// Bits for each supershingle, and for each key, that is noted.
 const BITS: (u64, u64) = (16, 8);
+/// Bits for all supershingles, at least: what the nearest large cache holds is looked up as quickly as less would be, and
+/// lets fewer through by chance.
+const LEAST_BITS: u64 = 1 << 22;
 /// Vectors whose places are looked up side by side, and places that are set so: at most the bits of a word.
 const SIDE_BY_SIDE: usize = 64;
 
@@ -28,7 +31,7 @@ impl Filter {
     pub fn new(supershingles: u64, keys: u64) -> Filter {
         let keys = keys * BITS.1;
         Filter {
-            supershingles: Bitmap::new(supershingles * BITS.0),
+            supershingles: Bitmap::new((supershingles * BITS.0).max(LEAST_BITS)),
             keys: Bitmap::new(keys),
             shared: Bitmap::new(keys),
         }

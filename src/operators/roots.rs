@@ -12,8 +12,8 @@ use crate::kernels::memory::huge;
 use crate::records::DocId;
 use crate::tables::{Scan, field};
 
-/// Rows that are read at a time.
-const ROWS: usize = 1 << 15;
+/// Rows that are read at a time: so few that what a batch is decoded into is memory that the one before left.
+const ROWS: usize = 1 << 12;
 
 /// Reads the roots of own documents from the files of own shards: any table with the columns `doc`, `similar_root` and
 /// `identical_root`.
