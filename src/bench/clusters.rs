@@ -15,6 +15,7 @@ use timely::worker::Worker;
 use super::dataset::Dataset;
 use super::run::{Measured, Said, Task, run};
 use super::synthetic::{Noise, Synthetic, WIDTH};
+use super::temporary::Temporary;
 use super::yardstick;
 use crate::config::{Bytes, Config, Count, Method};
 use crate::features::{VectorKeys, polynomials};
@@ -99,19 +100,9 @@ struct Report {
     times_single_thread: Option<f64>,
 }
 
-/// A folder that goes with its owner.
-pub(super) struct Temporary(pub(super) PathBuf);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // What cannot be removed is the system's to clear.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 pub(super) fn bench_cluster(args: &ClusterArgs, told: fn(Task) -> Result<String>) -> Result<(bool, String)> {
     let (workers, processes) = (args.workers.0, args.processes.0);
-    let temporary = Temporary(std::env::temp_dir().join(format!("nigh-bench-{}", std::process::id())));
+    let temporary = Temporary::new();
     let folder = args.data.clone().unwrap_or_else(|| temporary.0.join("vectors"));
     let dataset = make(&folder, args)?;
     if args.cold {

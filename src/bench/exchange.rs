@@ -21,8 +21,8 @@ use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
-use super::clusters::Temporary;
 use super::run::{Measured, Said, Task, run_joined};
+use super::temporary::Temporary;
 use crate::config::Count;
 use crate::launch::keys;
 use crate::operators::{BlockBuilder, Dealer, by_part, gather, run_to_end};
@@ -98,7 +98,7 @@ struct Report {
 pub(super) fn bench_exchange(args: &ExchangeArgs, told: fn(Task) -> Result<String>) -> Result<(bool, String)> {
     let (workers, processes) = (args.workers.0, args.processes.0);
     let task = ExchangeTask { records: args.records, workers };
-    let temporary = Temporary(std::env::temp_dir().join(format!("nigh-bench-{}", std::process::id())));
+    let temporary = Temporary::new();
     let folder = temporary.0.join("keys");
     let tls = !args.plain && processes > 1;
     if tls {

@@ -23,6 +23,7 @@ mod run;
 mod sizes;
 mod stages;
 mod synthetic;
+mod temporary;
 mod texts;
 mod weeks;
 mod yardstick;

@@ -14,10 +14,11 @@ use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
-use super::clusters::{SHARDS, Temporary, files};
+use super::clusters::{SHARDS, files};
 use super::dataset::Dataset;
 use super::run::{Measured, Said, Task, run};
 use super::synthetic::{Noise, Synthetic};
+use super::temporary::Temporary;
 use super::yardstick;
 use crate::config::{Bytes, Config, Count, Method, Mode, Share};
 use crate::features::{VectorKeys, polynomials};
@@ -132,7 +133,7 @@ struct Report {
 
 pub(super) fn bench_weeks(args: &WeeksArgs, told: fn(Task) -> Result<String>) -> Result<(bool, String)> {
     let (workers, processes) = (args.workers.0, args.processes.0);
-    let temporary = Temporary(std::env::temp_dir().join(format!("nigh-bench-{}", std::process::id())));
+    let temporary = Temporary::new();
     let data = args.data.clone().unwrap_or_else(|| temporary.0.join("weeks"));
     let memory = args.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
     let task = |way| WeeksTask {

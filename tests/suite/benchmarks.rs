@@ -1,8 +1,11 @@
 //! `nigh bench cluster` and `nigh bench components`: the stage has the labels of a single thread, however it is run.
 
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
 
-use crate::program::{run, run_well};
+use crate::program::{nigh, run, run_well};
 
 fn figures(arguments: &[&str]) -> Value {
     let ran = run_well(&[&["bench"], arguments, &["--json"]].concat());
@@ -80,4 +83,21 @@ fn too_little_memory_and_strange_folders_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("thesis.txt"), "dear").unwrap();
     refused(&["--data", folder.path().to_str().unwrap()], &[folder.path().to_str().unwrap()]);
+}
+
+#[test]
+fn a_benchmark_that_is_stopped_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = nigh(&["bench", "cluster", "--documents", "50000000"]);
+    let mut child = command.env("TMPDIR", folder.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let left = || std::fs::read_dir(folder.path()).unwrap().count();
+    let begun = Instant::now();
+    while left() == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is written");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", "TERM", &id]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert_eq!(left(), 0);
 }
