@@ -86,7 +86,7 @@ impl Store {
     }
 
     /// All folders of unfinished work; a store at rest has at most one.
-    fn works(&self) -> Result<Vec<PathBuf>> {
+    pub(super) fn works(&self) -> Result<Vec<PathBuf>> {
         let failed = || format!("cannot list the store {}", self.root.display());
         let mut works = Vec::new();
         for entry in std::fs::read_dir(&self.root).with_context(failed)? {

@@ -26,7 +26,7 @@ use crate::tables::{Scan, Table, UrlRow, Writer};
 pub struct Vacuumed {
     /// The weeks.
     pub weeks: Vec<Week>,
-    /// What runs left that were given up.
+    /// What runs left that were given up: folders, as the store sees them.
     pub unfinished: Vec<String>,
     /// Bytes of both.
     pub bytes: u64,
@@ -46,22 +46,30 @@ impl Store {
             "the last week of the store {root} is {last}: it stays, for the next one goes on from it"
         );
         let weeks: Vec<Week> = manifest.weeks.iter().map(|week| week.week).filter(|week| *week < before).collect();
-        let work = self.work();
-        let mut unfinished = Vec::new();
-        if work.exists() {
-            for entry in std::fs::read_dir(work).with_context(|| format!("cannot list {}", work.display()))? {
-                let name = entry.with_context(|| format!("cannot list {}", work.display()))?.file_name();
-                // A later week that is not whole can be gone on with.
+        let unfinished = self.given_up(last)?;
+        let folders = weeks.iter().map(|week| self.week(*week));
+        let unfinished_folders = unfinished.iter().map(|name| self.root().join(name));
+        let bytes = folders.chain(unfinished_folders).map(|path| bytes_of(&path)).sum();
+        Ok(Vacuumed { weeks, unfinished, bytes })
+    }
+
+    /// What runs left that were given up: of a later week that is not whole the run can be gone on with. A killed run of a
+    /// pool left it in a folder of its own.
+    fn given_up(&self, last: Week) -> Result<Vec<String>> {
+        let mut given_up = Vec::new();
+        for work in self.works()? {
+            let failed = || format!("cannot list {}", work.display());
+            for entry in std::fs::read_dir(&work).with_context(failed)? {
+                let name = entry.with_context(failed)?.file_name();
                 let week = ["week=", SCRATCH].iter().find_map(|prefix| week_of(&name, prefix));
                 if week.is_some_and(|week| week <= last) {
-                    unfinished.push(name.to_string_lossy().into_owned());
+                    let path = Path::new(work.file_name().unwrap_or_default()).join(name);
+                    given_up.push(path.to_string_lossy().into_owned());
                 }
             }
         }
-        unfinished.sort_unstable();
-        let folders = weeks.iter().map(|week| self.week(*week));
-        let bytes = folders.chain(unfinished.iter().map(|name| work.join(name))).map(|path| bytes_of(&path)).sum();
-        Ok(Vacuumed { weeks, unfinished, bytes })
+        given_up.sort_unstable();
+        Ok(given_up)
     }
 
     /// Removes the weeks before one, and what is left of runs that were given up. The caller holds the lock, and
@@ -71,10 +79,9 @@ impl Store {
     /// As [`Store::to_vacuum`]; or names what cannot be read, written or removed: all weeks are there then, or the same call
     /// removes the rest.
     pub fn vacuum(&self, before: Week, threads: usize) -> Result<Vacuumed> {
-        let vacuumed = self.to_vacuum(before)?;
-        let work = self.work();
+        let (vacuumed, work) = (self.to_vacuum(before)?, self.work());
         for name in &vacuumed.unfinished {
-            remove(&work.join(name))?;
+            remove(&self.root().join(name))?;
         }
         if !vacuumed.weeks.is_empty() {
             let mut manifest = self.manifest()?.context("there is a store")?;

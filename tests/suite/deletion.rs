@@ -507,6 +507,15 @@ fn later_weeks_are_the_same_when_old_ones_are_gone() {
     let vacuum = |flags: &[&str]| run_well(&[&["vacuum", "--store", &store], flags].concat()).stdout;
     assert!(vacuum(&["--keep", "1"]).contains("Removed 1 week: 2024-01-08"));
     assert!(vacuum(&["--keep", "1"]).contains("Nothing to remove"));
+    // What a killed run of a pool left is in a folder that only this run knew.
+    let left = Path::new(&store).join("_work-4711/week=2024-01-08");
+    std::fs::create_dir_all(&left).unwrap();
+    for flags in [&["--keep", "1", "--dry-run"][..], &["--keep", "1"]] {
+        assert!(left.exists());
+        let said = vacuum(flags);
+        assert!(said.contains("week=2024-01-08"), "{said}");
+    }
+    assert!(!left.exists());
     assert!(!gone.week(0).exists());
     for week in [2, 3] {
         [&kept, &gone].into_iter().for_each(|weeks| weeks.add(week, &UrlPatterns::default()));
