@@ -1,6 +1,7 @@
 //! What is in the bucket: the manifest, the lists of files that it names, and the names of objects.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,11 @@ use crate::state::Manifest;
 const LAYOUT: u32 = 1;
 /// The object that says what there is.
 pub(super) const MANIFEST: &str = "manifest.json";
+/// How often a store that is published while it is read is begun with.
+const READINGS: usize = 3;
+/// How a store gets an object back.
+pub(super) const PUT_BACK: &str =
+    "run `nigh vacuum`, with a --keep of all weeks, on a machine whose mirror has it whole: that puts it back";
 
 /// The content of the object `manifest.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -50,6 +56,18 @@ pub(super) struct Content {
     /// Its digest.
     pub digest: Digest,
 }
+
+/// An object that a list names is not there.
+#[derive(Debug)]
+pub(super) struct Missing(pub String);
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is missing: the store is damaged; {PUT_BACK}", self.0)
+    }
+}
+
+impl std::error::Error for Missing {}
 
 /// A catalog as it was found.
 #[derive(Clone, Debug)]
@@ -119,15 +137,41 @@ impl Catalog {
         let Some(listed) = self.folders.get(folder) else { return Ok(Files::default()) };
         let key = list_key(folder, listed.list);
         let name = bucket.url(&key);
-        let (bytes, _) = bucket.get(&key)?.with_context(|| format!("{name} is missing: the store is damaged"))?;
+        let bytes = bucket.get_whole(&key)?.ok_or_else(|| Missing(name.clone()))?;
         let found = Digest::of(&bytes);
-        ensure!(found == listed.list, "{name} is damaged: it has {} bytes, of the digest {found}", bytes.len());
+        let damaged = || {
+            format!("{name} is damaged: it has {} bytes, of the digest {found}; remove it, and {PUT_BACK}", bytes.len())
+        };
+        ensure!(found == listed.list, damaged());
         let files: Files = serde_json::from_slice(&bytes).with_context(|| format!("{name} is damaged"))?;
         for path in files.0.keys() {
             ensure!(path.split('/').all(is_name), "{name} is damaged: {path:?} is no path of a file");
         }
         Ok(files)
     }
+}
+
+/// Reads of a store that may be published meanwhile, which removes what it replaces: where something is missing, and the
+/// catalog is another one by now, all is read again.
+///
+/// # Errors
+/// Those of `read`; and where the store was published again and again.
+pub(super) fn steadily<T>(bucket: &Bucket, mut read: impl FnMut(&Option<Found>) -> Result<T>) -> Result<T> {
+    let digest = |found: &Option<Found>| found.as_ref().map(|found| found.digest);
+    let mut found = Catalog::read(bucket)?;
+    for _ in 0..READINGS {
+        match read(&found) {
+            Err(error) if error.is::<Missing>() => {
+                let now = Catalog::read(bucket)?;
+                if digest(&now) == digest(&found) {
+                    return Err(error);
+                }
+                found = now;
+            }
+            done => return done,
+        }
+    }
+    bail!("{} was published to while it was read, {READINGS} times: run the command again", bucket.url(""))
 }
 
 impl Files {
@@ -186,6 +230,39 @@ mod tests {
             format!("urls/before=2024-01-08/odd.name/file-{digest}")
         );
         assert!(is_ours(&name, &[]) && is_ours(&list_key("week=2024-01-08", digest), &[]));
+    }
+
+    #[cfg(feature = "cloud")]
+    #[test]
+    fn what_is_missing_because_of_a_commit_is_looked_for_again() {
+        use crate::config::Method;
+        let (bucket, _) = crate::objects::faulty::faulty(std::time::Duration::from_secs(30));
+        let publish = |folder: &str| {
+            let manifest = serde_json::to_string(&Manifest::new(&Method::default())).unwrap();
+            let catalog = Catalog::new(manifest, &BTreeMap::from([(folder.to_owned(), Files::default())])).unwrap();
+            bucket.put(MANIFEST, catalog.bytes().unwrap()).unwrap();
+        };
+        // The list of the folder is nowhere.
+        let list = |found: &Option<Found>, folder: &str| found.as_ref().unwrap().catalog.files(&bucket, folder);
+        publish("first");
+        let error = steadily(&bucket, |found| list(found, "first")).unwrap_err();
+        assert!(error.is::<Missing>() && error.to_string().contains("the store is damaged"), "{error:#}");
+        let mut readings = 0;
+        let read = steadily(&bucket, |found| {
+            readings += 1;
+            publish("second");
+            list(found, "first")
+        });
+        assert_eq!((readings, read.unwrap()), (2, Files::default()));
+        let mut readings = 0;
+        let error = steadily(&bucket, |found| {
+            let now = found.as_ref().unwrap().catalog.folders.keys().next().unwrap().clone();
+            readings += 1;
+            publish(&format!("other-{readings}"));
+            list(found, &now).context("as a caller says it")
+        });
+        let error = error.unwrap_err().to_string();
+        assert!(readings == 3 && error.contains("run the command again") && !error.contains("damaged"), "{error}");
     }
 
     #[test]

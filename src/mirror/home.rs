@@ -1,15 +1,17 @@
 //! A store as a command names it: a folder, or a folder of a bucket with its mirror.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use super::catalog::{Catalog, Found};
 use super::folder::{Base, Folder};
-use super::lease::{Lease, Shared};
+use super::lease::{Lease, Shared, Standing};
 use super::publish::publish;
 use super::refresh::refresh;
 use super::{Say, url_of};
@@ -30,6 +32,8 @@ pub struct Home {
 struct Mirrored {
     bucket: Bucket,
     folder: Folder,
+    /// Whether the folder is this user's alone, in the cache.
+    private: bool,
 }
 
 /// A store that is taken for writing, until this is dropped.
@@ -44,12 +48,11 @@ struct Publishing {
     mirrored: Mirrored,
     found: Option<Found>,
     lease: Lease,
-    done: Arc<AtomicBool>,
 }
 
 /// What a handler of signals may know and do.
 #[derive(Clone)]
-pub struct Held(Option<(Arc<Shared>, Arc<AtomicBool>)>);
+pub struct Held(Option<Arc<Shared>>);
 
 impl Home {
     /// The store that a command names; where that is a bucket's, it is worked on in `mirror`, or in a folder of this
@@ -62,7 +65,8 @@ impl Home {
             return Ok(Home { given: given.to_owned(), store: Store::at(given), mirrored: None });
         };
         let root = mirror.map_or_else(|| default_mirror(&url), |mirror| Ok(mirror.to_owned()))?;
-        let mirrored = Mirrored { bucket: Bucket::open(&url)?, folder: Folder::at(&root, &url) };
+        let (bucket, folder) = (Bucket::open(&url)?, Folder::at(&root, &url));
+        let mirrored = Mirrored { bucket, folder, private: mirror.is_none() };
         Ok(Home { given: given.to_owned(), store: Store::at(&root), mirrored: Some(mirrored) })
     }
 
@@ -127,7 +131,7 @@ impl Home {
     pub fn take(&self, say: &Say, lost: impl Fn(&str) + Send + 'static) -> Result<Taken> {
         let lock = self.lock()?;
         let Some(mirrored) = &self.mirrored else { return Ok(Taken { published: None, _lock: lock }) };
-        let Mirrored { bucket, folder } = mirrored;
+        let Mirrored { bucket, folder, .. } = mirrored;
         folder.make()?;
         let lease = Lease::take(bucket, say, lost)?;
         if folder.base()? != Base::Unsettled {
@@ -137,11 +141,18 @@ impl Home {
         }
         let found = refresh(folder, bucket, say)?;
         let found = publish(folder, bucket, found, &lease.shared(), false, say)?;
-        let (mirrored, done) = (mirrored.clone(), Arc::new(AtomicBool::new(false)));
-        Ok(Taken { published: Some(Publishing { mirrored, found, lease, done }), _lock: lock })
+        // That was an earlier run's; this one's is still to come.
+        lease.shared().stand(Standing::Held);
+        Ok(Taken { published: Some(Publishing { mirrored: mirrored.clone(), found, lease }), _lock: lock })
     }
 
     fn lock(&self) -> Result<File> {
+        if self.mirrored.as_ref().is_some_and(|mirrored| mirrored.private) {
+            // What a bucket keeps from others is kept from them here.
+            let root = self.store.root();
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(root);
+            made.with_context(|| format!("cannot make the mirror {}: take a --mirror", root.display()))?;
+        }
         let lock = self.store.lock();
         match self.mirrored {
             Some(_) => lock
@@ -156,33 +167,45 @@ impl Taken {
     /// when there is nothing to publish.
     ///
     /// # Errors
-    /// Where it cannot be published: the store is as it was, and what was made stays in the mirror.
+    /// Where it cannot be published: says what is known of the store, and what was made stays in the mirror.
     pub fn publish(&mut self, thorough: bool, say: &Say) -> Result<()> {
-        let Some(Publishing { mirrored: Mirrored { bucket, folder }, found, lease, done }) = &mut self.published else {
-            return Ok(());
-        };
+        let Some(Publishing { mirrored, found, lease }) = &mut self.published else { return Ok(()) };
+        let Mirrored { bucket, folder, .. } = mirrored;
         *found = publish(folder, bucket, found.take(), &lease.shared(), thorough, say)?;
-        done.store(true, Ordering::Relaxed);
+        // Where nothing was new there was no commit.
+        lease.shared().stand(Standing::Published);
         Ok(())
     }
 
     /// For a handler of signals.
     pub fn held(&self) -> Held {
-        Held(self.published.as_ref().map(|held| (held.lease.shared(), held.done.clone())))
+        Held(self.published.as_ref().map(|held| held.lease.shared()))
     }
 }
 
 impl Held {
     /// Whether what is committed in the folder is committed for all: always, but for a bucket's mirror.
     pub fn is_published(&self) -> bool {
-        self.0.as_ref().is_none_or(|(_, done)| done.load(Ordering::Relaxed))
+        self.0.as_ref().is_none_or(|lease| lease.standing() == Standing::Published)
     }
 
-    /// Frees the lock in the bucket, before the process ends.
-    pub fn free(&self) {
-        if let Some((lease, _)) = &self.0 {
+    /// Has the run publish nothing, from now on, without asking the bucket; says whether it is so. It is not where the
+    /// commit has begun: that ends by itself, soon. A store that is no bucket's has nothing to give up.
+    pub fn give_up(&self) -> bool {
+        self.0.as_ref().is_none_or(|lease| lease.give_up())
+    }
+
+    /// Frees the lock in the bucket, before the process ends; that is waited for so long. Where it is not done by then,
+    /// the lock grows old.
+    pub fn free(&self, within: Duration) {
+        let Some(lease) = self.0.clone() else { return };
+        let (done, freed) = channel::<()>();
+        std::thread::spawn(move || {
             lease.free();
-        }
+            drop(done);
+        });
+        // It ends when the sender is dropped, or in vain.
+        let _ = freed.recv_timeout(within);
     }
 }
 

@@ -1,12 +1,14 @@
 //! A store that is only read: of one in a bucket just the files are fetched that are asked for, into a folder that is
 //! removed at the end. No lock is needed, and no mirror.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 
-use super::catalog::Catalog;
+use super::catalog::{Catalog, Found, steadily};
 use super::refresh::{Wanted, fetch_one};
 use super::transfers::each;
 use super::{Say, url_of};
@@ -38,25 +40,34 @@ impl Drop for Removed {
 }
 
 impl Look {
-    /// The store that a command names.
+    /// Looks at the store that a command names; again, where it is published meanwhile.
     ///
     /// # Errors
-    /// Where it is a bucket's, and there is none, or it cannot be read.
-    pub fn at(given: &Path) -> Result<Look> {
-        let Some(url) = url_of(given)? else { return Ok(Look { store: Store::at(given), from: None }) };
+    /// Where it is a bucket's, and there is none, or it cannot be read; and what `look` says.
+    pub fn at<T>(given: &Path, mut look: impl FnMut(&Look) -> Result<T>) -> Result<T> {
+        let Some(url) = url_of(given)? else { return look(&Look { store: Store::at(given), from: None }) };
         let bucket = Bucket::open(&url)?;
-        let found = Catalog::read(&bucket)?.with_context(|| {
-            format!("{url} is no store: it has no manifest.json (a store is what `nigh run` makes)")
-        })?;
+        steadily(&bucket, |found| {
+            let found = found.as_ref().with_context(|| {
+                format!("{url} is no store: it has no manifest.json (a store is what `nigh run` makes)")
+            })?;
+            look(&Look::of(&url, &bucket, found)?)
+        })
+    }
+
+    fn of(url: &str, bucket: &Bucket, found: &Found) -> Result<Look> {
         let name = short_hash(format!("{url} {} {}", std::process::id(), jiff::Timestamp::now()).as_bytes());
         let folder = Removed(std::env::temp_dir().join(format!("nigh-look-{name}")));
         let failed = || format!("cannot make {}", folder.0.display());
-        std::fs::create_dir(&folder.0)
+        // What a bucket keeps from others is kept from them here.
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&folder.0)
             .and_then(|()| std::fs::create_dir(folder.0.join("_mirror")))
             .with_context(failed)?;
         std::fs::write(folder.0.join("manifest.json"), found.catalog.manifest()).with_context(failed)?;
         let store = Store::at(&folder.0);
-        Ok(Look { store, from: Some(From { bucket, catalog: found.catalog, folder }) })
+        Ok(Look { store, from: Some(From { bucket: bucket.clone(), catalog: found.catalog.clone(), folder }) })
     }
 
     /// The folder in which what was asked for is.
@@ -75,5 +86,32 @@ impl Look {
         let wanted: Vec<Wanted> = wanted.map(|(path, content)| Wanted::new(&to.0, folder, path, *content)).collect();
         let silent: Say = Arc::new(|_| {});
         each(&wanted, "fetching", &silent, |file| fetch_one(bucket, file, &to.0.join("_mirror")))
+    }
+}
+
+#[cfg(all(test, feature = "cloud"))]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use crate::config::Method;
+    use crate::objects::PATIENCE;
+    use crate::objects::faulty::faulty;
+    use crate::state::Manifest;
+
+    #[test]
+    fn what_is_fetched_is_for_this_user_alone() {
+        let (bucket, _) = faulty(PATIENCE);
+        let manifest = serde_json::to_string(&Manifest::new(&Method::default())).unwrap();
+        let catalog = Catalog::new(manifest, &BTreeMap::new()).unwrap();
+        bucket.put("manifest.json", catalog.bytes().unwrap()).unwrap();
+        let found = Catalog::read(&bucket).unwrap().unwrap();
+        let look = Look::of("s3://bucket/a/store", &bucket, &found).unwrap();
+        let root = look.store().root().to_owned();
+        assert_eq!(std::fs::metadata(&root).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(look.store().manifest().unwrap(), Some(Manifest::new(&Method::default())));
+        drop(look);
+        assert!(!root.exists());
     }
 }

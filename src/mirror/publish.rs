@@ -10,9 +10,6 @@ use super::transfers::{Sized64, each};
 use crate::config::Bytes;
 use crate::objects::{Bucket, Digest, Put, When};
 
-/// Objects that are removed between two looks at the lock.
-const REMOVED_AT_ONCE: usize = 64;
-
 /// A file that is to be put into the bucket.
 struct New {
     key: String,
@@ -36,11 +33,13 @@ impl Sized64 for Old {
 }
 
 /// Publishes what a mirror holds, where that is not what the bucket has; and gives the catalog that it stands on then.
-/// Where `thorough` the bucket is looked through in any case: what nothing names is removed, what is damaged put back.
+/// Then the bucket is looked through, and where `thorough` in any case: what nothing names is removed, and what is
+/// missing or of another size than it should be is put back. Nothing is read for that: an object of the right size with
+/// other bytes stays until it is removed.
 ///
 /// # Errors
-/// Where the lock is lost, another run has published meanwhile, or the bucket cannot be written: the store is as it
-/// was, and what was made stays in the mirror.
+/// Where the lock is lost or given up, another run has published meanwhile, or the bucket cannot be written: what was
+/// made stays in the mirror. The store is as it was, but where the last put gets no answer: then it is not known.
 pub(super) fn publish(
     folder: &Folder,
     bucket: &Bucket,
@@ -92,11 +91,15 @@ pub(super) fn publish(
     for (key, list) in lists {
         bucket.put(&key, list)?;
     }
-    lease.renew()?;
     let mut after = before.clone();
     if is_new {
         let when = before.as_ref().map_or(When::Absent, |before| When::Is(before.tag.clone()));
-        let Put::Done(tag) = bucket.put_if(MANIFEST, &bytes, &when)? else {
+        let put = || {
+            bucket.put_if(MANIFEST, &bytes, &when).context(
+                "whether it is published is not known: `nigh show` tells, and the same command ends it if it is not",
+            )
+        };
+        let Put::Done(tag) = lease.commit(put)? else {
             bail!(overtaken(bucket));
         };
         folder.stand_on(Base::Catalog(digest))?;
@@ -121,11 +124,10 @@ fn overtaken(bucket: &Bucket) -> String {
 
 /// Removes objects, as long as the lock is surely ours: another run may be about to name one of them.
 fn remove(bucket: &Bucket, old: &[Old], lease: &Shared, say: &Say) -> Result<()> {
-    for some in old.chunks(REMOVED_AT_ONCE) {
+    each(old, "removing what was replaced", say, |old| {
         if !lease.is_fresh() {
             lease.renew()?;
         }
-        each(some, "removing what was replaced", say, |old| bucket.remove(&old.0))?;
-    }
-    Ok(())
+        bucket.remove(&old.0)
+    })
 }

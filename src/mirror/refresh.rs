@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::Say;
-use super::catalog::{Catalog, Content, Files, Found, MANIFEST, key};
+use super::catalog::{Catalog, Content, Files, Found, MANIFEST, Missing, PUT_BACK, key, steadily};
 use super::folder::{Base, Folder};
 use super::transfers::{Sized64, each};
 use crate::config::Bytes;
@@ -16,14 +16,19 @@ use crate::objects::{Bucket, Digest, Summing};
 use crate::state::{replace, sync_folder};
 
 /// Brings a mirror up to date, and gives the catalog that it stands on. What was made in it and not published yet
-/// stays, where nobody else has published meanwhile. The caller holds the folder's lock.
+/// stays, where nobody else has published meanwhile. The caller holds the folder's lock; where it does not hold the
+/// bucket's, others may publish while it reads.
 ///
 /// # Errors
 /// Names the object that is missing or damaged, or what cannot be written here. The mirror is then unsettled; the next
 /// call goes on.
 pub(super) fn refresh(folder: &Folder, bucket: &Bucket, say: &Say) -> Result<Option<Found>> {
-    let (base, found) = (folder.base()?, Catalog::read(bucket)?);
-    match (base, &found) {
+    steadily(bucket, |found| refresh_to(folder, bucket, found, say).map(|()| found.clone()))
+}
+
+fn refresh_to(folder: &Folder, bucket: &Bucket, found: &Option<Found>, say: &Say) -> Result<()> {
+    let base = folder.base()?;
+    match (base, found) {
         (Base::Catalog(digest), Some(found)) if found.digest == digest => {}
         (Base::Nothing, None) => {}
         // A run was killed when it had published, and before it could note it.
@@ -38,7 +43,7 @@ pub(super) fn refresh(folder: &Folder, bucket: &Bucket, say: &Say) -> Result<Opt
         (_, None) => folder.stand_on(Base::Nothing)?,
         (_, Some(found)) => follow(folder, bucket, found, base != Base::Unsettled, say)?,
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Whether a mirror holds just what a catalog says.
@@ -130,10 +135,13 @@ pub(super) fn fetch_one(bucket: &Bucket, file: &Wanted, by: &Path) -> Result<()>
         out.write_all(&buffer[..count]).with_context(failed)?;
     }
     let digest = sum.digest();
-    if bytes != content.bytes || digest != content.digest {
-        let error = std::io::Error::other(format!("it has {bytes} bytes of the digest {digest}"));
-        return Err(damage(bucket, key, *content, error));
-    }
+    ensure!(
+        bytes == content.bytes && digest == content.digest,
+        "{} is damaged: it has {bytes} bytes of the digest {digest}, its list says {} bytes of {}; remove it, and {PUT_BACK}",
+        bucket.url(key),
+        content.bytes,
+        content.digest
+    );
     if let Some(parent) = target.parent() {
         std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
     }
@@ -145,11 +153,10 @@ fn damage(bucket: &Bucket, key: &str, listed: Content, error: std::io::Error) ->
     let url = bucket.url(key);
     let error = anyhow::Error::new(error);
     match bucket.size(key) {
-        Ok(None) => error.context(format!("{url} is missing: the store is damaged")),
-        Ok(Some(bytes)) if bytes != listed.bytes => error.context(format!(
-            "{url} is damaged: it has {bytes} bytes, its list says {}; a mirror that has it whole puts it back with its next run",
-            listed.bytes
-        )),
+        Ok(None) => error.context(Missing(url)),
+        Ok(Some(bytes)) if bytes != listed.bytes => {
+            error.context(format!("{url} is damaged: it has {bytes} bytes, its list says {}; {PUT_BACK}", listed.bytes))
+        }
         Ok(Some(_)) => error.context(format!("cannot read {url}, of {} bytes", listed.bytes)),
         Err(_) => error.context(format!("cannot read {url}")),
     }

@@ -35,6 +35,10 @@ impl Bucket {
         match self.0 {}
     }
 
+    pub fn get_whole(&self, _: &str) -> Result<Option<Vec<u8>>> {
+        match self.0 {}
+    }
+
     pub fn put_if(&self, _: &str, _: &[u8], _: &When) -> Result<Put> {
         match self.0 {}
     }

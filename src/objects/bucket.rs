@@ -6,6 +6,10 @@
 //!
 //! A put whose answer was lost may have been done. So a conditional put that fails, or is refused, is looked at again:
 //! where the object has just these bytes it was this put that made it.
+//!
+//! Small objects that decide something (the lock, the manifest) are waited for [`PATIENCE`] at most, and so is the
+//! removal of one: after that no request of it is made any more. All else is bounded by the client alone, for on a slow
+//! link a part may take minutes.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,10 +23,10 @@ use futures_util::future::try_join_all;
 use object_store::path::Path;
 use object_store::{Error, ObjectStoreExt as _, PutMode, PutPayload, UpdateVersion};
 
-use super::client::{Store, explained, store, wait, wait_at_most};
+use super::client::{Store, explained, store, store_to_write, wait, wait_at_most};
 use super::digest::{Digest, Summing};
 use super::read::read;
-use super::{Put, When};
+use super::{PATIENCE, Put, When};
 
 /// Larger objects are uploaded in parts of this size or more: S3 wants 5 MiB at least.
 const PART: u64 = 8 << 20;
@@ -30,13 +34,16 @@ const PART: u64 = 8 << 20;
 const PARTS_AT_ONCE: usize = 3;
 /// S3 takes ten thousand.
 const MOST_PARTS: u64 = 9000;
-/// A small object is not waited for longer.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A folder of objects.
 #[derive(Clone, Debug)]
 pub struct Bucket {
+    /// By which is read.
     store: Store,
+    /// By which is written.
+    writing: Store,
+    /// [`PATIENCE`], but for tests.
+    patience: Duration,
     /// `s3://bucket/`.
     home: String,
     /// `prefix/`, or nothing.
@@ -64,7 +71,7 @@ impl Bucket {
         let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
         Path::parse(&prefix).with_context(|| format!("{url} names no folder of a bucket"))?;
         let home = format!("{scheme}://{bucket}/");
-        Ok(Bucket { store: store(&home)?, home, prefix })
+        Ok(Bucket { store: store(&home)?, writing: store_to_write(&home)?, patience: PATIENCE, home, prefix })
     }
 
     /// The URL of one of its objects.
@@ -82,7 +89,7 @@ impl Bucket {
     /// Where the store does not answer, or answers no.
     pub fn get(&self, key: &str) -> Result<Option<(Vec<u8>, Tag)>> {
         let (store, path) = (self.store.clone(), self.path(key)?);
-        let got = wait_at_most(PATIENCE, async move {
+        let got = wait_at_most(self.patience, async move {
             let answer = store.get(&path).await?;
             let tag = Tag(UpdateVersion { e_tag: answer.meta.e_tag.clone(), version: answer.meta.version.clone() });
             Ok::<_, Error>((answer.bytes().await?, tag))
@@ -91,11 +98,25 @@ impl Bucket {
             Some(Ok((bytes, tag))) => Ok(Some((bytes.into(), tag))),
             Some(Err(Error::NotFound { .. })) => Ok(None),
             Some(Err(error)) => Err(explained(error, &format!("read {}", self.url(key)))),
-            None => bail!("cannot read {}: no answer for {PATIENCE:?}", self.url(key)),
+            None => bail!("cannot read {}: no answer for {:?}", self.url(key), self.patience),
         }
     }
 
-    /// Puts a small object where a condition holds.
+    /// The bytes of an object that may be large, as lists are; `None` where there is none.
+    ///
+    /// # Errors
+    /// Where the store does not answer, or answers no.
+    pub fn get_whole(&self, key: &str) -> Result<Option<Vec<u8>>> {
+        let (store, path) = (self.store.clone(), self.path(key)?);
+        match wait(async move { store.get(&path).await?.bytes().await })? {
+            Ok(bytes) => Ok(Some(bytes.into())),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(explained(error, &format!("read {}", self.url(key)))),
+        }
+    }
+
+    /// Puts a small object where a condition holds. It takes [`PATIENCE`] at most, and as much again where it has to look
+    /// what became of it.
     ///
     /// # Errors
     /// Where the store does not answer: whether the object is there is not known then.
@@ -111,12 +132,12 @@ impl Bucket {
     }
 
     fn put_once(&self, key: &str, bytes: &[u8], when: &When) -> Result<Put> {
-        let (store, path, payload) = (self.store.clone(), self.path(key)?, PutPayload::from(bytes.to_vec()));
+        let (store, path, payload) = (self.writing.clone(), self.path(key)?, PutPayload::from(bytes.to_vec()));
         let mode = match when {
             When::Absent => PutMode::Create,
             When::Is(tag) => PutMode::Update(tag.0.clone()),
         };
-        let put = wait_at_most(PATIENCE, async move { store.put_opts(&path, payload, mode.into()).await })?;
+        let put = wait_at_most(self.patience, async move { store.put_opts(&path, payload, mode.into()).await })?;
         match put {
             Some(Ok(done)) if done.e_tag.is_none() && done.version.is_none() => {
                 bail!("{} has no ETag: this service cannot hold a store", self.url(key))
@@ -124,7 +145,7 @@ impl Bucket {
             Some(Ok(done)) => Ok(Put::Done(Tag(done.into()))),
             Some(Err(Error::AlreadyExists { .. } | Error::Precondition { .. })) => Ok(Put::Refused),
             Some(Err(error)) => Err(explained(error, &format!("write {}", self.url(key)))),
-            None => bail!("cannot write {}: no answer for {PATIENCE:?}", self.url(key)),
+            None => bail!("cannot write {}: no answer for {:?}", self.url(key), self.patience),
         }
     }
 
@@ -196,7 +217,7 @@ impl Bucket {
         let failed = || format!("cannot read {}", file.display());
         let mut open = File::open(file).with_context(failed)?;
         let changed = || format!("{} has changed while it was read", file.display());
-        let (store, path) = (self.store.clone(), self.path(key)?);
+        let (store, path) = (self.writing.clone(), self.path(key)?);
         let written = |error| explained(error, &format!("write {}", self.url(key)));
         if bytes <= PART {
             let mut content = Vec::new();
@@ -233,39 +254,59 @@ impl Bucket {
         }
     }
 
-    /// Puts a small object, whatever was there.
+    /// Puts an object that is in memory, whatever was there.
     ///
     /// # Errors
     /// Where the store does not answer, or answers no.
     pub fn put(&self, key: &str, bytes: Vec<u8>) -> Result<()> {
-        let (store, path) = (self.store.clone(), self.path(key)?);
+        let (store, path) = (self.writing.clone(), self.path(key)?);
         let put = wait(async move { store.put(&path, bytes.into()).await })?;
         put.map(drop).map_err(|error| explained(error, &format!("write {}", self.url(key))))
     }
 
-    /// Removes an object, where it is there.
+    /// Removes an object, where it is there; the store is asked for [`PATIENCE`] at most.
     ///
     /// # Errors
     /// Where the store does not answer, or answers no.
     pub fn remove(&self, key: &str) -> Result<()> {
-        let (store, path) = (self.store.clone(), self.path(key)?);
-        match wait(async move { store.delete(&path).await })? {
-            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(explained(error, &format!("remove {}", self.url(key)))),
+        let (store, path) = (self.writing.clone(), self.path(key)?);
+        match wait_at_most(self.patience, async move { store.delete(&path).await })? {
+            Some(Ok(()) | Err(Error::NotFound { .. })) => Ok(()),
+            Some(Err(error)) => Err(explained(error, &format!("remove {}", self.url(key)))),
+            None => bail!("cannot remove {}: no answer for {:?}", self.url(key), self.patience),
         }
     }
 }
 
 #[cfg(test)]
+impl Bucket {
+    /// A folder of a store that a test made.
+    pub(super) fn over(store: Store, patience: Duration) -> Bucket {
+        Bucket { writing: store.clone(), store, patience, home: "s3://bucket/".into(), prefix: "a/store/".into() }
+    }
+}
+
+#[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use object_store::memory::InMemory;
-
     use super::*;
+    use crate::objects::faulty::{Fault, faulty};
 
     fn bucket() -> Bucket {
-        Bucket { store: Arc::new(InMemory::new()), home: "s3://bucket/".into(), prefix: "a/store/".into() }
+        faulty(PATIENCE).0
+    }
+
+    #[test]
+    fn what_decides_is_not_waited_for_for_ever() {
+        let (bucket, faults) = faulty(Duration::from_millis(50));
+        bucket.put("m", b"1".to_vec()).unwrap();
+        faults.set(Fault::Silent);
+        let ends = [bucket.get("m").map(drop), bucket.put_if("m", b"2", &When::Absent).map(drop), bucket.remove("m")];
+        for error in ends.map(Result::unwrap_err) {
+            assert!(error.to_string().contains("no answer for 50ms"), "{error}");
+        }
+        faults.set(Fault::None);
+        assert_eq!(bucket.get_whole("m").unwrap().as_deref(), Some(&b"1"[..]));
+        assert_eq!(bucket.get_whole("n").unwrap(), None);
     }
 
     #[test]

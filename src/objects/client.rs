@@ -4,6 +4,11 @@
 //!
 //! Options and credentials come from the environment by the names that each cloud's own tools use: `AWS_*` (also
 //! `AWS_ENDPOINT_URL`, `AWS_ALLOW_HTTP`, and `AWS_SKIP_SIGNATURE` for public buckets), `GOOGLE_*`, `AZURE_*`.
+//!
+//! A request may take ten minutes with its body: many are under way at once, and a slow link has to carry them all. What
+//! is read may be silent for half a minute only. What is written may not be judged by silence: the client hears nothing
+//! before the last byte has left. The environment has the last word, for what is read and written alike:
+//! `AWS_TIMEOUT="1 hour"`, `AWS_READ_TIMEOUT`, `AWS_CONNECT_TIMEOUT`, and so for `GOOGLE_` and `AZURE_`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -13,6 +18,20 @@ use anyhow::{Context as _, anyhow};
 use object_store::{Error, ObjectStore, parse_url_opts};
 use tokio::runtime::{Builder, Handle};
 use url::Url;
+
+/// How long a request may take.
+const REQUEST: (&str, &str) = ("timeout", "10 minutes");
+/// How long nothing may come, of what is read.
+const SILENCE: (&str, &str) = ("read_timeout", "30 seconds");
+/// Whose variables set options.
+const PREFIXES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
+
+/// What a store is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Use {
+    Reading,
+    Writing,
+}
 
 /// A store of objects.
 pub type Store = Arc<dyn ObjectStore>;
@@ -33,18 +52,30 @@ pub fn explained(error: Error, what: &str) -> anyhow::Error {
 /// # Errors
 /// Where the URL or the settings in the environment are wrong.
 pub fn store(url: &str) -> anyhow::Result<Store> {
-    static STORES: OnceLock<Mutex<HashMap<String, Store>>> = OnceLock::new();
+    store_for(Use::Reading, url)
+}
+
+/// As [`store`], to write to it.
+///
+/// # Errors
+/// As [`store`].
+pub fn store_to_write(url: &str) -> anyhow::Result<Store> {
+    store_for(Use::Writing, url)
+}
+
+fn store_for(what: Use, url: &str) -> anyhow::Result<Store> {
+    static STORES: OnceLock<Mutex<HashMap<(Use, String), Store>>> = OnceLock::new();
     let mut stores = STORES.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(store) = stores.get(url) {
+    let name = (what, url.to_owned());
+    if let Some(store) = stores.get(&name) {
         return Ok(store.clone());
     }
     // Without a default provider the client panics; another part of the program may have installed it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let parsed = Url::parse(url).with_context(|| format!("{url} is no URL"))?;
-    let mut options: Vec<(String, String)> = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| ["AWS_", "AZURE_", "GOOGLE_"].iter().any(|prefix| name.starts_with(prefix)))
-        .collect();
+    let environment = std::env::vars_os();
+    let text = environment.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let mut options = options(what, text);
     if parsed.scheme() == "http" {
         options.push(("allow_http".to_owned(), "true".to_owned()));
     }
@@ -52,8 +83,18 @@ pub fn store(url: &str) -> anyhow::Result<Store> {
     let (store, _) =
         made.with_context(|| format!("cannot use the store {url}: check its settings in the environment"))?;
     let store: Store = Arc::from(store);
-    stores.insert(url.to_owned(), store.clone());
+    stores.insert(name, store.clone());
     Ok(store)
+}
+
+/// The options of a store, of which the last one of a name counts: limits, and what the environment sets.
+fn options(what: Use, environment: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
+    let limits = match what {
+        Use::Reading => vec![REQUEST, SILENCE],
+        Use::Writing => vec![REQUEST],
+    };
+    let limits = limits.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+    limits.chain(environment.filter(|(name, _)| PREFIXES.iter().any(|prefix| name.starts_with(prefix)))).collect()
 }
 
 /// Gives the runtime that all network traffic runs on.
@@ -97,4 +138,30 @@ where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
     wait(async move { tokio::time::timeout(patience, future).await.ok() })
+}
+
+#[cfg(test)]
+mod tests {
+    use object_store::ClientConfigKey::{ReadTimeout, Timeout};
+    use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+
+    use super::*;
+
+    #[test]
+    fn requests_have_time_and_the_environment_says_how_much() {
+        let limits = |what, environment: &[(&str, &str)]| {
+            let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            let options = options(what, environment).into_iter();
+            let builder = options.fold(AmazonS3Builder::new(), |builder, (name, value)| {
+                builder.with_config(name.to_ascii_lowercase().parse().unwrap(), value)
+            });
+            [Timeout, ReadTimeout].map(|key| builder.get_config_value(&AmazonS3ConfigKey::Client(key)))
+        };
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(limits(Use::Reading, &[("HOME", "/")]), [some("10 minutes"), some("30 seconds")]);
+        assert_eq!(limits(Use::Writing, &[]), [some("10 minutes"), None]);
+        let mine = [("AWS_TIMEOUT", "1 hour"), ("AWS_READ_TIMEOUT", "5 s")];
+        assert_eq!(limits(Use::Reading, &mine), [some("1 hour"), some("5 s")]);
+        assert_eq!(limits(Use::Writing, &mine), [some("1 hour"), some("5 s")]);
+    }
 }

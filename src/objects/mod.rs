@@ -5,6 +5,8 @@
 //! `bucket` (a folder of objects that is written to, by conditional puts), `digest` (what the content of a file is
 //! known by). Built only with the feature `cloud`; without it a bucket cannot be opened, and says so (`absent`).
 
+use std::time::Duration;
+
 #[cfg(not(feature = "cloud"))]
 mod absent;
 #[cfg(feature = "cloud")]
@@ -12,6 +14,8 @@ mod bucket;
 #[cfg(feature = "cloud")]
 mod client;
 mod digest;
+#[cfg(all(test, feature = "cloud"))]
+pub(crate) mod faulty;
 #[cfg(feature = "cloud")]
 mod read;
 
@@ -24,6 +28,9 @@ pub use client::{Store, explained, store, wait};
 pub use digest::{Digest, Summing};
 #[cfg(feature = "cloud")]
 pub use read::{RANGE, read};
+
+/// A small object is not waited for longer, in one request: what is decided by it is decided in time.
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// When an object is put.
 #[derive(Clone, Debug)]
