@@ -11,11 +11,13 @@ mod tasks;
 mod vacuum;
 mod week;
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
@@ -27,11 +29,12 @@ use crate::kernels;
 use crate::launch::{
     EXIT_PANIC, Outcome, Peers, Pool, Voice, exit_on_panic, run_workers, serve, serve_probe, supervise,
 };
+use crate::log::{Display, Log};
 use crate::metrics::Metrics;
 use crate::mirror::{Held, Home, Look, Say, url_of};
 use crate::operators::{InProcess, TooManyRejects};
 use crate::plan::Plan;
-use crate::progress::{self, Display, Shows};
+use crate::progress;
 use crate::records::{Week, short_hash};
 use crate::report::{self, say};
 use crate::state::Store;
@@ -147,25 +150,27 @@ impl std::error::Error for WrongUse {}
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     raise_open_files();
-    let json = match &cli.command {
-        Command::Run(args) => args.json,
-        Command::Delete(args) => args.json,
-        _ => false,
+    let log = match &cli.command {
+        Command::Run(args) => Log::new(Display::new(args.quiet, args.verbose, args.json), args.json),
+        Command::Delete(args) => args.log(),
+        Command::Vacuum(args) => Log::new(Display::Person, args.json),
+        _ => Log::new(Display::Person, false),
     };
     let result = match cli.command {
-        Command::Run(args) => run(&args),
+        Command::Run(args) => run(&args, &log),
         Command::Show(args) => show(&args),
-        Command::Delete(args) => delete::run(&args),
-        Command::Vacuum(args) => vacuum::run(&args),
+        Command::Delete(args) => delete::run(&args, &log),
+        Command::Vacuum(args) => vacuum::run(&args, &log),
         Command::Bench(args) => known_kernels().and_then(|()| bench::bench(&args, |task| Work::Bench(task).told())),
         Command::Pool(args) => pool::pool(&args),
         Command::Worker => worker(),
         Command::Probe => serve_probe().map(|()| ExitCode::SUCCESS),
     };
+    leave_to_handler(&log);
     match result {
         Ok(code) => code,
         Err(error) => {
-            progress::notice(json, "error", &format!("{error:#}"));
+            log.error(&format!("{error:#}"));
             ExitCode::from(exit_code(&error))
         }
     }
@@ -195,49 +200,52 @@ fn known_kernels() -> Result<()> {
     kernels::chosen().map(|_| ()).map_err(|error| WrongUse(format!("{error:#}")).into())
 }
 
-fn run(args: &RunArgs) -> Result<ExitCode> {
+fn run(args: &RunArgs, log: &Log) -> Result<ExitCode> {
     let wrong_use = |error: anyhow::Error| WrongUse(format!("{error:#}"));
     let job = read_job(&args.job).map_err(wrong_use)?;
+    log.name(job_name(&job, args));
     let mut config = args.config.as_deref().map_or_else(|| Ok(Config::default()), read_config).map_err(wrong_use)?;
     known_kernels()?;
     let pool = match config.tasks.clone() {
         None => pool_of(&config, args.processes)?,
-        Some(table) => match tasks::part(&table, &mut config, args)? {
+        Some(table) => match tasks::part(&table, &mut config, args, log)? {
             Part::Supervisor(pool) => pool,
             Part::Over(code) => return Ok(ExitCode::from(code)),
         },
     };
     let agents = pool.agents.clone();
-    let result = run_job(job, &config, pool, args);
+    let result = run_job(job, &config, pool, args, log);
+    leave_to_handler(log);
     if let Some(agents) = agents {
         agents.finish(result.as_ref().map_or_else(exit_code, |_| 0));
     }
     result
 }
 
-fn run_job(job: Job, config: &Config, pool: Pool, args: &RunArgs) -> Result<ExitCode> {
-    let display = match (args.quiet, args.json) {
-        (true, _) => Display::Quiet,
-        (_, true) => Display::Json,
-        _ if args.verbose => Display::Verbose,
-        _ => Display::Person,
-    };
+fn run_job(job: Job, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
     match job {
-        Job::Cluster(job) => week::run(Crawled::First(job), config, pool, args, display),
-        Job::Weekly(job) => week::run(Crawled::Later(job), config, pool, args, display),
-        Job::Evolution(job) => evolution::run(job, config, &pool, args, display),
+        Job::Cluster(job) => week::run(Crawled::First(job), config, pool, args, log),
+        Job::Weekly(job) => week::run(Crawled::Later(job), config, pool, args, log),
+        Job::Evolution(job) => evolution::run(job, config, &pool, args, log),
     }
+}
+
+/// What log lines call a run.
+fn job_name(job: &Job, args: &RunArgs) -> String {
+    let (kind, week) = match job {
+        Job::Cluster(job) => ("cluster", args.week.or(job.week)),
+        Job::Weekly(job) => ("weekly", args.week.or(job.week)),
+        Job::Evolution(_) => ("evolution", None),
+    };
+    week.map_or_else(|| kind.to_owned(), |week| format!("{kind} {week}"))
 }
 
 /// How a run is computed, and shown.
 struct Run<'a> {
     pool: &'a Pool,
-    /// What its log lines call it.
-    job: String,
+    log: &'a Log,
     /// Bytes of input that are still to be read.
     bytes: u64,
-    display: Display,
-    json: bool,
     /// Where metrics are served.
     metrics: Option<SocketAddr>,
 }
@@ -252,14 +260,15 @@ impl Run<'_> {
     ) -> Result<Option<S>> {
         if self.pool.is_this_process() {
             exit_on_panic(1);
+            self.log.is_of(0);
             let watch = Arc::new(Watch::default());
             let read = watch.clone();
             let _metrics = self.serve_metrics(move || vec![read.progress()])?;
             let read = watch.clone();
-            let shown = progress::show(self.display, self.shows(&Arc::default()), move || read.progress());
+            let shown = progress::show(self.log, self.bytes, move || read.progress());
             let summary = alone(&watch)?;
             drop(shown);
-            progress::tell_spans(self.display, &watch.spans());
+            self.log.spans(&watch.spans());
             return summary.context("worker 0 gives the summary").map(Some);
         }
         let progresses = Arc::new(Mutex::new(Vec::<Progress>::new()));
@@ -267,17 +276,19 @@ impl Run<'_> {
         let _metrics =
             self.serve_metrics(move || read.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone())?;
         let read = progresses.clone();
-        let current = Arc::new(AtomicU64::new(0));
-        let _shown = progress::show(self.display, self.shows(&current), move || {
+        let _shown = progress::show(self.log, self.bytes, move || {
             let progresses = read.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             progresses.iter().copied().reduce(Progress::sum).unwrap_or_default()
         });
-        let (json, job) = (self.json, self.job.clone());
-        let voice: Voice = Arc::new(move |event| progress::tell(json, &job, event));
-        let mut plans = |epoch| {
-            current.store(epoch, Ordering::Relaxed);
-            work(epoch)?.map(|work| work.told()).transpose()
-        };
+        let log = self.log.clone();
+        let voice: Voice = Arc::new(move |event| {
+            // A plan may be asked for and come to nothing: only a restart begins an epoch.
+            if event.kind == "restart" {
+                log.begins(event.epoch);
+            }
+            log.event(event);
+        });
+        let mut plans = |epoch| work(epoch)?.map(|work| work.told()).transpose();
         match supervise(self.pool, &mut plans, &progresses, &voice)? {
             Outcome::Done(summary) => {
                 summary.map(|summary| serde_json::from_str(&summary).context("a summary is plain data")).transpose()
@@ -289,16 +300,10 @@ impl Run<'_> {
 }
 
 impl Run<'_> {
-    fn shows(&self, epoch: &Arc<AtomicU64>) -> Shows {
-        Shows { job: self.job.clone(), bytes: self.bytes, epoch: epoch.clone() }
-    }
-
     fn serve_metrics(&self, read: impl Fn() -> Vec<Progress> + Send + 'static) -> Result<Option<Metrics>> {
         let Some(address) = self.metrics else { return Ok(None) };
         let metrics = Metrics::serve(address, read)?;
-        if self.display != Display::Quiet {
-            progress::notice(self.json, "notice", &format!("metrics are at http://{}/metrics", metrics.address));
-        }
+        self.log.notice(&format!("metrics are at http://{}/metrics", metrics.address));
         Ok(Some(metrics))
     }
 }
@@ -320,7 +325,8 @@ fn pool_of(config: &Config, processes: Option<Count>) -> Result<Pool> {
 /// The store of a command: what is given, worked on where the flag, the config or this user's cache says.
 fn home(given: &Path, flag: Option<&Path>, config: &Config) -> Result<Home> {
     let mirror = flag.or(config.mirror.as_deref());
-    if mirror.is_none() && !config.hosts.is_empty() && url_of(given)?.is_some() {
+    let is_shared = !config.hosts.is_empty() || config.tasks.is_some();
+    if mirror.is_none() && is_shared && url_of(given)?.is_some() {
         let text = format!(
             "a pool works on {} in a folder that all of its machines see: give it as `mirror` in the config, or by --mirror",
             given.display()
@@ -330,19 +336,17 @@ fn home(given: &Path, flag: Option<&Path>, config: &Config) -> Result<Home> {
     Home::at(given, mirror)
 }
 
-/// Says what a person should know, unless nothing is to be said.
-fn say_notices(json: bool, quiet: bool) -> Say {
-    Arc::new(move |text| {
-        if !quiet {
-            progress::notice(json, "notice", text);
-        }
-    })
+/// Says what a person should know.
+fn say_notices(log: &Log) -> Say {
+    let log = log.clone();
+    Arc::new(move |text| log.notice(text))
 }
 
 /// Ends the run whose lock is another's.
-fn end_when_lost(json: bool) -> impl Fn(&str) + Send + 'static {
+fn end_when_lost(log: &Log) -> impl Fn(&str) + Send + 'static {
+    let log = log.clone();
     move |reason| {
-        progress::notice(json, "error", reason);
+        log.error(reason);
         std::process::exit(1);
     }
 }
@@ -438,27 +442,47 @@ static STOPS_IN_ORDER: AtomicBool = AtomicBool::new(false);
 /// What is kept of a run that was stopped while it published.
 const MADE_NOT_PUBLISHED: &str = "what was made is kept, and the store is as it was. The same command publishes it";
 
+/// How long the end of a stopped run may take once all is said: freeing the lock in a bucket that does not answer.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
 /// Ends the run when a signal asks for it. What is committed stays, as `kept` says; other processes end with this one.
 /// Where it says nothing all is committed already, and the run is not stopped any more; but what is not published yet can be
-/// published by the next run.
-fn stop_on_signals(json: bool, pool: &Pool, held: Held, kept: impl Fn() -> Option<String> + Send + 'static) {
+/// published by the next run. Nothing is published after it was said that it is not.
+fn stop_on_signals(log: &Log, pool: &Pool, held: Held, kept: impl Fn() -> Option<String> + Send + 'static) {
     let signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM]);
     // Without the handler a signal still ends the run, only without a word.
     let Ok(mut signals) = signals else { return };
     STOPS_IN_ORDER.store(true, Ordering::Release);
-    let agents = pool.agents.clone();
+    let (agents, log) = (pool.agents.clone(), log.clone());
     std::thread::spawn(move || {
         for signal in signals.forever() {
             let unpublished = || (!held.is_published()).then(|| MADE_NOT_PUBLISHED.to_owned());
             let Some(kept) = kept().or_else(unpublished) else { continue };
-            held.free();
-            let command: Vec<String> = std::env::args().map(|argument| quoted(&argument)).collect();
-            let text = format!("stopped; {kept}: {}", command.join(" "));
-            progress::notice(json, "stopped", &text);
+            let text = format!("stopped; {kept}: {}", command_text(std::env::args_os()));
+            // A commit that has begun meanwhile is let end.
+            if !held.give_up() {
+                continue;
+            }
+            log.stopped(&text);
             agents.iter().for_each(|agents| agents.finish((128 + signal) as u8));
+            held.free(LAST_WORDS);
             std::process::exit(128 + signal);
         }
     });
+}
+
+/// Waits for the end that a signal's handler has begun: a run that fails because of it has nothing to say.
+fn leave_to_handler(log: &Log) {
+    if log.is_stopped() {
+        // The handler ends the process long before.
+        std::thread::sleep(Duration::from_secs(60));
+    }
+}
+
+/// A command as a shell takes it; what is no UTF-8 in it is shown as such.
+fn command_text(arguments: impl Iterator<Item = OsString>) -> String {
+    let arguments: Vec<String> = arguments.map(|argument| quoted(&argument.to_string_lossy())).collect();
+    arguments.join(" ")
 }
 
 /// An argument as a shell takes it.
@@ -472,7 +496,12 @@ fn quoted(argument: &str) -> String {
 }
 
 fn show(args: &ShowArgs) -> Result<ExitCode> {
-    let look = Look::at(&args.store)?;
+    let text = Look::at(&args.store, |look| shown(args, look))?;
+    say(&text).map(|()| ExitCode::SUCCESS)
+}
+
+/// What is to be said of a store.
+fn shown(args: &ShowArgs, look: &Look) -> Result<String> {
     let store = look.store();
     let manifest = store.manifest()?.with_context(|| {
         format!("{} is no store: it has no manifest.json (a store is what `nigh run` makes)", args.store.display())
@@ -498,13 +527,11 @@ fn show(args: &ShowArgs) -> Result<ExitCode> {
         look.need(&since.week.folder(), &["clusters/"])?;
         let changes = report::changes(known.week, &store.week(known.week), &store.week(since.week), since)?;
         return match args.json {
-            true => say(&format!("{}\n", serde_json::to_string(&changes).context("changes are plain data")?)),
-            false => say(&changes.to_string()),
-        }
-        .map(|()| ExitCode::SUCCESS);
+            true => Ok(format!("{}\n", serde_json::to_string(&changes).context("changes are plain data")?)),
+            false => Ok(changes.to_string()),
+        };
     }
-    print_summary(&summary, args.json)?;
-    Ok(ExitCode::SUCCESS)
+    summary_text(&summary, args.json)
 }
 
 fn say_json(summary: &impl serde::Serialize) -> Result<()> {
@@ -512,8 +539,38 @@ fn say_json(summary: &impl serde::Serialize) -> Result<()> {
 }
 
 fn print_summary(summary: &Summary, json: bool) -> Result<()> {
+    say(&summary_text(summary, json)?)
+}
+
+fn summary_text(summary: &Summary, json: bool) -> Result<String> {
     match json {
-        true => say_json(summary),
-        false => say(&report::summary(summary)),
+        true => Ok(format!("{}\n", told(summary)?)),
+        false => Ok(report::summary(summary)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt as _;
+
+    use super::*;
+
+    #[test]
+    fn commands_are_shown_whatever_their_bytes() {
+        let arguments =
+            [&b"nigh"[..], b"run", b"caf\xe9.toml", b"it's"].map(|bytes| OsString::from_vec(bytes.to_vec()));
+        assert_eq!(command_text(arguments.into_iter()), "nigh run 'caf\u{fffd}.toml' 'it'\\''s'");
+    }
+
+    #[test]
+    fn a_bucket_of_several_machines_wants_a_mirror_that_all_see() {
+        let tasks = "keys = \"k\"\n[tasks]\nscheduler = \"slurm\"\n";
+        let hosts = "[[hosts]]\nname = \"a\"\n";
+        for text in [tasks, hosts] {
+            let config: Config = toml::from_str(text).unwrap();
+            let error = home(Path::new("s3://bucket/store"), None, &config).unwrap_err();
+            assert!(error.is::<WrongUse>() && error.to_string().contains("`mirror` in the config"), "{error}");
+            home(Path::new("folder"), None, &config).unwrap();
+        }
     }
 }

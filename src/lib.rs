@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! main
-//! cli   report   progress   metrics   bench
+//! cli   report   progress   log   metrics   bench
 //! launch | jobs             neither knows the other
 //! operators   summary       timely appears from here up
 //! plan  stats  mirror       mirror: a store in a bucket, worked on in a folder
@@ -27,6 +27,7 @@ pub mod features;
 pub mod jobs;
 pub mod kernels;
 pub mod launch;
+pub mod log;
 pub mod metrics;
 pub mod mirror;
 pub mod objects;

@@ -12,8 +12,8 @@ use super::{
 use crate::config::{Config, Count, Mode, Reading, read_config};
 use crate::jobs::deletion;
 use crate::launch::{Peers, Pool};
+use crate::log::{Display, Log};
 use crate::plan::{Deletion, Plan};
-use crate::progress::{self, Display};
 use crate::records::{DocId, Week};
 use crate::report::{grouped, say};
 use crate::state::{Earlier, Manifest, Store};
@@ -44,7 +44,7 @@ pub(super) struct DeleteArgs {
     dry_run: bool,
     /// Print one JSON object on stdout, and JSON events on stderr.
     #[arg(long)]
-    pub json: bool,
+    json: bool,
     /// No progress.
     #[arg(short, long)]
     quiet: bool,
@@ -81,8 +81,15 @@ struct Deleted {
     documents: Option<u64>,
 }
 
+impl DeleteArgs {
+    /// The log of the command.
+    pub(super) fn log(&self) -> Log {
+        Log::new(Display::new(self.quiet, false, self.json), self.json)
+    }
+}
+
 /// Deletes pages, and says how many.
-pub(super) fn run(args: &DeleteArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
     let wrong_use = |error: anyhow::Error| WrongUse(format!("{error:#}"));
     let config = args.config.as_deref().map_or_else(|| Ok(Config::default()), read_config).map_err(wrong_use)?;
     super::known_kernels()?;
@@ -96,10 +103,10 @@ pub(super) fn run(args: &DeleteArgs) -> Result<ExitCode> {
     // A folder that is no store is not made one by its lock.
     home.expect()?;
     let pool = pool_of(&config, args.processes)?;
-    let say_notice = say_notices(args.json, args.quiet);
+    let say_notice = say_notices(log);
     let mut taken = match args.dry_run {
         true => home.look(&say_notice).map(|()| None)?,
-        false => Some(home.take(&say_notice, end_when_lost(args.json))?),
+        false => Some(home.take(&say_notice, end_when_lost(log))?),
     };
     let store = if taken.is_some() { take_work(&store, &pool, 0)? } else { store };
     if taken.is_some() {
@@ -107,18 +114,18 @@ pub(super) fn run(args: &DeleteArgs) -> Result<ExitCode> {
     }
     let manifest = manifest(&store)?;
     let plan = plan(&store, &manifest, &config, args, &patterns, &pool)?;
+    log.name(format!("delete {}", plan.week));
     let docs = find(&store, &manifest, &patterns)?;
     // Others may still name what has no page here.
     let named = docs.is_empty() && deletion::is_named(&store, plan.week, &patterns)?;
     let mut deleted = Deleted { week: plan.week, urls: docs.len() as u64, named, documents: None };
     let Some(taken) = taken.as_mut().filter(|_| !docs.is_empty() || named) else {
-        return done(args, &deleted, &patterns);
+        return done(args, &deleted, &patterns, log);
     };
     let begin = |store: &Store| {
         let dropped = store.begin(plan.week, &plan.method, &plan.key())?.dropped;
         if dropped > 0 {
-            let text = format!("week {} was being made anew: its {dropped} waves are dropped", plan.week);
-            progress::notice(args.json, "notice", &text);
+            log.notice(&format!("week {} was being made anew: its {dropped} waves are dropped", plan.week));
         }
         deletion::note(&store.unfinished(plan.week), &docs)
     };
@@ -130,16 +137,11 @@ pub(super) fn run(args: &DeleteArgs) -> Result<ExitCode> {
         Ok(manifest.is_some_and(|manifest| manifest.weeks.iter().any(|known| known.week == week && known.key == key)))
     };
     let (made, root) = (is_made.clone(), args.store.display().to_string());
-    stop_on_signals(args.json, &pool, taken.held(), move || {
+    stop_on_signals(log, &pool, taken.held(), move || {
         let text = format!("week {week} of {root} is as it was. The same command begins anew");
         (!made().unwrap_or(false)).then_some(text)
     });
-    let display = match (args.quiet, args.json) {
-        (true, _) => Display::Quiet,
-        (_, true) => Display::Json,
-        _ => Display::Person,
-    };
-    let run = Run { pool: &pool, job: format!("delete {week}"), bytes: 0, display, json: args.json, metrics: None };
+    let run = Run { pool: &pool, log, bytes: 0, metrics: None };
     let work = |epoch| {
         let mut plan = plan.clone();
         if epoch > 0 {
@@ -160,7 +162,7 @@ pub(super) fn run(args: &DeleteArgs) -> Result<ExitCode> {
     };
     taken.publish(false, &say_notice)?;
     deleted.documents = Some(before.counts.documents - after.counts.documents);
-    done(args, &deleted, &patterns)
+    done(args, &deleted, &patterns, log)
 }
 
 fn manifest(store: &Store) -> Result<Manifest> {
@@ -246,7 +248,7 @@ fn find(store: &Store, manifest: &Manifest, patterns: &UrlPatterns) -> Result<Ve
     deletion::matching(store, &weeks, patterns, manifest.method.shards, threads)
 }
 
-fn done(args: &DeleteArgs, deleted: &Deleted, patterns: &UrlPatterns) -> Result<ExitCode> {
+fn done(args: &DeleteArgs, deleted: &Deleted, patterns: &UrlPatterns, log: &Log) -> Result<ExitCode> {
     if args.json {
         say_json(deleted)?;
         return Ok(ExitCode::SUCCESS);
@@ -271,8 +273,8 @@ fn done(args: &DeleteArgs, deleted: &Deleted, patterns: &UrlPatterns) -> Result<
         ),
     };
     say(&text)?;
-    if *urls > 0 && documents.is_some() && !args.quiet {
-        progress::notice(args.json, "notice", "tables of earlier weeks keep their pages: `nigh vacuum` removes weeks");
+    if *urls > 0 && documents.is_some() {
+        log.notice("tables of earlier weeks keep their pages: `nigh vacuum` removes weeks");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -12,20 +12,14 @@ use crate::config::{Config, Evolution, Job};
 use crate::jobs;
 use crate::jobs::evolution::{EvolutionPlan, FOLDER};
 use crate::launch::{Peers, Pool, run_workers};
-use crate::progress::Display;
+use crate::log::Log;
 use crate::report::{self, say};
 use crate::state::{History, Results, Store};
 use crate::summary::EvolutionSummary;
 use crate::watch::Watch;
 
 /// Runs the job, and prints its summary.
-pub(super) fn run(
-    mut job: Evolution,
-    config: &Config,
-    pool: &Pool,
-    args: &RunArgs,
-    display: Display,
-) -> Result<ExitCode> {
+pub(super) fn run(mut job: Evolution, config: &Config, pool: &Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
     job.store = args.store.clone().or(job.store);
     let place = args.job.display();
     let wrong_use = |text: String| -> Result<ExitCode> { Err(WrongUse(format!("{place}: {text}")).into()) };
@@ -45,8 +39,8 @@ pub(super) fn run(
         return wrong_use(format!("--store {}: the name is no UTF-8", folder.display()));
     }
     let home = home(folder, args.mirror.as_deref(), config)?;
-    let say_notice = say_notices(args.json, args.quiet);
-    let take = || home.take(&say_notice, end_when_lost(args.json));
+    let say_notice = say_notices(log);
+    let take = || home.take(&say_notice, end_when_lost(log));
     let early = match home.is_in_bucket() {
         true => {
             home.expect()?;
@@ -60,16 +54,15 @@ pub(super) fn run(
     let store = home.store();
     let checked = plan(store, &job, config, args, pool)?;
     store.check_writable()?;
-    if args.dry_run || args.verbose {
-        let text = planned(&checked, folder);
-        match (args.dry_run, args.json) {
-            (true, true) => say_json(&serde_json::json!({ "plan": checked }))?,
-            (true, false) => say(&text)?,
-            _ => eprint!("{text}"),
+    if args.dry_run {
+        match args.json {
+            true => say_json(&serde_json::json!({ "plan": checked }))?,
+            false => say(&planned(&checked, folder))?,
         }
-        if args.dry_run {
-            return Ok(ExitCode::SUCCESS);
-        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.verbose && !args.json {
+        eprint!("{}", planned(&checked, folder));
     }
     // What a run that was killed left is mended under the lock; what it was about to list is then a week, too.
     let mut taken = early.map_or_else(take, Ok)?;
@@ -78,29 +71,37 @@ pub(super) fn run(
     let plan = plan(&store, &job, config, args, pool)?;
     let results = Results::of(&store, FOLDER);
     results.begin()?;
-    let kept = Arc::new(Mutex::new(results.clone()));
-    let now = kept.clone();
+    let made = Arc::new(Mutex::new(results));
+    let now = made.clone();
     let former = folder.join(FOLDER).display().to_string();
-    stop_on_signals(args.json, pool, taken.held(), move || {
+    stop_on_signals(log, pool, taken.held(), move || {
         let results = now.lock().unwrap_or_else(PoisonError::into_inner);
-        (!results.is_committing()).then(|| format!("{former} is as it was. The same command begins anew"))
+        // Afterwards there is as little to stop as after a week's commit.
+        (!results.has_begun_to_commit()).then(|| format!("{former} is as it was. The same command begins anew"))
     });
-    let run = Run { pool, job: "evolution".to_owned(), bytes: 0, display, json: args.json, metrics: args.metrics };
+    let run = Run { pool, log, bytes: 0, metrics: args.metrics };
     let work = |epoch| {
         let mut plan = plan.clone();
         if epoch > 0 {
-            // What the processes before were making is made again.
+            let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+            if made.is_committed() {
+                // The processes before did all of it, and did not live to tell.
+                return Ok(None);
+            }
+            // What they were making is made again.
             let store = take_work(&store, pool, epoch)?;
             let results = Results::of(&store, FOLDER);
             results.begin()?;
             plan.work = store.work_name();
-            *kept.lock().unwrap_or_else(PoisonError::into_inner) = results;
+            *made = results;
         }
         Ok(Some(Work::Evolution(Box::new(plan))))
     };
     let alone = plan.clone();
-    let mut summary: EvolutionSummary =
-        run.compute(work, move |watch| evolution(alone, Peers::None, watch))?.context("process 0 gives the summary")?;
+    let mut summary: EvolutionSummary = match run.compute(work, move |watch| evolution(alone, Peers::None, watch))? {
+        Some(summary) => summary,
+        None => read_summary(&store)?,
+    };
     taken.publish(false, &say_notice)?;
     if home.is_in_bucket() {
         summary.store = folder.clone();
@@ -110,6 +111,13 @@ pub(super) fn run(
         false => say(&report::evolution(&summary, &folder.join(FOLDER)))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The summary of the tables in a store.
+fn read_summary(store: &Store) -> Result<EvolutionSummary> {
+    let path = Results::of(store, FOLDER).folder().join("summary.json");
+    let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_slice(&text).with_context(|| format!("{} is damaged", path.display()))
 }
 
 /// The job's weeks, with config and flags.

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use super::{RunArgs, STOPS_IN_ORDER, WrongUse};
 use crate::config::{Bytes, Config, Count, Tasks};
 use crate::launch::{Pool, Task, Voice, serve_task};
-use crate::progress;
+use crate::log::Log;
 
 /// What a task has to do.
 pub(super) enum Part {
@@ -19,36 +19,34 @@ pub(super) enum Part {
 }
 
 /// Finds out which task this is; one that is not the first serves the run until that is over.
-pub(super) fn part(table: &Tasks, config: &mut Config, args: &RunArgs) -> Result<Part> {
+pub(super) fn part(table: &Tasks, config: &mut Config, args: &RunArgs, log: &Log) -> Result<Part> {
     if args.processes.is_some() {
         bail!(WrongUse("--processes is for this machine alone: the scheduler says how many tasks there are".into()));
     }
     let task = Task::find(table, |name| std::env::var(name).ok()).map_err(|error| WrongUse(format!("{error:#}")))?;
-    end_on_signals(args.json, task.me);
+    end_on_signals(log, task.me);
+    let told = log.clone();
+    let voice: Voice = Arc::new(move |event| told.event(event));
     if task.me == 0 {
         // What the scheduler gives each task, and each of its machines.
         config.workers = Some(config.workers.unwrap_or(Count(task.cpus.unwrap_or_else(|| config.workers(1)))));
         config.memory = Some(config.memory.unwrap_or(Bytes(config.memory() * task.machines as u64)));
-        return Ok(Part::Supervisor(Pool::of_tasks(&task, table, config)?));
+        return Ok(Part::Supervisor(Pool::of_tasks(&task, table, config, &voice)?));
     }
-    let (json, quiet) = (args.json, args.quiet);
-    let voice: Voice = Arc::new(move |event| {
-        if !quiet {
-            progress::tell(json, "task", event);
-        }
-    });
+    log.is_of(task.me);
     serve_task(&task, table, config, &voice).map(Part::Over)
 }
 
 /// Ends this task when a signal asks for it: its process ends with it, and the others hear of it. A supervisor has more
 /// to say once the run has begun; without this, the first process of a container would not even be ended before.
-fn end_on_signals(json: bool, task: usize) {
+fn end_on_signals(log: &Log, task: usize) {
     let signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM]);
     // Without the handler a signal still ends it, only without a word.
     let Ok(mut signals) = signals else { return };
+    let log = log.clone();
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().find(|_| !STOPS_IN_ORDER.load(Ordering::Acquire)) {
-            progress::notice(json, "stopped", &format!("task {task} is stopped"));
+            log.stopped(&format!("task {task} is stopped"));
             std::process::exit(128 + signal);
         }
     });

@@ -8,6 +8,7 @@ use clap::Args;
 
 use super::{WrongUse, end_when_lost, home, say_json, say_notices};
 use crate::config::{Bytes, Config, Count};
+use crate::log::Log;
 use crate::records::Week;
 use crate::report::say;
 use crate::state::Vacuumed;
@@ -43,7 +44,8 @@ struct Kept {
 }
 
 /// Removes old weeks, and says what is gone.
-pub(super) fn run(args: &VacuumArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &VacuumArgs, log: &Log) -> Result<ExitCode> {
+    log.name("vacuum".to_owned());
     let home = home(&args.store, args.mirror.as_deref(), &Config::default())?;
     let store = home.store();
     let root = args.store.display();
@@ -53,11 +55,11 @@ pub(super) fn run(args: &VacuumArgs) -> Result<ExitCode> {
         })
     };
     home.expect()?;
-    let say_notice = say_notices(args.json, false);
+    let say_notice = say_notices(log);
     // What a killed run was about to list is a week, too.
     let mut taken = match args.dry_run {
         true => home.look(&say_notice).map(|()| None)?,
-        false => Some(home.take(&say_notice, end_when_lost(args.json))?),
+        false => Some(home.take(&say_notice, end_when_lost(log))?),
     };
     if taken.is_some() {
         store.check_writable()?;

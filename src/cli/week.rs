@@ -10,8 +10,8 @@ use super::{
 };
 use crate::config::{Cluster, Config, Job, Mode, Reading, Weekly};
 use crate::launch::{Peers, Pool};
+use crate::log::Log;
 use crate::plan::{Plan, cut_waves, job_text};
-use crate::progress::{self, Display};
 use crate::readers;
 use crate::records::Week;
 use crate::report::{self, Disk, say};
@@ -19,7 +19,7 @@ use crate::state::{Begun, Store};
 use crate::summary::Summary;
 
 /// Makes the week, or goes on with it, and prints its summary.
-pub(super) fn run(job: Crawled, config: &Config, pool: Pool, args: &RunArgs, display: Display) -> Result<ExitCode> {
+pub(super) fn run(job: Crawled, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
     let draft = Draft::new(job, config, pool, args)?;
     let home = home(&draft.store, args.mirror.as_deref(), config)?;
     let store = home.store().clone();
@@ -30,8 +30,8 @@ pub(super) fn run(job: Crawled, config: &Config, pool: Pool, args: &RunArgs, dis
             readers::check(input, draft.reading())?;
         }
     }
-    let say_notice = say_notices(args.json, args.quiet);
-    let take = || home.take(&say_notice, end_when_lost(args.json));
+    let say_notice = say_notices(log);
+    let take = || home.take(&say_notice, end_when_lost(log));
     // What a bucket's store holds is known when its mirror is up to date.
     let early = match home.is_in_bucket() {
         true if args.dry_run => home.look(&say_notice).map(|()| None)?,
@@ -58,39 +58,33 @@ pub(super) fn run(job: Crawled, config: &Config, pool: Pool, args: &RunArgs, dis
     let standing = draft.standing(&store)?;
     let mut summary = match standing {
         Standing::Made(plan) => {
-            if !args.quiet {
-                let root = draft.store.display();
-                let text = format!("week {} is in {root} already, from the same input: nothing to do", plan.week);
-                progress::notice(args.json, "notice", &text);
-            }
+            let root = draft.store.display();
+            log.notice(&format!("week {} is in {root} already, from the same input: nothing to do", plan.week));
             Summary::read(&store.week(plan.week))?
         }
         Standing::ToMake(plan) => {
             let Begun { journal, dropped } = store.begin(plan.week, &plan.method, &plan.key())?;
             if dropped > 0 {
-                let text = format!(
+                log.notice(&format!(
                     "an unfinished week {} was made from other input: its {dropped} waves are dropped, and it is begun anew",
                     plan.week
-                );
-                progress::notice(args.json, "notice", &text);
+                ));
             }
-            if journal.waves > 0 && !args.quiet {
-                let text = format!("going on after wave {} of {}", journal.waves, plan.waves.len());
-                progress::notice(args.json, "notice", &text);
+            if journal.waves > 0 {
+                log.notice(&format!("going on after wave {} of {}", journal.waves, plan.waves.len()));
             }
-            if args.verbose {
+            if args.verbose && !args.json {
                 eprint!("{}", report::plan(&plan, &Disk::of(&plan)));
             }
             let (kept, week) = (store.clone(), plan.week);
             let root = draft.store.display().to_string();
-            stop_on_signals(args.json, &draft.pool, taken.held(), move || {
+            stop_on_signals(log, &draft.pool, taken.held(), move || {
                 let text = format!("what is committed in {root} is kept. The same command goes on from there");
                 (!kept.is_committed(week)).then_some(text)
             });
             let first = plan.waves.get(journal.waves).map_or(plan.inputs.len(), |wave| wave.0);
             let bytes = plan.inputs[first..].iter().map(|input| input.bytes).sum();
-            let job = draft.job.named(week);
-            let run = Run { pool: &draft.pool, job, bytes, display, json: args.json, metrics: args.metrics };
+            let run = Run { pool: &draft.pool, log, bytes, metrics: args.metrics };
             let alone = (*plan).clone();
             let mut first = Some(plan);
             let work = |epoch| match first.take() {
@@ -135,14 +129,6 @@ pub(super) enum Crawled {
 }
 
 impl Crawled {
-    /// What log lines call it.
-    fn named(&self, week: Week) -> String {
-        match self {
-            Crawled::First(_) => format!("cluster {week}"),
-            Crawled::Later(_) => format!("weekly {week}"),
-        }
-    }
-
     fn into_job(self) -> Job {
         match self {
             Crawled::First(job) => Job::Cluster(job),

@@ -111,7 +111,7 @@ impl From<Ports> for String {
     }
 }
 
-/// Environment variables, with names that every shell takes.
+/// Environment variables, with names that every shell takes, and values of one line: that is how a shell is told them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "BTreeMap<String, String>", into = "BTreeMap<String, String>")]
 pub struct Variables(pub BTreeMap<String, String>);

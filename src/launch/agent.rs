@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use super::agents::{WAIT, roster};
 use super::control::{Control, Frame, MOST, broke};
@@ -24,7 +24,7 @@ use super::supervisor::{Event, Voice};
 use super::task::Task;
 use crate::config::{Config, Tasks};
 
-/// How long one attempt to reach task 0 may take.
+/// How long one attempt to reach task 0 may take, at most.
 const ATTEMPT: Duration = Duration::from_secs(10);
 /// How long to wait before the next one.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -86,54 +86,62 @@ impl Agent<'_> {
     /// Finds task 0, and tells it where this one is.
     fn find(&self, within: Duration, sought: Sought) -> Result<Control> {
         let (until, ports) = (Instant::now() + within, self.table.control);
+        let mut last = "it has no address".to_owned();
+        let late = |last: &str| {
+            let (me, place, seconds) = (self.task.me, &self.task.supervisor, within.as_secs_f32());
+            anyhow!("task {me} could not join task 0 at {place} within {seconds} s: {last}")
+        };
         loop {
-            let mut reasons = Vec::new();
             let mut gone = sought == Sought::Again;
             match (self.task.supervisor.as_str(), 0).to_socket_addrs() {
                 Err(error) => {
                     gone = false;
-                    reasons.push(format!("its address is not known here ({error})"));
+                    last = format!("its address is not known here ({error})");
                 }
                 Ok(addresses) => {
                     for address in addresses {
                         for port in ports.first..=ports.last {
                             let address = SocketAddr::new(address.ip(), port);
-                            match self.attempt(address) {
+                            let left = until.saturating_duration_since(Instant::now());
+                            if left.is_zero() {
+                                return Err(late(&last));
+                            }
+                            match self.attempt(address, left.min(ATTEMPT)) {
                                 Ok(control) => return Ok(control),
-                                Err(Unfound::Closed) => reasons.push(format!("nobody listens at {address}")),
+                                Err(Unfound::Closed) => last = format!("nobody listens at {address}"),
                                 Err(Unfound::Refused(reason)) if ports.first == ports.last => {
                                     bail!("task {} cannot join task 0 at {address}: {reason}", self.task.me)
                                 }
                                 // Another run of this machine may have the port.
                                 Err(Unfound::Refused(reason) | Unfound::Broken(reason)) => {
                                     gone = false;
-                                    reasons.push(format!("{address}: {reason}"));
+                                    last = format!("{address}: {reason}");
                                 }
                             }
                         }
                     }
                 }
             }
-            let last = reasons.pop().unwrap_or_else(|| "it has no address".to_owned());
-            let place = &self.task.supervisor;
             if gone {
                 bail!("{last}: task 0 has ended, and this task with it");
             }
             if Instant::now() + AGAIN >= until {
-                let seconds = within.as_secs_f32();
-                bail!("task {} could not join task 0 at {place} within {seconds} s: {last}", self.task.me);
+                return Err(late(&last));
             }
             std::thread::sleep(AGAIN);
         }
     }
 
-    fn attempt(&self, address: SocketAddr) -> Result<Control, Unfound> {
+    /// Tries one port, for at most so long.
+    fn attempt(&self, address: SocketAddr, within: Duration) -> Result<Control, Unfound> {
+        let until = Instant::now() + within;
         let broken = |error: io::Error| Unfound::Broken(error.to_string());
-        let socket = TcpStream::connect_timeout(&address, ATTEMPT).map_err(|error| match error.kind() {
+        let socket = TcpStream::connect_timeout(&address, within).map_err(|error| match error.kind() {
             io::ErrorKind::ConnectionRefused => Unfound::Closed,
             _ => broken(error),
         })?;
-        let deadlines = Deadlines { join: ATTEMPT, ..Deadlines::default() };
+        let (left, most) = (until.saturating_duration_since(Instant::now()), Deadlines::default());
+        let deadlines = Deadlines { join: left, handshake: most.handshake.min(left), hello: most.hello.min(left) };
         let party = Party::new(self.task.me, roster(self.task), self.credentials.clone(), deadlines);
         let connection = party.introduce(&socket, 0).map_err(|unjoined| match unjoined {
             Unjoined::Refused(reason) => Unfound::Refused(reason),
@@ -171,7 +179,7 @@ impl Agent<'_> {
                 Ok(Frame::Kill) => process.iter().for_each(Process::kill),
                 Ok(Frame::Finish(code)) => return Ending::Finished(code),
                 Ok(frame) => {
-                    self.tell(&format!("task 0 says {frame:?}, which is not for an agent"));
+                    self.tell(&format!("task 0 says {frame}, which is not for an agent"));
                     control.cut();
                     return Ending::Lost("it does not keep to the protocol".to_owned());
                 }
@@ -279,5 +287,48 @@ fn ended(child: &Mutex<Child>) -> Option<ExitStatus> {
             Err(_) => return None,
         }
         std::thread::sleep(LOOK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::launch::keys;
+
+    /// So many ports in a row, at which somebody listens who never says a word.
+    fn silent_ports(count: u16) -> Vec<TcpListener> {
+        loop {
+            let first = TcpListener::bind("127.0.0.1:0").unwrap();
+            let port = first.local_addr().unwrap().port();
+            let others = (1..count).map(|next| TcpListener::bind(("127.0.0.1", port.checked_add(next)?)).ok());
+            if let Some(all) = std::iter::once(Some(first)).chain(others).collect() {
+                return all;
+            }
+        }
+    }
+
+    #[test]
+    fn silent_ports_do_not_hold_a_task_for_longer_than_it_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        keys::make(folder.path(), 2, 1).unwrap();
+        let ports = silent_ports(12);
+        let ends = [&ports[0], &ports[11]].map(|listener| listener.local_addr().unwrap().port());
+        let text = format!("scheduler = \"slurm\"\ncontrol = \"{}-{}\"", ends[0], ends[1]);
+        let table: Tasks = toml::from_str(&text).unwrap();
+        let task = Task { me: 1, count: 2, supervisor: "127.0.0.1".into(), job: 7, cpus: None, machines: 1 };
+        let credentials = Identity::Keys(folder.path().to_owned()).credentials(1).unwrap();
+        let voice: Voice = Arc::new(|_| {});
+        let timeout = Duration::from_secs(20);
+        let agent = Agent { task: &task, table: &table, credentials, timeout, voice: &voice };
+        for (sought, within) in [(Sought::First, Duration::from_secs(1)), (Sought::Again, Duration::from_secs(6))] {
+            let begun = Instant::now();
+            let error = agent.find(within, sought).err().unwrap().to_string();
+            // A handshake with each of them takes five seconds, and twelve a minute.
+            assert!(begun.elapsed() < Duration::from_secs(30), "{:?}: {error}", begun.elapsed());
+            let said = format!("task 1 could not join task 0 at 127.0.0.1 within {} s: 127.0.0.1:", within.as_secs());
+            assert!(error.contains(&said) && error.contains("did not say who it is"), "{error}");
+        }
     }
 }

@@ -15,6 +15,7 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -50,8 +51,22 @@ struct Shared {
     /// Where agents are told to go, for messages.
     door: String,
     party: Arc<Party>,
+    announcer: Arc<Announcer>,
     state: Mutex<State>,
     changed: Condvar,
+}
+
+/// Says what happens at the door, and in which epoch.
+struct Announcer {
+    voice: Voice,
+    epoch: AtomicU64,
+}
+
+impl Announcer {
+    fn say(&self, kind: &str, text: &str, task: usize) {
+        let epoch = self.epoch.load(Ordering::Relaxed);
+        (self.voice)(Event { kind, text, epoch, process: Some(task) });
+    }
 }
 
 /// What is known of the tasks, by their number; task 0 has no agent.
@@ -117,7 +132,7 @@ impl Agents {
     ///
     /// # Errors
     /// Where no port is free, or the keys of process 0 do not hold.
-    pub(super) fn open(task: &Task, table: &Tasks, config: &Config) -> Result<Agents> {
+    pub(super) fn open(task: &Task, table: &Tasks, config: &Config, voice: &Voice) -> Result<Agents> {
         let keys = config.keys.clone().context("tasks know each other by `keys`")?;
         let credentials = Identity::Keys(keys).credentials(0)?;
         let listen = table.listen.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
@@ -140,11 +155,15 @@ impl Agents {
             told: vec![false; task.count],
             finished: None,
         };
+        let announcer = Arc::new(Announcer { voice: voice.clone(), epoch: AtomicU64::new(0) });
+        let told = announcer.clone();
+        let say = Box::new(move |text: &str| told.say("refused", &format!("task 0 {text}"), 0));
         let agents = Agents(Arc::new(Shared {
             wait: table.wait.map_or(WAIT, |wait| wait.0),
             timeout: config.timeout(),
             door: format!("{} port {}", task.supervisor, address.port()),
-            party: Arc::new(Party::new(0, roster(task), credentials, deadlines)),
+            party: Arc::new(Party::telling(0, roster(task), credentials, deadlines, say)),
+            announcer,
             state: Mutex::new(state),
             changed: Condvar::new(),
         }));
@@ -159,6 +178,7 @@ impl Agents {
     /// Names the tasks that did not come in time, and why they were lost where they had been there.
     pub(super) fn gather(&self, epoch: u64, voice: &Voice) -> Result<Vec<IpAddr>> {
         let shared = &self.0;
+        shared.announcer.epoch.store(epoch, Ordering::Relaxed);
         let begun = Instant::now();
         let mut tell_after = TOLD_AFTER;
         let mut state = lock(&shared.state);
@@ -207,6 +227,7 @@ impl Agents {
         let stdin = Stdin { agent: agent.clone(), turn: *turn };
         drop(turn);
         let pipes = Pipes {
+            first: Vec::new(),
             stdin: Box::new(stdin),
             stdout: Box::new(Heard::from(stdout)),
             stderr: Box::new(Heard::from(stderr)),
@@ -279,11 +300,12 @@ impl Shared {
             let asked = self.party.ask(socket, who, move |task, socket, connection| {
                 shared.party.forget(task);
                 if let Err(error) = shared.attend(task, socket, connection) {
-                    eprintln!("nigh: task {task} at {who} came and went: {error:#}");
+                    let text = format!("task {task} at {who} came and went: {error:#}");
+                    shared.announcer.say("lost", &text, task);
                 }
             });
             if let Err(error) = asked {
-                eprintln!("nigh: {error:#}");
+                self.announcer.say("refused", &format!("task 0 cannot let {who} in: {error:#}"), 0);
             }
         }
     }
@@ -297,7 +319,7 @@ impl Shared {
             match control.hear()? {
                 Frame::Name(host) => break host,
                 Frame::Beat => {}
-                frame => return Err(anyhow!("it says {frame:?} instead of where it is")),
+                frame => return Err(anyhow!("it says {frame} instead of where it is")),
             }
         };
         let hearing = Mutex::new(Hearing::Nobody);
@@ -351,7 +373,7 @@ impl Agent {
                 *hearing = Hearing::Nobody;
             }
             (Hearing::Lost(reason), _) => return Err(reason.clone()),
-            (_, frame) => return Err(format!("it says {frame:?} at the wrong time")),
+            (_, frame) => return Err(format!("it says {frame} at the wrong time")),
         }
         Ok(())
     }
@@ -458,5 +480,54 @@ impl Read for Heard {
                 read => return Ok(read),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::keys;
+
+    /// What is said: kind, text, epoch and process.
+    type Said = (String, String, u64, Option<usize>);
+
+    #[test]
+    fn what_happens_at_the_door_is_an_event_that_names_the_task() {
+        let folder = tempfile::tempdir().unwrap();
+        keys::make(folder.path(), 2, 1).unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let text = format!(
+            "workers = 1\nkeys = {:?}\n[tasks]\nscheduler = \"slurm\"\nlisten = \"127.0.0.1\"\ncontrol = \"{port}-{}\"",
+            folder.path(),
+            port.saturating_add(50)
+        );
+        let config: Config = toml::from_str(&text).unwrap();
+        let task = Task { me: 0, count: 2, supervisor: "127.0.0.1".into(), job: 7, cpus: None, machines: 1 };
+        let (sender, events) = channel::<Said>();
+        let sender = Mutex::new(sender);
+        let voice: Voice = Arc::new(move |event| {
+            let Event { kind, text, epoch, process } = event;
+            let _ = lock(&sender).send((kind.to_owned(), text.to_owned(), epoch, process));
+        });
+        let agents = Agents::open(&task, config.tasks.as_ref().unwrap(), &config, &voice).unwrap();
+        let door: u16 = agents.0.door.rsplit(' ').next().unwrap().parse().unwrap();
+        let next = || events.recv_timeout(Duration::from_secs(60)).unwrap();
+
+        TcpStream::connect(("127.0.0.1", door)).unwrap().write_all(&[0xff; 1000]).unwrap();
+        let (kind, text, epoch, process) = next();
+        assert_eq!((kind.as_str(), epoch, process), ("refused", 0, Some(0)));
+        assert!(text.starts_with("task 0 refused a connection from 127.0.0.1") && text.contains("not TLS"), "{text}");
+
+        // A task of the run that does not keep to the protocol; in another epoch.
+        agents.0.announcer.epoch.store(3, Ordering::Relaxed);
+        let credentials = Identity::Keys(folder.path().to_owned()).credentials(1).unwrap();
+        let party = Party::new(1, roster(&task), credentials, Deadlines::default());
+        let socket = TcpStream::connect(("127.0.0.1", door)).unwrap();
+        let connection = party.introduce(&socket, 0).ok().flatten().expect("it is let in");
+        let control = Control::new(socket, connection, Duration::from_secs(20)).unwrap();
+        control.send(&Frame::Output(vec![7; MOST])).unwrap();
+        let (kind, text, epoch, process) = next();
+        assert_eq!((kind.as_str(), epoch, process), ("lost", 3, Some(1)));
+        assert!(text.contains("task 1 at 127.0.0.1") && text.contains("`output` (65536 bytes) instead"), "{text}");
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::hosts::{Host, Pool};
+use super::hosts::{Host, Launch, Pool};
 use super::probe::{Answers, Questions, clock_ms};
 
 /// How long a host may take for each answer.
@@ -105,11 +105,13 @@ fn first_answers(host: &Host, questions: &Questions) -> (Option<Asked>, Checked)
 
 impl Asked {
     fn start(host: &Host) -> Result<Asked> {
-        let mut command = host.command(&["probe"])?;
+        let Launch { mut command, first } = host.launch(&["probe"])?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child =
             command.spawn().with_context(|| format!("cannot start {}", command.get_program().to_string_lossy()))?;
-        let stdin = child.stdin.take().context("a child has a stdin")?;
+        let mut stdin = child.stdin.take().context("a child has a stdin")?;
+        // As for every question: where it is gone already, its stdout ends.
+        let _ = stdin.write_all(&first);
         let lines = lines_of(child.stdout.take().context("a child has a stdout")?);
         let stderr = lines_of(child.stderr.take().context("a child has a stderr")?);
         Ok(Asked { child, stdin, lines, stderr })
@@ -170,4 +172,36 @@ fn lines_of(pipe: impl std::io::Read + Send + 'static) -> Receiver<String> {
         }
     });
     receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::hosts::tests::local;
+
+    #[test]
+    fn a_probe_has_the_variables_of_its_host_and_hears_every_question() {
+        let folder = tempfile::tempdir().unwrap();
+        // What `sh probe` runs: it answers, and tells a variable where a version would be.
+        let probe = r#"
+            read -r questions
+            case $questions in '{"folder":'*) ;; *) exit 9 ;; esac
+            printf '{"version":"%s","clock_ms":0,"folder":{"Ok":null},"address":{"Err":"none"},' "$PLAIN"
+            printf '"store":null,"inputs":{"Ok":null},"expiry":null}\n'
+            read -r others
+            printf '%s\n' "$others""#;
+        std::fs::write(folder.path().join("probe"), probe).unwrap();
+        let pool = local("sh", &format!("cd '{}'", folder.path().display()));
+        let checked = check(&pool, |_, host| Questions {
+            folder: folder.path().to_owned(),
+            listen: SocketAddr::new(host.listen, 0),
+            last_port: 0,
+            written: None,
+            inputs: Vec::new(),
+            keys: None,
+        });
+        let checked = checked.unwrap().remove(0);
+        assert_eq!(checked.answers.unwrap().version, "secret-7");
+        assert!(checked.unreachable.is_empty());
+    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::agents::Running;
-use super::hosts::{Host, Place, ended};
+use super::hosts::{Host, Launch, Place, ended};
 
 /// How long a process whose stdout ended may take to be gone.
 const GONE_DEADLINE: Duration = Duration::from_secs(5);
@@ -23,6 +23,8 @@ pub(super) enum Child {
 
 /// What a process is told through, and heard.
 pub(super) struct Pipes {
+    /// What is to be written to its stdin before anything else.
+    pub first: Vec<u8>,
     /// When it is dropped, the process ends by itself.
     pub stdin: Box<dyn Write + Send>,
     pub stdout: Box<dyn Read + Send>,
@@ -44,7 +46,7 @@ impl Child {
             let (running, pipes) = agents.begin(*task)?;
             return Ok((Child::Task(running), pipes));
         }
-        let mut command = host.command(&["worker"])?;
+        let Launch { mut command, first } = host.launch(&["worker"])?;
         // A group of its own: Ctrl-C reaches the supervisor, which ends all in order.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child =
@@ -52,7 +54,7 @@ impl Child {
         let stdin = Box::new(child.stdin.take().context("a child has a stdin")?);
         let stdout = Box::new(child.stdout.take().context("a child has a stdout")?);
         let stderr = Box::new(child.stderr.take().context("a child has a stderr")?);
-        Ok((Child::Here(child), Pipes { stdin, stdout, stderr }))
+        Ok((Child::Here(child), Pipes { first, stdin, stdout, stderr }))
     }
 
     /// How one whose stdout ended has ended; it is killed where it does not by itself.

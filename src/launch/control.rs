@@ -4,6 +4,7 @@
 //! in several. Both sides say a beat every second or more often: one that hears nothing for the config's `timeout`
 //! gives the other up. What comes through is what would go through the pipes of a child.
 
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,8 +20,9 @@ const BEAT_EVERY: Duration = Duration::from_secs(1);
 /// The most bytes of the name of a host.
 const MOST_NAME: usize = 255;
 
-/// What is said.
-#[derive(Debug, PartialEq, Eq)]
+/// What is said. Messages have it as [`std::fmt::Display`] does, without its bytes; hence no `Debug` but for tests.
+#[derive(PartialEq, Eq)]
+#[cfg_attr(test, derive(Debug))]
 pub(super) enum Frame {
     /// The sender is there.
     Beat,
@@ -42,6 +44,25 @@ pub(super) enum Frame {
     Errors(Vec<u8>),
     /// To the supervisor: it has ended, as the system says it.
     Ended(i32),
+}
+
+/// Its kind and its length: what it holds may be anything, and much.
+impl fmt::Display for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, length) = match self {
+            Frame::Beat => ("beat", 0),
+            Frame::Name(name) => ("name", name.len()),
+            Frame::Begin => ("begin", 0),
+            Frame::Input(bytes) => ("input", bytes.len()),
+            Frame::InputEnd => ("end of input", 0),
+            Frame::Kill => ("kill", 0),
+            Frame::Finish(_) => ("finish", 1),
+            Frame::Output(bytes) => ("output", bytes.len()),
+            Frame::Errors(bytes) => ("errors", bytes.len()),
+            Frame::Ended(_) => ("ended", 4),
+        };
+        write!(f, "`{kind}` ({length} bytes)")
+    }
 }
 
 impl Frame {
@@ -185,6 +206,13 @@ mod tests {
         let mut rest = &bytes[..];
         frames.iter().for_each(|frame| assert_eq!(Frame::read(&mut rest).unwrap(), *frame));
         assert_eq!(Frame::read(&mut rest).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn a_message_has_the_kind_and_the_length_of_a_frame() {
+        assert_eq!(Frame::Output(vec![7; MOST]).to_string(), "`output` (65536 bytes)");
+        assert_eq!(Frame::Name("node-1".into()).to_string(), "`name` (6 bytes)");
+        assert_eq!(Frame::Begin.to_string(), "`begin` (0 bytes)");
     }
 
     #[test]

@@ -147,7 +147,7 @@ impl Generation<'_> {
         }
         let end = match self.gather(&mut processes, &heard)? {
             Ok(addresses) => {
-                let roster = Roster::new(xxhash_rust::xxh3::xxh3_64(self.plan.as_bytes()), self.epoch, addresses);
+                let roster = self.roster(addresses);
                 for process in &mut processes.all {
                     // It is ready, and so was told; one that is gone already is heard of below.
                     process.stdin = process.told.recv_timeout(START_DEADLINE).ok();
@@ -158,6 +158,12 @@ impl Generation<'_> {
             Err(end) => end,
         };
         Ok(end)
+    }
+
+    /// What the processes are told of each other.
+    fn roster(&self, addresses: Vec<SocketAddr>) -> Roster {
+        let job = xxhash_rust::xxh3::xxh3_64(self.plan.as_bytes());
+        Roster { peer_timeout: self.pool.timeout, ..Roster::new(job, self.epoch, addresses) }
     }
 
     /// Starts all processes at once: a program may have to be sent along.
@@ -189,7 +195,7 @@ impl Generation<'_> {
 
     fn spawn(&self, me: usize, folder: &std::path::Path, sender: &Sender<(usize, Heard)>) -> Result<Process> {
         let host = &self.pool.hosts[me];
-        let (child, Pipes { mut stdin, stdout, stderr }) = Child::start(host)?;
+        let (child, Pipes { first, mut stdin, stdout, stderr }) = Child::start(host)?;
         let start = Start {
             me,
             folder: folder.to_owned(),
@@ -202,7 +208,7 @@ impl Generation<'_> {
         // ended before it was told all, its exit code says why.
         let (told, stdin_back) = channel();
         std::thread::spawn(move || {
-            let _ = say(&mut stdin, &start);
+            let _ = stdin.write_all(&first).map_err(anyhow::Error::from).and_then(|()| say(&mut stdin, &start));
             let _ = told.send(stdin);
         });
         listen_to(me, BufReader::new(stdout), sender.clone());
@@ -407,4 +413,20 @@ fn hand_on(name: String, of: (usize, u64), stderr: impl Read + Send + 'static, v
             voice(Event { kind: "process", text: &text, epoch, process: Some(process) });
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::Secrets;
+
+    #[test]
+    fn processes_give_each_other_up_after_the_timeout_of_the_config() {
+        let pool = Pool::here(2, &toml::from_str("timeout = \"90500ms\"").unwrap());
+        let identity = Identity::Secrets(Secrets::generate().unwrap());
+        let voice: Voice = Arc::new(|_| {});
+        let generation = Generation { pool: &pool, plan: "{}", identity, epoch: 3, voice: &voice };
+        let roster = generation.roster(Vec::new());
+        assert_eq!((roster.epoch, roster.peer_timeout), (3, Duration::from_millis(90_500)));
+    }
 }

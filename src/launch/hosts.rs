@@ -88,6 +88,15 @@ pub enum Place {
     },
 }
 
+/// How a process is started on a host.
+pub struct Launch {
+    /// What starts it.
+    pub command: Command,
+    /// What its stdin begins with: the values of its variables, which may be secrets. Arguments can be seen by every
+    /// user of both machines, and a pipe by none.
+    pub first: Vec<u8>,
+}
+
 /// The program on another machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Binary {
@@ -135,12 +144,13 @@ impl Pool {
         }
     }
 
-    /// The tasks of a scheduler, of which this is the first: from now on the others may come.
+    /// The tasks of a scheduler, of which this is the first: from now on the others may come, and `voice` says who does
+    /// not belong to them.
     ///
     /// # Errors
     /// Where this machine has no port for them, or the keys of process 0 do not hold.
-    pub fn of_tasks(task: &Task, table: &Tasks, config: &Config) -> Result<Pool> {
-        let agents = Agents::open(task, table, config)?;
+    pub fn of_tasks(task: &Task, table: &Tasks, config: &Config, voice: &Voice) -> Result<Pool> {
+        let agents = Agents::open(task, table, config, voice)?;
         let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let place = |task| if task == 0 { Place::Here } else { Place::Task { agents: agents.clone(), task } };
         let host = |task| Host {
@@ -225,24 +235,29 @@ impl Host {
         SocketAddr::new(self.address, port)
     }
 
-    /// The command that starts a process there, with what the program is told.
+    /// What starts a process there, with these arguments of the program.
     ///
     /// # Errors
     /// Where this program cannot be found, or not be sent along.
-    pub fn command(&self, arguments: &[&str]) -> Result<Command> {
+    pub fn launch(&self, arguments: &[&str]) -> Result<Launch> {
+        let variables = &self.environment.0;
         let Place::There { ssh, destination, binary } = &self.place else {
             let mut command = Command::new(this_program()?);
-            command.args(arguments).envs(&self.environment.0);
-            return Ok(command);
+            command.args(arguments).envs(variables);
+            return Ok(Launch { command, first: Vec::new() });
         };
         let program = match binary {
             Binary::Installed(path) => quoted_path(path),
             Binary::Copy => format!("\"{CACHE}\"/{}", self.send_program(ssh, destination)?),
         };
-        let variables = self.environment.0.iter().map(|(name, value)| quoted(&format!("{name}={value}")));
-        let arguments = arguments.iter().map(|argument| quoted(argument));
-        let words: Vec<String> = variables.chain([program]).chain(arguments).collect();
-        Ok(over_ssh(ssh, destination, &format!("exec env {}", words.join(" "))))
+        let words: Vec<String> =
+            std::iter::once(program).chain(arguments.iter().map(|argument| quoted(argument))).collect();
+        // A shell reads one line from a pipe and no byte more: what follows the values is the program's. The words are
+        // set first, so that they mean what they do without the variables.
+        let reads = variables.keys().map(|name| format!("IFS= read -r {name} && export {name} || exit; "));
+        let script = format!("set -- {}; {}exec \"$@\"", words.join(" "), reads.collect::<String>());
+        let first = variables.values().map(|value| format!("{value}\n")).collect::<String>().into_bytes();
+        Ok(Launch { command: over_ssh(ssh, destination, &script), first })
     }
 
     /// Runs a script in the shell there, for at most so long.
@@ -368,42 +383,62 @@ fn quoted_path(path: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     fn config(text: &str) -> Config {
         toml::from_str(text).unwrap()
     }
 
-    /// A pool whose `ssh` is a shell of this machine that drops what precedes the script.
-    fn local(binary: &str) -> Pool {
-        let ssh = r#"ssh = ["sh", "-c", "while [ \"$1\" != -- ]; do shift; done; shift; exec sh -c \"$*\"", "ssh"]"#;
+    /// A pool whose `ssh` is a shell of this machine that does something and then drops what precedes the script.
+    pub fn local(binary: &str, before: &str) -> Pool {
+        let ssh = r#"while [ "$1" != -- ]; do shift; done; shift; exec sh -c "$*""#;
+        let ssh = ["sh".to_owned(), "-c".to_owned(), format!("{before}\n{ssh}"), "ssh".to_owned()];
         let hosts = format!(
-            "[[hosts]]\nname = \"me@localhost\"\nbinary = {binary:?}\n\
-             [hosts.environment]\nODD = \"it's $HOME; `date` \\\"x\\\" \\\\ *\""
+            "[[hosts]]\nname = \"me@localhost\"\nbinary = {binary:?}\n[hosts.environment]\n\
+             EMPTY = \"\"\nODD = \"it's $HOME; `date` \\\"x\\\" \\\\ *\"\nSPACED = \"  \\ta\\\\ \"\n\
+             PLAIN = \"secret-7\""
         );
-        Pool::new(&config(&format!("workers = 1\n{ssh}\n{hosts}"))).unwrap()
+        Pool::new(&config(&format!("workers = 1\nrestarts = 0\nssh = {ssh:?}\n{hosts}"))).unwrap()
     }
 
     #[test]
     fn nothing_of_a_command_is_lost_on_its_way_through_the_shells() {
-        let pool = local("sh");
-        let arguments = ["-c", "printf '%s|' \"$ODD\" \"$@\"", "x", "it's", "a b", "$HOME", "*"];
-        let mut command = pool.hosts[0].command(&arguments).unwrap();
-        let output = finished(command.stdin(Stdio::null()), None, Duration::from_secs(60)).unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(said, "it's $HOME; `date` \"x\" \\ *|it's|a b|$HOME|*|");
+        let script = "printf '%s|' \"$EMPTY\" \"$ODD\" \"$SPACED\" \"$PLAIN\" \"$@\"; cat";
+        let arguments = ["-c", script, "x", "it's", "a b", "$HOME", "*"];
+        let mut shells = 0;
+        for shell in ["dash", "bash", "busybox"] {
+            let search = std::env::var_os("PATH").unwrap_or_default();
+            let Some(path) = std::env::split_paths(&search).map(|folder| folder.join(shell)).find(|path| path.exists())
+            else {
+                continue;
+            };
+            shells += 1;
+            let folder = tempfile::tempdir().unwrap();
+            std::os::unix::fs::symlink(path, folder.path().join("sh")).unwrap();
+            let pool = local("sh", &format!("PATH='{}':\"$PATH\"", folder.path().display()));
+            let Launch { mut command, mut first } = pool.hosts[0].launch(&arguments).unwrap();
+            for argument in command.get_args().map(|argument| argument.to_string_lossy()) {
+                let shown = ["date", "secret-7"].iter().any(|value| argument.contains(value));
+                assert!(!shown, "every user of the machine sees {argument}");
+            }
+            // What the program is told begins where the values end.
+            first.extend(b"{\"me\":0}\n{}");
+            let output = finished(command.stdin(Stdio::piped()), Some(first), Duration::from_secs(60)).unwrap();
+            let said = String::from_utf8(output.stdout).unwrap();
+            let wanted = "|it's $HOME; `date` \"x\" \\ *|  \ta\\ |secret-7|it's|a b|$HOME|*|{\"me\":0}\n{}";
+            assert_eq!(said, wanted, "{shell}");
+        }
+        assert!(shells > 0, "no shell is here");
     }
 
     #[test]
     fn a_program_is_sent_once_and_under_its_hash() {
         let folder = tempfile::tempdir().unwrap();
-        let mut pool = local("copy");
         // The cache is where the variable says; the shell that stands for ssh hands it on.
         let cache = folder.path().join("with space");
-        let Place::There { ssh, destination, .. } = &mut pool.hosts[0].place else { panic!("it is there") };
-        ssh[2] = format!("export XDG_CACHE_HOME='{}'; {}", cache.display(), ssh[2]);
-        let (ssh, destination) = (ssh.clone(), destination.clone());
+        let pool = local("copy", &format!("export XDG_CACHE_HOME='{}'", cache.display()));
+        let Place::There { ssh, destination, .. } = pool.hosts[0].place.clone() else { panic!("it is there") };
         let name = pool.hosts[0].send_program(&ssh, &destination).unwrap();
         let sent = cache.join("nigh").join(&name);
         assert_eq!(std::fs::read(&sent).unwrap(), std::fs::read(this_program().unwrap()).unwrap());
@@ -415,7 +450,7 @@ mod tests {
 
     #[test]
     fn a_process_has_the_name_of_its_host() {
-        assert_eq!(local("nigh").name(0), "process 0 on me@localhost");
+        assert_eq!(local("nigh", ":").name(0), "process 0 on me@localhost");
         assert_eq!(Pool::here(2, &Config::default()).name(1), "process 1");
         let unknown = Pool::new(&config("workers = 1\n[[hosts]]\nname = \"n\"\naddress = \"no host\""));
         assert!(unknown.unwrap_err().to_string().contains("no host"));
@@ -423,7 +458,7 @@ mod tests {
 
     #[test]
     fn a_script_that_hangs_is_ended() {
-        let hangs = local("nigh").hosts[0].script("exec sleep 60", Duration::from_millis(50));
+        let hangs = local("nigh", ":").hosts[0].script("exec sleep 60", Duration::from_millis(50));
         assert!(hangs.unwrap_err().to_string().contains("did not end"));
     }
 }

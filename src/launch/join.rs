@@ -36,7 +36,7 @@ use super::hello::{Hello, Word};
 use super::identity::{Credentials, same_secret};
 use super::link::Link;
 use super::speech::{Speech, Timed};
-use super::strangers::Strangers;
+use super::strangers::{Say, Strangers};
 use super::tls::{self, Tls};
 
 /// How long the steps may take.
@@ -64,7 +64,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// How often the door is looked at.
 const LOOK: Duration = Duration::from_millis(2);
 /// How long the other machine may be silent where the roster says nothing else.
-const PEER_TIMEOUT_S: u32 = 20;
+const PEER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The processes of one generation of a run: started together, ended together.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -76,14 +76,14 @@ pub struct Roster {
     pub epoch: u64,
     /// Where each process listens, by its number.
     pub addresses: Vec<SocketAddr>,
-    /// Seconds after which a machine that does not answer is given up.
-    pub peer_timeout_s: u32,
+    /// After so long a machine that does not answer is given up.
+    pub peer_timeout: Duration,
 }
 
 impl Roster {
     /// A roster with the default timeout.
     pub fn new(job: u64, epoch: u64, addresses: Vec<SocketAddr>) -> Roster {
-        Roster { job, epoch, addresses, peer_timeout_s: PEER_TIMEOUT_S }
+        Roster { job, epoch, addresses, peer_timeout: PEER_TIMEOUT }
     }
 
     /// A hash of everything in it.
@@ -137,10 +137,17 @@ pub(super) struct Party {
 type News = Result<(usize, Link)>;
 
 impl Party {
+    /// One of several processes: its supervisor reads its stderr, and adds of which run it is.
     pub fn new(me: usize, roster: Roster, credentials: Credentials, deadlines: Deadlines) -> Party {
+        let say = move |text: &str| eprintln!("nigh: process {me} {text}");
+        Party::telling(me, roster, credentials, deadlines, Box::new(say))
+    }
+
+    /// One that tells of strangers in its own way.
+    pub fn telling(me: usize, roster: Roster, credentials: Credentials, deadlines: Deadlines, say: Say) -> Party {
         let joined = Mutex::new(vec![false; roster.addresses.len()]);
         let until = Instant::now() + deadlines.join;
-        Party { me, roster, credentials, deadlines, until, strangers: Strangers::default(), joined }
+        Party { me, roster, credentials, deadlines, until, strangers: Strangers::new(say), joined }
     }
 
     fn join(self: &Arc<Party>, listener: &TcpListener) -> Result<Vec<Option<Link>>> {
@@ -163,8 +170,7 @@ impl Party {
             self.let_in(listener, &sender)?;
             match news.recv_timeout(LOOK) {
                 Ok(Ok((other, link))) => {
-                    let silence = Duration::from_secs(self.roster.peer_timeout_s.into());
-                    link.watch_silence(silence).context("cannot have a connection watched")?;
+                    link.watch_silence(self.roster.peer_timeout).context("cannot have a connection watched")?;
                     missing -= usize::from(links[other].replace(link).is_none());
                 }
                 Ok(Err(error)) => return Err(error),
@@ -210,7 +216,7 @@ impl Party {
         thread(move || match party.welcome(&socket, number) {
             Ok((other, connection)) => known(other, socket, connection),
             Err(reason) => {
-                party.strangers.refused(party.me, who, &reason);
+                party.strangers.refused(who, &reason);
                 part(&socket);
                 party.strangers.leave(number);
             }
@@ -543,6 +549,26 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_os = "linux")]
+    fn connections_are_watched_for_as_long_as_the_roster_says() {
+        let folder = tempfile::tempdir().unwrap();
+        for identity in [secrets(), keys(folder.path())] {
+            let (listeners, roster) = three(&identity);
+            let roster = Roster { peer_timeout: Duration::from_millis(90_500), ..roster };
+            let thread = |(me, listener)| {
+                start(&Arc::new(Party::new(me, roster.clone(), identity.credentials(me).unwrap(), PATIENT)), listener)
+            };
+            let threads: Vec<Joining> = listeners.into_iter().enumerate().map(thread).collect();
+            let links: Vec<Link> =
+                threads.into_iter().flat_map(|thread| thread.join().unwrap().unwrap()).flatten().collect();
+            assert_eq!(links.len(), 6);
+            for link in &links {
+                assert_eq!(rustix::net::sockopt::tcp_user_timeout(link.socket()).unwrap(), 90_500);
+            }
+        }
+    }
+
+    #[test]
     fn plain_sockets_stay_on_this_machine() {
         let credentials = secrets().credentials(0).unwrap();
         let elsewhere: SocketAddr = "192.0.2.1:0".parse().unwrap();
@@ -596,6 +622,43 @@ mod tests {
         let reason = "that of process-2.nigh.internal, not of process-1.nigh.internal";
         assert_words(&theirs, &["process 1 cannot join process 0", "it refuses", reason]);
         assert_words(&ours, &["says that it is process 1", reason]);
+    }
+
+    /// What both sides of a connection that is not joined say of it: who connects, as process 1, and who accepts.
+    fn unjoined(client: Credentials, server: Credentials) -> (String, String) {
+        let (listener, address) = listen(LOOPBACK, &server).unwrap();
+        let roster = Roster::new(7, 3, vec![address; 2]);
+        let party = |me, credentials| Party::new(me, roster.clone(), credentials, PATIENT);
+        let (one, zero) = (party(1, client), party(0, server));
+        let connecting = std::thread::spawn(move || match one.introduce(&TcpStream::connect(address).unwrap(), 0) {
+            Err(Unjoined::Refused(reason)) => reason,
+            Err(Unjoined::Broken(reason)) => panic!("it would try again: {reason}"),
+            Ok(_) => panic!("it joined"),
+        });
+        let (socket, _) = listener.accept().unwrap();
+        let number = zero.strangers.enter(&socket).unwrap();
+        let ours = zero.welcome(&socket, number).expect_err("it is not joined");
+        part(&socket);
+        (connecting.join().unwrap(), ours)
+    }
+
+    #[test]
+    fn a_certificate_that_expires_before_a_handshake_is_told_by_both_sides() {
+        let shown = "the certificate expired on 2023-11-14T22:13:20Z";
+        let own = "the other side refuses the connection: this one's certificate has expired there";
+        for expired in [1, 0] {
+            let folder = tempfile::tempdir().unwrap();
+            let identity = keys(folder.path());
+            keys::expire(folder.path(), expired);
+            // Its file was looked at when it was still valid.
+            let late = Credentials::Keys(tls::Keys::load_unchecked(folder.path(), expired));
+            let valid = identity.credentials(1 - expired).unwrap();
+            let (client, server) = if expired == 1 { (late, valid) } else { (valid, late) };
+            let (theirs, ours) = unjoined(client, server);
+            let (late, valid) = if expired == 1 { (theirs, ours) } else { (ours, theirs) };
+            assert_words(&late, &[own]);
+            assert_words(&valid, &[shown]);
+        }
     }
 
     #[test]

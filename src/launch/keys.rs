@@ -146,6 +146,18 @@ fn valid(mut parameters: CertificateParams, days: u32) -> CertificateParams {
     parameters
 }
 
+/// Puts a certificate that has expired in the place of a process'.
+#[cfg(test)]
+pub(super) fn expire(folder: &Path, process: usize) {
+    let pair = |path: PathBuf| KeyPair::from_pem(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let mut parameters = of_process(process, DEFAULT_DAYS).unwrap();
+    let second = |seconds: u64| std::time::UNIX_EPOCH + Duration::from_secs(seconds);
+    (parameters.not_before, parameters.not_after) = (second(1_600_000_000).into(), second(1_700_000_000).into());
+    let issuer = Issuer::new(of_authority().unwrap(), pair(folder.join(AUTHORITY_KEY)));
+    let expired = parameters.signed_by(&pair(key(folder, process)), &issuer).unwrap();
+    std::fs::write(certificate(folder, process), expired.pem()).unwrap();
+}
+
 /// Writes a file that is not there yet, whole or not at all.
 fn create(path: &Path, bytes: &[u8], private: bool) -> Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -244,13 +256,7 @@ mod tests {
     fn an_expired_certificate_says_which_file_and_when() {
         let folder = tempfile::tempdir().unwrap();
         make(folder.path(), 1, 30).unwrap();
-        let pair = |name: &str| KeyPair::from_pem(&std::fs::read_to_string(folder.path().join(name)).unwrap()).unwrap();
-        let mut parameters = of_process(0, 30).unwrap();
-        let second = |seconds: u64| std::time::UNIX_EPOCH + Duration::from_secs(seconds);
-        (parameters.not_before, parameters.not_after) = (second(1_600_000_000).into(), second(1_700_000_000).into());
-        let issuer = Issuer::new(of_authority().unwrap(), pair("authority.key"));
-        let expired = parameters.signed_by(&pair("process-000.key"), &issuer).unwrap();
-        std::fs::write(folder.path().join("process-000.pem"), expired.pem()).unwrap();
+        expire(folder.path(), 0);
         for error in [Keys::load(folder.path(), 0).err().unwrap(), make(folder.path(), 1, 30).unwrap_err()] {
             let error = format!("{error:#}");
             assert!(error.contains("process-000.pem: the certificate expired on 2023-11-14T22:13:20Z"), "{error}");

@@ -9,6 +9,9 @@ use timely::communication::allocator::zero_copy::stream::Stream;
 use super::frames::Frames;
 use super::tls::Tls;
 
+/// The system asks a silent machine at least so often; it takes no more than nine hours.
+const MOST_PAUSE: Duration = Duration::from_secs(2 * 60 * 60);
+
 /// A joined connection: plain on loopback, else TLS. What is read from it keeps to the limit of frames.
 pub struct Link {
     wire: Wire,
@@ -39,7 +42,7 @@ impl Link {
         Link { wire: Wire::Tls(tls), frames: Frames::default() }
     }
 
-    fn socket(&self) -> &TcpStream {
+    pub(super) fn socket(&self) -> &TcpStream {
         match &self.wire {
             Wire::Plain(socket) => socket,
             Wire::Tls(tls) => tls.socket(),
@@ -57,13 +60,14 @@ impl Link {
 /// answers for it.
 pub(super) fn watch_silence(socket: &TcpStream, timeout: Duration) -> io::Result<()> {
     use rustix::net::sockopt;
-    let pause = (timeout / 4).max(Duration::from_secs(1));
+    let pause = (timeout / 4).clamp(Duration::from_secs(1), MOST_PAUSE);
     sockopt::set_socket_keepalive(socket, true)?;
     sockopt::set_tcp_keepidle(socket, pause)?;
     sockopt::set_tcp_keepintvl(socket, pause)?;
     sockopt::set_tcp_keepcnt(socket, 3)?;
     #[cfg(target_os = "linux")]
-    sockopt::set_tcp_user_timeout(socket, u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX))?;
+    // The system's number has a sign.
+    sockopt::set_tcp_user_timeout(socket, i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX).unsigned_abs())?;
     Ok(())
 }
 
@@ -112,6 +116,23 @@ impl Stream for Link {
         match &self.wire {
             Wire::Plain(socket) => socket.shutdown(how),
             Wire::Tls(tls) => tls.shutdown(how),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn any_time_of_a_config_can_be_watched_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        for timeout in [Duration::from_millis(1), Duration::from_secs(20), Duration::from_secs(200_000), Duration::MAX]
+        {
+            watch_silence(&socket, timeout).unwrap_or_else(|error| panic!("{timeout:?}: {error}"));
         }
     }
 }

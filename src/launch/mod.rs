@@ -42,7 +42,7 @@ pub use agent::serve_task;
 pub use agents::Agents;
 pub use check::{Checked, check};
 pub use frames::MAX_FRAME_BYTES;
-pub use hosts::{Binary, Host, Place, Pool};
+pub use hosts::{Binary, Host, Launch, Place, Pool};
 pub use identity::{Credentials, Identity, Secrets};
 pub use join::{Deadlines, Roster, join, listen};
 pub use link::Link;

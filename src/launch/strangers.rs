@@ -11,8 +11,14 @@ const MOST: usize = 128;
 const TOLD: u64 = 8;
 
 /// The strangers at the door of a process.
-#[derive(Default)]
-pub(super) struct Strangers(Mutex<State>);
+pub(super) struct Strangers {
+    state: Mutex<State>,
+    /// Tells of a refusal.
+    say: Say,
+}
+
+/// Says a line whose subject, who refuses, is still missing.
+pub(super) type Say = Box<dyn Fn(&str) + Send + Sync>;
 
 #[derive(Default)]
 struct State {
@@ -23,8 +29,13 @@ struct State {
 }
 
 impl Strangers {
+    /// None yet; of those that are refused `say` will tell.
+    pub fn new(say: Say) -> Strangers {
+        Strangers { state: Mutex::default(), say }
+    }
+
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets one in, and closes the oldest where there are too many. The number is for [`Strangers::leave`].
@@ -53,17 +64,19 @@ impl Strangers {
         self.state().waiting.drain(..).for_each(|(_, socket)| close(&socket));
     }
 
-    /// Notes a refusal, and tells of it on stderr unless there were many.
-    pub fn refused(&self, me: usize, who: SocketAddr, reason: &str) {
+    /// Notes a refusal, and tells of it unless there were many.
+    pub fn refused(&self, who: SocketAddr, reason: &str) {
         let mut state = self.state();
         state.refused += 1;
         let refused = state.refused;
-        if refused <= TOLD {
-            eprintln!("nigh: process {me} refused a connection from {who}: {reason}");
-        } else if refused.is_power_of_two() {
-            eprintln!("nigh: process {me} refused {refused} connections so far; now from {who}: {reason}");
-        }
         state.last = Some(format!("{refused} connections were refused, the last from {who}: {reason}"));
+        // Whoever reads what is said may be slow; nobody else waits for that.
+        drop(state);
+        if refused <= TOLD {
+            (self.say)(&format!("refused a connection from {who}: {reason}"));
+        } else if refused.is_power_of_two() {
+            (self.say)(&format!("refused {refused} connections so far; now from {who}: {reason}"));
+        }
     }
 
     /// What was refused, in words; `None` where nothing was.

@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::agents::Agents;
 use super::generation::{End, Generation};
@@ -40,8 +40,9 @@ pub struct Event<'a> {
 /// Runs the pool's processes until a generation ends well, fails for good, or the restarts are used up.
 ///
 /// `plans` gives what the processes of a generation are told, by its number from 0: it is made anew for each, when no
-/// process of the one before runs any more, so that it knows what is committed. Where it gives nothing, all is done
-/// already. `progresses` is kept up to date with every process' counters.
+/// process of the one before runs any more, so that it knows what is committed; also after the last one, for which no
+/// restart is left. Where it gives nothing, all is done already. `progresses` is kept up to date with every process'
+/// counters.
 ///
 /// # Errors
 /// Where processes cannot be started at all, or no plan can be made.
@@ -69,6 +70,12 @@ pub fn supervise(
             std::thread::sleep(Duration::MAX);
         }
         if epoch >= u64::from(pool.restarts) {
+            // It may have died between its commit and its last word: only the plans know.
+            let Some(_) = plans(epoch + 1).with_context(|| broken.cause.clone())? else {
+                let text = format!("{}; all that it had to do was committed by then", broken.cause);
+                voice(Event { kind: "committed", text: &text, epoch, process: broken.process });
+                return Ok(told(Outcome::Done(None), epoch, voice));
+            };
             let restarts = match pool.restarts {
                 0 => String::new(),
                 1 => "; it was started anew once already, as `restarts` allows".to_owned(),
@@ -103,4 +110,65 @@ fn told(outcome: Outcome, restarts: u64, voice: &Voice) -> Outcome {
         voice(Event { kind: "restarts", text: &text, epoch: restarts, process: None });
     }
     outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::hosts::tests::local;
+
+    /// Kind and text of what is said.
+    type Said = Vec<(String, String)>;
+
+    fn voice() -> (Voice, Arc<Mutex<Said>>) {
+        let said: Arc<Mutex<Said>> = Arc::default();
+        let kept = said.clone();
+        let voice = move |event: Event<'_>| kept.lock().unwrap().push((event.kind.to_owned(), event.text.to_owned()));
+        (Arc::new(voice), said)
+    }
+
+    /// Supervises a process that always dies, without a restart; all is committed once so many plans were made.
+    fn supervised(plans_until_done: u64) -> (Outcome, Vec<u64>, Said) {
+        let config = "workers = 1\nrestarts = 0\nssh = [\"false\"]\n[[hosts]]\nname = \"me@localhost\"\n";
+        let pool = Pool::new(&toml::from_str(config).unwrap()).unwrap();
+        let (voice, said) = voice();
+        let mut asked = Vec::new();
+        let mut plans = |epoch| {
+            asked.push(epoch);
+            Ok((epoch < plans_until_done).then(|| "{}".to_owned()))
+        };
+        let outcome = supervise(&pool, &mut plans, &Arc::default(), &voice).unwrap();
+        let said = said.lock().unwrap().clone();
+        (outcome, asked, said)
+    }
+
+    #[test]
+    fn processes_that_die_after_their_commit_are_done_though_no_restart_is_left() {
+        let (outcome, asked, said) = supervised(1);
+        assert_eq!((outcome, asked), (Outcome::Done(None), vec![0, 1]));
+        let committed = said.iter().find(|(kind, _)| kind == "committed").unwrap_or_else(|| panic!("{said:?}"));
+        assert!(committed.1.contains("process 0 on me@localhost died with exit code 1"), "{said:?}");
+    }
+
+    #[test]
+    fn processes_that_die_before_their_commit_have_failed_when_no_restart_is_left() {
+        let (outcome, asked, _) = supervised(2);
+        let Outcome::Failed { message, code: 1, .. } = outcome else { panic!("{outcome:?}") };
+        assert!(message.contains("died with exit code 1; the same command goes on"), "{message}");
+        assert_eq!(asked, [0, 1]);
+    }
+
+    #[test]
+    fn a_process_has_the_variables_of_its_host_and_is_told_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        // What `sh worker` runs.
+        let worker = r#"read -r start; printf '%s\n%s' "$PLAIN" "$start" > heard; exit 7"#;
+        std::fs::write(folder.path().join("worker"), worker).unwrap();
+        let pool = local("sh", &format!("cd '{}'", folder.path().display()));
+        let outcome = supervise(&pool, &mut |_| Ok(Some("{}".into())), &Arc::default(), &voice().0).unwrap();
+        let Outcome::Failed { message, .. } = outcome else { panic!("{outcome:?}") };
+        assert!(message.contains("died with exit code 7"), "{message}");
+        let heard = std::fs::read_to_string(folder.path().join("heard")).unwrap();
+        assert!(heard.starts_with("secret-7\n{\"me\":0,"), "{heard}");
+    }
 }

@@ -48,9 +48,14 @@ impl Results {
         self.unfinished.join(name)
     }
 
-    /// Whether the folders are being exchanged.
-    pub fn is_committing(&self) -> bool {
-        self.before.exists()
+    /// Whether the former tables may be gone from their place: the exchange has begun, or ended.
+    pub fn has_begun_to_commit(&self) -> bool {
+        self.before.exists() || !self.unfinished.exists()
+    }
+
+    /// Whether the tables that were made are in their place, where [`Results::begin`] was called before.
+    pub fn is_committed(&self) -> bool {
+        !self.unfinished.exists() && self.folder.exists()
     }
 
     /// Mends what a killed run left, and makes room for new tables. The caller holds the store's lock.
@@ -121,7 +126,9 @@ mod tests {
         results.commit().unwrap();
         make(&results, "two");
         assert_eq!(kept(&results).as_deref(), Some("one"));
+        assert!(!results.has_begun_to_commit() && !results.is_committed());
         results.commit().unwrap();
+        assert!(results.has_begun_to_commit() && results.is_committed());
         assert_eq!(kept(&results).as_deref(), Some("two"));
         assert!(!folder.path().join("_work").exists());
     }

@@ -21,11 +21,17 @@ fn the_readme_command_clusters_the_shipped_crawl() {
         assert!(ran.stdout.contains(wanted), "{wanted}: {}", ran.stdout);
     }
     assert!(ran.stdout.contains(store.join("week=2024-01-08").to_str().unwrap()));
-    assert!(ran.stderr.contains("reading"), "progress goes to stderr: {}", ran.stderr);
+    // Lines in a file say of which run they are.
+    assert!(ran.stderr.contains("nigh [cluster 2024-01-08, process 0, epoch 0]: reading"), "{}", ran.stderr);
     for file in ["manifest.json", "week=2024-01-08/job.toml", "week=2024-01-08/summary.json"] {
         assert!(store.join(file).exists(), "{file}");
     }
     assert!(!store.join("_work").exists(), "nothing unfinished is left");
+}
+
+/// The run that an event is of, and which start of its processes.
+fn named(event: &serde_json::Value) -> (&str, u64) {
+    (event["job"].as_str().unwrap(), event["epoch"].as_u64().unwrap())
 }
 
 #[test]
@@ -44,14 +50,25 @@ fn json_is_one_object_on_stdout_and_events_on_stderr() {
     for line in ran.stderr.lines() {
         let event: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!(event["event"], "progress");
-        assert_eq!((&event["job"], &event["epoch"]), (&"cluster 2024-01-08".into(), &0.into()));
+        assert_eq!(named(&event), ("cluster 2024-01-08", 0));
+        assert_eq!(event["process"], 0);
+    }
+    // What a person sees of the plan, and of the times of a run, is no event.
+    let other = folder.path().join("other");
+    for job in ["jobs/cluster.toml", "jobs/evolution.toml"] {
+        let verbose = run_well(&["run", job, "--json", "--verbose", "--store", other.to_str().unwrap()]);
+        for line in verbose.stderr.lines() {
+            assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "{line}");
+        }
     }
     let again = run_well(&["run", "jobs/cluster.toml", "--json", "--store", store.to_str().unwrap()]);
     let event: serde_json::Value = serde_json::from_str(again.stderr.trim()).unwrap();
     assert_eq!(event["event"], "notice");
+    assert_eq!(named(&event), ("cluster 2024-01-08", 0));
     let failed = run(&["run", "jobs/cluster.toml", "--json", "--store", store.to_str().unwrap(), "--input", "nothing"]);
     let event: serde_json::Value = serde_json::from_str(failed.stderr.trim()).unwrap();
     assert_eq!((failed.code, &event["event"]), (Some(1), &"error".into()));
+    assert_eq!(named(&event), ("cluster 2024-01-08", 0));
     let shown = run_well(&["show", store.to_str().unwrap(), "--json"]);
     assert_eq!(serde_json::from_str::<serde_json::Value>(&shown.stdout).unwrap(), summary);
 }
