@@ -4,6 +4,8 @@
 
 /// Running the program, and reading its tables.
 mod program;
+/// A real object store.
+mod seaweed;
 
 /// Benchmarks of the cluster stage, which check it against a single thread.
 mod benchmarks;
@@ -29,7 +31,7 @@ mod formats;
 mod intruders;
 /// What could not be downloaded, against a plain walk over the tables and the inputs.
 mod missing;
-/// A store in a bucket of a real server: SeaweedFS.
+/// A store in a bucket of a real server.
 mod objects;
 /// A pool of three hosts with a real sshd each.
 mod pool;

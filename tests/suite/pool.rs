@@ -15,15 +15,16 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::program::{Made, Ran, ran, run_well, skipped, tables};
+use crate::seaweed::Server;
 use crate::survival::waves;
 
-/// What distinguishes the names of this test's namespaces from those of another one.
-fn name(node: usize) -> String {
-    format!("nigh-{}-{node}", std::process::id())
-}
+/// What the variables of all hosts begin with.
+const SECRET: &str = "it's $a secret";
 
 /// Namespaces, bridge and servers, until they are dropped.
 struct Hosts {
+    /// What distinguishes the names of these namespaces from those of others.
+    test: &'static str,
     folder: tempfile::TempDir,
     servers: Vec<Child>,
 }
@@ -36,25 +37,12 @@ impl Drop for Hosts {
         }
         for node in 0..=3 {
             // Sessions outlive their server.
-            for process in processes(node) {
+            for process in self.processes(node) {
                 let _ = Command::new("kill").args(["-s", "KILL", &process.to_string()]).output();
             }
-            let _ = Command::new("ip").args(["netns", "delete", &name(node)]).output();
+            let _ = Command::new("ip").args(["netns", "delete", &self.name(node)]).output();
         }
     }
-}
-
-/// The processes in a namespace.
-fn processes(node: usize) -> Vec<u32> {
-    let output = Command::new("ip").args(["netns", "pids", &name(node)]).output().unwrap();
-    String::from_utf8_lossy(&output.stdout).split_whitespace().filter_map(|id| id.parse().ok()).collect()
-}
-
-/// The process of a run on a node.
-fn worker(node: usize) -> Option<u32> {
-    let is_worker =
-        |id: &u32| std::fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| line.ends_with(b"nigh\0worker\0"));
-    processes(node).into_iter().find(is_worker)
 }
 
 fn well(command: &mut Command) -> Output {
@@ -64,8 +52,25 @@ fn well(command: &mut Command) -> Output {
 }
 
 impl Hosts {
+    fn name(&self, node: usize) -> String {
+        format!("nigh-{}-{}-{node}", self.test, std::process::id())
+    }
+
+    /// The processes in a namespace.
+    fn processes(&self, node: usize) -> Vec<u32> {
+        let output = Command::new("ip").args(["netns", "pids", &self.name(node)]).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).split_whitespace().filter_map(|id| id.parse().ok()).collect()
+    }
+
+    /// The process of a run on a node.
+    fn worker(&self, node: usize) -> Option<u32> {
+        let is_worker =
+            |id: &u32| std::fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| line.ends_with(b"nigh\0worker\0"));
+        self.processes(node).into_iter().find(is_worker)
+    }
+
     /// Makes them; `None`, with the reason printed, where that is not possible.
-    fn new() -> Option<Hosts> {
+    fn new(test: &'static str) -> Option<Hosts> {
         let has = |program: &str| {
             Command::new("sh").args(["-c", &format!("command -v {program}")]).output().is_ok_and(|o| o.status.success())
         };
@@ -73,13 +78,13 @@ impl Hosts {
             skipped("a pool over ssh: it wants root, ip and sshd");
             return None;
         }
-        let probe = Command::new("ip").args(["netns", "add", &name(0)]).output().unwrap();
+        let mut hosts = Hosts { test, folder: tempfile::tempdir().unwrap(), servers: Vec::new() };
+        let hub = hosts.name(0);
+        let probe = Command::new("ip").args(["netns", "add", &hub]).output().unwrap();
         if !probe.status.success() {
             skipped("a pool over ssh: no network namespace can be made here");
             return None;
         }
-        let mut hosts = Hosts { folder: tempfile::tempdir().unwrap(), servers: Vec::new() };
-        let hub = name(0);
         let ip = |arguments: &str| well(Command::new("ip").args(arguments.split_whitespace()));
         ip(&format!("-n {hub} link set lo up"));
         ip(&format!("-n {hub} link add bridge type bridge"));
@@ -98,7 +103,7 @@ impl Hosts {
             folder.display()
         );
         for node in 1..=3 {
-            let ns = name(node);
+            let ns = hosts.name(node);
             ip(&format!("netns add {ns}"));
             ip(&format!("-n {hub} link add node{node} type veth peer name eth0 netns {ns}"));
             ip(&format!("-n {hub} link set node{node} master bridge up"));
@@ -149,16 +154,23 @@ impl Hosts {
         for node in 1..=3 {
             let address = format!("10.77.0.1{node}");
             writeln!(text, "[[hosts]]\nname = \"node-{node}\"\naddress = \"{address}\"\nport = \"2101-2199\"").unwrap();
+            writeln!(text, "environment = {{ NIGH_TEST = \"{SECRET} of {node}\" }}").unwrap();
         }
         let path = self.path(name);
         std::fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_owned()
     }
 
+    /// What runs a command on the hub.
+    fn on_hub(&self) -> [String; 4] {
+        ["ip".into(), "netns".into(), "exec".into(), self.name(0)]
+    }
+
     /// A command of the program on the hub.
     fn nigh(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &name(0), env!("CARGO_BIN_EXE_nigh")]).args(arguments);
+        let hub = self.on_hub();
+        let mut command = Command::new(&hub[0]);
+        command.args(&hub[1..]).arg(env!("CARGO_BIN_EXE_nigh")).args(arguments);
         command.current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());
         command
     }
@@ -166,12 +178,20 @@ impl Hosts {
     /// Puts the link of a node up or down.
     fn link(&self, node: usize, state: &str) {
         let node = format!("node{node}");
-        well(Command::new("ip").args(["-n", &name(0), "link", "set", &node, state]));
+        well(Command::new("ip").args(["-n", &self.name(0), "link", "set", &node, state]));
     }
 }
 
 fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+/// The processes of this machine with a text among their arguments.
+fn seen_by_all(text: &str) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path().join("cmdline")));
+    // One that ended meanwhile shows nothing.
+    let arguments = processes.filter_map(|path| Some(String::from_utf8_lossy(&std::fs::read(path).ok()?).into_owned()));
+    arguments.filter(|arguments| arguments.contains(text)).collect()
 }
 
 /// Disturbs a run when something is written; gives how it ended.
@@ -198,7 +218,7 @@ fn disturbed(mut command: Command, store: &Path, disturb: impl FnOnce()) -> Ran 
 
 #[test]
 fn three_hosts_give_the_bytes_of_one_process_whatever_happens_to_them() {
-    let Some(hosts) = Hosts::new() else { return };
+    let Some(hosts) = Hosts::new("faults") else { return };
     let keys = hosts.path("keys");
     let here = format!("binary = {:?}\ntimeout = \"4s\"\nrestarts = 10", env!("CARGO_BIN_EXE_nigh"));
     let config = hosts.config("pool.toml", &here);
@@ -221,7 +241,8 @@ fn three_hosts_give_the_bytes_of_one_process_whatever_happens_to_them() {
         ran(&mut hosts.nigh(&["pool", "check", "--config", &config, job, "--store", store("plain").to_str().unwrap()]));
     assert_eq!(checked.code, Some(0), "{}{}", checked.stdout, checked.stderr);
     assert!(checked.stdout.contains("node-3") && checked.stdout.contains("All is well"), "{}", checked.stdout);
-    assert!(checked.stdout.contains("364 days"), "{}", checked.stdout);
+    // Whole days: 365 within the second that made the keys, 364 after it.
+    assert!(["365 days", "364 days"].iter().any(|days| checked.stdout.contains(days)), "{}", checked.stdout);
 
     let plain = ran(&mut run(&config, &store("plain")));
     same("undisturbed", &plain, &store("plain"));
@@ -236,16 +257,27 @@ fn three_hosts_give_the_bytes_of_one_process_whatever_happens_to_them() {
 
     // A process there is killed; one there is frozen; a host's link is down for longer than the timeout.
     let signal = |name: &str, node: usize| {
-        let process = worker(node).expect("a process runs there").to_string();
+        let process = hosts.worker(node).expect("a process runs there").to_string();
         well(Command::new("kill").args(["-s", name, &process]));
     };
-    let killed = disturbed(run(&config, &store("killed")), &store("killed"), || signal("KILL", 2));
+    let killed = disturbed(run(&config, &store("killed")), &store("killed"), || {
+        // Each has its variables, and nobody else sees them.
+        for node in 1..=3 {
+            let environment = format!("/proc/{}/environ", hosts.worker(node).expect("a process runs there"));
+            let wanted = format!("NIGH_TEST={SECRET} of {node}");
+            let variables = std::fs::read(environment).unwrap();
+            assert!(variables.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes()), "{node}");
+        }
+        assert_eq!(seen_by_all(SECRET), Vec::<String>::new());
+        signal("KILL", 2);
+    });
     same("killed", &killed, &store("killed"));
     assert!(killed.stderr.contains("process 1 on node-2 was killed, or the connection"), "{}", killed.stderr);
+    assert!(killed.stderr.contains("nigh [cluster 2024-01-08, process 1, epoch 1]: "), "{}", killed.stderr);
     let frozen = disturbed(run(&config, &store("frozen")), &store("frozen"), || signal("STOP", 3));
     same("frozen", &frozen, &store("frozen"));
     assert!(frozen.stderr.contains("process 2 on node-3 has said nothing"), "{}", frozen.stderr);
-    assert_eq!(worker(3), None, "the frozen process is still there");
+    assert_eq!(hosts.worker(3), None, "the frozen process is still there");
     let down = disturbed(run(&config, &store("down")), &store("down"), || {
         hosts.link(2, "down");
         std::thread::sleep(Duration::from_secs(8));
@@ -274,4 +306,39 @@ fn three_hosts_give_the_bytes_of_one_process_whatever_happens_to_them() {
     let refused = ran(&mut run(hosts.path("bare.toml").to_str().unwrap(), &store("bare")));
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
     assert!(refused.stderr.contains("keys") || refused.stderr.contains("loopback"), "{}", refused.stderr);
+}
+
+#[test]
+fn three_hosts_make_a_store_in_a_bucket() {
+    let Some(hosts) = Hosts::new("bucket") else { return };
+    let Some(server) = Server::start_within(&hosts.on_hub(), "a pool that works on a bucket") else { return };
+    let keys = hosts.path("keys");
+    run_well(&["pool", "keys", "--processes", "3", "--out", keys.to_str().unwrap()]);
+    let (here, mirror) = (format!("binary = {:?}", env!("CARGO_BIN_EXE_nigh")), hosts.path("mirror"));
+    let config = hosts.config("pool.toml", &here);
+    let job = waves(hosts.folder.path());
+    let store = ["--config", &config, job.to_str().unwrap(), "--store", "s3://bucket/store"];
+    let nigh = |command: &[&str], mirror: &[&str]| {
+        ran(hosts.nigh(&[command, &store, mirror].concat()).envs(server.environment()))
+    };
+
+    // The other hosts speak to no bucket: they work in a folder, which must be said.
+    let refused = nigh(&["run"], &[]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("`mirror` in the config, or by --mirror"), "{}", refused.stderr);
+
+    let mirror = ["--mirror", mirror.to_str().unwrap()];
+    let checked = nigh(&["pool", "check"], &mirror);
+    assert_eq!(checked.code, Some(0), "{}{}", checked.stdout, checked.stderr);
+    assert!(checked.stdout.contains("All is well"), "{}", checked.stdout);
+    let made = nigh(&["run"], &mirror);
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+
+    // What is in the bucket has the bytes that one process makes in a folder.
+    let elsewhere = hosts.path("elsewhere");
+    let fetch = ["vacuum", "--store", "s3://bucket/store", "--keep", "9", "--mirror", elsewhere.to_str().unwrap()];
+    let fetched = ran(hosts.nigh(&fetch).envs(server.environment()));
+    assert_eq!(fetched.code, Some(0), "{}", fetched.stderr);
+    let alone = Made::with_job(&job, &[]);
+    assert!(tables(&elsewhere.join("week=2024-01-08")) == alone.tables());
 }

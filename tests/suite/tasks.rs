@@ -318,7 +318,9 @@ fn strangers_are_refused_and_missing_tasks_are_named() {
 
     // Whoever is not there is named, with what was at the door instead.
     let short = config("short.toml", text.replace("wait = \"100s\"", "wait = \"3s\""));
-    let mut first = Task::start(runs.command(0, &short, &store));
+    let mut command = runs.command(0, &short, &store);
+    command.arg("--json");
+    let mut first = Task::start(command);
     wait_until(|| match TcpStream::connect(("127.0.0.1", port)) {
         Ok(mut garbage) => garbage.write_all(&[0xff; 1000]).is_ok(),
         Err(_) => false,
@@ -327,6 +329,11 @@ fn strangers_are_refused_and_missing_tasks_are_named() {
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     assert!(ran.stderr.contains("task 1, task 2 of 3 tasks did not join task 0"), "{}", ran.stderr);
     assert!(ran.stderr.contains("this is not TLS"), "{}", ran.stderr);
+    // Programs read this log: every line is an event that says of what it is.
+    let events = ran.stderr.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect(line));
+    let refused = events.into_iter().find(|event| event["event"] == "refused").expect(&ran.stderr);
+    let of = (&refused["job"], &refused["epoch"], &refused["process"]);
+    assert_eq!(of, (&"cluster 2024-01-08".into(), &0.into(), &0.into()), "{refused}");
 
     // One of another pool, one with another's key, one of another job.
     let other = runs.path("other");
