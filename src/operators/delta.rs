@@ -3,7 +3,9 @@
 //!
 //! ```text
 //! changes      documents whose vectors differ, retracted with the old one and inserted with the new one
-//! filter       their supershingles, at every process
+//! heirs        who stays in the clusters that they had. Whoever leaves nobody behind, or somebody with the very vector,
+//!              is retracted without more ado: those who stay hold all that it held
+//! filter       supershingles of the others, and of new vectors, at every process
 //! scan         documents that stay and share enough of them: holders of their keys, a few of each key
 //! certificate  whoever is retracted and cannot be shown to part nobody, by its own keys or by others of those who hold
 //!              them: its cluster is in doubt
@@ -26,7 +28,6 @@
 //! changed in order, where each word of the column is now looked up in a filter that fits no near cache.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
@@ -40,6 +41,7 @@ use super::chunks::VectorFiles;
 use super::filter::Filter;
 use super::forest::Forest;
 use super::gather::gather;
+use super::heirs::{Heirs, heirs};
 use super::keyed::{Docs, Held, Keyed, NEW, OLD, Reply, Roots, STAYS, blocks};
 use super::met::Met;
 use super::phase::Owned;
@@ -93,7 +95,7 @@ pub struct Delved {
     pub changed: u64,
     /// Other own documents, of clusters in doubt, which were put together again.
     pub examined: u64,
-    /// Own documents that were retracted from among others, and of these, those that might have parted them.
+    /// Own documents that were retracted from among others who stay, and of these, those that might have parted them.
     pub retracted: u64,
     /// See `retracted`.
     pub failed: u64,
@@ -173,6 +175,25 @@ struct Step<'a> {
     changes: Changes,
 }
 
+/// Who of those that stay has to do with the vector that a changed document had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kin {
+    /// Nobody: it had none, or nobody of its cluster stays.
+    Nobody,
+    /// Somebody has the very vector.
+    Twin(DocId),
+    /// Others of its cluster.
+    Others,
+}
+
+/// A key of a document's new vector.
+struct NewKey {
+    slot: u32,
+    key: Key,
+    /// Whether the old vector had it, too.
+    kept: bool,
+}
+
 impl Step<'_> {
     fn take(&self, worker: &mut Worker, roots: &mut VectorRoots) -> Result<Delved> {
         let (stage, watch) = (self.stage, self.stage.watch);
@@ -183,11 +204,14 @@ impl Step<'_> {
             return Ok(did);
         }
         watch.enter(Stage::Holders);
+        let heirs = heirs(worker, &self.changes.docs, roots, stage.owned, watch)?;
+        let kin = self.kin(roots, &heirs);
+        did.retracted = kin.iter().filter(|kin| **kin != Kin::Nobody).count() as u64;
         let vectors = 2 * changed;
         let keys = vectors * (stage.keys.count() as u64 + 1);
         let filter = stage.filter.of(|| Filter::new(vectors * stage.after.width as u64, keys));
-        self.note(worker, &filter)?;
-        let (held, twins) = self.holders(worker, &filter, roots, &mut did)?;
+        self.note(worker, &filter, &kin)?;
+        let (held, twins) = self.holders(worker, &filter, roots, &kin, &mut did)?;
         let keyed = Keyed::new(round(worker, held, watch)?);
         let twins = round(worker, twins, watch)?;
         drop(filter);
@@ -196,15 +220,13 @@ impl Step<'_> {
         watch.enter(Stage::Certificates);
         let mut replies: Vec<Reply> = blocks(round(worker, keyed.replies(worker, watch), watch)?);
         replies.sort_unstable();
-        let (mut left, mut unproven) = (Vec::new(), Vec::new());
+        let mut unproven = Vec::new();
         for of_doc in replies.chunk_by(|a, b| a.doc == b.doc) {
             let mut holders: Vec<Holder> =
                 of_doc.iter().map(|reply| Holder { stays: reply.stays, slot: reply.slot as u32 }).collect();
             let doc = of_doc[0].doc;
-            did.retracted += 1;
-            match holds(&mut holders, u32::MAX) {
-                true => left.push((doc, roots.similar[stage.owned.index(doc)])),
-                false => unproven.push(Unproven { doc, holders }),
+            if !holds(&mut holders, u32::MAX) {
+                unproven.push(Unproven { doc, holders });
             }
         }
         let mut doubtful = Docs::default();
@@ -214,17 +236,12 @@ impl Step<'_> {
         };
         let before = |doc| self.changes.docs.binary_search(&doc).ok().and_then(|at| self.changes.before(at));
         for (doc, holds) in bridged(worker, unproven, staying, before, stage.keys, watch)? {
-            let root = roots.similar[stage.owned.index(doc)];
-            match holds {
-                true => left.push((doc, root)),
-                false => {
-                    did.failed += 1;
-                    doubtful.insert(root);
-                }
+            if !holds {
+                did.failed += 1;
+                doubtful.insert(roots.similar[stage.owned.index(doc)]);
             }
         }
         let doubtful: Docs = gather(worker, doubtful.into_iter().collect(), watch)?.into_iter().collect();
-        left.retain(|(_, root)| !doubtful.contains(root));
         let pieces = self.pieces(worker, &doubtful, roots, &mut did)?;
         let reached = keyed.reached(worker, stage.owned, &doubtful, &pieces, watch)?;
         let edges = keyed.edges(&doubtful, reached);
@@ -235,41 +252,65 @@ impl Step<'_> {
         let labels = gather(worker, labels, watch)?;
 
         // Clusters that stay and lose their root have another smallest member.
-        let rootless = left.iter().filter(|(doc, root)| doc == root).map(|(_, root)| *root).collect();
-        let heirs = self.heirs(worker, rootless, roots)?;
-        let renamed = Renamed::new(&labels, &heirs);
+        let Heirs { similar: mut smallest, identical: first_twins } = heirs;
+        smallest.retain(|root, heir| root != heir && !doubtful.contains(root));
+        let renamed = Renamed::new(&labels, smallest);
 
         // Whose clusters are no longer what they were.
-        let mut marks: Vec<DocId> = left.iter().map(|(_, root)| renamed.cluster(*root)).collect();
+        let retracted = self.changes.docs.iter().zip(&kin).filter(|(_, kin)| **kin != Kin::Nobody);
+        let left = retracted.map(|(doc, _)| roots.similar[stage.owned.index(*doc)]);
+        let mut marks: Vec<DocId> =
+            left.filter(|root| !doubtful.contains(root)).map(|root| renamed.cluster(root)).collect();
         let firsts = pieces.iter().filter(|(doc, piece)| doc == piece);
         marks.extend(firsts.map(|(_, piece)| renamed.cluster(*piece)));
         marks.extend(labels.iter().map(|(_, label)| renamed.roots[label]).filter(|root| stage.owned.has(*root)));
         did.marks = gather(worker, marks, watch)?;
         did.marks.dedup();
 
-        let (identical, twins) = self.twins(worker, twins)?;
+        let (identical, twins) = self.twins(worker, twins, first_twins)?;
         self.apply(roots, &pieces, &renamed, &identical, &twins);
         Ok(did)
     }
 
-    /// Notes the supershingles and keys of all changes in the filter of every process.
-    fn note(&self, worker: &mut Worker, filter: &Filter) -> Result<()> {
+    /// Who stays of the kin of each document that changed.
+    fn kin(&self, roots: &VectorRoots, heirs: &Heirs) -> Vec<Kin> {
+        let kin = |doc: &DocId| {
+            let own = self.stage.owned.index(*doc);
+            match heirs.identical.get(&roots.identical[own]) {
+                Some(twin) => Kin::Twin(*twin),
+                None if heirs.similar.contains_key(&roots.similar[own]) => Kin::Others,
+                None => Kin::Nobody,
+            }
+        };
+        self.changes.docs.iter().map(kin).collect()
+    }
+
+    /// Notes the supershingles and keys of changes in the filter of every process.
+    ///
+    /// Where a twin stays, it holds the keys that the document keeps; where nobody stays, nobody does. So supershingles
+    /// that the document keeps matter only beside others. The keys that it keeps may still be those of others that
+    /// changed, and whose clusters nobody stayed in.
+    fn note(&self, worker: &mut Worker, filter: &Filter, kin: &[Kin]) -> Result<()> {
         let alone = worker.peers() == self.stage.threads;
         let (mut places, mut keys) = (Vec::new(), Vec::new());
         let (mut all_places, mut all_keys) = (Vec::new(), Vec::new());
-        let (mut had, mut has) = (Vec::new(), Vec::new());
-        for at in 0..self.changes.len() {
-            had.clear();
-            has.clear();
-            for (of_week, vector) in [(&mut had, self.changes.before(at)), (&mut has, self.changes.after(at))] {
-                let Some(vector) = vector else { continue };
-                places.extend(vector.iter().enumerate().map(|(column, word)| filter.place(column, *word)));
-                of_week.extend(self.keys(vector, u64::MAX).map(|(_, key)| filter.key_place(key)));
+        for (at, kin) in kin.iter().enumerate() {
+            let (old, new) = (self.changes.before(at), self.changes.after(at));
+            if let (Kin::Others, Some(old)) = (kin, old) {
+                let all = old.iter().enumerate().map(|(column, word)| filter.place(column, *word));
+                places.extend(all.flat_map(|place| [place, place + 1]));
+                keys.extend(self.stage.keys.megashingles(old, u64::MAX).map(|key| filter.key_place(key)));
             }
-            // A key that the document keeps is not one that two have. The vectors differ, and so have the same slots.
-            let kept = |slot: &usize| had.get(*slot) == has.get(*slot);
-            keys.extend(had.iter().copied());
-            keys.extend((0..has.len()).filter(|slot| !kept(slot)).map(|slot| has[slot]));
+            for (column, word) in new.into_iter().flatten().enumerate() {
+                let place = filter.place(column, *word);
+                places.push(place);
+                if old.is_none_or(|old| old[column] != *word) {
+                    places.push(place + 1);
+                }
+            }
+            // A key that the document keeps is not one that two have.
+            let noted = self.new_keys(at).filter(|new| !new.kept || *kin == Kin::Nobody);
+            keys.extend(noted.map(|new| filter.key_place(new.key)));
             if places.len() >= SOME || at + 1 == self.changes.len() {
                 filter.note(&places);
                 filter.note_keys(&keys);
@@ -283,6 +324,18 @@ impl Step<'_> {
         }
         self.tell(worker, all_places, |place| filter.note(&[place]))?;
         self.tell(worker, all_keys, |place| filter.note_keys(&[place]))
+    }
+
+    /// The keys of the new vector of a document that changed, and which of them the old one had.
+    fn new_keys(&self, at: usize) -> impl Iterator<Item = NewKey> {
+        let (old, new) = (self.changes.before(at).unwrap_or_default(), self.changes.after(at).unwrap_or_default());
+        let same = old.iter().zip(new).enumerate().filter(|(_, (old, new))| old == new);
+        let same = same.fold(0, |mask, (column, _)| mask | 1 << column);
+        // They are in the same order as all of them. The vector as a whole is another one.
+        let mut kept = self.stage.keys.megashingles(new, same).peekable();
+        let all = (!new.is_empty()).then(|| self.keys(new, u64::MAX));
+        let told = move |(slot, key)| NewKey { slot, key, kept: slot != WHOLE && kept.next_if_eq(&key).is_some() };
+        all.into_iter().flatten().map(told)
     }
 
     /// The keys of a vector within a mask of supershingles, each with its slot: first the vector's own, if the mask has
@@ -312,6 +365,7 @@ impl Step<'_> {
         worker: &mut Worker,
         filter: &Filter,
         roots: &VectorRoots,
+        kin: &[Kin],
         did: &mut Delved,
     ) -> Result<(Dealer<Held>, Dealer<Held>)> {
         let stage = self.stage;
@@ -323,7 +377,7 @@ impl Step<'_> {
         let mut newly = Vec::new();
         self.each_sharing(filter, |doc, vector, mask| {
             did.candidates += 1;
-            let root = roots.similar[stage.owned.index(doc)];
+            let own = stage.owned.index(doc);
             let mut asked = false;
             for (slot, key) in self.keys(vector, mask) {
                 let place = filter.key_place(key);
@@ -337,25 +391,38 @@ impl Step<'_> {
                 if filter.share(place) && !alone {
                     newly.push(place);
                 }
-                let record = Held { key, role: STAYS, slot: 0, doc, root };
+                let record = |root| Held { key, role: STAYS, slot: 0, doc, root };
                 if slot == WHOLE {
-                    twins.deal(key.partition_bits() % parts, record);
+                    twins.deal(key.partition_bits() % parts, record(roots.identical[own]));
                 } else if met.sends(key) {
-                    held.deal(key.partition_bits() % parts, record);
+                    held.deal(key.partition_bits() % parts, record(roots.similar[own]));
                 }
             }
         })?;
         drop(met);
         self.tell(worker, newly, |place| _ = filter.share(place))?;
-        for at in 0..self.changes.len() {
+        for (at, kin) in kin.iter().enumerate() {
             let doc = self.changes.docs[at];
             let root = roots.similar[stage.owned.index(doc)];
-            for (role, vector) in [(OLD, self.changes.before(at)), (NEW, self.changes.after(at))] {
-                let Some(vector) = vector else { continue };
-                let shared = |(_, key): &(u32, Key)| filter.is_shared(filter.key_place(*key));
-                for (slot, key) in self.keys(vector, u64::MAX).filter(shared) {
-                    let dealer = if slot == WHOLE { &mut twins } else { &mut held };
-                    dealer.deal(key.partition_bits() % parts, Held { key, role, slot, doc, root });
+            let shared = |key: Key| filter.is_shared(filter.key_place(key));
+            if let (Kin::Others, Some(old)) = (kin, self.changes.before(at)) {
+                let keys = (0..).zip(stage.keys.megashingles(old, u64::MAX)).filter(|(_, key)| shared(*key));
+                for (slot, key) in keys {
+                    held.deal(key.partition_bits() % parts, Held { key, role: OLD, slot, doc, root });
+                }
+            }
+            // All that it keeps, the twin holds: one such key joins them.
+            let mut twin = if let Kin::Twin(twin) = kin { Some(*twin) } else { None };
+            for NewKey { slot, key, kept } in self.new_keys(at) {
+                let joins = if kept { twin.take() } else { None };
+                if joins.is_none() && (kept && matches!(kin, Kin::Twin(_)) || !shared(key)) {
+                    continue;
+                }
+                let part = key.partition_bits() % parts;
+                let dealer = if slot == WHOLE { &mut twins } else { &mut held };
+                dealer.deal(part, Held { key, role: NEW, slot, doc, root });
+                if let Some(twin) = joins {
+                    dealer.deal(part, Held { key, role: STAYS, slot: 0, doc: twin, root });
                 }
             }
         }
@@ -442,50 +509,28 @@ impl Step<'_> {
         Ok(docs.into_iter().zip(pieces).collect())
     }
 
-    /// The smallest members that stay in clusters whose roots left.
-    fn heirs(&self, worker: &mut Worker, rootless: Vec<DocId>, roots: &VectorRoots) -> Result<Roots> {
-        let (stage, watch) = (self.stage, self.stage.watch);
-        let rootless: Docs = gather(worker, rootless, watch)?.into_iter().collect();
-        let mut heirs: Roots = HashMap::default();
-        if !rootless.is_empty() {
-            let sieve = Sieve::new(rootless.iter());
-            let all = stage.owned.docs().zip(&roots.similar).filter(|(_, root)| sieve.may_have(**root));
-            for (doc, root) in all.filter(|(_, root)| rootless.contains(root)) {
-                if self.changes.docs.binary_search(&doc).is_err() {
-                    heirs.entry(*root).or_insert(doc);
-                }
-            }
-        }
-        let mut all: Roots = HashMap::default();
-        for (root, heir) in gather(worker, heirs.into_iter().collect(), watch)? {
-            all.entry(root).or_insert(heir);
-        }
-        Ok(all)
-    }
-
-    /// The roots of changed documents among those with the same vector, and the new roots of the old ones.
-    fn twins(&self, worker: &mut Worker, twins: Vec<Block<Held>>) -> Result<(Roots, Roots)> {
+    /// The roots of changed documents among those with the same vector, and the new roots of the old ones, of which `first`
+    /// has the smallest documents that stay.
+    fn twins(&self, worker: &mut Worker, twins: Vec<Block<Held>>, mut first: Roots) -> Result<(Roots, Roots)> {
         let watch = self.stage.watch;
         let mut of_docs = Dealer::new(worker.index(), worker.peers(), watch);
         let mut renamed: Vec<(DocId, DocId)> = Vec::new();
         let twins = Keyed::new(twins);
         for same in twins.keys() {
-            let least = |role: u32| same.iter().filter(|twin| twin.role == role).map(|twin| twin.doc).min();
-            let (old, new, stays) = (least(OLD), least(NEW), least(STAYS));
-            let Some(root) = new.into_iter().chain(stays).min() else { continue };
-            for twin in same.iter().filter(|twin| twin.role == NEW) {
-                let told = Reply { doc: twin.doc, stays: root, slot: 0 };
-                of_docs.deal(twin.doc.owner(worker.peers()) as u64, told);
+            let came = || same.iter().filter(|twin| twin.role == NEW).map(|twin| twin.doc);
+            // All who stay have the same root.
+            let was = same.iter().find(|twin| twin.role == STAYS).map(|twin| twin.root);
+            let stays = was.map(|was| first.get(&was).copied().unwrap_or(was));
+            let Some(root) = came().chain(stays).min() else { continue };
+            for doc in came() {
+                of_docs.deal(doc.owner(worker.peers()) as u64, Reply { doc, stays: root, slot: 0 });
             }
-            let was = old.into_iter().chain(stays).min();
-            if let (Some(was), Some(_)) = (was, stays)
-                && was != root
-            {
-                renamed.push((was, root));
-            }
+            renamed.extend(was.map(|was| (was, root)));
         }
         let own = blocks(round(worker, of_docs, watch)?).into_iter().map(|told| (told.doc, told.stays)).collect();
-        Ok((own, gather(worker, renamed, watch)?.into_iter().collect()))
+        first.extend(gather(worker, renamed, watch)?);
+        first.retain(|was, root| was != root);
+        Ok((own, first))
     }
 
     /// Writes the new roots of own documents.

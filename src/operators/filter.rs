@@ -2,15 +2,16 @@
 //! others that have them too.
 //!
 //! It may err on the side of too much, never of too little: what it lets through is compared by whole keys. A document
-//! is first asked for its supershingles, one load each; one in twenty, or fewer, is let through by chance. Those are asked for the
-//! keys of the supershingles that passed.
+//! is first asked for its supershingles, one load each: whoever has none that matters is let through by chance at most, one
+//! in twenty or fewer. The others are asked for the keys of the supershingles that passed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::kernels::memory::huge;
 use crate::records::{Key, mix, spread};
 
-/// Bits for each supershingle, and for each key, that is noted.
+/// Bits for each supershingle, and for each key, that is noted. A supershingle has two: that it was noted, and whether it
+/// matters.
 const BITS: (u64, u64) = (16, 8);
 /// Bits for all supershingles, at least: what the nearest large cache holds is looked up as quickly as less would be, and
 /// lets fewer through by chance.
@@ -37,10 +38,11 @@ impl Filter {
         }
     }
 
-    /// The place of a supershingle, given which of the vector it is.
+    /// The place of a supershingle, given which of the vector it is; the next one is noted, too, where the supershingle
+    /// matters.
     #[inline]
     pub fn place(&self, column: usize, supershingle: u64) -> u64 {
-        self.supershingles.place(supershingle ^ mix(column as u64))
+        self.supershingles.pair(supershingle ^ mix(column as u64))
     }
 
     /// The place of a key.
@@ -49,7 +51,8 @@ impl Filter {
         self.keys.place(key.table_bits())
     }
 
-    /// Writes for each of some vectors, of `width` supershingles each, which of these may be noted: a bit for each.
+    /// Writes for each of some vectors, of `width` supershingles each, which of these may be noted, a bit for each; 0 where
+    /// none of them matters.
     pub fn masks(&self, words: &[u64], width: usize, masks: &mut Vec<u64>) {
         masks.clear();
         let columns: Vec<u64> = (0..width as u64).map(mix).collect();
@@ -58,13 +61,18 @@ impl Filter {
             let places = &mut places[..vectors.len()];
             for (places, vector) in places.chunks_exact_mut(width).zip(vectors.chunks_exact(width)) {
                 for ((place, word), column) in places.iter_mut().zip(vector).zip(&columns) {
-                    *place = self.supershingles.place(word ^ column);
+                    *place = self.supershingles.pair(word ^ column);
                 }
             }
             // Most places are in no near cache: without a branch between them, many are waited for at once.
             masks.extend(places.chunks_exact(width).map(|places| {
-                let bits = places.iter().enumerate();
-                bits.fold(0, |mask, (column, place)| mask | self.supershingles.bit(*place) << column)
+                let (mut mask, mut matters) = (0, 0);
+                for (column, place) in places.iter().enumerate() {
+                    let bits = self.supershingles.bits(*place);
+                    mask |= (bits & 1) << column;
+                    matters |= bits >> 1 & 1;
+                }
+                mask * matters
             }));
         }
     }
@@ -116,9 +124,21 @@ impl Bitmap {
         spread(word) >> self.shift
     }
 
+    /// The first of two places.
+    #[inline]
+    fn pair(&self, word: u64) -> u64 {
+        self.place(word) & !1
+    }
+
+    /// The bit at a place, and those that follow it.
+    #[inline]
+    fn bits(&self, place: u64) -> u64 {
+        self.words[place as usize / 64].load(Ordering::Relaxed) >> (place % 64)
+    }
+
     #[inline]
     fn bit(&self, place: u64) -> u64 {
-        self.words[place as usize / 64].load(Ordering::Relaxed) >> (place % 64) & 1
+        self.bits(place) & 1
     }
 
     #[inline]
@@ -155,7 +175,8 @@ mod tests {
         let filter = Filter::new(10_000, 10_000);
         let key = |number: u64| Key::of(1, &[number]);
         for number in 0..10_000 {
-            filter.note(&[filter.place(number as usize % 6, mix(number))]);
+            let place = filter.place(number as usize % 6, mix(number));
+            filter.note(&[place, place + 1]);
         }
         for numbers in (0..10_000).collect::<Vec<u64>>().chunks(777) {
             let places: Vec<u64> = numbers.iter().map(|number| filter.key_place(key(*number))).collect();
@@ -178,6 +199,16 @@ mod tests {
         let shifted: Vec<u64> = (0..10_000).map(|number| mix(number + 1)).collect();
         let elsewhere = masks(&shifted[..9_996], 6).iter().map(|mask| mask.count_ones()).sum::<u32>();
         assert!(elsewhere < 700, "{elsewhere} supershingles are found in another place of the vector");
+    }
+
+    #[test]
+    fn vectors_without_a_supershingle_that_matters_do_not_pass() {
+        let filter = Filter::new(10, 10);
+        let place = |column, number| filter.place(column, mix(number));
+        filter.note(&[place(0, 1), place(1, 2), place(1, 3), place(1, 3) + 1]);
+        let mut masks = Vec::new();
+        filter.masks(&[1, 2, 9, 1, 3, 9, 8, 3, 9, 8, 2, 9].map(mix), 3, &mut masks);
+        assert_eq!(masks, [0, 0b11, 0b10, 0]);
     }
 
     #[test]

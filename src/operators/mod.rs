@@ -15,7 +15,7 @@
 //!   joined within a process), `join` (forests of all processes), `components` (labels), `resolve` (labels to roots),
 //!   `edges` and `verify` (every edge has one root), `exact` (exact copies among identical vectors);
 //! - week over week: `choice` (which way is quicker), `roots` (last week's), `changes` (vectors that differ), `filter`
-//!   (which supershingles they have), `delta` (their clusters, from last week's), `keyed` (who holds their keys), `met`
+//!   (which supershingles they have), `heirs` (who stays), `delta` (their clusters, from last week's), `keyed` (who holds their keys), `met`
 //!   (who was met lately), `renamed` (roots after a change), `sieve` (a quick look), `certificate` and `bridges` (who may
 //!   leave without parting others), `pieces` (what clusters fall into), `relabel` (label differences, by differential
 //!   dataflow);
@@ -52,6 +52,7 @@ mod filter;
 mod forest;
 mod gather;
 mod group;
+mod heirs;
 mod hosts;
 mod join;
 mod keyed;

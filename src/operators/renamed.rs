@@ -17,7 +17,7 @@ pub(super) struct Renamed {
 
 impl Renamed {
     /// From the labels of all nodes with edges, and the smallest members of clusters that lost their root.
-    pub(super) fn new(labels: &[(u64, u64)], heirs: &Roots) -> Renamed {
+    pub(super) fn new(labels: &[(u64, u64)], heirs: Roots) -> Renamed {
         let member = |node: u64| match node & CLUSTER {
             0 => doc(node),
             _ => heirs.get(&doc(node & !CLUSTER)).copied().unwrap_or(doc(node & !CLUSTER)),
@@ -27,7 +27,7 @@ impl Renamed {
             let smallest = roots.entry(*label).or_insert(DocId::NONE);
             *smallest = member(*node).min(*smallest);
         }
-        let mut renamed = Renamed { labels: HashMap::default(), clusters: heirs.clone(), roots };
+        let mut renamed = Renamed { labels: HashMap::default(), clusters: heirs, roots };
         for (node, label) in labels {
             match node & CLUSTER {
                 0 => _ = renamed.labels.insert(doc(*node), *label),
