@@ -13,7 +13,7 @@ use timely::worker::Worker;
 use super::block::Dealer;
 use super::certificate::{Holder, holds};
 use super::gather::gather;
-use super::keyed::{ByKey, Docs, blocks};
+use super::keyed::{ByKey, blocks};
 use super::pieces::Members;
 use super::round::round;
 use crate::features::VectorKeys;
@@ -53,7 +53,7 @@ struct Told {
 pub(super) fn bridged<'a>(
     worker: &mut Worker,
     mut unproven: Vec<Unproven>,
-    staying: impl Fn(&Docs) -> Result<Members>,
+    staying: impl Fn(&[DocId]) -> Result<Members>,
     before: impl Fn(DocId) -> Option<&'a [u64]>,
     keys: &VectorKeys,
     watch: &Arc<Watch>,
@@ -71,7 +71,9 @@ pub(super) fn bridged<'a>(
     }
     let mut asked: Vec<Asked> = blocks(round(worker, asked, watch)?);
     asked.sort_unstable();
-    let Members { docs, words } = staying(&asked.iter().map(|asked| asked.stays).collect())?;
+    let mut docs: Vec<DocId> = asked.iter().map(|asked| asked.stays).collect();
+    docs.dedup();
+    let Members { docs, words } = staying(&docs)?;
     let mut told = Dealer::new(worker.index(), peers, watch);
     let width = words.len().checked_div(docs.len()).unwrap_or(0);
     let mut vectors = docs.iter().zip(words.chunks_exact(width.max(1))).peekable();

@@ -173,22 +173,27 @@ impl VectorFiles {
         Ok(words)
     }
 
-    /// The wanted documents, ascending, with their vectors.
+    /// Those of the wanted documents, which ascend, that have vectors here; and their vectors.
     ///
     /// # Errors
     /// Names the file that cannot be read.
-    pub fn find(&self, mut wanted: impl FnMut(DocId) -> bool) -> Result<(Vec<DocId>, Vec<u64>)> {
-        let (mut docs, mut places) = (Vec::new(), Vec::new());
-        let mut chunks = VectorFiles { column: DOCS, width: 1, ..self.clone() }.chunks();
-        while let Some(chunk) = chunks.next()? {
-            let all = chunk.words();
-            let all = all.iter().map(|word| DocId::from_table(*word as i64)).enumerate();
-            for (at, doc) in all.filter(|(_, doc)| wanted(*doc)) {
-                docs.push(doc);
-                places.push(chunk.place(at));
+    pub fn find(&self, wanted: &[DocId]) -> Result<(Vec<DocId>, Vec<u64>)> {
+        let words: Vec<u64> = wanted.iter().map(|doc| doc.to_table() as u64).collect();
+        let mut found = Vec::new();
+        for (file, VectorFile { path, shard, .. }) in self.files.iter().enumerate() {
+            let [from, to] = [*shard, shard + 1].map(|shard| wanted.partition_point(|doc| doc.shard() < shard));
+            if from < to {
+                let rows = PlainValues::open(path, DOCS, 8)?.find(&words[from..to])?.into_iter();
+                found.extend(rows.map(|(at, row)| (wanted[from + at], Place { file, row })));
             }
         }
-        Ok((docs, self.vectors(&places)?))
+        if let Some(only) = &self.only {
+            found.retain(|(doc, _)| (only.wanted)(*doc));
+        }
+        // Files of one shard may hold documents in any order to each other.
+        found.sort_unstable();
+        let places: Vec<Place> = found.iter().map(|(_, place)| *place).collect();
+        Ok((found.into_iter().map(|(doc, _)| doc).collect(), self.vectors(&places)?))
     }
 
     /// Goes over the vectors.
@@ -554,16 +559,19 @@ mod tests {
         all
     }
 
-    /// Looks up one document in some, all of them, and none.
+    /// Looks up one document in some, all of them, and none; and, beside them, what is not there.
     fn look_up(files: &VectorFiles, docs: &[DocId]) {
         for step in [1, 3, 500, docs.len()] {
-            let wanted: Vec<DocId> = docs.iter().copied().step_by(step).collect();
-            let mut next = wanted.iter().peekable();
-            let (found, words) = files.find(|doc| next.next_if(|next| **next == doc).is_some()).unwrap();
-            assert_eq!(found, wanted);
-            assert!(words.chunks_exact(WIDTH).zip(wanted).all(|(words, doc)| words == vector(doc)), "every {step}");
+            let held: Vec<DocId> = docs.iter().copied().step_by(step).collect();
+            let next = held.iter().map(|doc| DocId::new(doc.shard(), doc.row() + 1));
+            let mut wanted: Vec<DocId> = next.filter(|doc| docs.binary_search(doc).is_err()).collect();
+            wanted.extend(&held);
+            wanted.sort_unstable();
+            let (found, words) = files.find(&wanted).unwrap();
+            assert_eq!(found, held);
+            assert!(words.chunks_exact(WIDTH).zip(held).all(|(words, doc)| words == vector(doc)), "every {step}");
         }
-        assert_eq!(files.find(|_| false).unwrap(), (Vec::new(), Vec::new()));
+        assert_eq!(files.find(&[]).unwrap(), (Vec::new(), Vec::new()));
     }
 
     fn docs(shard: u32, rows: impl Iterator<Item = u64>) -> Vec<DocId> {

@@ -28,9 +28,10 @@
 //! changed in order, where each word of the column is now looked up in a filter that fits no near cache.
 
 use std::cmp::Ordering;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use timely::worker::Worker;
 
 use super::block::{Block, Dealer};
@@ -42,8 +43,9 @@ use super::filter::Filter;
 use super::forest::Forest;
 use super::gather::gather;
 use super::heirs::{Heirs, heirs};
-use super::keyed::{Docs, Held, Keyed, NEW, OLD, Reply, Roots, STAYS, blocks};
-use super::met::Met;
+use super::holders::Kin;
+use super::keyed::{ByKey, Docs, Held, Keyed, NEW, Reply, Roots, STAYS, blocks, doc, word};
+use super::lookup::lookup;
 use super::phase::Owned;
 use super::pieces::{Members, pieces};
 use super::relabel::relabel;
@@ -52,7 +54,7 @@ use super::round::round;
 use super::shared::Shared;
 use super::sieve::Sieve;
 use crate::features::VectorKeys;
-use crate::records::{DocId, Key};
+use crate::records::DocId;
 use crate::watch::{Stage, Watch};
 
 /// What the step works on, as one worker sees it.
@@ -109,14 +111,6 @@ pub struct Delved {
     pub marks: Vec<DocId>,
 }
 
-/// Partitions of keys for each worker.
-const PARTS: u64 = 8;
-/// Supershingles that are noted at a time.
-const SOME: usize = 1 << 10;
-/// The slot of the key that is the whole vector.
-const WHOLE: u32 = u32::MAX;
-/// The space of the keys of whole vectors.
-const VECTORS: u64 = 0x7665_6374_6f72;
 /// Brings the roots of last week's vectors to this week's.
 ///
 /// # Errors
@@ -151,15 +145,15 @@ pub fn delta(worker: &mut Worker, stage: &Delta<'_>, roots: &mut VectorRoots) ->
 
 /// A part of the rows of every shard.
 #[derive(Clone, Copy)]
-struct Slice<'a> {
-    at: u64,
-    of: u64,
+pub(super) struct Slice<'a> {
+    pub(super) at: u64,
+    pub(super) of: u64,
     owned: &'a Owned,
 }
 
 impl Slice<'_> {
     /// Whether a document is in an earlier slice, in this one, or in a later one.
-    fn of(&self, doc: DocId) -> Ordering {
+    pub(super) fn of(&self, doc: DocId) -> Ordering {
         if self.of == 1 {
             return Ordering::Equal;
         }
@@ -169,29 +163,10 @@ impl Slice<'_> {
 }
 
 /// One slice of the change.
-struct Step<'a> {
-    stage: &'a Delta<'a>,
-    slice: Slice<'a>,
-    changes: Changes,
-}
-
-/// Who of those that stay has to do with the vector that a changed document had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kin {
-    /// Nobody: it had none, or nobody of its cluster stays.
-    Nobody,
-    /// Somebody has the very vector.
-    Twin(DocId),
-    /// Others of its cluster.
-    Others,
-}
-
-/// A key of a document's new vector.
-struct NewKey {
-    slot: u32,
-    key: Key,
-    /// Whether the old vector had it, too.
-    kept: bool,
+pub(super) struct Step<'a> {
+    pub(super) stage: &'a Delta<'a>,
+    pub(super) slice: Slice<'a>,
+    pub(super) changes: Changes,
 }
 
 impl Step<'_> {
@@ -211,7 +186,7 @@ impl Step<'_> {
         let keys = vectors * (stage.keys.count() as u64 + 1);
         let filter = stage.filter.of(|| Filter::new(vectors * stage.after.width as u64, keys));
         self.note(worker, &filter, &kin)?;
-        let (held, twins) = self.holders(worker, &filter, roots, &kin, &mut did)?;
+        let (held, twins) = self.holders(worker, &filter, roots, (&heirs, &kin), &mut did)?;
         let keyed = Keyed::new(round(worker, held, watch)?);
         let twins = round(worker, twins, watch)?;
         drop(filter);
@@ -230,10 +205,7 @@ impl Step<'_> {
             }
         }
         let mut doubtful = Docs::default();
-        let staying = |docs: &Docs| {
-            let sieve = Sieve::new(docs.iter());
-            self.staying(|doc| sieve.may_have(doc) && docs.contains(&doc))
-        };
+        let staying = |docs: &[DocId]| self.staying(docs);
         let before = |doc| self.changes.docs.binary_search(&doc).ok().and_then(|at| self.changes.before(at));
         for (doc, holds) in bridged(worker, unproven, staying, before, stage.keys, watch)? {
             if !holds {
@@ -242,7 +214,7 @@ impl Step<'_> {
             }
         }
         let doubtful: Docs = gather(worker, doubtful.into_iter().collect(), watch)?.into_iter().collect();
-        let pieces = self.pieces(worker, &doubtful, roots, &mut did)?;
+        let pieces = self.pieces(worker, &doubtful, roots, &heirs.identical, &mut did)?;
         let reached = keyed.reached(worker, stage.owned, &doubtful, &pieces, watch)?;
         let edges = keyed.edges(&doubtful, reached);
         did.edges = edges.len() as u64;
@@ -272,226 +244,26 @@ impl Step<'_> {
         Ok(did)
     }
 
-    /// Who stays of the kin of each document that changed.
-    fn kin(&self, roots: &VectorRoots, heirs: &Heirs) -> Vec<Kin> {
-        let kin = |doc: &DocId| {
-            let own = self.stage.owned.index(*doc);
-            match heirs.identical.get(&roots.identical[own]) {
-                Some(twin) => Kin::Twin(*twin),
-                None if heirs.similar.contains_key(&roots.similar[own]) => Kin::Others,
-                None => Kin::Nobody,
-            }
-        };
-        self.changes.docs.iter().map(kin).collect()
-    }
-
-    /// Notes the supershingles and keys of changes in the filter of every process.
-    ///
-    /// Where a twin stays, it holds the keys that the document keeps; where nobody stays, nobody does. So supershingles
-    /// that the document keeps matter only beside others. The keys that it keeps may still be those of others that
-    /// changed, and whose clusters nobody stayed in.
-    fn note(&self, worker: &mut Worker, filter: &Filter, kin: &[Kin]) -> Result<()> {
-        let alone = worker.peers() == self.stage.threads;
-        let (mut places, mut keys) = (Vec::new(), Vec::new());
-        let (mut all_places, mut all_keys) = (Vec::new(), Vec::new());
-        for (at, kin) in kin.iter().enumerate() {
-            let (old, new) = (self.changes.before(at), self.changes.after(at));
-            if let (Kin::Others, Some(old)) = (kin, old) {
-                let all = old.iter().enumerate().map(|(column, word)| filter.place(column, *word));
-                places.extend(all.flat_map(|place| [place, place + 1]));
-                keys.extend(self.stage.keys.megashingles(old, u64::MAX).map(|key| filter.key_place(key)));
-            }
-            for (column, word) in new.into_iter().flatten().enumerate() {
-                let place = filter.place(column, *word);
-                places.push(place);
-                if old.is_none_or(|old| old[column] != *word) {
-                    places.push(place + 1);
-                }
-            }
-            // A key that the document keeps is not one that two have.
-            let noted = self.new_keys(at).filter(|new| !new.kept || *kin == Kin::Nobody);
-            keys.extend(noted.map(|new| filter.key_place(new.key)));
-            if places.len() >= SOME || at + 1 == self.changes.len() {
-                filter.note(&places);
-                filter.note_keys(&keys);
-                if !alone {
-                    all_places.extend_from_slice(&places);
-                    all_keys.extend_from_slice(&keys);
-                }
-                places.clear();
-                keys.clear();
-            }
-        }
-        self.tell(worker, all_places, |place| filter.note(&[place]))?;
-        self.tell(worker, all_keys, |place| filter.note_keys(&[place]))
-    }
-
-    /// The keys of the new vector of a document that changed, and which of them the old one had.
-    fn new_keys(&self, at: usize) -> impl Iterator<Item = NewKey> {
-        let (old, new) = (self.changes.before(at).unwrap_or_default(), self.changes.after(at).unwrap_or_default());
-        let same = old.iter().zip(new).enumerate().filter(|(_, (old, new))| old == new);
-        let same = same.fold(0, |mask, (column, _)| mask | 1 << column);
-        // They are in the same order as all of them. The vector as a whole is another one.
-        let mut kept = self.stage.keys.megashingles(new, same).peekable();
-        let all = (!new.is_empty()).then(|| self.keys(new, u64::MAX));
-        let told = move |(slot, key)| NewKey { slot, key, kept: slot != WHOLE && kept.next_if_eq(&key).is_some() };
-        all.into_iter().flatten().map(told)
-    }
-
-    /// The keys of a vector within a mask of supershingles, each with its slot: first the vector's own, if the mask has
-    /// it whole, then those of megashingles.
-    fn keys(&self, vector: &[u64], mask: u64) -> impl Iterator<Item = (u32, Key)> {
-        let whole = mask.count_ones() as usize >= vector.len();
-        let own = whole.then(|| (WHOLE, Key::of(VECTORS, vector)));
-        own.into_iter().chain((0..).zip(self.stage.keys.megashingles(vector, mask)))
-    }
-
-    /// Tells the other processes of places; returns when all have heard.
-    fn tell(&self, worker: &mut Worker, places: Vec<u64>, hear: impl Fn(u64)) -> Result<()> {
-        let (index, peers, threads) = (worker.index(), worker.peers(), self.stage.threads);
-        let mut dealer = Dealer::new(index, peers, self.stage.watch);
-        let others = (0..peers / threads).filter(|process| *process != index / threads);
-        for process in others {
-            places.iter().for_each(|place| dealer.deal((process * threads) as u64, *place));
-        }
-        blocks(round(worker, dealer, self.stage.watch)?).into_iter().for_each(hear);
-        // Those who heard have noted it before anybody looks.
-        gather(worker, vec![0u8], self.stage.watch).map(drop)
-    }
-
-    /// Deals out who holds the keys of changed documents, and who has their vectors.
-    fn holders(
-        &self,
-        worker: &mut Worker,
-        filter: &Filter,
-        roots: &VectorRoots,
-        kin: &[Kin],
-        did: &mut Delved,
-    ) -> Result<(Dealer<Held>, Dealer<Held>)> {
-        let stage = self.stage;
-        let parts = PARTS * worker.peers() as u64;
-        let new_dealer = || Dealer::new(worker.index(), parts as usize, stage.watch);
-        let (mut held, mut twins) = (new_dealer(), new_dealer());
-        let mut met = Met::new(2 * self.changes.len() as u64 * stage.keys.count() as u64);
-        let alone = worker.peers() == stage.threads;
-        let mut newly = Vec::new();
-        self.each_sharing(filter, |doc, vector, mask| {
-            did.candidates += 1;
-            let own = stage.owned.index(doc);
-            let mut asked = false;
-            for (slot, key) in self.keys(vector, mask) {
-                let place = filter.key_place(key);
-                if !filter.has_key(place) {
-                    continue;
-                }
-                if !asked && met.knows(vector, doc) {
-                    return;
-                }
-                asked = true;
-                if filter.share(place) && !alone {
-                    newly.push(place);
-                }
-                let record = |root| Held { key, role: STAYS, slot: 0, doc, root };
-                if slot == WHOLE {
-                    twins.deal(key.partition_bits() % parts, record(roots.identical[own]));
-                } else if met.sends(key) {
-                    held.deal(key.partition_bits() % parts, record(roots.similar[own]));
-                }
-            }
-        })?;
-        drop(met);
-        self.tell(worker, newly, |place| _ = filter.share(place))?;
-        for (at, kin) in kin.iter().enumerate() {
-            let doc = self.changes.docs[at];
-            let root = roots.similar[stage.owned.index(doc)];
-            let shared = |key: Key| filter.is_shared(filter.key_place(key));
-            if let (Kin::Others, Some(old)) = (kin, self.changes.before(at)) {
-                let keys = (0..).zip(stage.keys.megashingles(old, u64::MAX)).filter(|(_, key)| shared(*key));
-                for (slot, key) in keys {
-                    held.deal(key.partition_bits() % parts, Held { key, role: OLD, slot, doc, root });
-                }
-            }
-            // All that it keeps, the twin holds: one such key joins them.
-            let mut twin = if let Kin::Twin(twin) = kin { Some(*twin) } else { None };
-            for NewKey { slot, key, kept } in self.new_keys(at) {
-                let joins = if kept { twin.take() } else { None };
-                if joins.is_none() && (kept && matches!(kin, Kin::Twin(_)) || !shared(key)) {
-                    continue;
-                }
-                let part = key.partition_bits() % parts;
-                let dealer = if slot == WHOLE { &mut twins } else { &mut held };
-                dealer.deal(part, Held { key, role: NEW, slot, doc, root });
-                if let Some(twin) = joins {
-                    dealer.deal(part, Held { key, role: STAYS, slot: 0, doc: twin, root });
-                }
-            }
-        }
-        Ok((held, twins))
-    }
-
-    /// Calls `each` for all own documents that did not change in this step and may share enough supershingles with those
-    /// that did: with the vectors that they have then, and with which ones these are.
-    fn each_sharing(&self, filter: &Filter, mut each: impl FnMut(DocId, &[u64], u64)) -> Result<()> {
-        let slice = self.slice;
-        let mut changed = self.changes.docs.iter().copied().peekable();
-        self.each(self.stage.after, filter, |doc, vector, mask| {
-            while changed.next_if(|changed| *changed < doc).is_some() {}
-            if changed.peek() != Some(&doc) && slice.of(doc).is_le() {
-                each(doc, vector, mask);
-            }
-        })?;
-        if slice.at + 1 < slice.of {
-            self.each(self.stage.before, filter, |doc, vector, mask| {
-                if slice.of(doc).is_gt() {
-                    each(doc, vector, mask);
-                }
-            })?;
-        }
-        Ok(())
-    }
-
-    fn each(&self, files: &VectorFiles, filter: &Filter, mut each: impl FnMut(DocId, &[u64], u64)) -> Result<()> {
-        let mut chunks = files.chunks_with_docs();
-        let mut masks = Vec::new();
-        while let Some(chunk) = chunks.next()? {
-            let words = chunk.words();
-            // Documents ascend: the last one tells of all.
-            if let Some(last) = chunk.docs().last().filter(|last| !self.stage.owned.knows(**last)) {
-                bail!("the features of shard {} hold the document {last}, which the shard has not", chunk.shard);
-            }
-            filter.masks(&words, files.width, &mut masks);
-            let enough =
-                masks.iter().enumerate().filter(|(_, mask)| mask.count_ones() as usize >= self.stage.agreements);
-            for (at, mask) in enough {
-                each(chunk.docs()[at], &words[at * files.width..][..files.width], *mask);
-            }
-        }
-        Ok(())
-    }
-
-    /// Own documents that did not change in this step and are wanted, with the vectors that they have then. All documents
-    /// were seen before, and found to be own ones.
-    fn staying(&self, wanted: impl Fn(DocId) -> bool) -> Result<Members> {
+    /// Some own documents that did not change in this step, ascending, with the vectors that they have then.
+    fn staying(&self, docs: &[DocId]) -> Result<Members> {
         let (stage, slice) = (self.stage, self.slice);
-        let mut changed = self.changes.docs.iter().copied().peekable();
-        let (docs, words) = stage.after.find(|doc| {
-            while changed.next_if(|changed| *changed < doc).is_some() {}
-            changed.peek() != Some(&doc) && slice.of(doc).is_le() && wanted(doc)
-        })?;
-        let now = Members { docs, words };
-        if slice.at + 1 == slice.of {
-            return Ok(now);
-        }
-        let (docs, words) = stage.before.find(|doc| slice.of(doc).is_gt() && wanted(doc))?;
-        Ok(Members::merged([now, Members { docs, words }], stage.after.width))
+        let (now, later): (Vec<DocId>, Vec<DocId>) = docs.iter().partition(|doc| slice.of(**doc).is_le());
+        let find = |files: &VectorFiles, docs: &[DocId]| -> Result<Members> {
+            let (docs, words) = files.find(docs)?;
+            Ok(Members { docs, words })
+        };
+        Ok(Members::merged([find(stage.after, &now)?, find(stage.before, &later)?], stage.after.width))
     }
 
     /// The own members of clusters in doubt that did not change, ascending, each with the smallest of its piece.
+    ///
+    /// Of those with the same vector the first is looked at; the others go with it.
     fn pieces(
         &self,
         worker: &mut Worker,
         doubtful: &Docs,
         roots: &VectorRoots,
+        first_twins: &Roots,
         did: &mut Delved,
     ) -> Result<Vec<(DocId, DocId)>> {
         if doubtful.is_empty() {
@@ -499,14 +271,39 @@ impl Step<'_> {
         }
         let stage = self.stage;
         let sieve = Sieve::new(doubtful.iter());
-        let members = self.staying(|doc| {
-            let root = roots.similar[stage.owned.index(doc)];
-            sieve.may_have(root) && doubtful.contains(&root)
-        })?;
-        did.examined = members.docs.len() as u64;
-        let docs = members.docs.clone();
-        let pieces = pieces(worker, members, stage.keys, (stage.forest, stage.threads), stage.owned, stage.watch)?;
-        Ok(docs.into_iter().zip(pieces).collect())
+        let mut changed = self.changes.docs.iter().copied().peekable();
+        let (mut members, mut firsts) = (Vec::new(), Vec::new());
+        let all = stage.owned.docs().zip(&roots.similar).zip(&roots.identical);
+        for ((doc, root), twin) in all.filter(|((_, root), _)| sieve.may_have(**root)) {
+            while changed.next_if(|changed| *changed < doc).is_some() {}
+            if changed.peek() != Some(&doc) && doubtful.contains(root) {
+                members.push(doc);
+                firsts.push(first_twins.get(twin).copied().unwrap_or(*twin));
+            }
+        }
+        let of_firsts = members.iter().zip(&firsts).filter(|(doc, first)| doc == first);
+        let of_firsts: Vec<DocId> = of_firsts.map(|(doc, _)| *doc).collect();
+        let examined = self.staying(&of_firsts)?;
+        ensure!(
+            examined.docs == of_firsts,
+            "the features lack documents that last week's clusters have: a table is damaged"
+        );
+        did.examined = of_firsts.len() as u64;
+        let pieces = pieces(worker, examined, stage.keys, (stage.forest, stage.threads), stage.owned, stage.watch)?;
+        let own = |doc: &DocId| stage.owned.index(*doc) as u64;
+        let pieces: ByKey<u64, DocId> = of_firsts.iter().map(own).zip(pieces).collect();
+        let known = move |own: usize| [word(pieces.get(&(own as u64)).copied().unwrap_or(DocId::NONE))];
+        let firsts: Rc<[DocId]> = firsts.into();
+        let ask = || {
+            let firsts = firsts.clone();
+            (0..firsts.len()).map(move |at| firsts[at])
+        };
+        let mut of_members = Vec::with_capacity(members.len());
+        lookup(worker, stage.owned, ask, known, stage.watch, |at, [piece]| of_members.push((members[at], doc(piece))))?;
+        if let Some((doc, _)) = of_members.iter().find(|(_, piece)| *piece == DocId::NONE) {
+            bail!("{doc} is in another cluster than the first page that is identical to it: a table is damaged");
+        }
+        Ok(of_members)
     }
 
     /// The roots of changed documents among those with the same vector, and the new roots of the old ones, of which `first`

@@ -39,9 +39,9 @@ pub(super) fn heirs(
     had.sort_unstable();
     had.dedup();
     let had = gather(worker, had, watch)?;
-    let asked =
-        |identical: bool| had.iter().filter(move |had| had.0 == identical).map(|(_, root)| (*root, DocId::NONE));
-    let [mut similar, mut identical]: [Roots; 2] = [asked(false).collect(), asked(true).collect()];
+    let (of_similar, of_identical) = had.split_at(had.partition_point(|(identical, _)| !identical));
+    let [mut similar, mut identical] =
+        [of_similar, of_identical].map(|had| had.iter().map(|(_, root)| (*root, DocId::NONE)).collect::<Roots>());
     // Documents with the same vector are of one cluster: whoever passes the sieve may be asked for both.
     let sieve = Sieve::new(similar.keys());
     let mut changed = changed.iter().copied().peekable();
@@ -68,4 +68,60 @@ pub(super) fn heirs(
         (if is_identical { &mut heirs.identical } else { &mut heirs.similar }).entry(root).or_insert(heir);
     }
     Ok(heirs)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::records::mix;
+
+    #[test]
+    fn the_smallest_that_stay_are_those_of_a_plain_search() {
+        let rows = [40, 0, 25, 31, 7];
+        let all: Vec<DocId> = Owned::new(0, 1, &rows).docs().collect();
+        for (seed, workers) in (0..30).map(|seed| (seed, 1 + seed as usize % 3)) {
+            let random =
+                |doc: DocId, salt: u64, below: u64| mix(mix(seed ^ salt << 32) ^ doc.to_table() as u64) % below;
+            // Clusters by number, of which some members are identical; and some documents without a vector.
+            let class = |doc: DocId| (random(doc, 1, 20), random(doc, 2, 3));
+            let had = |doc: &&DocId| random(**doc, 3, 8) > 0;
+            let changes = |doc: &&DocId| random(**doc, 4, 3) == 0;
+            let first = |like: &dyn Fn(DocId) -> bool| *all.iter().filter(had).find(|other| like(**other)).unwrap();
+            let root = |doc: &DocId| match had(&doc) {
+                true => (first(&|other| class(other).0 == class(*doc).0), first(&|other| class(other) == class(*doc))),
+                false => (DocId::NONE, DocId::NONE),
+            };
+            let roots: BTreeMap<DocId, (DocId, DocId)> = all.iter().map(|doc| (*doc, root(doc))).collect();
+            let [mut similar, mut identical] = [Roots::default(), Roots::default()];
+            for changed in all.iter().filter(had).filter(changes) {
+                let stay = || all.iter().filter(had).filter(|doc| !changes(doc));
+                let (root, twin) = roots[changed];
+                similar.extend(stay().find(|doc| roots[doc].0 == root).map(|heir| (root, *heir)));
+                identical.extend(stay().find(|doc| roots[doc].1 == twin).map(|heir| (twin, *heir)));
+            }
+            let changed: Vec<DocId> = all.iter().filter(changes).copied().collect();
+            let (roots, changed) = (roots.clone(), changed.clone());
+            let guards = timely::execute(timely::Config::process(workers), move |worker| {
+                let owned = Owned::new(worker.index(), worker.peers(), &rows);
+                let changed: Vec<DocId> = changed.iter().copied().filter(|doc| owned.has(*doc)).collect();
+                let own = VectorRoots {
+                    similar: owned.docs().map(|doc| roots[&doc].0).collect(),
+                    identical: owned.docs().map(|doc| roots[&doc].1).collect(),
+                };
+                heirs(worker, &changed, &own, &owned, &Arc::default()).unwrap()
+            });
+            for found in guards.unwrap().join() {
+                let found = found.unwrap();
+                assert_eq!(
+                    (&found.similar, &found.identical),
+                    (&similar, &identical),
+                    "seed {seed}, {workers} workers"
+                );
+            }
+            assert!(similar.len() > 3 && identical.len() > 3);
+        }
+    }
 }

@@ -14,11 +14,11 @@
 //!   (who may agree with anybody), `group` (by key, in cache), `pairs` (shared megashingles to edges), `forest` (edges
 //!   joined within a process), `join` (forests of all processes), `components` (labels), `resolve` (labels to roots),
 //!   `edges` and `verify` (every edge has one root), `exact` (exact copies among identical vectors);
-//! - week over week: `choice` (which way is quicker), `roots` (last week's), `changes` (vectors that differ), `filter`
-//!   (which supershingles they have), `heirs` (who stays), `delta` (their clusters, from last week's), `keyed` (who holds their keys), `met`
-//!   (who was met lately), `renamed` (roots after a change), `sieve` (a quick look), `certificate` and `bridges` (who may
-//!   leave without parting others), `pieces` (what clusters fall into), `relabel` (label differences, by differential
-//!   dataflow);
+//! - week over week: `choice` (which way is quicker), `roots` (last week's), `delta` (this week's, from those), `changes`
+//!   (vectors that differ), `heirs` (who stays in their clusters), `filter` (which supershingles they have), `holders`
+//!   and `keyed` (who holds their keys), `sent` (how many were told), `certificate` and `bridges` (who may leave without
+//!   parting others), `pieces` (what clusters fall into), `relabel` (label differences, by differential dataflow),
+//!   `renamed` (roots after a change), `sieve` (a quick look);
 //! - tables: `tally` (members of clusters), `sums` (counts by key), `overlaps` (what clusters have in common), `names`
 //!   (which cluster is which of last week's, and what became of those), `evidence` (how alike), `largest`, `links`;
 //! - weeks: `cluster_map` (a committed week's clusters), `retention`, `births` (and deaths), `hosts` (clusters of hosts),
@@ -53,13 +53,13 @@ mod forest;
 mod gather;
 mod group;
 mod heirs;
+mod holders;
 mod hosts;
 mod join;
 mod keyed;
 mod largest;
 mod links;
 mod lookup;
-mod met;
 mod names;
 mod numbering;
 mod overlaps;
@@ -76,6 +76,7 @@ mod retention;
 mod roots;
 mod round;
 mod segments;
+mod sent;
 mod shared;
 mod sieve;
 mod spill;

@@ -21,11 +21,19 @@ const ROWS: usize = 1 << 12;
 /// # Errors
 /// Names the file that cannot be read, or that holds a document that its shard has not.
 pub fn read_roots(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Owned) -> Result<VectorRoots> {
+    // Written once, where files follow each other: fresh memory is a large part of the time.
     let none = || {
-        let mut roots = bytemuck::allocation::zeroed_vec(owned.len());
-        huge(&mut roots);
-        roots.fill(DocId::NONE);
+        let mut roots = Vec::with_capacity(owned.len());
+        huge(roots.spare_capacity_mut());
         roots
+    };
+    let set = |roots: &mut Vec<DocId>, at, root| {
+        if at < roots.len() {
+            roots[at] = root;
+        } else {
+            roots.resize(at, DocId::NONE);
+            roots.push(root);
+        }
     };
     let mut roots = VectorRoots { similar: none(), identical: none() };
     for (path, shard) in files {
@@ -43,11 +51,14 @@ pub fn read_roots(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Owned) ->
                     "{} has a root of {doc} that is no document",
                     path.display()
                 );
-                (roots.similar[at], roots.identical[at]) = (similar, identical);
+                set(&mut roots.similar, at, similar);
+                set(&mut roots.identical, at, identical);
             }
             Ok(())
         })?;
     }
+    roots.similar.resize(owned.len(), DocId::NONE);
+    roots.identical.resize(owned.len(), DocId::NONE);
     Ok(roots)
 }
 

@@ -176,6 +176,44 @@ impl PlainValues {
         }
         Ok(())
     }
+
+    /// The rows of the wanted ones of the values, words that ascend in the file as `wanted` does: each with its place in
+    /// `wanted`. Only pages that may hold some are read.
+    ///
+    /// # Errors
+    /// Names the file that cannot be read, or whose values do not ascend.
+    pub fn find(&self, wanted: &[u64]) -> Result<Vec<(usize, u64)>> {
+        let word = |value: &[u8]| value.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+        let damaged = || format!("{} is damaged: the column does not ascend", self.path.display());
+        let starts: Vec<u64> = self.pages.iter().map(|(start, _)| *start).collect();
+        let mut firsts = Vec::with_capacity(starts.len());
+        self.each(&starts, |value| firsts.push(word(value)))?;
+        ensure!(firsts.is_sorted(), damaged());
+        let ends = starts.iter().copied().skip(1).chain([self.rows]);
+        let (mut found, mut from) =
+            (Vec::new(), wanted.partition_point(|word| firsts.first().is_some_and(|f| word < f)));
+        let (mut rows, mut values) = (Vec::new(), Vec::new());
+        for (page, end) in ends.enumerate() {
+            let next = firsts.get(page + 1);
+            let to = from + wanted[from..].partition_point(|word| next.is_none_or(|next| word < next));
+            if from < to {
+                rows.clear();
+                rows.extend(starts[page]..end);
+                values.clear();
+                self.each(&rows, |value| values.push(word(value)))?;
+                ensure!(values.is_sorted(), damaged());
+                let mut at = 0;
+                for (place, word) in wanted.iter().enumerate().take(to).skip(from) {
+                    at += values[at..].partition_point(|value| value < word);
+                    if values.get(at) == Some(word) {
+                        found.push((place, starts[page] + at as u64));
+                    }
+                }
+            }
+            from = to;
+        }
+        Ok(found)
+    }
 }
 
 /// A file whose pages are read into memory that is used again.
@@ -305,6 +343,24 @@ mod tests {
             assert!(found.iter().copied().eq(rows.iter().map(|row| (48, 6 * row))), "every {step}");
             assert!(of_docs.iter().copied().eq(rows.iter().map(|row| (8, *row))), "every {step}");
         }
+        // Values are found where they are; others are not.
+        let doubled = folder.path().join("doubled.parquet");
+        let mut writer: Writer<FeatureRow> = Writer::create(&doubled).unwrap();
+        for row in 0..count {
+            writer
+                .push(FeatureRow { doc: 10 + 2 * row as i64, supershingles: vec![0; 48], features: vec![0; 4] })
+                .unwrap();
+        }
+        writer.finish().unwrap();
+        let doubled = PlainValues::open(&doubled, "doc", 8).unwrap();
+        for (first, step) in [(0, 1), (0, 7), (3, 1001), (10, 65_536), (599_000, 1), (610_000, 1), (9, 1 << 40)] {
+            let wanted: Vec<u64> = (first..620_000).step_by(step).collect();
+            let held =
+                wanted.iter().enumerate().filter(|(_, word)| (10..10 + 2 * count).contains(*word) && *word % 2 == 0);
+            let held: Vec<(usize, u64)> = held.map(|(place, word)| (place, (word - 10) / 2)).collect();
+            assert_eq!(doubled.find(&wanted).unwrap(), held, "from {first}, every {step}");
+        }
+        assert_eq!(doubled.find(&[]).unwrap(), []);
         vectors.each(&[], |_| panic!("no row was asked for")).unwrap();
         let error = vectors.each(&[count], |_| panic!("there is no such row")).unwrap_err().to_string();
         assert!(error.contains("features.parquet") && error.contains("300000"), "{error}");
