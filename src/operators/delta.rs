@@ -10,8 +10,9 @@
 //! certificate  whoever is retracted and cannot be shown to part nobody, by its own keys or by others of those who hold
 //!              them: its cluster is in doubt
 //! pieces       what clusters in doubt fall into without those that are retracted: most are still one piece
-//! relabel      changed documents, the pieces, and one node for each other cluster that a key reaches: label differences,
-//!              by differential dataflow
+//! leaves       changed documents that join one cluster, and nothing else, take its label
+//! relabel      other changed documents, the pieces, and one node for each other cluster that a key reaches: label
+//!              differences, by differential dataflow
 //! apply        labels of these documents; clusters that were joined, or lost their root, are renamed as a whole
 //! ```
 //!
@@ -45,6 +46,7 @@ use super::gather::gather;
 use super::heirs::{Heirs, heirs};
 use super::holders::Kin;
 use super::keyed::{ByKey, Docs, Held, Keyed, NEW, Reply, Roots, STAYS, blocks, doc, word};
+use super::leaves::{leaves, with_leaves};
 use super::lookup::lookup;
 use super::phase::Owned;
 use super::pieces::{Members, pieces};
@@ -214,17 +216,17 @@ impl Step<'_> {
             }
         }
         let doubtful: Docs = gather(worker, doubtful.into_iter().collect(), watch)?.into_iter().collect();
-        let pieces = self.pieces(worker, &doubtful, roots, &heirs.identical, &mut did)?;
+        let pieces = self.pieces(worker, &doubtful, roots, &heirs, &mut did)?;
         let reached = keyed.reached(worker, stage.owned, &doubtful, &pieces, watch)?;
-        let edges = keyed.edges(&doubtful, reached);
-        did.edges = edges.len() as u64;
         watch.enter(Stage::Relabel);
+        let (edges, leaves) = leaves(worker, keyed.edges(&doubtful, reached), watch)?;
+        did.edges = edges.len() as u64;
         let (labels, differences) = relabel(worker, edges, watch)?;
         did.differences = differences;
-        let labels = gather(worker, labels, watch)?;
+        let labels = with_leaves(worker, labels, leaves, watch)?;
 
         // Clusters that stay and lose their root have another smallest member.
-        let Heirs { similar: mut smallest, identical: first_twins } = heirs;
+        let Heirs { similar: mut smallest, identical: first_twins, .. } = heirs;
         smallest.retain(|root, heir| root != heir && !doubtful.contains(root));
         let renamed = Renamed::new(&labels, smallest);
 
@@ -263,24 +265,19 @@ impl Step<'_> {
         worker: &mut Worker,
         doubtful: &Docs,
         roots: &VectorRoots,
-        first_twins: &Roots,
+        heirs: &Heirs,
         did: &mut Delved,
     ) -> Result<Vec<(DocId, DocId)>> {
         if doubtful.is_empty() {
             return Ok(Vec::new());
         }
         let stage = self.stage;
-        let sieve = Sieve::new(doubtful.iter());
-        let mut changed = self.changes.docs.iter().copied().peekable();
-        let (mut members, mut firsts) = (Vec::new(), Vec::new());
-        let all = stage.owned.docs().zip(&roots.similar).zip(&roots.identical);
-        for ((doc, root), twin) in all.filter(|((_, root), _)| sieve.may_have(**root)) {
-            while changed.next_if(|changed| *changed < doc).is_some() {}
-            if changed.peek() != Some(&doc) && doubtful.contains(root) {
-                members.push(doc);
-                firsts.push(first_twins.get(twin).copied().unwrap_or(*twin));
-            }
-        }
+        let (similar, identical) =
+            (|doc| roots.similar[stage.owned.index(doc)], |doc| roots.identical[stage.owned.index(doc)]);
+        let members: Vec<DocId> =
+            heirs.members.iter().copied().filter(|doc| doubtful.contains(&similar(*doc))).collect();
+        let first = |doc: &DocId| heirs.identical.get(&identical(*doc)).copied().unwrap_or(identical(*doc));
+        let firsts: Vec<DocId> = members.iter().map(first).collect();
         let of_firsts = members.iter().zip(&firsts).filter(|(doc, first)| doc == first);
         let of_firsts: Vec<DocId> = of_firsts.map(|(doc, _)| *doc).collect();
         let examined = self.staying(&of_firsts)?;

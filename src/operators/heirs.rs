@@ -19,6 +19,8 @@ pub(super) struct Heirs {
     pub(super) similar: Roots,
     /// Of those of virtually identical ones.
     pub(super) identical: Roots,
+    /// The own documents that stay in the clusters that changed documents had, ascending.
+    pub(super) members: Vec<DocId>,
 }
 
 /// Finds who stays in the clusters that changed documents had. `changed` are own ones, ascending.
@@ -45,16 +47,16 @@ pub(super) fn heirs(
     // Documents with the same vector are of one cluster: whoever passes the sieve may be asked for both.
     let sieve = Sieve::new(similar.keys());
     let mut changed = changed.iter().copied().peekable();
+    let mut members = Vec::new();
     for (own, doc) in owned.docs().enumerate().filter(|(own, _)| sieve.may_have(roots.similar[*own])) {
         while changed.next_if(|changed| *changed < doc).is_some() {}
-        if changed.peek() == Some(&doc) {
+        let Some(heir) = similar.get_mut(&roots.similar[own]).filter(|_| changed.peek() != Some(&doc)) else {
             continue;
-        }
-        for (heirs, root) in [(&mut similar, roots.similar[own]), (&mut identical, roots.identical[own])] {
-            // Documents ascend: the first one stays the smallest.
-            if let Some(heir) = heirs.get_mut(&root).filter(|heir| **heir == DocId::NONE) {
-                *heir = doc;
-            }
+        };
+        members.push(doc);
+        *heir = doc.min(*heir);
+        if let Some(heir) = identical.get_mut(&roots.identical[own]) {
+            *heir = doc.min(*heir);
         }
     }
     let mut found: Vec<(bool, DocId, DocId)> = Vec::new();
@@ -62,7 +64,7 @@ pub(super) fn heirs(
         let some = heirs.iter().filter(|(_, heir)| **heir != DocId::NONE);
         found.extend(some.map(|(root, heir)| (is_identical, *root, *heir)));
     }
-    let mut heirs = Heirs::default();
+    let mut heirs = Heirs { members, ..Heirs::default() };
     for (is_identical, root, heir) in gather(worker, found, watch)? {
         // In order: the smallest comes first.
         (if is_identical { &mut heirs.identical } else { &mut heirs.similar }).entry(root).or_insert(heir);
@@ -111,7 +113,10 @@ mod tests {
                     similar: owned.docs().map(|doc| roots[&doc].0).collect(),
                     identical: owned.docs().map(|doc| roots[&doc].1).collect(),
                 };
-                heirs(worker, &changed, &own, &owned, &Arc::default()).unwrap()
+                let found = heirs(worker, &changed, &own, &owned, &Arc::default()).unwrap();
+                let stay = |doc: &DocId| !changed.contains(doc) && found.similar.contains_key(&roots[doc].0);
+                assert!(found.members.iter().copied().eq(owned.docs().filter(stay)), "seed {seed}");
+                found
             });
             for found in guards.unwrap().join() {
                 let found = found.unwrap();

@@ -157,7 +157,8 @@ impl Keyed {
         self.parts.values().flat_map(|part| part.chunk_by(|a, b| a.key == b.key))
     }
 
-    /// The edges that keys make: stars around the smallest of the nodes that hold one, before the change and after it.
+    /// The edges that keys make: stars around one of the nodes that hold one, the cluster where there is one, before the
+    /// change and after it.
     pub(super) fn edges(&self, doubtful: &Docs, reached: Vec<DocId>) -> Vec<EdgeDifference> {
         let mut edges = Vec::new();
         let (mut before, mut after) = (Vec::new(), Vec::new());
@@ -192,9 +193,10 @@ impl Keyed {
     }
 }
 
-/// The edges of a star around the first of some nodes.
+/// The edges of a star around the last of some nodes: clusters are behind documents.
 fn star(nodes: &[u64], time: u32, difference: i32, edges: &mut Vec<EdgeDifference>) {
-    edges.extend(nodes.iter().skip(1).map(|node| EdgeDifference { a: nodes[0], b: *node, time, difference }));
+    let Some((last, others)) = nodes.split_last() else { return };
+    edges.extend(others.iter().map(|node| EdgeDifference { a: *node, b: *last, time, difference }));
 }
 
 /// Adds up differences of the same edge at the same time.
