@@ -145,6 +145,11 @@ impl VectorKeys {
     /// A key holds the megashingle, and beside it independent bits of the same supershingles: 64 bits alone
     /// would join strangers among billions of documents.
     pub fn megashingles(&self, supershingles: &[u64], mask: u64) -> impl Iterator<Item = Key> {
+        self.numbered(supershingles, mask).map(|(_, key)| key)
+    }
+
+    /// As [`VectorKeys::megashingles`], each with its number among all of the document.
+    pub fn numbered(&self, supershingles: &[u64], mask: u64) -> impl Iterator<Item = (usize, Key)> {
         // For each number of chosen supershingles: the image of their fingerprint, and a hash of them. A choice goes on
         // where it leaves the one before.
         let mut prefixes = [(0, 0); REMEMBERED + 1];
@@ -160,7 +165,7 @@ impl VectorKeys {
             }
             let (image, hash) = far.iter().fold(prefixes[near.len()], |sum, at| longer(sum, supershingles[*at]));
             let last = supershingles[*last];
-            Key::of_hashes(mix(image ^ last ^ salt), mix(hash ^ last) ^ salt)
+            (choice, Key::of_hashes(mix(image ^ last ^ salt), mix(hash ^ last) ^ salt))
         })
     }
 }

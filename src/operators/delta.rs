@@ -6,7 +6,8 @@
 //! heirs        who stays in the clusters that they had. Whoever leaves nobody behind, or somebody with the very vector,
 //!              is retracted without more ado: those who stay hold all that it held
 //! filter       supershingles of the others, and of new vectors, at every process
-//! scan         documents that stay and share enough of them: holders of their keys, a few of each key
+//! scan         documents that stay and share enough of them
+//! holders      of keys whose supershingles somebody else has, too; of those who stay, a few of each key
 //! certificate  whoever is retracted and cannot be shown to part nobody, by its own keys or by others of those who hold
 //!              them: its cluster is in doubt
 //! pieces       what clusters in doubt fall into without those that are retracted: most are still one piece
@@ -184,11 +185,11 @@ impl Step<'_> {
         let heirs = heirs(worker, &self.changes.docs, roots, stage.owned, watch)?;
         let kin = self.kin(roots, &heirs);
         did.retracted = kin.iter().filter(|kin| **kin != Kin::Nobody).count() as u64;
-        let vectors = 2 * changed;
-        let keys = vectors * (stage.keys.count() as u64 + 1);
-        let filter = stage.filter.of(|| Filter::new(vectors * stage.after.width as u64, keys));
+        let filter = stage.filter.of(|| Filter::new(2 * changed * stage.after.width as u64));
         self.note(worker, &filter, &kin)?;
-        let (held, twins) = self.holders(worker, &filter, roots, (&heirs, &kin), &mut did)?;
+        let candidates = self.candidates(worker, &filter, roots, &heirs)?;
+        did.candidates = candidates.docs.len() as u64;
+        let (held, twins) = self.holders(worker, &filter, candidates, roots, &kin)?;
         let keyed = Keyed::new(round(worker, held, watch)?);
         let twins = round(worker, twins, watch)?;
         drop(filter);

@@ -3,8 +3,11 @@
 //!
 //! It may err on the side of too much, never of too little: what it lets through is compared by whole keys. A document
 //! is first asked for its supershingles, one load each: whoever has none that matters is let through by chance at most, one
-//! in twenty or fewer. The others are asked for the keys of the supershingles that passed.
+//! in twenty or fewer. Keys are noted only of supershingles that another document was seen to have: most that changed have
+//! few of these, so that the bitmap of keys is small. Those who were let through are asked for the keys of the
+//! supershingles that passed.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::kernels::memory::huge;
@@ -19,23 +22,32 @@ const LEAST_BITS: u64 = 1 << 22;
 /// Vectors whose places are looked up side by side, and places that are set so: at most the bits of a word.
 const SIDE_BY_SIDE: usize = 64;
 
-/// The supershingles and keys that were noted.
+/// The supershingles that were noted, and their keys.
 pub struct Filter {
     supershingles: Bitmap,
-    keys: Bitmap,
-    /// Those of the keys that somebody else has, too.
+    /// Those of the supershingles that another document has, too.
+    met: Bitmap,
+    keys: OnceLock<KeyFilter>,
+}
+
+/// The keys that were noted.
+pub struct KeyFilter {
+    noted: Bitmap,
+    /// Those of the keys that another document has, too.
     shared: Bitmap,
 }
 
 impl Filter {
-    /// A filter for about so many supershingles and keys.
-    pub fn new(supershingles: u64, keys: u64) -> Filter {
-        let keys = keys * BITS.1;
-        Filter {
-            supershingles: Bitmap::new((supershingles * BITS.0).max(LEAST_BITS)),
-            keys: Bitmap::new(keys),
-            shared: Bitmap::new(keys),
-        }
+    /// A filter for about so many supershingles.
+    pub fn new(supershingles: u64) -> Filter {
+        let bits = (supershingles * BITS.0).max(LEAST_BITS);
+        Filter { supershingles: Bitmap::new(bits), met: Bitmap::new(bits / 2), keys: OnceLock::new() }
+    }
+
+    /// The filter of keys, for about so many: whoever asks first makes it.
+    pub fn keys(&self, keys: u64) -> &KeyFilter {
+        let bitmap = || Bitmap::new(keys * BITS.1);
+        self.keys.get_or_init(|| KeyFilter { noted: bitmap(), shared: bitmap() })
     }
 
     /// The place of a supershingle, given which of the vector it is; the next one is noted, too, where the supershingle
@@ -43,12 +55,6 @@ impl Filter {
     #[inline]
     pub fn place(&self, column: usize, supershingle: u64) -> u64 {
         self.supershingles.pair(supershingle ^ mix(column as u64))
-    }
-
-    /// The place of a key.
-    #[inline]
-    pub fn key_place(&self, key: Key) -> u64 {
-        self.keys.place(key.table_bits())
     }
 
     /// Writes for each of some vectors, of `width` supershingles each, which of these may be noted, a bit for each; 0 where
@@ -77,20 +83,44 @@ impl Filter {
         }
     }
 
-    /// Notes the supershingles at some places.
+    /// Notes the supershingles at some places; those that were noted before are met.
     pub fn note(&self, places: &[u64]) {
-        self.supershingles.set_all(places, |_| {});
+        self.supershingles.set_all(places, |place| {
+            if place % 2 == 0 {
+                self.met.set(place / 2);
+            }
+        });
+    }
+
+    /// Notes that another document has the supershingle at a place; false where that was known.
+    pub fn meet(&self, place: u64) -> bool {
+        !self.met.has(place / 2) && self.met.set(place / 2)
+    }
+
+    /// Which supershingles of a vector another document may have, a bit for each.
+    pub fn met(&self, vector: &[u64]) -> u64 {
+        let bits =
+            vector.iter().enumerate().map(|(column, word)| self.met.bit(self.place(column, *word) / 2) << column);
+        bits.fold(0, |mask, bit| mask | bit)
+    }
+}
+
+impl KeyFilter {
+    /// The place of a key.
+    #[inline]
+    pub fn place(&self, key: Key) -> u64 {
+        self.noted.place(key.table_bits())
     }
 
     /// Notes the keys at some places; those that were noted before are shared.
-    pub fn note_keys(&self, places: &[u64]) {
-        self.keys.set_all(places, |place| _ = self.shared.set(place));
+    pub fn note(&self, places: &[u64]) {
+        self.noted.set_all(places, |place| _ = self.shared.set(place));
     }
 
     /// Whether the key at a place may be one of those noted.
     #[inline]
-    pub fn has_key(&self, place: u64) -> bool {
-        self.keys.has(place)
+    pub fn has(&self, place: u64) -> bool {
+        self.noted.has(place)
     }
 
     /// Notes that another document has the key at a place; false where that was known.
@@ -172,15 +202,16 @@ mod tests {
 
     #[test]
     fn what_was_noted_is_found_and_little_else() {
-        let filter = Filter::new(10_000, 10_000);
+        let filter = Filter::new(10_000);
+        let keys = filter.keys(10_000);
         let key = |number: u64| Key::of(1, &[number]);
         for number in 0..10_000 {
             let place = filter.place(number as usize % 6, mix(number));
             filter.note(&[place, place + 1]);
         }
         for numbers in (0..10_000).collect::<Vec<u64>>().chunks(777) {
-            let places: Vec<u64> = numbers.iter().map(|number| filter.key_place(key(*number))).collect();
-            filter.note_keys(&places);
+            let places: Vec<u64> = numbers.iter().map(|number| keys.place(key(*number))).collect();
+            keys.note(&places);
         }
         let masks = |words: &[u64], width: usize| {
             let mut masks = Vec::new();
@@ -190,11 +221,11 @@ mod tests {
         // Each in the place where it was noted: 0 in that of the first, 1 in that of the second, and so on.
         let noted: Vec<u64> = (0..9_996).map(mix).collect();
         assert!(masks(&noted, 6).iter().all(|mask| *mask == 63), "all of 1,666 vectors are found");
-        assert!((0..10_000).all(|number| filter.has_key(filter.key_place(key(number)))));
+        assert!((0..10_000).all(|number| keys.has(keys.place(key(number)))));
         let others = 10_000..110_000u64;
         let found = masks(&others.clone().map(mix).collect::<Vec<_>>(), 1).iter().sum::<u64>();
         assert!(found < 7_000, "{found} of 100,000 supershingles");
-        let found = others.clone().filter(|number| filter.has_key(filter.key_place(key(*number)))).count();
+        let found = others.clone().filter(|number| keys.has(keys.place(key(*number)))).count();
         assert!(found < 13_000, "{found} of 100,000 keys");
         let shifted: Vec<u64> = (0..10_000).map(|number| mix(number + 1)).collect();
         let elsewhere = masks(&shifted[..9_996], 6).iter().map(|mask| mask.count_ones()).sum::<u32>();
@@ -203,7 +234,7 @@ mod tests {
 
     #[test]
     fn vectors_without_a_supershingle_that_matters_do_not_pass() {
-        let filter = Filter::new(10, 10);
+        let filter = Filter::new(10);
         let place = |column, number| filter.place(column, mix(number));
         filter.note(&[place(0, 1), place(1, 2), place(1, 3), place(1, 3) + 1]);
         let mut masks = Vec::new();
@@ -213,15 +244,29 @@ mod tests {
 
     #[test]
     fn a_key_that_two_have_is_shared() {
-        let filter = Filter::new(10, 10);
-        let place = filter.key_place(Key::of(1, &[7]));
-        filter.note_keys(&[place]);
-        assert!(!filter.is_shared(place));
-        filter.note_keys(&[place]);
-        assert!(filter.is_shared(place) && !filter.share(place));
-        let [other, twice] = [8, 9].map(|number| filter.key_place(Key::of(1, &[number])));
-        filter.note_keys(&[other, twice, twice]);
-        assert!(!filter.is_shared(other) && filter.is_shared(twice));
-        assert!(filter.share(other) && filter.is_shared(other));
+        let filter = Filter::new(10);
+        let keys = filter.keys(10);
+        let place = keys.place(Key::of(1, &[7]));
+        keys.note(&[place]);
+        assert!(!keys.is_shared(place));
+        keys.note(&[place]);
+        assert!(keys.is_shared(place) && !keys.share(place));
+        let [other, twice] = [8, 9].map(|number| keys.place(Key::of(1, &[number])));
+        keys.note(&[other, twice, twice]);
+        assert!(!keys.is_shared(other) && keys.is_shared(twice));
+        assert!(keys.share(other) && keys.is_shared(other));
+    }
+    #[test]
+    fn a_supershingle_that_two_have_is_met() {
+        let filter = Filter::new(10);
+        let [one, two, three] = [1, 2, 3].map(mix);
+        let [first, second] = [filter.place(0, one), filter.place(1, two)];
+        filter.note(&[first, first + 1, second, second + 1]);
+        assert_eq!(filter.met(&[one, two, three]), 0, "that it matters is not noting it twice");
+        filter.note(&[second]);
+        assert_eq!(filter.met(&[one, two, three]), 0b10);
+        assert!(filter.meet(first) && !filter.meet(first) && !filter.meet(second));
+        assert_eq!(filter.met(&[one, two, three]), 0b11);
+        assert_eq!(filter.met(&[two, one]), 0, "each in the place of the vector where it was noted");
     }
 }

@@ -1,15 +1,16 @@
 //! Who holds the keys of documents that changed: one pass over the vectors of those that stay.
 //!
-//! The supershingles and keys of changes are noted in a filter at every process; documents that stay and share enough of
-//! them tell the owners of their keys, a few for each key.
+//! The supershingles of changes are noted in a filter at every process, and documents that stay and share enough of them
+//! are kept. Then the keys of changes are noted that consist of supershingles which somebody else has; and all who hold
+//! one tell its owner, of those who stay a few for each key.
 
 use anyhow::{Result, bail};
 use timely::worker::Worker;
 
 use super::block::Dealer;
 use super::chunks::VectorFiles;
-use super::delta::{Delved, Step, VectorRoots};
-use super::filter::Filter;
+use super::delta::{Step, VectorRoots};
+use super::filter::{Filter, KeyFilter};
 use super::gather::gather;
 use super::heirs::Heirs;
 use super::keyed::{Held, NEW, OLD, STAYS, blocks};
@@ -45,6 +46,13 @@ struct NewKey {
     kept: bool,
 }
 
+/// Documents that stay and share supershingles with changes: which ones, by bit; and their vectors, one after the other.
+#[derive(Default)]
+pub(super) struct Candidates {
+    pub(super) docs: Vec<(DocId, u64)>,
+    words: Vec<u64>,
+}
+
 impl Step<'_> {
     /// Who stays of the kin of each document that changed.
     pub(super) fn kin(&self, roots: &VectorRoots, heirs: &Heirs) -> Vec<Kin> {
@@ -59,65 +67,124 @@ impl Step<'_> {
         self.changes.docs.iter().map(kin).collect()
     }
 
-    /// Notes the supershingles and keys of changes in the filter of every process.
+    /// Notes the supershingles of changes in the filter of every process.
     ///
     /// Where a twin stays, it holds the keys that the document keeps; where nobody stays, nobody does. So supershingles
-    /// that the document keeps matter only beside others. The keys that it keeps may still be those of others that
-    /// changed, and whose clusters nobody stayed in.
+    /// that the document keeps matter only beside others.
     pub(super) fn note(&self, worker: &mut Worker, filter: &Filter, kin: &[Kin]) -> Result<()> {
         let alone = worker.peers() == self.stage.threads;
-        let (mut places, mut keys) = (Vec::new(), Vec::new());
-        let (mut all_places, mut all_keys) = (Vec::new(), Vec::new());
+        let (mut places, mut all_places) = (Vec::new(), Vec::new());
         for (at, kin) in kin.iter().enumerate() {
             let (old, new) = (self.changes.before(at), self.changes.after(at));
-            if let (Kin::Others, Some(old)) = (kin, old) {
-                let all = old.iter().enumerate().map(|(column, word)| filter.place(column, *word));
-                places.extend(all.flat_map(|place| [place, place + 1]));
-                keys.extend(self.stage.keys.megashingles(old, u64::MAX).map(|key| filter.key_place(key)));
+            let others = *kin == Kin::Others;
+            for (column, word) in old.into_iter().flatten().enumerate().filter(|_| others) {
+                let place = filter.place(column, *word);
+                places.extend([place, place + 1]);
             }
             for (column, word) in new.into_iter().flatten().enumerate() {
-                let place = filter.place(column, *word);
-                places.push(place);
-                if old.is_none_or(|old| old[column] != *word) {
-                    places.push(place + 1);
+                let (place, is_kept) = (filter.place(column, *word), old.is_some_and(|old| old[column] == *word));
+                match (is_kept, others) {
+                    (false, _) => places.extend([place, place + 1]),
+                    (true, false) => places.push(place),
+                    // It was noted already: the document is not another one than itself.
+                    (true, true) => {}
                 }
             }
-            // A key that the document keeps is not one that two have.
-            let noted = self.new_keys(at).filter(|new| !new.kept || *kin == Kin::Nobody);
-            keys.extend(noted.map(|new| filter.key_place(new.key)));
             if places.len() >= SOME || at + 1 == self.changes.len() {
                 filter.note(&places);
-                filter.note_keys(&keys);
                 if !alone {
                     all_places.extend_from_slice(&places);
-                    all_keys.extend_from_slice(&keys);
                 }
                 places.clear();
-                keys.clear();
             }
         }
-        self.tell(worker, all_places, |place| filter.note(&[place]))?;
-        self.tell(worker, all_keys, |place| filter.note_keys(&[place]))
+        self.tell(worker, all_places, |place| filter.note(&[place]))
     }
 
-    /// The keys of the new vector of a document that changed, and which of them the old one had.
-    fn new_keys(&self, at: usize) -> impl Iterator<Item = NewKey> {
+    /// Own documents that stay and share enough supershingles with changes.
+    pub(super) fn candidates(
+        &self,
+        worker: &mut Worker,
+        filter: &Filter,
+        roots: &VectorRoots,
+        heirs: &Heirs,
+    ) -> Result<Candidates> {
+        let alone = worker.peers() == self.stage.threads;
+        let (mut candidates, mut newly) = (Candidates::default(), Vec::new());
+        self.each_sharing(filter, |doc, vector, mask| {
+            // Of those who stay and have the same vector, the first one holds all that the others hold.
+            let twin = roots.identical[self.stage.owned.index(doc)];
+            if twin != doc && heirs.identical.get(&twin) != Some(&doc) {
+                return;
+            }
+            for (column, word) in vector.iter().enumerate().filter(|(column, _)| mask >> column & 1 == 1) {
+                let place = filter.place(column, *word);
+                if filter.meet(place) && !alone {
+                    newly.push(place);
+                }
+            }
+            candidates.docs.push((doc, mask));
+            candidates.words.extend_from_slice(vector);
+        })?;
+        self.tell(worker, newly, |place| _ = filter.meet(place))?;
+        Ok(candidates)
+    }
+
+    /// Which supershingles of the old and of the new vector of each change somebody else may have; none of old ones that
+    /// part nobody.
+    fn met(&self, filter: &Filter, kin: &[Kin]) -> Vec<[u64; 2]> {
+        let met = |(at, kin): (usize, &Kin)| {
+            let old = self.changes.before(at).filter(|_| *kin == Kin::Others);
+            [old, self.changes.after(at)].map(|vector| vector.map_or(0, |vector| filter.met(vector)))
+        };
+        kin.iter().enumerate().map(met).collect()
+    }
+
+    /// Notes keys of changes, of supershingles that somebody else may have, in the filter of every process.
+    fn note_keys(&self, worker: &mut Worker, filter: &KeyFilter, kin: &[Kin], met: &[[u64; 2]]) -> Result<()> {
+        let alone = worker.peers() == self.stage.threads;
+        let (mut places, mut all_places) = (Vec::new(), Vec::new());
+        for (at, (kin, [old_mask, new_mask])) in kin.iter().zip(met).enumerate() {
+            let old = self.stage.keys.megashingles(self.changes.before(at).unwrap_or_default(), *old_mask);
+            places.extend(old.map(|key| filter.place(key)));
+            // A key that the document keeps is not one that two have. Who leaves nobody behind did not note it.
+            let noted = self.new_keys(at, *new_mask).filter(|new| !new.kept || *kin == Kin::Nobody);
+            places.extend(noted.map(|new| filter.place(new.key)));
+            if places.len() >= SOME || at + 1 == self.changes.len() {
+                filter.note(&places);
+                if !alone {
+                    all_places.extend_from_slice(&places);
+                }
+                places.clear();
+            }
+        }
+        self.tell(worker, all_places, |place| filter.note(&[place]))
+    }
+
+    /// The supershingles of a document that changed which it keeps, by bit.
+    fn kept(&self, at: usize) -> u64 {
         let (old, new) = (self.changes.before(at).unwrap_or_default(), self.changes.after(at).unwrap_or_default());
         let same = old.iter().zip(new).enumerate().filter(|(_, (old, new))| old == new);
-        let same = same.fold(0, |mask, (column, _)| mask | 1 << column);
+        same.fold(0, |mask, (column, _)| mask | 1 << column)
+    }
+
+    /// The keys of the new vector of a document that changed within a mask of supershingles, and which of them the old one
+    /// had.
+    fn new_keys(&self, at: usize, mask: u64) -> impl Iterator<Item = NewKey> {
+        let new = self.changes.after(at).unwrap_or_default();
         // They are in the same order as all of them. The vector as a whole is another one.
-        let mut kept = self.stage.keys.megashingles(new, same).peekable();
-        let all = (!new.is_empty()).then(|| self.keys(new, u64::MAX));
+        let mut kept = self.stage.keys.megashingles(new, self.kept(at) & mask).peekable();
         let told = move |(slot, key)| NewKey { slot, key, kept: slot != WHOLE && kept.next_if_eq(&key).is_some() };
-        all.into_iter().flatten().map(told)
+        self.keys(new, mask).map(told)
     }
 
     /// The keys of a vector within a mask of supershingles, each with its slot: first the vector's own, if the mask has
     /// it whole, then those of megashingles.
     fn keys(&self, vector: &[u64], mask: u64) -> impl Iterator<Item = (u32, Key)> {
-        let whole = mask.count_ones() as usize >= vector.len();
+        let whole = !vector.is_empty() && mask.count_ones() as usize >= vector.len();
         let own = whole.then(|| (WHOLE, Key::of(VECTORS, vector)));
-        own.into_iter().chain((0..).zip(self.stage.keys.megashingles(vector, mask)))
+        let numbered = self.stage.keys.numbered(vector, if vector.is_empty() { 0 } else { mask });
+        own.into_iter().chain(numbered.map(|(slot, key)| (slot as u32, key)))
     }
 
     /// Tells the other processes of places; returns when all have heard.
@@ -138,65 +205,62 @@ impl Step<'_> {
         &self,
         worker: &mut Worker,
         filter: &Filter,
+        candidates: Candidates,
         roots: &VectorRoots,
-        (heirs, kin): (&Heirs, &[Kin]),
-        did: &mut Delved,
+        kin: &[Kin],
     ) -> Result<(Dealer<Held>, Dealer<Held>)> {
         let stage = self.stage;
+        let met = self.met(filter, kin);
+        let within = |masks: &[u64; 2]| masks.iter().map(|mask| stage.keys.within(*mask) + 1).sum::<u64>();
+        let keys = gather(worker, vec![(worker.index(), met.iter().map(within).sum::<u64>())], stage.watch)?;
+        let filter = filter.keys(keys.iter().map(|(_, keys)| keys).sum());
+        self.note_keys(worker, filter, kin, &met)?;
+
         let parts = PARTS * worker.peers() as u64;
         let new_dealer = || Dealer::new(worker.index(), parts as usize, stage.watch);
         let (mut held, mut twins) = (new_dealer(), new_dealer());
-        let mut sent = Sent::new(2 * self.changes.len() as u64 * stage.keys.count() as u64);
+        let mut sent = Sent::new(candidates.docs.len() as u64 * stage.keys.count() as u64);
         let alone = worker.peers() == stage.threads;
         let mut newly = Vec::new();
-        self.each_sharing(filter, |doc, vector, mask| {
-            // Of those who stay and have the same vector, the first one holds all that the others hold.
-            let own = stage.owned.index(doc);
-            let twin = roots.identical[own];
-            if twin != doc && heirs.identical.get(&twin) != Some(&doc) {
-                return;
-            }
-            did.candidates += 1;
-            for (slot, key) in self.keys(vector, mask) {
-                let place = filter.key_place(key);
-                if !filter.has_key(place) {
+        for ((doc, mask), vector) in candidates.docs.iter().zip(candidates.words.chunks_exact(stage.after.width)) {
+            let own = stage.owned.index(*doc);
+            for (slot, key) in self.keys(vector, *mask) {
+                let place = filter.place(key);
+                if !filter.has(place) {
                     continue;
                 }
                 if filter.share(place) && !alone {
                     newly.push(place);
                 }
-                let record = |root| Held { key, role: STAYS, slot: 0, doc, root };
+                let record = |root| Held { key, role: STAYS, slot: 0, doc: *doc, root };
                 if slot == WHOLE {
-                    twins.deal(key.partition_bits() % parts, record(twin));
+                    twins.deal(key.partition_bits() % parts, record(roots.identical[own]));
                 } else if sent.sends(key) {
                     held.deal(key.partition_bits() % parts, record(roots.similar[own]));
                 }
             }
-        })?;
-        drop(sent);
+        }
+        drop((sent, candidates));
         self.tell(worker, newly, |place| _ = filter.share(place))?;
-        for (at, kin) in kin.iter().enumerate() {
+        let shared = |key: Key| filter.is_shared(filter.place(key));
+        for (at, (kin, [old_mask, new_mask])) in kin.iter().zip(&met).enumerate() {
             let doc = self.changes.docs[at];
             let root = roots.similar[stage.owned.index(doc)];
-            let shared = |key: Key| filter.is_shared(filter.key_place(key));
-            if let (Kin::Others, Some(old)) = (kin, self.changes.before(at)) {
-                let keys = (0..).zip(stage.keys.megashingles(old, u64::MAX)).filter(|(_, key)| shared(*key));
-                for (slot, key) in keys {
-                    held.deal(key.partition_bits() % parts, Held { key, role: OLD, slot, doc, root });
-                }
+            let old = stage.keys.numbered(self.changes.before(at).unwrap_or_default(), *old_mask);
+            for (slot, key) in old.filter(|(_, key)| shared(*key)) {
+                held.deal(key.partition_bits() % parts, Held { key, role: OLD, slot: slot as u32, doc, root });
             }
-            // All that it keeps, the twin holds: one such key joins them.
-            let mut twin = if let Kin::Twin(twin) = kin { Some(*twin) } else { None };
-            for NewKey { slot, key, kept } in self.new_keys(at) {
-                let joins = if kept { twin.take() } else { None };
-                if joins.is_none() && (kept && matches!(kin, Kin::Twin(_)) || !shared(key)) {
-                    continue;
-                }
-                let part = key.partition_bits() % parts;
+            for NewKey { slot, key, .. } in
+                self.new_keys(at, *new_mask).filter(|new| shared(new.key) && !(new.kept && matches!(kin, Kin::Twin(_))))
+            {
                 let dealer = if slot == WHOLE { &mut twins } else { &mut held };
-                dealer.deal(part, Held { key, role: NEW, slot, doc, root });
-                if let Some(twin) = joins {
-                    dealer.deal(part, Held { key, role: STAYS, slot: 0, doc: twin, root });
+                dealer.deal(key.partition_bits() % parts, Held { key, role: NEW, slot, doc, root });
+            }
+            // All that it keeps, its twin holds: one such key joins them.
+            let kept = stage.keys.megashingles(self.changes.after(at).unwrap_or_default(), self.kept(at)).next();
+            if let (Kin::Twin(twin), Some(key)) = (kin, kept) {
+                for (role, doc) in [(NEW, doc), (STAYS, *twin)] {
+                    held.deal(key.partition_bits() % parts, Held { key, role, slot: 0, doc, root });
                 }
             }
         }
