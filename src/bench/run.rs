@@ -86,6 +86,16 @@ pub(super) fn run_joined(
         exit_on_panic(1);
         return process(&task, Peers::None, &Arc::default())?.context("worker 0 says what was measured");
     }
+    run_apart(task, processes, keys, told)
+}
+
+/// As [`run_joined`], in processes of its own: what ran before leaves no memory behind.
+pub(super) fn run_apart(
+    task: Task,
+    processes: usize,
+    keys: Option<&Path>,
+    told: fn(Task) -> Result<String>,
+) -> Result<Measured> {
     let progresses: Arc<Mutex<Vec<Progress>>> = Arc::default();
     let told = told(task)?;
     // A benchmark that was started anew would have measured something else.

@@ -16,7 +16,7 @@ use timely::worker::Worker;
 
 use super::clusters::{SHARDS, files};
 use super::dataset::Dataset;
-use super::run::{Measured, Said, Task, run};
+use super::run::{Measured, Said, Task, run, run_apart};
 use super::synthetic::{Noise, Synthetic};
 use super::temporary::Temporary;
 use super::yardstick;
@@ -157,7 +157,7 @@ pub(super) fn bench_weeks(args: &WeeksArgs, told: fn(Task) -> Result<String>) ->
     if (0..SHARDS).any(|shard| !task(None).roots(shard).exists()) {
         run(Task::Weeks(task(None)), processes, told)?;
     }
-    let measure = |way| run(Task::Weeks(task(Some(way))), processes, told);
+    let measure = |way| run_apart(Task::Weeks(task(Some(way))), processes, None, told);
     let seconds = |measured: &Measured| {
         let spans = measured.phases.iter().filter(|span| span.stage != Stage::Tables);
         spans.fold((0.0, 0.0), |(wall, cpu), Span { wall_s, cpu_s, .. }| (wall + wall_s, cpu + cpu_s))

@@ -18,7 +18,7 @@ use crate::watch::Watch;
 
 /// The time of the delta way over that of the full one where nothing changed, and what is added for each share of the
 /// vectors that changed.
-const COST: (f64, f64) = (0.3, 37.0);
+const COST: (f64, f64) = (0.37, 16.5);
 /// Of so many shards one is looked at, and the first.
 const SAMPLED: u64 = 16;
 /// Bytes that a worker has for each document of all workers that changed, and those that all workers share out.

@@ -13,9 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::kernels::memory::huge;
 use crate::records::{Key, mix, spread};
 
-/// Bits for each supershingle, and for each key, that is noted. A supershingle has two: that it was noted, and whether it
-/// matters.
-const BITS: (u64, u64) = (16, 8);
+/// Bits for each supershingle, and for each key, that is noted.
+const BITS: (u64, u64) = (8, 8);
 /// Bits for all supershingles, at least: what the nearest large cache holds is looked up as quickly as less would be, and
 /// lets fewer through by chance.
 const LEAST_BITS: u64 = 1 << 22;
@@ -25,6 +24,8 @@ const SIDE_BY_SIDE: usize = 64;
 /// The supershingles that were noted, and their keys.
 pub struct Filter {
     supershingles: Bitmap,
+    /// Those of the supershingles that matter.
+    matter: Bitmap,
     /// Those of the supershingles that another document has, too.
     met: Bitmap,
     keys: OnceLock<KeyFilter>,
@@ -40,8 +41,8 @@ pub struct KeyFilter {
 impl Filter {
     /// A filter for about so many supershingles.
     pub fn new(supershingles: u64) -> Filter {
-        let bits = (supershingles * BITS.0).max(LEAST_BITS);
-        Filter { supershingles: Bitmap::new(bits), met: Bitmap::new(bits / 2), keys: OnceLock::new() }
+        let bitmap = || Bitmap::new((supershingles * BITS.0).max(LEAST_BITS));
+        Filter { supershingles: bitmap(), matter: bitmap(), met: bitmap(), keys: OnceLock::new() }
     }
 
     /// The filter of keys, for about so many: whoever asks first makes it.
@@ -50,16 +51,15 @@ impl Filter {
         self.keys.get_or_init(|| KeyFilter { noted: bitmap(), shared: bitmap() })
     }
 
-    /// The place of a supershingle, given which of the vector it is; the next one is noted, too, where the supershingle
-    /// matters.
+    /// The place of a supershingle, given which of the vector it is.
     #[inline]
     pub fn place(&self, column: usize, supershingle: u64) -> u64 {
-        self.supershingles.pair(supershingle ^ mix(column as u64))
+        self.supershingles.place(supershingle ^ mix(column as u64))
     }
 
     /// Writes for each of some vectors, of `width` supershingles each, which of these may be noted, a bit for each; 0 where
-    /// none of them matters.
-    pub fn masks(&self, words: &[u64], width: usize, masks: &mut Vec<u64>) {
+    /// they are fewer than `least`, or none of them matters.
+    pub fn masks(&self, words: &[u64], width: usize, least: u32, masks: &mut Vec<u64>) {
         masks.clear();
         let columns: Vec<u64> = (0..width as u64).map(mix).collect();
         let mut places = vec![0; SIDE_BY_SIDE * width];
@@ -67,40 +67,39 @@ impl Filter {
             let places = &mut places[..vectors.len()];
             for (places, vector) in places.chunks_exact_mut(width).zip(vectors.chunks_exact(width)) {
                 for ((place, word), column) in places.iter_mut().zip(vector).zip(&columns) {
-                    *place = self.supershingles.pair(word ^ column);
+                    *place = self.supershingles.place(word ^ column);
                 }
             }
             // Most places are in no near cache: without a branch between them, many are waited for at once.
             masks.extend(places.chunks_exact(width).map(|places| {
-                let (mut mask, mut matters) = (0, 0);
-                for (column, place) in places.iter().enumerate() {
-                    let bits = self.supershingles.bits(*place);
-                    mask |= (bits & 1) << column;
-                    matters |= bits >> 1 & 1;
-                }
-                mask * matters
+                let bits = places.iter().enumerate();
+                let mask = bits.fold(0, |mask, (column, place)| mask | self.supershingles.bit(*place) << column);
+                // Few get here, and of these most have some that matter.
+                let matters = |(column, place): (usize, &u64)| mask >> column & 1 == 1 && self.matter.has(*place);
+                let passes = mask.count_ones() >= least && places.iter().enumerate().any(matters);
+                if passes { mask } else { 0 }
             }));
         }
     }
 
     /// Notes the supershingles at some places; those that were noted before are met.
     pub fn note(&self, places: &[u64]) {
-        self.supershingles.set_all(places, |place| {
-            if place % 2 == 0 {
-                self.met.set(place / 2);
-            }
-        });
+        self.supershingles.set_all(places, |place| _ = self.met.set(place));
+    }
+
+    /// Notes that the supershingles at some places, which are noted, matter.
+    pub fn note_matter(&self, places: &[u64]) {
+        self.matter.set_all(places, |_| {});
     }
 
     /// Notes that another document has the supershingle at a place; false where that was known.
     pub fn meet(&self, place: u64) -> bool {
-        !self.met.has(place / 2) && self.met.set(place / 2)
+        !self.met.has(place) && self.met.set(place)
     }
 
     /// Which supershingles of a vector another document may have, a bit for each.
     pub fn met(&self, vector: &[u64]) -> u64 {
-        let bits =
-            vector.iter().enumerate().map(|(column, word)| self.met.bit(self.place(column, *word) / 2) << column);
+        let bits = vector.iter().enumerate().map(|(column, word)| self.met.bit(self.place(column, *word)) << column);
         bits.fold(0, |mask, bit| mask | bit)
     }
 }
@@ -154,21 +153,9 @@ impl Bitmap {
         spread(word) >> self.shift
     }
 
-    /// The first of two places.
-    #[inline]
-    fn pair(&self, word: u64) -> u64 {
-        self.place(word) & !1
-    }
-
-    /// The bit at a place, and those that follow it.
-    #[inline]
-    fn bits(&self, place: u64) -> u64 {
-        self.words[place as usize / 64].load(Ordering::Relaxed) >> (place % 64)
-    }
-
     #[inline]
     fn bit(&self, place: u64) -> u64 {
-        self.bits(place) & 1
+        self.words[place as usize / 64].load(Ordering::Relaxed) >> (place % 64) & 1
     }
 
     #[inline]
@@ -207,7 +194,8 @@ mod tests {
         let key = |number: u64| Key::of(1, &[number]);
         for number in 0..10_000 {
             let place = filter.place(number as usize % 6, mix(number));
-            filter.note(&[place, place + 1]);
+            filter.note(&[place]);
+            filter.note_matter(&[place]);
         }
         for numbers in (0..10_000).collect::<Vec<u64>>().chunks(777) {
             let places: Vec<u64> = numbers.iter().map(|number| keys.place(key(*number))).collect();
@@ -215,7 +203,7 @@ mod tests {
         }
         let masks = |words: &[u64], width: usize| {
             let mut masks = Vec::new();
-            filter.masks(words, width, &mut masks);
+            filter.masks(words, width, 1, &mut masks);
             masks
         };
         // Each in the place where it was noted: 0 in that of the first, 1 in that of the second, and so on.
@@ -236,10 +224,14 @@ mod tests {
     fn vectors_without_a_supershingle_that_matters_do_not_pass() {
         let filter = Filter::new(10);
         let place = |column, number| filter.place(column, mix(number));
-        filter.note(&[place(0, 1), place(1, 2), place(1, 3), place(1, 3) + 1]);
+        filter.note(&[place(0, 1), place(1, 2), place(1, 3)]);
+        filter.note_matter(&[place(1, 3)]);
         let mut masks = Vec::new();
-        filter.masks(&[1, 2, 9, 1, 3, 9, 8, 3, 9, 8, 2, 9].map(mix), 3, &mut masks);
+        let words = [1, 2, 9, 1, 3, 9, 8, 3, 9, 8, 2, 9].map(mix);
+        filter.masks(&words, 3, 1, &mut masks);
         assert_eq!(masks, [0, 0b11, 0b10, 0]);
+        filter.masks(&words, 3, 2, &mut masks);
+        assert_eq!(masks, [0, 0b11, 0, 0]);
     }
 
     #[test]
@@ -261,7 +253,8 @@ mod tests {
         let filter = Filter::new(10);
         let [one, two, three] = [1, 2, 3].map(mix);
         let [first, second] = [filter.place(0, one), filter.place(1, two)];
-        filter.note(&[first, first + 1, second, second + 1]);
+        filter.note(&[first, second]);
+        filter.note_matter(&[first, second]);
         assert_eq!(filter.met(&[one, two, three]), 0, "that it matters is not noting it twice");
         filter.note(&[second]);
         assert_eq!(filter.met(&[one, two, three]), 0b10);

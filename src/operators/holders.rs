@@ -73,32 +73,33 @@ impl Step<'_> {
     /// that the document keeps matter only beside others.
     pub(super) fn note(&self, worker: &mut Worker, filter: &Filter, kin: &[Kin]) -> Result<()> {
         let alone = worker.peers() == self.stage.threads;
-        let (mut places, mut all_places) = (Vec::new(), Vec::new());
+        let (mut places, mut matter) = (Vec::new(), Vec::new());
+        let (mut all_places, mut all_matter) = (Vec::new(), Vec::new());
         for (at, kin) in kin.iter().enumerate() {
-            let (old, new) = (self.changes.before(at), self.changes.after(at));
-            let others = *kin == Kin::Others;
-            for (column, word) in old.into_iter().flatten().enumerate().filter(|_| others) {
-                let place = filter.place(column, *word);
-                places.extend([place, place + 1]);
-            }
-            for (column, word) in new.into_iter().flatten().enumerate() {
-                let (place, is_kept) = (filter.place(column, *word), old.is_some_and(|old| old[column] == *word));
-                match (is_kept, others) {
-                    (false, _) => places.extend([place, place + 1]),
-                    (true, false) => places.push(place),
-                    // It was noted already: the document is not another one than itself.
-                    (true, true) => {}
-                }
-            }
+            let old = self.changes.before(at).unwrap_or_default();
+            let of_others = if *kin == Kin::Others { old } else { &[] };
+            let new = self.changes.after(at).unwrap_or_default();
+            let place = |(column, word): (usize, &u64)| filter.place(column, *word);
+            places.extend(of_others.iter().enumerate().map(place));
+            // What was noted already is not noted twice: the document is not another one than itself.
+            let fresh = |(column, word): &(usize, &u64)| of_others.get(*column) != Some(word);
+            places.extend(new.iter().enumerate().filter(fresh).map(place));
+            matter.extend(of_others.iter().enumerate().map(place));
+            let changed = |(column, word): &(usize, &u64)| old.get(*column) != Some(word);
+            matter.extend(new.iter().enumerate().filter(changed).map(place));
             if places.len() >= SOME || at + 1 == self.changes.len() {
                 filter.note(&places);
+                filter.note_matter(&matter);
                 if !alone {
                     all_places.extend_from_slice(&places);
+                    all_matter.extend_from_slice(&matter);
                 }
                 places.clear();
+                matter.clear();
             }
         }
-        self.tell(worker, all_places, |place| filter.note(&[place]))
+        self.tell(worker, all_places, |place| filter.note(&[place]))?;
+        self.tell(worker, all_matter, |place| filter.note_matter(&[place]))
     }
 
     /// Own documents that stay and share enough supershingles with changes.
@@ -297,9 +298,8 @@ impl Step<'_> {
             if let Some(last) = chunk.docs().last().filter(|last| !self.stage.owned.knows(**last)) {
                 bail!("the features of shard {} hold the document {last}, which the shard has not", chunk.shard);
             }
-            filter.masks(&words, files.width, &mut masks);
-            let enough =
-                masks.iter().enumerate().filter(|(_, mask)| mask.count_ones() as usize >= self.stage.agreements);
+            filter.masks(&words, files.width, self.stage.agreements as u32, &mut masks);
+            let enough = masks.iter().enumerate().filter(|(_, mask)| **mask != 0);
             for (at, mask) in enough {
                 each(chunk.docs()[at], &words[at * files.width..][..files.width], *mask);
             }
