@@ -2,8 +2,8 @@
 //! others that have them too.
 //!
 //! It may err on the side of too much, never of too little: what it lets through is compared by whole keys. A document
-//! is first asked for its supershingles, one load each: whoever has none that matters is let through by chance at most, one
-//! in twenty or fewer. Keys are noted only of supershingles that another document was seen to have: most that changed have
+//! is first asked for its supershingles, one load each: of those that share none a few in a hundred are let through by
+//! chance. Keys are noted only of supershingles that another document was seen to have: most that changed have
 //! few of these, so that the bitmap of keys is small. Those who were let through are asked for the keys of the
 //! supershingles that passed.
 

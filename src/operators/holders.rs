@@ -184,7 +184,7 @@ impl Step<'_> {
     fn keys(&self, vector: &[u64], mask: u64) -> impl Iterator<Item = (u32, Key)> {
         let whole = !vector.is_empty() && mask.count_ones() as usize >= vector.len();
         let own = whole.then(|| (WHOLE, Key::of(VECTORS, vector)));
-        let numbered = self.stage.keys.numbered(vector, if vector.is_empty() { 0 } else { mask });
+        let numbered = self.stage.keys.numbered(vector, mask);
         own.into_iter().chain(numbered.map(|(slot, key)| (slot as u32, key)))
     }
 
