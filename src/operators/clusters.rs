@@ -226,7 +226,10 @@ fn named(
         let (roots, places) = (roots.clone(), Places::new(owned.len(), own.iter().copied()));
         move |vector: usize| {
             let own = name(vector);
-            [own, places.get(vector).map_or(own, |place| roots[place])]
+            // Nothing here decides a branch: many of these loads are under way at once.
+            let (found, place) = places.get(vector);
+            let root = roots.get(place).copied().unwrap_or_default();
+            [own, std::hint::select_unpredictable(found, root, own)]
         }
     };
     let identical = in_place(duplicates.roots);
@@ -286,10 +289,12 @@ impl Places {
         Places { words }
     }
 
-    fn get(&self, number: usize) -> Option<usize> {
+    /// Whether a number is in the list, and how many before it are.
+    #[inline]
+    fn get(&self, number: usize) -> (bool, usize) {
         let (word, before) = self.words[number / 64];
         let bit = 1 << (number % 64);
-        (word & bit != 0).then(|| before as usize + (word & (bit - 1)).count_ones() as usize)
+        (word & bit != 0, before as usize + (word & (bit - 1)).count_ones() as usize)
     }
 }
 
@@ -479,7 +484,9 @@ mod tests {
         let some = [0, 3, 63, 64, 130, 199];
         let places = Places::new(200, some.into_iter());
         for number in 0..200 {
-            assert_eq!(places.get(number), some.iter().position(|some| *some == number as u32), "{number}");
+            let number = number as u32;
+            let before = some.iter().filter(|some| **some < number).count();
+            assert_eq!(places.get(number as usize), (some.contains(&number), before), "{number}");
         }
     }
 

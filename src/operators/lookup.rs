@@ -26,6 +26,9 @@ use crate::watch::Watch;
 
 /// Questions between two looks at the clock.
 const SOME: usize = 1 << 14;
+/// Nodes of which what is known is looked up in one go: with nothing between the loads many of them are under way at
+/// once.
+const SIDE_BY_SIDE: usize = 64;
 
 /// Nodes that were asked about lately, in a direct-mapped cache.
 struct Asked<const WORDS: usize>(Vec<Option<(DocId, [u64; WORDS])>>);
@@ -108,8 +111,11 @@ pub fn lookup<const WORDS: usize, Q: Iterator<Item = DocId> + 'static>(
                 // In the order of arrival, as the answers are taken.
                 input.for_each(|capability, block| {
                     let block = std::mem::take(block);
-                    for at in block.records() {
-                        answering(*at as usize).into_iter().for_each(|word| replies.deal(block.from.into(), word));
+                    for some in block.records().chunks(SIDE_BY_SIDE) {
+                        let mut answers = [[0; WORDS]; SIDE_BY_SIDE];
+                        answers.iter_mut().zip(some).for_each(|(answer, at)| *answer = answering(*at as usize));
+                        let words = answers[..some.len()].as_flattened();
+                        words.iter().for_each(|word| replies.deal(block.from.into(), *word));
                     }
                     let mut session = output.session_with_builder(&capability);
                     replies.finish().for_each(|mut block| session.give_container(&mut block));
@@ -130,22 +136,36 @@ pub fn lookup<const WORDS: usize, Q: Iterator<Item = DocId> + 'static>(
     run_to_end(worker, &probe, watch)?;
     let mut answers = answers.take();
     let mut asked = Asked::<WORDS>::new();
-    for (at, node) in questions().enumerate() {
-        if owned.has(node) {
-            each(at, known(owned.index(node)));
-            continue;
+    let (mut questions, mut before) = (questions(), 0);
+    let (mut nodes, mut own): (Vec<DocId>, Vec<usize>) = (Vec::new(), Vec::new());
+    loop {
+        nodes.clear();
+        nodes.extend(questions.by_ref().take(SIDE_BY_SIDE));
+        if nodes.is_empty() {
+            return Ok(());
         }
-        let slot = asked.slot(node);
-        let answer = match slot {
-            Some((known, answer)) if *known == node => *answer,
-            _ => {
-                let queue = &mut answers[node.owner(peers)];
-                let answer = std::array::from_fn(|_| queue.pop_front().expect("every question is answered"));
-                *slot = Some((node, answer));
-                answer
+        own.clear();
+        own.extend(nodes.iter().filter(|node| owned.has(**node)).map(|node| owned.index(*node)));
+        let mut of_own = [[0; WORDS]; SIDE_BY_SIDE];
+        of_own.iter_mut().zip(&own).for_each(|(answer, own)| *answer = known(*own));
+        let mut of_own = of_own.iter();
+        for (at, node) in (before..).zip(&nodes) {
+            if owned.has(*node) {
+                each(at, *of_own.next().expect("as many as are own"));
+                continue;
             }
-        };
-        each(at, answer);
+            let slot = asked.slot(*node);
+            let answer = match slot {
+                Some((known, answer)) if known == node => *answer,
+                _ => {
+                    let queue = &mut answers[node.owner(peers)];
+                    let answer = std::array::from_fn(|_| queue.pop_front().expect("every question is answered"));
+                    *slot = Some((*node, answer));
+                    answer
+                }
+            };
+            each(at, answer);
+        }
+        before += nodes.len();
     }
-    Ok(())
 }

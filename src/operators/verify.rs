@@ -14,6 +14,9 @@ use super::phase::Owned;
 use crate::records::{DocId, Edge};
 use crate::watch::Watch;
 
+/// Edges whose roots are looked up in one go, as `lookup` does.
+const SIDE_BY_SIDE: usize = 64;
+
 /// Checks that the ends of every edge have the same root, given the roots of own documents by number.
 ///
 /// # Errors
@@ -26,22 +29,26 @@ pub fn verify(
     watch: &Arc<Watch>,
 ) -> Result<()> {
     let mut wrong = None;
+    let root_of = |doc: DocId| roots[owned.index(doc)];
     let mut check = |edge: Edge| {
-        let root = roots[owned.index(edge.doc)];
+        let root = root_of(edge.doc);
         if root != edge.root {
             wrong = Some((edge, root));
         }
     };
     // The owner of one end says its root to the owner of the other. Most edges have an own end.
-    let root_of = |doc: DocId| roots[owned.index(doc)];
     let (mut unknown, mut said): (Vec<Edge>, Vec<Edge>) = (Vec::new(), Vec::new());
-    for Edge { doc, root } in edges {
-        match (owned.has(doc), owned.has(root)) {
-            (true, true) => check(Edge { doc: root, root: root_of(doc) }),
-            (true, false) => said.push(Edge { doc: root, root: root_of(doc) }),
-            (false, true) => said.push(Edge { doc, root: root_of(root) }),
-            (false, false) => unknown.push(Edge { doc, root }),
+    let (mut edges, mut both) = (edges.peekable(), Vec::with_capacity(SIDE_BY_SIDE));
+    while edges.peek().is_some() {
+        for Edge { doc, root } in edges.by_ref().take(SIDE_BY_SIDE) {
+            match (owned.has(doc), owned.has(root)) {
+                (true, true) => both.push((doc, root)),
+                (true, false) => said.push(Edge { doc: root, root: root_of(doc) }),
+                (false, true) => said.push(Edge { doc, root: root_of(root) }),
+                (false, false) => unknown.push(Edge { doc, root }),
+            }
         }
+        both.drain(..).for_each(|(doc, root)| check(Edge { doc: root, root: root_of(doc) }));
     }
     tell_edges(worker, unknown, watch, |edge| said.push(Edge { doc: edge.root, root: root_of(edge.doc) }))?;
     tell_edges(worker, said, watch, check)?;
