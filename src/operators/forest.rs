@@ -6,6 +6,7 @@
 //! node, which is why halving may race with hanging. Nodes that no edge touches cost no memory: zeros stand for
 //! "itself".
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Result, bail};
@@ -89,9 +90,7 @@ impl Forest {
     /// Where an edge's nodes have two roots after it: a fault in this program, or in the machine.
     pub fn join(&self, edges: &[(u32, u32)]) -> Result<()> {
         for batch in edges.chunks(BATCH) {
-            // Loads that wait for nothing run side by side; what follows finds the nodes in the cache.
-            let touched = batch.iter().fold(0, |sum, (a, b)| sum ^ self.parent(*a) ^ self.parent(*b));
-            std::hint::black_box(touched);
+            self.touch(batch.iter().flat_map(|(a, b)| [*a, *b]));
             batch.iter().for_each(|(a, b)| self.join_two(*a, *b));
             // Others may move a root between the two looks, only ever down and for both: look again.
             if let Some((a, b)) = batch.iter().find(|(a, b)| !self.joined(*a, *b)) {
@@ -99,6 +98,27 @@ impl Forest {
             }
         }
         Ok(())
+    }
+
+    /// Brings the parents of some nodes, at most those of a batch of edges, and the parents of these into the cache.
+    /// Loads that wait for nothing run side by side.
+    #[inline]
+    fn touch(&self, nodes: impl Iterator<Item = u32>) {
+        let (mut parents, mut count) = ([0; 2 * BATCH], 0);
+        for (parent, node) in parents.iter_mut().zip(nodes) {
+            *parent = self.parent(node);
+            count += 1;
+        }
+        std::hint::black_box(parents[..count].iter().fold(0, |sum, parent| sum ^ self.parent(*parent)));
+    }
+
+    /// Some nodes that follow each other, with their roots.
+    pub fn roots(&self, nodes: Range<u32>) -> impl Iterator<Item = (u32, u32)> {
+        nodes.clone().step_by(BATCH).flat_map(move |first| {
+            let batch = first..nodes.end.min(first.saturating_add(BATCH as u32));
+            self.touch(batch.clone());
+            batch.map(|node| (node, self.root(node)))
+        })
     }
 
     /// Whether two nodes have one root.
@@ -159,7 +179,9 @@ mod tests {
             let forest = Forest::new(60);
             forest.join(&edges).unwrap();
             let roots: Vec<u32> = (0..60).map(|node| forest.root(node)).collect();
-            prop_assert_eq!(roots, twin(60, &edges));
+            prop_assert_eq!(&roots, &twin(60, &edges));
+            let from = edges.len() as u32 / 2;
+            prop_assert!(forest.roots(from..60).eq((from..60).zip(roots[from as usize..].iter().copied())));
         }
     }
 
@@ -178,7 +200,7 @@ mod tests {
                     scope.spawn(move || forest.join(part).unwrap());
                 }
             });
-            let roots: Vec<u32> = (0..nodes as u32).map(|node| forest.root(node)).collect();
+            let roots: Vec<u32> = forest.roots(0..nodes as u32).map(|(_, root)| root).collect();
             assert_eq!(roots, twin(nodes, &edges), "seed {seed}");
         }
     }

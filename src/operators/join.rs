@@ -55,10 +55,12 @@ pub fn join(
     // The shards of which this worker tells what its process knows: its own, and those of the workers in its place
     // elsewhere.
     let told = (0..numbering.shards() as u32).filter(move |shard| *shard as usize % peers % threads == index % threads);
+    // Each node with its number and its root.
     let nodes = || {
         told.clone().flat_map(|shard| {
-            let first = numbering.first(shard);
-            (first..numbering.first(shard + 1)).map(move |number| (DocId::new(shard, number - first), number as u32))
+            let (first, end) = (numbering.first(shard), numbering.first(shard + 1));
+            let node = move |number: u32| DocId::new(shard, u64::from(number) - first);
+            forest.roots(first as u32..end as u32).map(move |(number, root)| (node(number), number, root))
         })
     };
     let mut labels = Labels::new(owned);
@@ -66,8 +68,7 @@ pub fn join(
     neighbours.extend(owned.docs());
     let (mut proposals, mut elsewhere): (Vec<Edge>, Vec<Edge>) = (Vec::new(), Vec::new());
     let mut count = 0;
-    for (node, number) in nodes() {
-        let root = forest.root(number);
+    for (node, number, root) in nodes() {
         if root != number {
             let edge = Edge { doc: node, root: numbering.id(root.into()) };
             count += 1;
@@ -91,10 +92,8 @@ pub fn join(
     let Labels { label, rounds, taken, .. } = labels.replace(Labels::new(&Owned::new(0, 1, &[])));
     // One process knows every edge: its roots are the roots, and there is nobody to ask.
     let roots = if threads == peers { label } else { resolve(worker, owned, label, watch)? };
-    let links = nodes().filter_map(|(node, number)| {
-        let root = forest.root(number);
-        (root != number).then(|| Edge { doc: node, root: numbering.id(root.into()) })
-    });
+    let links = nodes().filter(|(_, number, root)| root != number);
+    let links = links.map(|(node, _, root)| Edge { doc: node, root: numbering.id(root.into()) });
     verify(worker, owned, links, &roots, watch)?;
     tell_edges(worker, elsewhere, watch, |edge| keep_smallest(&mut neighbours[owned.index(edge.doc)], edge))?;
     Ok(Joined { roots, neighbours, edges: count, rounds: rounds.into(), taken })
