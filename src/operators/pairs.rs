@@ -33,8 +33,7 @@ use super::prune::Survivors;
 use super::ranges::{Cut, Deal, ranges};
 use super::resolve::DocHasher;
 use super::stash::{Partition, Stash};
-use crate::features::VectorKeys;
-use crate::records::Key;
+use crate::records::{Key, spread};
 
 /// A representative under a key that it may share.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -82,7 +81,7 @@ pub fn pairs(
     let firsts: Rc<Vec<u32>> = Rc::new((0..nodes.shards() as u32).map(|shard| nodes.first(shard) as u32).collect());
     let chained = Rc::new(Cell::new(0));
     let (probe, watch, width) = (Handle::new(), &stage.watch, stage.files.width);
-    let (grouped, chaining, keys) = (probe.clone(), chained.clone(), stage.keys.clone());
+    let (grouped, chaining, keys, agreements) = (probe.clone(), chained.clone(), stage.keys.clone(), stage.agreements);
     let (sent, chain_in) = (Rc::new(Cell::new(0)), forest.clone());
     let (sending, keyed) = (sent.clone(), survivors.clone());
     let open = move || {
@@ -93,15 +92,16 @@ pub fn pairs(
             let Some(rows) = survivors.rows.partitions(0).nth(shard) else { return Ok(false) };
             if at == 0 {
                 node = firsts[rows.part as usize];
-                often.begin(&keys, &rows, survivors.of_shards[rows.part as usize], width)?;
+                often.begin(&rows, survivors.of_shards[rows.part as usize], width)?;
             }
             rows.block(at, |block| {
                 for row in block.records().chunks_exact(width + 1) {
+                    let may_chain = often.supershingles(row) >= agreements;
                     for key in keys.megashingles(&row[1..], row[0]) {
                         if !deal.takes(key.partition_bits()) {
                             continue;
                         }
-                        match often.chain(key, node) {
+                        match if may_chain { often.chain(key, node) } else { None } {
                             Some(to) => chained.push((node, to)),
                             None => {
                                 sent.set(sent.get() + 1);
@@ -150,17 +150,20 @@ pub fn pairs(
 }
 
 /// Keys that many documents of a shard share.
+///
+/// No key has more documents than each of its supershingles has. Few supershingles have many; of documents with enough
+/// of those the keys are counted.
 #[derive(Default)]
 struct Often {
-    /// Documents by bits of their keys: no key has more than its slot says. Empty where no key can have too many.
+    /// Documents by bits of their supershingles: none has more than its slot says. Empty where none can have too many.
     counts: Vec<u32>,
-    /// Of keys in slots with too many: the first document, and how many there were.
+    /// Of keys that may have too many: the first document, and how many there were.
     known: HashMap<u64, (u32, u32), BuildHasherDefault<DocHasher>>,
 }
 
 impl Often {
-    /// Counts the keys of the next shard, which has `count` survivors.
-    fn begin(&mut self, keys: &VectorKeys, rows: &Partition<'_, u64>, count: u64, width: usize) -> Result<()> {
+    /// Counts the supershingles of the next shard, which has `count` survivors.
+    fn begin(&mut self, rows: &Partition<'_, u64>, count: u64, width: usize) -> Result<()> {
         self.known.clear();
         self.counts.clear();
         if count <= u64::from(MOST) {
@@ -170,28 +173,41 @@ impl Often {
         self.counts.resize((count as usize / 8).next_power_of_two().max(1 << 16), 0);
         rows.blocks(|block| {
             for row in block.records().chunks_exact(width + 1) {
-                for key in keys.megashingles(&row[1..], row[0]) {
-                    let slot = self.slot(key);
+                for word in shared(row) {
+                    let slot = slot(word, self.counts.len());
                     self.counts[slot] += 1;
                 }
             }
         })
     }
 
-    fn slot(&self, key: Key) -> usize {
-        (key.table_bits() >> 20) as usize & (self.counts.len() - 1)
+    /// How many of a document's shared supershingles may be those of too many.
+    #[inline]
+    fn supershingles(&self, row: &[u64]) -> usize {
+        if self.counts.is_empty() {
+            return 0;
+        }
+        shared(row).filter(|word| self.counts[slot(*word, self.counts.len())] > MOST).count()
     }
 
     /// Whom a document that has a key is chained to, if enough had the key before.
-    #[inline]
     fn chain(&mut self, key: Key, node: u32) -> Option<u32> {
-        if self.counts.is_empty() || self.counts[self.slot(key)] <= MOST {
-            return None;
-        }
         let (first, had) = self.known.entry(key.table_bits()).or_insert((node, 0));
         *had += 1;
         (*had > MOST).then_some(*first)
     }
+}
+
+/// The shared supershingles of a survivor: a mask of them, then all of them.
+fn shared(row: &[u64]) -> impl Iterator<Item = u64> {
+    let (mask, words) = (row[0], &row[1..]);
+    (0..).zip(words).filter(move |(column, _)| mask >> column & 1 == 1).map(|(_, word)| *word)
+}
+
+/// The slot of a supershingle, of so many: a power of two.
+#[inline]
+fn slot(word: u64, slots: usize) -> usize {
+    (spread(word) >> 20) as usize & (slots - 1)
 }
 
 /// Joins the representatives of a partition.
