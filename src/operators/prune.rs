@@ -36,6 +36,10 @@ use crate::records::spread;
 /// other.
 const MOST: u64 = 3 << 18;
 
+/// Representatives that are gone over column by column before the next: so few that their vectors stay near the core,
+/// so many that the open blocks of a column do.
+const NEAR: usize = 1 << 11;
+
 /// Bits of a supershingle's hash that do not tell the partition.
 type Rest = [u8; 3];
 
@@ -113,10 +117,12 @@ pub fn prune(worker: &mut Worker, stage: &Clustering, identities: Identities) ->
             representatives.clear();
             representatives.extend(sorting.representatives(before, chunk.rows()));
             before += chunk.rows();
-            for column in 1..width {
-                for row in &representatives {
-                    let hash = spread(words[*row as usize * width + column]);
-                    deal.deal(column - 1, hash, rest_of(hash));
+            for some in representatives.chunks(NEAR) {
+                for column in 1..width {
+                    for row in some {
+                        let hash = spread(words[*row as usize * width + column]);
+                        deal.deal(column - 1, hash, rest_of(hash));
+                    }
                 }
             }
             Ok(true)
@@ -189,10 +195,12 @@ fn survivors(stage: &Clustering, cut: Cut, mut answers: Answers, sorting: &Sorti
             Class::Alone | Class::Duplicate => 0,
         }));
         let words = chunk.words();
-        for column in 1..width {
-            for (row, mask) in representatives.iter().zip(&mut masks) {
-                let part = cut.partition(column - 1, spread(words[*row as usize * width + column]));
-                *mask |= u64::from(answers.bit(part)) << column;
+        for (some, masks) in representatives.chunks(NEAR).zip(masks.chunks_mut(NEAR)) {
+            for column in 1..width {
+                for (row, mask) in some.iter().zip(&mut *masks) {
+                    let part = cut.partition(column - 1, spread(words[*row as usize * width + column]));
+                    *mask |= u64::from(answers.bit(part)) << column;
+                }
             }
         }
         for (row, mask) in representatives.iter().zip(&masks) {
