@@ -18,7 +18,7 @@ const BITS: (u64, u64) = (8, 8);
 /// Bits for all supershingles, at least: what the nearest large cache holds is looked up as quickly as less would be, and
 /// lets fewer through by chance.
 const LEAST_BITS: u64 = 1 << 22;
-/// Vectors whose places are looked up side by side, and places that are set so: at most the bits of a word.
+/// Places that are set side by side: at most the bits of a word.
 const SIDE_BY_SIDE: usize = 64;
 
 /// The supershingles that were noted, and their keys.
@@ -62,24 +62,32 @@ impl Filter {
     pub fn masks(&self, words: &[u64], width: usize, least: u32, masks: &mut Vec<u64>) {
         masks.clear();
         let columns: Vec<u64> = (0..width as u64).map(mix).collect();
-        let mut places = vec![0; SIDE_BY_SIDE * width];
-        for vectors in words.chunks(SIDE_BY_SIDE * width) {
-            let places = &mut places[..vectors.len()];
-            for (places, vector) in places.chunks_exact_mut(width).zip(vectors.chunks_exact(width)) {
-                for ((place, word), column) in places.iter_mut().zip(vector).zip(&columns) {
-                    *place = self.supershingles.place(word ^ column);
-                }
-            }
-            // Most places are in no near cache: without a branch between them, many are waited for at once.
-            masks.extend(places.chunks_exact(width).map(|places| {
-                let bits = places.iter().enumerate();
-                let mask = bits.fold(0, |mask, (column, place)| mask | self.supershingles.bit(*place) << column);
-                // Few get here, and of these most have some that matter.
-                let matters = |(column, place): (usize, &u64)| mask >> column & 1 == 1 && self.matter.has(*place);
-                let passes = mask.count_ones() >= least && places.iter().enumerate().any(matters);
-                if passes { mask } else { 0 }
-            }));
+        // Most places are in no near cache: without a branch between them, many are waited for at once. Where the
+        // compiler knows the width, as of the study's vectors, there is no loop either.
+        match <&[u64; 6]>::try_from(&columns[..]) {
+            Ok(six) => masks.extend(words.as_chunks::<6>().0.iter().map(|vector| self.mask(vector, six))),
+            Err(_) => masks.extend(words.chunks_exact(width).map(|vector| self.mask(vector, &columns))),
         }
+        // Few have enough, and of these most have some that matter.
+        for (mask, vector) in masks.iter_mut().zip(words.chunks_exact(width)) {
+            if mask.count_ones() < least || !self.matters(*mask, vector) {
+                *mask = 0;
+            }
+        }
+    }
+
+    /// Which supershingles of a vector may be noted, given the hashes of their places in it.
+    #[inline(always)]
+    fn mask(&self, vector: &[u64], columns: &[u64]) -> u64 {
+        let words = vector.iter().zip(columns).enumerate();
+        let bit = |word| self.supershingles.bit(self.supershingles.place(word));
+        words.fold(0, |mask, (at, (word, column))| mask | bit(word ^ column) << at)
+    }
+
+    /// Whether one of the supershingles of a vector within a mask matters.
+    fn matters(&self, mask: u64, vector: &[u64]) -> bool {
+        let mut noted = vector.iter().enumerate().filter(|(column, _)| mask >> column & 1 == 1);
+        noted.any(|(column, word)| self.matter.has(self.place(column, *word)))
     }
 
     /// Notes the supershingles at some places; those that were noted before are met.
