@@ -3,7 +3,8 @@
 //! Two bits a slot, *seen* and *seen again*, side by side so that a value costs one access. Two values may share
 //! a slot: a value that occurs once is then taken for one that occurs twice, never the other way round.
 
-/// Slots for each expected value: one in 32 values that occur once is taken for another.
+/// Slots for each expected value, in the mean of tables, whose sizes are powers of two: one in 21 to 43 values that occur
+/// once is taken for another.
 const SLOTS_PER_VALUE: usize = 32;
 /// The smallest and the largest table, in words of 32 slots: 32 bytes, and 4 MiB.
 const WORDS: (usize, usize) = (4, 1 << 19);
@@ -25,7 +26,10 @@ impl Default for Counters {
 impl Counters {
     /// Empties the table, for about so many values.
     pub fn clear(&mut self, values: usize) {
-        let words = (values * SLOTS_PER_VALUE / 32).next_power_of_two().clamp(WORDS.0, WORDS.1);
+        // The nearest power of two: one that is up to twice as large as is asked for leaves the second-level cache.
+        let wanted = values * SLOTS_PER_VALUE / 32;
+        let above = wanted.next_power_of_two();
+        let words = if wanted < above - above / 4 { above / 2 } else { above }.clamp(WORDS.0, WORDS.1);
         self.words.clear();
         self.words.resize(words, 0);
         self.shift = 32 - (words * 32).trailing_zeros();
@@ -80,5 +84,17 @@ mod tests {
         (0..1 << 16).for_each(|value| counters.add(hash(value)));
         let mistaken = (0..1 << 16).filter(|value| counters.again(hash(*value))).count();
         assert!((1000..3000).contains(&mistaken), "{mistaken} of 65536, about one in 32 expected");
+    }
+
+    #[test]
+    fn no_table_is_much_larger_or_smaller_than_is_asked_for() {
+        let mut counters = Counters::default();
+        for values in (WORDS.0..WORDS.1).step_by(997) {
+            counters.clear(values);
+            let slots = 32 * counters.words.len() / values;
+            assert!((21..=43).contains(&slots), "{slots} slots for each of {values} values");
+        }
+        counters.clear(100 * WORDS.1);
+        assert_eq!(counters.words.len(), WORDS.1);
     }
 }
