@@ -139,6 +139,12 @@ impl VectorKeys {
         self.listed(mask).len() as u64
     }
 
+    /// Whether all supershingles of a choice, by its number, are in a mask.
+    #[inline]
+    pub fn is_within(&self, choice: usize, mask: u64) -> bool {
+        self.choices[choice].mask & !mask == 0
+    }
+
     /// The keys of the megashingles of a document, one for each choice of supershingles of which all are in `mask`,
     /// by bit.
     ///

@@ -220,13 +220,15 @@ fn named(
         Ok(out_of_place(places))
     };
     let (roots, neighbours) = (Rc::new(name_all(roots)?), name_all(neighbours)?);
+    assert_eq!(roots.len(), own.len(), "every survivor has a root");
 
     let owned = Owned::new(worker.index(), worker.peers(), &stage.numbering.rows());
     let of_vector = {
         let (roots, places) = (roots.clone(), Places::new(owned.len(), own.iter().copied()));
         move |vector: usize| {
             let own = name(vector);
-            // Nothing here decides a branch: many of these loads are under way at once.
+            // Whether a vector is a survivor decides no branch: many of these loads are under way at once. The place of
+            // one that is none may lie behind the last root.
             let (found, place) = places.get(vector);
             let root = roots.get(place).copied().unwrap_or_default();
             [own, std::hint::select_unpredictable(found, root, own)]

@@ -26,9 +26,8 @@ use crate::watch::Watch;
 
 /// Questions between two looks at the clock.
 const SOME: usize = 1 << 14;
-/// Nodes of which what is known is looked up in one go: with nothing between the loads many of them are under way at
-/// once.
-const SIDE_BY_SIDE: usize = 64;
+/// Nodes of which something is looked up in one go: with nothing between the loads many of them are under way at once.
+pub(super) const SIDE_BY_SIDE: usize = 64;
 
 /// Nodes that were asked about lately, in a direct-mapped cache.
 struct Asked<const WORDS: usize>(Vec<Option<(DocId, [u64; WORDS])>>);
@@ -46,7 +45,8 @@ impl<const WORDS: usize> Asked<WORDS> {
 }
 
 /// Calls `each` with what is known of every node of `questions`, in their order. `known` tells it of a worker's own
-/// nodes, by number.
+/// nodes, by number. Some questions are taken, and what is known looked up, before `each` is called for the first of
+/// them: it may change what `questions` goes over, but only what was asked already.
 ///
 /// # Errors
 /// Where a worker of this process failed.
@@ -136,7 +136,7 @@ pub fn lookup<const WORDS: usize, Q: Iterator<Item = DocId> + 'static>(
     run_to_end(worker, &probe, watch)?;
     let mut answers = answers.take();
     let mut asked = Asked::<WORDS>::new();
-    let (mut questions, mut before) = (questions(), 0);
+    let (mut questions, mut before) = (questions().fuse(), 0);
     let (mut nodes, mut own): (Vec<DocId>, Vec<usize>) = (Vec::new(), Vec::new());
     loop {
         nodes.clear();

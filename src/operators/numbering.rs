@@ -49,11 +49,12 @@ impl Numbering {
     /// The id of a number.
     #[inline]
     pub fn id(&self, number: u64) -> DocId {
-        // Shards are cut by hashes, and so nearly equal: the guess is right, or off by one. Whether it is decides no
-        // branch, as numbers often are loads that others should not wait for.
+        // Shards are cut by hashes, and so nearly equal: the guess is right, or off by one, which decides no branch, as
+        // numbers often are loads that others should not wait for.
         let mut shard = ((number as f64 * self.per_number) as usize).min(self.starts.len() - 2);
         shard -= usize::from(self.starts[shard] > number);
         shard += usize::from(self.starts[shard + 1] <= number);
+        // However unequal shards are.
         while self.starts[shard] > number {
             shard -= 1;
         }

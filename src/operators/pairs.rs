@@ -81,7 +81,7 @@ pub fn pairs(
     let firsts: Rc<Vec<u32>> = Rc::new((0..nodes.shards() as u32).map(|shard| nodes.first(shard) as u32).collect());
     let chained = Rc::new(Cell::new(0));
     let (probe, watch, width) = (Handle::new(), &stage.watch, stage.files.width);
-    let (grouped, chaining, keys, agreements) = (probe.clone(), chained.clone(), stage.keys.clone(), stage.agreements);
+    let (grouped, chaining, keys) = (probe.clone(), chained.clone(), stage.keys.clone());
     let (sent, chain_in) = (Rc::new(Cell::new(0)), forest.clone());
     let (sending, keyed) = (sent.clone(), survivors.clone());
     let open = move || {
@@ -96,12 +96,13 @@ pub fn pairs(
             }
             rows.block(at, |block| {
                 for row in block.records().chunks_exact(width + 1) {
-                    let may_chain = often.supershingles(row) >= agreements;
-                    for key in keys.megashingles(&row[1..], row[0]) {
+                    let frequent = often.frequent(row);
+                    for (choice, key) in keys.numbered(&row[1..], row[0]) {
                         if !deal.takes(key.partition_bits()) {
                             continue;
                         }
-                        match if may_chain { often.chain(key, node) } else { None } {
+                        let may_chain = keys.is_within(choice, frequent);
+                        match may_chain.then(|| often.chain(key, node)).flatten() {
                             Some(to) => chained.push((node, to)),
                             None => {
                                 sent.set(sent.get() + 1);
@@ -151,8 +152,8 @@ pub fn pairs(
 
 /// Keys that many documents of a shard share.
 ///
-/// No key has more documents than each of its supershingles has. Few supershingles have many; of documents with enough
-/// of those the keys are counted.
+/// No key has more documents than each of its supershingles has, and few supershingles have many. Only keys of such
+/// supershingles are counted.
 #[derive(Default)]
 struct Often {
     /// Documents by bits of their supershingles: none has more than its slot says. Empty where none can have too many.
@@ -173,7 +174,7 @@ impl Often {
         self.counts.resize((count as usize / 8).next_power_of_two().max(1 << 16), 0);
         rows.blocks(|block| {
             for row in block.records().chunks_exact(width + 1) {
-                for word in shared(row) {
+                for (_, word) in shared(row) {
                     let slot = slot(word, self.counts.len());
                     self.counts[slot] += 1;
                 }
@@ -181,13 +182,14 @@ impl Often {
         })
     }
 
-    /// How many of a document's shared supershingles may be those of too many.
+    /// Which of a document's shared supershingles may be those of too many, by bit.
     #[inline]
-    fn supershingles(&self, row: &[u64]) -> usize {
+    fn frequent(&self, row: &[u64]) -> u64 {
         if self.counts.is_empty() {
             return 0;
         }
-        shared(row).filter(|word| self.counts[slot(*word, self.counts.len())] > MOST).count()
+        let many = |word| u64::from(self.counts[slot(word, self.counts.len())] > MOST);
+        shared(row).fold(0, |mask, (column, word)| mask | many(word) << column)
     }
 
     /// Whom a document that has a key is chained to, if enough had the key before.
@@ -198,10 +200,10 @@ impl Often {
     }
 }
 
-/// The shared supershingles of a survivor: a mask of them, then all of them.
-fn shared(row: &[u64]) -> impl Iterator<Item = u64> {
-    let (mask, words) = (row[0], &row[1..]);
-    (0..).zip(words).filter(move |(column, _)| mask >> column & 1 == 1).map(|(_, word)| *word)
+/// The shared supershingles of a survivor, each with its place in the vector. `row` is a mask of them, then the vector.
+fn shared(row: &[u64]) -> impl Iterator<Item = (u32, u64)> {
+    let (mask, words) = (row[0], row[1..].iter().copied());
+    (0..).zip(words).filter(move |(column, _)| mask >> column & 1 == 1)
 }
 
 /// The slot of a supershingle, of so many: a power of two.

@@ -36,9 +36,9 @@ use crate::records::spread;
 /// other.
 const MOST: u64 = 3 << 18;
 
-/// Representatives that are gone over column by column before the next: so few that their vectors stay near the core,
-/// so many that the open blocks of a column do.
-const NEAR: usize = 1 << 11;
+/// Representatives that are gone over column by column before the next ones: so few that their vectors stay near the
+/// core, so many that the open blocks of a column are used often enough to stay there, too.
+const AT_ONCE: usize = if cfg!(test) { 1 << 6 } else { 1 << 11 };
 
 /// Bits of a supershingle's hash that do not tell the partition.
 type Rest = [u8; 3];
@@ -117,7 +117,7 @@ pub fn prune(worker: &mut Worker, stage: &Clustering, identities: Identities) ->
             representatives.clear();
             representatives.extend(sorting.representatives(before, chunk.rows()));
             before += chunk.rows();
-            for some in representatives.chunks(NEAR) {
+            for some in representatives.chunks(AT_ONCE) {
                 for column in 1..width {
                     for row in some {
                         let hash = spread(words[*row as usize * width + column]);
@@ -195,7 +195,7 @@ fn survivors(stage: &Clustering, cut: Cut, mut answers: Answers, sorting: &Sorti
             Class::Alone | Class::Duplicate => 0,
         }));
         let words = chunk.words();
-        for (some, masks) in representatives.chunks(NEAR).zip(masks.chunks_mut(NEAR)) {
+        for (some, masks) in representatives.chunks(AT_ONCE).zip(masks.chunks_mut(AT_ONCE)) {
             for column in 1..width {
                 for (row, mask) in some.iter().zip(&mut *masks) {
                     let part = cut.partition(column - 1, spread(words[*row as usize * width + column]));

@@ -10,12 +10,10 @@ use anyhow::{Result, bail};
 use timely::worker::Worker;
 
 use super::edges::tell_edges;
+use super::lookup::SIDE_BY_SIDE;
 use super::phase::Owned;
 use crate::records::{DocId, Edge};
 use crate::watch::Watch;
-
-/// Edges whose roots are looked up in one go, as `lookup` does.
-const SIDE_BY_SIDE: usize = 64;
 
 /// Checks that the ends of every edge have the same root, given the roots of own documents by number.
 ///
@@ -38,7 +36,7 @@ pub fn verify(
     };
     // The owner of one end says its root to the owner of the other. Most edges have an own end.
     let (mut unknown, mut said): (Vec<Edge>, Vec<Edge>) = (Vec::new(), Vec::new());
-    let (mut edges, mut both) = (edges.peekable(), Vec::with_capacity(SIDE_BY_SIDE));
+    let (mut edges, mut both) = (edges.fuse().peekable(), Vec::with_capacity(SIDE_BY_SIDE));
     while edges.peek().is_some() {
         for Edge { doc, root } in edges.by_ref().take(SIDE_BY_SIDE) {
             match (owned.has(doc), owned.has(root)) {
@@ -70,14 +68,14 @@ mod tests {
     fn an_edge_between_two_roots_is_found_wherever_its_ends_are() {
         let doc = |i: u64| DocId::new((i % 4) as u32, i / 4);
         for workers in [1, 2, 4] {
-            for wrong in [None, Some(0), Some(5), Some(9), Some(11)] {
+            for wrong in [None, Some(0), Some(5), Some(11), Some(600), Some(799)] {
                 let guards = timely::execute(timely::Config::process(workers), move |worker| {
-                    let owned = Owned::new(worker.index(), worker.peers(), &[3; 4]);
+                    let owned = Owned::new(worker.index(), worker.peers(), &[200; 4]);
                     // Two components: even and odd numbers.
                     let root = |i: u64| if wrong == Some(i) { doc(3) } else { doc(i % 2) };
                     let number = |doc: DocId| doc.row() * 4 + u64::from(doc.shard());
                     let roots: Vec<DocId> = owned.docs().map(|doc| root(number(doc))).collect();
-                    let edges = (2..12).map(|i| Edge { doc: doc(i), root: doc(i - 2) });
+                    let edges = (2..800).map(|i| Edge { doc: doc(i), root: doc(i - 2) });
                     let mine = edges.skip(worker.index()).step_by(worker.peers());
                     verify(worker, &owned, mine, &roots, &Arc::default()).is_err()
                 });
