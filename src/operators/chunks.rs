@@ -4,21 +4,19 @@
 //! the column as it lies in the file. In later weeks the files of a shard (one a wave) hold known documents and new ones
 //! alike: they are merged while they are read, through a heap of their heads.
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use arrow_array::Int64Array;
-use bytes::Bytes;
 
 use super::phase::Owned;
 use super::vectors::own_segments;
 use crate::records::DocId;
 use crate::state::{Journal, Segment};
-use crate::tables::{FeatureRow, PlainColumn, PlainValues, Scan, Table, field};
+use crate::tables::{FeatureRow, PlainColumn, Scan, Table, Words, field};
 
 /// The files that hold a worker's own vectors.
 ///
@@ -68,8 +66,9 @@ struct Only {
     rows: u64,
 }
 
-/// Rows that are read at a time: large against the partitions that they are dealt to.
-const CHUNK_ROWS: usize = 1 << 15;
+/// Words of the column that are read at a time, about: so few that they stay near the core, and so does what they are
+/// looked up in.
+const CHUNK_WORDS: usize = 1 << 15;
 /// The column of vectors, that of their hashes, and that of their documents.
 const VECTORS: &str = "supershingles";
 const HASHES: &str = "vector";
@@ -82,15 +81,24 @@ pub struct Chunk {
     /// The row of the first of them.
     pub first: u64,
     vectors: Column,
-    docs: Vec<DocId>,
+    docs: Column,
     places: Places,
     width: usize,
 }
 
-/// Supershingles: as they lie in a file, or taken from several.
+/// Words of some vectors or documents: as they lie in a file, or taken from several.
 enum Column {
-    File(Bytes),
+    File(Words),
     Words(Vec<u64>),
+}
+
+impl Column {
+    fn words(&self) -> &[u64] {
+        match self {
+            Column::File(words) => words,
+            Column::Words(words) => words,
+        }
+    }
 }
 
 /// Where some vectors lie: from a place on, or each for itself.
@@ -164,10 +172,10 @@ impl VectorFiles {
             let rows: Vec<u64> = of_file.iter().map(|at| places[*at].row).collect();
             let file = &self.files[places[of_file[0]].file];
             let mut of_file = of_file.iter();
-            PlainValues::open(&file.path, self.column, 8 * self.width)?.each(&rows, |value| {
-                let of_row = of_file.next().map(|at| &mut words[at * self.width..][..self.width]);
-                let read = value.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-                of_row.into_iter().flatten().zip(read).for_each(|(to, word)| *to = word);
+            PlainColumn::open(&file.path, self.column, self.width)?.each(&rows, |value| {
+                if let Some(at) = of_file.next() {
+                    words[at * self.width..][..self.width].copy_from_slice(value);
+                }
             })?;
         }
         Ok(words)
@@ -183,7 +191,7 @@ impl VectorFiles {
         for (file, VectorFile { path, shard, .. }) in self.files.iter().enumerate() {
             let [from, to] = [*shard, shard + 1].map(|shard| wanted.partition_point(|doc| doc.shard() < shard));
             if from < to {
-                let rows = PlainValues::open(path, DOCS, 8)?.find(&words[from..to])?.into_iter();
+                let rows = PlainColumn::open(path, DOCS, 1)?.find(&words[from..to])?.into_iter();
                 found.extend(rows.map(|(at, row)| (wanted[from + at], Place { file, row })));
             }
         }
@@ -288,7 +296,7 @@ struct Head {
 }
 
 /// Some vectors of a file as they lie, and their documents where they were asked for.
-type Piece = (Bytes, Vec<DocId>);
+type Piece = (Words, Words);
 
 impl Chunks {
     /// Some more vectors, all of one shard; `None` at the end.
@@ -302,11 +310,11 @@ impl Chunks {
                 Order::Merged => self.merged()?,
             };
             let Some(mut chunk) = chunk else { return Ok(None) };
-            if let (Some(first), Some(last)) = (chunk.docs.first(), chunk.docs.last()) {
+            if let (Some(first), Some(last)) = (chunk.docs().first(), chunk.docs().last()) {
                 ensure!(
                     first.shard() == chunk.shard
                         && last.shard() == chunk.shard
-                        && chunk.docs.is_sorted_by(|a, b| a < b),
+                        && chunk.docs().is_sorted_by(|a, b| a < b),
                     "the features of shard {} are not in order, or of another shard",
                     chunk.shard
                 );
@@ -336,12 +344,12 @@ impl Chunks {
                 }
             };
             let row = columns.read;
-            if let Some((vectors, docs)) = columns.next()? {
+            if let Some((vectors, docs)) = columns.next(self.files.width)? {
                 return Ok(Some(Chunk {
                     shard: file.shard,
                     first: 0,
                     vectors: Column::File(vectors),
-                    docs,
+                    docs: Column::File(docs),
                     places: Places::From(Place { file: self.at, row }),
                     width: self.files.width,
                 }));
@@ -364,37 +372,39 @@ impl Chunks {
                 self.at += 1;
                 let columns = Columns::open(file, (self.files.column, width), true)?;
                 let mut head = Head { columns, piece: None, at: 0, row: 0 };
-                if let Some(doc) = head.doc()? {
+                if let Some(doc) = head.doc(width)? {
                     self.heads.push(Reverse((doc, self.open.len())));
                 }
                 self.open.push(head);
             }
         }
         let Some(shard) = self.open.first().map(|head| head.columns.file.shard) else { return Ok(None) };
-        let (mut docs, mut words, mut places) = (Vec::new(), Vec::with_capacity(CHUNK_ROWS * width), Vec::new());
-        while docs.len() < CHUNK_ROWS
+        let rows = CHUNK_WORDS.div_ceil(width);
+        let (mut docs, mut words, mut places) = (Vec::new(), Vec::with_capacity(rows * width), Vec::new());
+        while docs.len() < rows
             && let Some(Reverse((mut doc, at))) = self.heads.pop()
         {
             let next = self.heads.peek().map(|Reverse((doc, _))| *doc);
             let head = &mut self.open[at];
             loop {
-                docs.push(doc);
+                docs.push(doc.to_table() as u64);
                 places.push(Place { file: self.opened + at, row: head.row });
-                head.take(&mut words);
-                match head.doc()? {
+                head.take(&mut words, width);
+                match head.doc(width)? {
                     None => break,
                     Some(following) => {
                         ensure!(following > doc, "{} is not in order", head.columns.file.path.display());
                         doc = following;
                     }
                 }
-                if next.is_some_and(|next| next < doc) || docs.len() >= CHUNK_ROWS {
+                if next.is_some_and(|next| next < doc) || docs.len() >= rows {
                     self.heads.push(Reverse((doc, at)));
                     break;
                 }
             }
         }
-        Ok(Some(Chunk { shard, first: 0, vectors: Column::Words(words), docs, places: Places::Each(places), width }))
+        let (vectors, docs) = (Column::Words(words), Column::Words(docs));
+        Ok(Some(Chunk { shard, first: 0, vectors, docs, places: Places::Each(places), width }))
     }
 }
 
@@ -402,58 +412,41 @@ impl Chunks {
 struct Columns {
     vectors: PlainColumn,
     docs: Option<PlainColumn>,
-    /// A piece of the documents, and the bytes of it that were taken: it may end elsewhere than one of vectors.
-    ahead: (Bytes, usize),
     file: VectorFile,
-    width: usize,
+    /// Rows that were read.
     read: u64,
 }
 
 impl Columns {
     fn open(file: &VectorFile, (name, width): (&'static str, usize), docs: bool) -> Result<Columns> {
-        let vectors = PlainColumn::open(&file.path, name, 8 * width)?;
-        let docs = if docs { Some(PlainColumn::open(&file.path, DOCS, 8)?) } else { None };
-        Ok(Columns { vectors, docs, ahead: (Bytes::new(), 0), file: file.clone(), width, read: 0 })
+        let vectors = PlainColumn::open(&file.path, name, width)?;
+        let docs = if docs { Some(PlainColumn::open(&file.path, DOCS, 1)?) } else { None };
+        let (path, found, wanted) = (file.path.display(), vectors.rows(), file.rows);
+        ensure!(found == wanted, "{path} has {found} vectors, {wanted} were expected");
+        Ok(Columns { vectors, docs, file: file.clone(), read: 0 })
     }
 
-    /// The vectors of a page, and their documents.
-    fn next(&mut self) -> Result<Option<Piece>> {
-        let VectorFile { path, rows, .. } = &self.file;
-        let Some(page) = self.vectors.page()? else {
-            ensure!(self.read == *rows, "{} has {} vectors, {rows} were expected", path.display(), self.read);
+    /// Some more vectors, and their documents.
+    fn next(&mut self, width: usize) -> Result<Option<Piece>> {
+        let rows = (self.file.rows - self.read).min(CHUNK_WORDS.div_ceil(width) as u64);
+        if rows == 0 {
             return Ok(None);
-        };
-        let count = page.len() / (8 * self.width);
-        self.read += count as u64;
-        ensure!(self.read <= *rows, "{} has more than the {rows} vectors that were expected", path.display());
-        let mut docs = Vec::with_capacity(if self.docs.is_some() { count } else { 0 });
-        while let Some(column) = &mut self.docs
-            && docs.len() < count
-        {
-            let (ahead, at) = &mut self.ahead;
-            let end = ahead.len().min(*at + 8 * (count - docs.len()));
-            docs.extend(
-                ahead[*at..end].as_chunks::<8>().0.iter().map(|doc| DocId::from_table(i64::from_le_bytes(*doc))),
-            );
-            *at = end;
-            if docs.len() < count {
-                let page = column.page()?;
-                self.ahead = (page.with_context(|| format!("{} has fewer documents than vectors", path.display()))?, 0);
-            }
         }
-        Ok(Some((page, docs)))
+        let read = |column: &PlainColumn| column.read(self.read, rows as usize);
+        let piece = (read(&self.vectors)?, self.docs.as_ref().map_or(Ok(Words::default()), read)?);
+        self.read += rows;
+        Ok(Some(piece))
     }
 }
 
 impl Head {
     /// The document that comes next; `None` at the end of the file.
-    fn doc(&mut self) -> Result<Option<DocId>> {
+    fn doc(&mut self, width: usize) -> Result<Option<DocId>> {
         loop {
-            match &self.piece {
-                Some((_, docs)) if self.at < docs.len() => return Ok(Some(docs[self.at])),
-                _ => {}
+            if let Some(doc) = self.piece.as_ref().and_then(|(_, docs)| docs.get(self.at)) {
+                return Ok(Some(DocId::from_table(*doc as i64)));
             }
-            (self.piece, self.at) = (self.columns.next()?, 0);
+            (self.piece, self.at) = (self.columns.next(width)?, 0);
             if self.piece.is_none() {
                 return Ok(None);
             }
@@ -461,11 +454,9 @@ impl Head {
     }
 
     /// Takes the vector of the document that comes next.
-    fn take(&mut self, words: &mut Vec<u64>) {
+    fn take(&mut self, words: &mut Vec<u64>, width: usize) {
         if let Some((vectors, _)) = &self.piece {
-            let size = 8 * self.columns.width;
-            let (vector, _) = vectors[self.at * size..][..size].as_chunks::<8>();
-            words.extend(vector.iter().map(|word| u64::from_le_bytes(*word)));
+            words.extend_from_slice(&vectors[self.at * width..][..width]);
             self.at += 1;
             self.row += 1;
         }
@@ -475,15 +466,12 @@ impl Head {
 impl Chunk {
     /// How many vectors.
     pub fn rows(&self) -> usize {
-        match &self.vectors {
-            Column::File(bytes) => bytes.len() / (8 * self.width),
-            Column::Words(_) => self.docs.len(),
-        }
+        self.words().len() / self.width
     }
 
     /// Their documents; none where they were not asked for ([`VectorFiles::chunks_with_docs`]).
     pub fn docs(&self) -> &[DocId] {
-        &self.docs
+        bytemuck::cast_slice(self.docs.words())
     }
 
     /// Where one of them lies.
@@ -492,26 +480,18 @@ impl Chunk {
     }
 
     /// The words of the column, one vector's after the other's.
-    pub fn words(&self) -> Cow<'_, [u64]> {
-        let bytes = match &self.vectors {
-            Column::File(bytes) => &bytes[..],
-            Column::Words(words) => return Cow::Borrowed(words),
-        };
-        // Where the column lies as it should, it is taken as it is.
-        match bytemuck::try_cast_slice(bytes) {
-            Ok(words) => Cow::Borrowed(words),
-            Err(_) => Cow::Owned(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()),
-        }
+    pub fn words(&self) -> &[u64] {
+        self.vectors.words()
     }
 
     /// Keeps the vectors of wanted documents.
     fn retain(&mut self, wanted: &dyn Fn(DocId) -> bool) {
-        let (all, width) = (self.words(), self.width);
-        let kept: Vec<usize> = (0..self.docs.len()).filter(|at| wanted(self.docs[*at])).collect();
+        let (all, docs, width) = (self.words(), self.docs(), self.width);
+        let kept: Vec<usize> = (0..docs.len()).filter(|at| wanted(docs[*at])).collect();
         let words = kept.iter().flat_map(|at| &all[at * width..(at + 1) * width]).copied().collect();
-        self.docs = kept.iter().map(|at| self.docs[*at]).collect();
+        let docs = kept.iter().map(|at| docs[*at].to_table() as u64).collect();
         self.places = Places::Each(kept.iter().map(|at| self.places.of(*at)).collect());
-        self.vectors = Column::Words(words);
+        (self.vectors, self.docs) = (Column::Words(words), Column::Words(docs));
     }
 }
 

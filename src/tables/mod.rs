@@ -15,7 +15,7 @@ mod sift;
 mod write;
 
 pub use evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
-pub use plain::{PlainColumn, PlainValues};
+pub use plain::{PlainColumn, Words};
 pub use read::{Scan, field};
 pub use rows::{
     ChangeRow, ClusterRow, Column, DeletedRow, DocumentRow, Event, EvidenceRow, FailureRow, FeatureRow, FoundLinkRow,
