@@ -3,10 +3,11 @@
 use std::arch::x86_64::*;
 
 use super::narrow::{self, Narrow};
-use super::{Functions, Kernels, Marks, Runs, Shingles, markup};
+use super::{Functions, Kernels, Marks, Runs, Shingles, markup, scalar};
 
 /// In the list of levels only where [`detected`].
-pub(super) static KERNELS: Kernels = Kernels { name: "avx2", words, preimages, minima, supershingles, marks };
+pub(super) static KERNELS: Kernels =
+    Kernels { name: "avx2", words, preimages, minima, supershingles, marks, held: scalar::held };
 
 /// Whether this machine has all instructions of the level.
 pub(super) fn detected() -> bool {

@@ -1,7 +1,7 @@
 //! The inner loops, once for each kind of processor, with the same bits from all of them.
 //!
-//! [`Kernels`] is a table of functions: one for each stage from text to supershingles, and one for the marks of a
-//! page. [`chosen`] takes the fastest that this machine has, or the one that `NIGH_KERNELS` names. `scalar` is the
+//! [`Kernels`] is a table of functions: one for each stage from text to supershingles, one for the marks of a
+//! page, and one that looks words up. [`chosen`] takes the fastest that this machine has, or the one that `NIGH_KERNELS` names. `scalar` is the
 //! definition, short and plain; each other level gives the same bits, faster. This folder holds the only `unsafe`
 //! code of the crate: calls of functions compiled for instructions that not every machine has, loads, stores and
 //! gathers of vectors, memory that is written before it is read, libdeflate (`inflate`), and what a machine is told
@@ -9,7 +9,7 @@
 //! private, and [`available`] gives out only those that were detected.
 //!
 //! In reading order: `gf2` (polynomials and the constants of kernels), `scalar` (the definition), `alphabet` (which
-//! characters make words), `avx512`, then `narrow` with `avx2` and `pmull` at its rim, `markup`, `inflate`, `memory`;
+//! characters make words), `avx512`, then `narrow` with `avx2` and `pmull` at its rim, `markup`, `places`, `inflate`, `memory`;
 //! `twin` holds the test that walks every level against scalar.
 
 #![allow(unsafe_code)]
@@ -25,6 +25,7 @@ mod markup;
 pub mod memory;
 #[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 mod narrow;
+pub mod places;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod pmull;
 mod scalar;
@@ -38,6 +39,7 @@ use anyhow::{Result, bail};
 pub use gf2::{Functions, Polynomial, Runs, Shingles, multiply, product, reduce};
 pub use inflate::{Inflated, Inflater};
 pub use markup::Marks;
+pub use places::Places;
 
 /// The variable that names a level.
 const VARIABLE: &str = "NIGH_KERNELS";
@@ -53,6 +55,7 @@ pub struct Kernels {
     minima: fn(&Functions, &[u64], &mut [u64]),
     supershingles: fn(&Runs, &[u64], &mut Vec<u64>),
     marks: fn(&[u8], &mut Marks),
+    held: fn(&Places, &[u64], &mut Vec<u64>),
 }
 
 impl Kernels {
@@ -105,6 +108,12 @@ impl Kernels {
     pub fn marks(&self, page: &[u8], marks: &mut Marks) {
         marks.clear();
         (self.marks)(page, marks);
+    }
+
+    /// Writes which words of whole rows may be held by a set: a bit for each, 64 in a word, the first of them lowest.
+    pub fn held(&self, set: &Places, words: &[u64], held: &mut Vec<u64>) {
+        held.clear();
+        (self.held)(set, words, held);
     }
 }
 

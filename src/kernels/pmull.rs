@@ -3,11 +3,11 @@
 use std::arch::aarch64::*;
 
 use super::narrow::{self, Narrow};
-use super::{Functions, Kernels, Runs, Shingles, markup};
+use super::{Functions, Kernels, Runs, Shingles, markup, scalar};
 
 /// In the list of levels only where [`detected`].
 pub(super) static KERNELS: Kernels =
-    Kernels { name: "pmull", words, preimages, minima, supershingles, marks: markup::neon };
+    Kernels { name: "pmull", words, preimages, minima, supershingles, marks: markup::neon, held: scalar::held };
 
 /// Whether this machine has all instructions of the level.
 pub(super) fn detected() -> bool {

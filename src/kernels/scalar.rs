@@ -1,9 +1,9 @@
 //! The definition of every kernel, short and plain. All other levels give the same bits.
 
-use super::{Functions, Kernels, Runs, Shingles, markup};
+use super::{Functions, Kernels, Places, Runs, Shingles, markup};
 
 pub(super) static KERNELS: Kernels =
-    Kernels { name: "scalar", words, preimages, minima, supershingles, marks: markup::scalar };
+    Kernels { name: "scalar", words, preimages, minima, supershingles, marks: markup::scalar, held };
 
 /// Words are maximal runs of alphanumeric characters; bytes that are no UTF-8 are none.
 fn words(text: &[u8], bounds: &mut Vec<u32>) {
@@ -50,4 +50,19 @@ fn minima(functions: &Functions, preimages: &[u64], minima: &mut [u64]) {
 fn supershingles(runs: &Runs, features: &[u64], supershingles: &mut Vec<u64>) {
     let fingerprint = |run: &[u64]| run.iter().fold(0, |f, feature| runs.polynomial.append_word(f, *feature));
     supershingles.extend(features.chunks_exact(runs.length).map(fingerprint));
+}
+
+/// A bit for each word, 64 in a word.
+pub(super) fn held(set: &Places, words: &[u64], held: &mut Vec<u64>) {
+    held_from(set, 0, words, held);
+}
+
+/// As [`held`], for words of which the first is at this position.
+pub(super) fn held_from(set: &Places, first: usize, words: &[u64], held: &mut Vec<u64>) {
+    let salts = set.salts.as_flattened();
+    let mut salts = salts.iter().cycle().skip(first % salts.len());
+    held.extend(words.chunks(64).map(|words| {
+        let salted = words.iter().zip(&mut salts).enumerate();
+        salted.fold(0, |bits, (at, (word, salt))| bits | u64::from(set.has(word ^ salt)) << at)
+    }));
 }

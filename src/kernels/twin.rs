@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 use walkdir::WalkDir;
 
-use super::{Functions, Kernels, Marks, Runs, Shingles, available};
+use super::{Functions, Kernels, Marks, Places, Runs, Shingles, available};
 use crate::config::Method;
 use crate::features::polynomials;
 use crate::records::{mix, short_hash};
@@ -334,6 +334,33 @@ fn every_level_fingerprints_runs_alike() {
             for level in &levels {
                 level.supershingles(&runs, &features, &mut found);
                 assert_eq!(found, wanted, "{}: runs of {length}, kind {kind}", level.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_level_finds_the_same_words_held() {
+    let random = &mut Random(8);
+    let (scalar, levels) = levels();
+    for (width, size) in
+        [(1, 1), (1, 64), (2, 1), (3, 16), (6, 1), (6, 64), (7, 8), (8, 1024), (9, 2), (13, 4), (64, 32)]
+    {
+        // Half of the bits, the first, the last.
+        let random_bits: Vec<u64> = (0..size).map(|_| random.number()).collect();
+        let ends = |at: usize| u64::from(at == 0) | u64::from(at + 1 == size) << 63;
+        for bits in [random_bits, (0..size).map(ends).collect(), vec![u64::MAX; size]] {
+            let salts: Vec<u64> = (0..width).map(|_| random.number()).collect();
+            let set = Places::new(bits, &salts);
+            for rows in [0, 1, 2, 7, 8, 11, 64, 65, 200] {
+                let words: Vec<u64> = (0..rows * width).map(|_| random.number()).collect();
+                let (mut wanted, mut found) = (vec![], vec![7]);
+                scalar.held(&set, &words, &mut wanted);
+                assert_eq!(wanted.len(), words.len().div_ceil(64));
+                for level in &levels {
+                    level.held(&set, &words, &mut found);
+                    assert_eq!(found, wanted, "{}: {rows} rows of {width}, {size} words of bits", level.name());
+                }
             }
         }
     }

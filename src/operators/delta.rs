@@ -57,6 +57,7 @@ use super::round::round;
 use super::shared::Shared;
 use super::sieve::Sieve;
 use crate::features::VectorKeys;
+use crate::kernels::chosen;
 use crate::records::DocId;
 use crate::watch::{Stage, Watch};
 
@@ -185,7 +186,8 @@ impl Step<'_> {
         let heirs = heirs(worker, &self.changes.docs, roots, stage.owned, watch)?;
         let kin = self.kin(roots, &heirs);
         did.retracted = kin.iter().filter(|kin| **kin != Kin::Nobody).count() as u64;
-        let filter = stage.filter.of(|| Filter::new(2 * changed * stage.after.width as u64));
+        let (width, kernels) = (stage.after.width, chosen()?);
+        let filter = stage.filter.of(|| Filter::new(2 * changed * width as u64, width, kernels));
         self.note(worker, &filter, &kin)?;
         let candidates = self.candidates(worker, &filter, roots, &heirs)?;
         did.candidates = candidates.docs.len() as u64;
@@ -275,8 +277,10 @@ impl Step<'_> {
         let stage = self.stage;
         let (similar, identical) =
             (|doc| roots.similar[stage.owned.index(doc)], |doc| roots.identical[stage.owned.index(doc)]);
-        let members: Vec<DocId> =
-            heirs.members.iter().copied().filter(|doc| doubtful.contains(&similar(*doc))).collect();
+        // Few of those who stay in any cluster that changed are of one in doubt.
+        let sieve = Sieve::new(doubtful.iter());
+        let is_doubtful = |root| sieve.may_have(root) && doubtful.contains(&root);
+        let members: Vec<DocId> = heirs.members.iter().copied().filter(|doc| is_doubtful(similar(*doc))).collect();
         let first = |doc: &DocId| heirs.identical.get(&identical(*doc)).copied().unwrap_or(identical(*doc));
         let firsts: Vec<DocId> = members.iter().map(first).collect();
         let of_firsts = members.iter().zip(&firsts).filter(|(doc, first)| doc == first);

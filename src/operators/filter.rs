@@ -11,7 +11,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::kernels::memory::huge;
-use crate::records::{Key, mix, spread};
+use crate::kernels::{Kernels, Places, places};
+use crate::records::{Key, mix};
 
 /// Bits for each supershingle, and for each key, that is noted.
 const BITS: (u64, u64) = (8, 8);
@@ -23,7 +24,12 @@ const SIDE_BY_SIDE: usize = 64;
 
 /// The supershingles that were noted, and their keys.
 pub struct Filter {
+    /// What tells the same supershingle at one place of the vector from that at another.
+    salts: Vec<u64>,
     supershingles: Bitmap,
+    /// These as they are looked up: made when all are noted.
+    noted: OnceLock<Places>,
+    kernels: &'static Kernels,
     /// Those of the supershingles that matter.
     matter: Bitmap,
     /// Those of the supershingles that another document has, too.
@@ -39,10 +45,11 @@ pub struct KeyFilter {
 }
 
 impl Filter {
-    /// A filter for about so many supershingles.
-    pub fn new(supershingles: u64) -> Filter {
+    /// A filter for about so many supershingles of vectors that have `width` of them.
+    pub fn new(supershingles: u64, width: usize, kernels: &'static Kernels) -> Filter {
         let bitmap = || Bitmap::new((supershingles * BITS.0).max(LEAST_BITS));
-        Filter { supershingles: bitmap(), matter: bitmap(), met: bitmap(), keys: OnceLock::new() }
+        let (salts, noted, keys) = ((0..width as u64).map(mix).collect(), OnceLock::new(), OnceLock::new());
+        Filter { salts, supershingles: bitmap(), noted, kernels, matter: bitmap(), met: bitmap(), keys }
     }
 
     /// The filter of keys, for about so many: whoever asks first makes it.
@@ -54,34 +61,27 @@ impl Filter {
     /// The place of a supershingle, given which of the vector it is.
     #[inline]
     pub fn place(&self, column: usize, supershingle: u64) -> u64 {
-        self.supershingles.place(supershingle ^ mix(column as u64))
+        self.supershingles.place(supershingle ^ self.salts[column])
     }
 
-    /// Writes for each of some vectors, of `width` supershingles each, which of these may be noted, a bit for each; 0 where
-    /// they are fewer than `least`, or none of them matters.
-    pub fn masks(&self, words: &[u64], width: usize, least: u32, masks: &mut Vec<u64>) {
-        masks.clear();
-        let columns: Vec<u64> = (0..width as u64).map(mix).collect();
-        // Most places are in no near cache: without a branch between them, many are waited for at once. Where the
-        // compiler knows the width, as of the study's vectors, there is no loop either.
-        match <&[u64; 6]>::try_from(&columns[..]) {
-            Ok(six) => masks.extend(words.as_chunks::<6>().0.iter().map(|vector| self.mask(vector, six))),
-            Err(_) => masks.extend(words.chunks_exact(width).map(|vector| self.mask(vector, &columns))),
-        }
-        // Few have enough, and of these most have some that matter.
-        for (mask, vector) in masks.iter_mut().zip(words.chunks_exact(width)) {
-            if mask.count_ones() < least || !self.matters(*mask, vector) {
-                *mask = 0;
+    /// Calls `each` for those of some vectors of which at least `least` supershingles may be noted, one of these such that
+    /// matters: with their number among the vectors, and which supershingles these are, a bit for each. From the first
+    /// call on nothing more is noted. `held` is memory to work in.
+    pub fn sharing(&self, words: &[u64], least: u32, held: &mut Vec<u64>, mut each: impl FnMut(usize, u64)) {
+        let width = self.salts.len();
+        let noted = self.noted.get_or_init(|| Places::new(self.supershingles.words(), &self.salts));
+        self.kernels.held(noted, words, held);
+        // The bits of the last vectors may end with a word.
+        held.push(0);
+        let of_vector = u64::MAX >> (64 - width);
+        for (number, vector) in words.chunks_exact(width).enumerate() {
+            let (word, bit) = (number * width / 64, number * width % 64);
+            let mask = (held[word] >> bit | held[word + 1] << 1 << (63 - bit)) & of_vector;
+            // Few have any: of most no more need be counted.
+            if mask != 0 && mask.count_ones() >= least && self.matters(mask, vector) {
+                each(number, mask);
             }
         }
-    }
-
-    /// Which supershingles of a vector may be noted, given the hashes of their places in it.
-    #[inline(always)]
-    fn mask(&self, vector: &[u64], columns: &[u64]) -> u64 {
-        let words = vector.iter().zip(columns).enumerate();
-        let bit = |word| self.supershingles.bit(self.supershingles.place(word));
-        words.fold(0, |mask, (at, (word, column))| mask | bit(word ^ column) << at)
     }
 
     /// Whether one of the supershingles of a vector within a mask matters.
@@ -92,6 +92,7 @@ impl Filter {
 
     /// Notes the supershingles at some places; those that were noted before are met.
     pub fn note(&self, places: &[u64]) {
+        debug_assert!(self.noted.get().is_none(), "all are noted before the first is looked up");
         self.supershingles.set_all(places, |place| _ = self.met.set(place));
     }
 
@@ -153,12 +154,20 @@ impl Bitmap {
         let mut words = bytemuck::allocation::zeroed_vec(bits as usize / 64);
         // Places are random: without huge pages most of the time goes into finding the pages.
         huge(&mut words);
-        Bitmap { words, shift: 64 - bits.trailing_zeros() }
+        Bitmap { shift: places::shift(words.len()), words }
     }
 
     #[inline]
     fn place(&self, word: u64) -> u64 {
-        spread(word) >> self.shift
+        places::place(word, self.shift)
+    }
+
+    /// The bits as they are.
+    fn words(&self) -> Vec<u64> {
+        let mut words = Vec::with_capacity(self.words.len());
+        huge(words.spare_capacity_mut());
+        words.extend(self.words.iter().map(|word| word.load(Ordering::Relaxed)));
+        words
     }
 
     #[inline]
@@ -194,10 +203,22 @@ impl Bitmap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernels::chosen;
+
+    fn filter(supershingles: u64, width: usize) -> Filter {
+        Filter::new(supershingles, width, chosen().unwrap())
+    }
+
+    /// What is found of each of some vectors.
+    fn masks(filter: &Filter, words: &[u64], least: u32) -> Vec<u64> {
+        let mut masks = vec![0; words.len() / filter.salts.len()];
+        filter.sharing(words, least, &mut vec![7], |number, mask| masks[number] = mask);
+        masks
+    }
 
     #[test]
     fn what_was_noted_is_found_and_little_else() {
-        let filter = Filter::new(10_000);
+        let filter = filter(10_000, 6);
         let keys = filter.keys(10_000);
         let key = |number: u64| Key::of(1, &[number]);
         for number in 0..10_000 {
@@ -209,42 +230,54 @@ mod tests {
             let places: Vec<u64> = numbers.iter().map(|number| keys.place(key(*number))).collect();
             keys.note(&places);
         }
-        let masks = |words: &[u64], width: usize| {
-            let mut masks = Vec::new();
-            filter.masks(words, width, 1, &mut masks);
-            masks
-        };
         // Each in the place where it was noted: 0 in that of the first, 1 in that of the second, and so on.
         let noted: Vec<u64> = (0..9_996).map(mix).collect();
-        assert!(masks(&noted, 6).iter().all(|mask| *mask == 63), "all of 1,666 vectors are found");
+        assert!(masks(&filter, &noted, 1).iter().all(|mask| *mask == 63), "all of 1,666 vectors are found");
         assert!((0..10_000).all(|number| keys.has(keys.place(key(number)))));
-        let others = 10_000..110_000u64;
-        let found = masks(&others.clone().map(mix).collect::<Vec<_>>(), 1).iter().sum::<u64>();
-        assert!(found < 7_000, "{found} of 100,000 supershingles");
-        let found = others.clone().filter(|number| keys.has(keys.place(key(*number)))).count();
-        assert!(found < 13_000, "{found} of 100,000 keys");
-        let shifted: Vec<u64> = (0..10_000).map(|number| mix(number + 1)).collect();
-        let elsewhere = masks(&shifted[..9_996], 6).iter().map(|mask| mask.count_ones()).sum::<u32>();
+        let found = |words: Vec<u64>| masks(&filter, &words, 1).iter().map(|mask| mask.count_ones()).sum::<u32>();
+        let others = found((10_000..109_996).map(mix).collect());
+        assert!(others < 7_000, "{others} of 99,996 supershingles");
+        let others = (10_000..110_000).filter(|number| keys.has(keys.place(key(*number)))).count();
+        assert!(others < 13_000, "{others} of 100,000 keys");
+        let elsewhere = found((0..9_996).map(|number| mix(number + 1)).collect());
         assert!(elsewhere < 700, "{elsewhere} supershingles are found in another place of the vector");
     }
 
     #[test]
+    fn vectors_of_every_width_are_told_apart() {
+        for width in [1, 2, 3, 5, 6, 7, 8, 12, 31, 33, 63, 64] {
+            let filter = filter(10, width);
+            let random = |number: u64| mix(number ^ (width as u64) << 32);
+            let words: Vec<u64> = (0..100 * width as u64).map(random).collect();
+            let wanted: Vec<u64> = (0..100).map(|vector| random(1 << 40 | vector) >> (64 - width)).collect();
+            for (vector, mask) in words.chunks(width).zip(&wanted) {
+                for (column, word) in vector.iter().enumerate().filter(|(column, _)| mask >> column & 1 == 1) {
+                    filter.note(&[filter.place(column, *word)]);
+                    filter.note_matter(&[filter.place(column, *word)]);
+                }
+            }
+            // Hardly any bit is set: few are found by chance.
+            let found = masks(&filter, &words, 1);
+            let missed = found.iter().zip(&wanted).map(|(found, wanted)| (wanted & !found).count_ones()).sum::<u32>();
+            let others = found.iter().zip(&wanted).map(|(found, wanted)| (found & !wanted).count_ones()).sum::<u32>();
+            assert!(missed == 0 && others < 8, "{missed} are missed and {others} found by chance, {width} wide");
+        }
+    }
+
+    #[test]
     fn vectors_without_a_supershingle_that_matters_do_not_pass() {
-        let filter = Filter::new(10);
+        let filter = filter(10, 3);
         let place = |column, number| filter.place(column, mix(number));
         filter.note(&[place(0, 1), place(1, 2), place(1, 3)]);
         filter.note_matter(&[place(1, 3)]);
-        let mut masks = Vec::new();
         let words = [1, 2, 9, 1, 3, 9, 8, 3, 9, 8, 2, 9].map(mix);
-        filter.masks(&words, 3, 1, &mut masks);
-        assert_eq!(masks, [0, 0b11, 0b10, 0]);
-        filter.masks(&words, 3, 2, &mut masks);
-        assert_eq!(masks, [0, 0b11, 0, 0]);
+        assert_eq!(masks(&filter, &words, 1), [0, 0b11, 0b10, 0]);
+        assert_eq!(masks(&filter, &words, 2), [0, 0b11, 0, 0]);
     }
 
     #[test]
     fn a_key_that_two_have_is_shared() {
-        let filter = Filter::new(10);
+        let filter = filter(10, 1);
         let keys = filter.keys(10);
         let place = keys.place(Key::of(1, &[7]));
         keys.note(&[place]);
@@ -258,7 +291,7 @@ mod tests {
     }
     #[test]
     fn a_supershingle_that_two_have_is_met() {
-        let filter = Filter::new(10);
+        let filter = filter(10, 3);
         let [one, two, three] = [1, 2, 3].map(mix);
         let [first, second] = [filter.place(0, one), filter.place(1, two)];
         filter.note(&[first, second]);

@@ -291,18 +291,16 @@ impl Step<'_> {
 
     fn each(&self, files: &VectorFiles, filter: &Filter, mut each: impl FnMut(DocId, &[u64], u64)) -> Result<()> {
         let mut chunks = files.chunks_with_docs();
-        let mut masks = Vec::new();
+        let mut held = Vec::new();
         while let Some(chunk) = chunks.next()? {
-            let words = chunk.words();
+            let (words, docs) = (chunk.words(), chunk.docs());
             // Documents ascend: the last one tells of all.
-            if let Some(last) = chunk.docs().last().filter(|last| !self.stage.owned.knows(**last)) {
+            if let Some(last) = docs.last().filter(|last| !self.stage.owned.knows(**last)) {
                 bail!("the features of shard {} hold the document {last}, which the shard has not", chunk.shard);
             }
-            filter.masks(&words, files.width, self.stage.agreements as u32, &mut masks);
-            let enough = masks.iter().enumerate().filter(|(_, mask)| **mask != 0);
-            for (at, mask) in enough {
-                each(chunk.docs()[at], &words[at * files.width..][..files.width], *mask);
-            }
+            filter.sharing(words, self.stage.agreements as u32, &mut held, |at, mask| {
+                each(docs[at], &words[at * files.width..][..files.width], mask);
+            });
         }
         Ok(())
     }

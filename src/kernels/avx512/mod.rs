@@ -1,11 +1,12 @@
 //! x86-64 with AVX-512, GFNI and VPCLMULQDQ: Zen 4 and Ice Lake servers, and what came after them.
 //!
 //! In reading order: `vectors` (loads, products and reductions of eight at a time), `words`, `preimages`, `minima`
-//! (which stands on `leading` and `candidates`), `supershingles`.
+//! (which stands on `leading` and `candidates`), `supershingles`, `places`.
 
 mod candidates;
 mod leading;
 mod minima;
+mod places;
 mod preimages;
 mod supershingles;
 mod vectors;
@@ -46,4 +47,6 @@ pub(super) static KERNELS: Kernels = Kernels {
     supershingles: |runs, features, out| unsafe { supershingles::supershingles(runs, features, out) },
     // SAFETY: as above.
     marks: |page, marks| unsafe { markup::avx512(page, marks) },
+    // SAFETY: as above.
+    held: |set, words, held| unsafe { places::held(set, words, held) },
 };
