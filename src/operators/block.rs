@@ -348,14 +348,13 @@ struct Open {
     memory: Option<Full>,
     count: usize,
     base: u64,
+    /// The number of the last record, where they are told by their gaps.
+    last: u64,
 }
 
 impl<T: Pod> Dealer<T> {
     /// Records that fit a block.
     const CAPACITY: usize = BLOCK_BYTES / size_of::<T>();
-    /// Bytes before the end of a line of the cache from which on the next line is fetched: a record or two, so that
-    /// it is there when it is written to, and still there.
-    const AHEAD: usize = if size_of::<T>() < LINE / 2 { LINE - 2 * size_of::<T>() } else { 0 };
 
     /// A dealer of this worker to the partitions `0..parts`.
     pub fn new(worker: usize, parts: usize, watch: &Arc<Watch>) -> Dealer<T> {
@@ -379,7 +378,8 @@ impl<T: Pod> Dealer<T> {
         let open = &mut self.open[(part - self.first) as usize];
         let memory = open.memory.get_or_insert_with(fresh);
         let at = open.count * size_of::<T>();
-        if at % LINE == Self::AHEAD {
+        // The first record that begins in a line fetches the next line: it is there when it is written to, and still there.
+        if at % LINE < size_of::<T>() {
             fetch_to_write(&memory[..], (at + LINE) / 8);
         }
         bytemuck::cast_slice_mut::<u64, u8>(&mut memory[..])[at..at + size_of::<T>()]
@@ -402,6 +402,26 @@ impl<T: Pod> Dealer<T> {
             Ok(difference) => self.deal(part, record(difference)),
             Err(_) => {
                 self.close(at);
+                self.open[at].base = number;
+                self.deal(part, record(0));
+            }
+        }
+    }
+
+    /// Adds a record that tells how far its number is from the one before it: `record` makes it from that gap, which is 0
+    /// for the first of a block, whose number is the block's base. Numbers ascend.
+    #[inline]
+    pub fn deal_gap(&mut self, part: u64, number: u64, record: impl FnOnce(u16) -> T) {
+        let at = (part - self.first) as usize;
+        let open = &mut self.open[at];
+        let gap = if open.count == 0 { None } else { u16::try_from(number - open.last).ok() };
+        open.last = number;
+        match gap {
+            Some(gap) => self.deal(part, record(gap)),
+            None => {
+                if open.count > 0 {
+                    self.close(at);
+                }
                 self.open[at].base = number;
                 self.deal(part, record(0));
             }
@@ -560,6 +580,35 @@ mod tests {
             blocks.iter().flat_map(|block| block.records().iter().map(|r| block.base + u64::from(*r))).collect();
         assert_eq!(all, numbers);
         assert_eq!(blocks.len(), 3, "a new block where the difference does not fit");
+    }
+
+    #[test]
+    fn gaps_of_numbers_may_be_wide() {
+        let numbers = [5, 6, 6, 65_541, 131_077, (1 << 40), (1 << 40) + 65_535];
+        let mut dealer = Dealer::new(0, 8, &Arc::default());
+        dealer.turn_to(4..6);
+        numbers.iter().for_each(|number| dealer.deal_gap(5, *number, |gap| gap));
+        let blocks: Vec<Block<u16>> = dealer.finish().collect();
+        assert!(blocks.iter().all(|block| block.part == 5 && block.records()[0] == 0));
+        let numbers_of = |block: &Block<u16>| {
+            let base = block.base;
+            block
+                .records()
+                .iter()
+                .scan(base, |at, gap| {
+                    *at += u64::from(*gap);
+                    Some(*at)
+                })
+                .collect::<Vec<u64>>()
+        };
+        assert_eq!(blocks.iter().flat_map(numbers_of).collect::<Vec<u64>>(), numbers);
+        assert_eq!(blocks.len(), 3, "a new block where the gap does not fit");
+        // More than a block holds: the next one begins with a base of its own.
+        let numbers: Vec<u64> = (0..30_000).map(|number| 7 * number).collect();
+        numbers.iter().for_each(|number| dealer.deal_gap(4, *number, |gap| gap));
+        let blocks: Vec<Block<u16>> = dealer.finish().collect();
+        assert!(blocks.len() > 1);
+        assert_eq!(blocks.iter().flat_map(numbers_of).collect::<Vec<u64>>(), numbers);
     }
 
     #[test]

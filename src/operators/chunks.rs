@@ -14,6 +14,7 @@ use arrow_array::Int64Array;
 
 use super::phase::Owned;
 use super::vectors::own_segments;
+use crate::kernels::memory::huge;
 use crate::records::DocId;
 use crate::state::{Journal, Segment};
 use crate::tables::{FeatureRow, PlainColumn, Scan, Table, Words, field};
@@ -246,6 +247,8 @@ impl VectorFiles {
     /// Names the file that cannot be read, or that holds a document that its shard has not.
     pub fn docs(&self, owned: &Owned) -> Result<Vec<DocId>> {
         let mut all = Vec::with_capacity(self.len() as usize);
+        // Names are looked up in any order.
+        huge(all.spare_capacity_mut());
         for file in self.files.iter() {
             Scan::open(&file.path, &[DOCS])?.for_each(|batch| {
                 let docs: &Int64Array = field(batch, DOCS)?;

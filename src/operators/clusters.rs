@@ -24,7 +24,7 @@ use timely::worker::Worker;
 
 use super::block::release_spare;
 use super::chunks::VectorFiles;
-use super::collapse::collapse;
+use super::collapse::{Collapsed, Duplicates, collapse};
 use super::forest::Forest;
 use super::gather::gather;
 use super::join::{Joined, join};
@@ -32,10 +32,12 @@ use super::lookup::lookup;
 use super::numbering::Numbering;
 use super::pairs::pairs;
 use super::phase::Owned;
-use super::prune::{Duplicates, Survivors, prune};
+use super::prune::{Survivors, prune};
+use super::ranks::Ranks;
 use super::shared::Shared;
 use super::stash::Stash;
 use crate::features::VectorKeys;
+use crate::kernels::memory::huge;
 use crate::records::DocId;
 use crate::watch::{Stage, Watch};
 
@@ -155,9 +157,9 @@ pub fn clusters(
         bail!("{} pages are more than one worker can cluster: use more workers", stage.files.len());
     }
     watch.enter(Stage::Collapse);
-    let identities = collapse(worker, stage)?;
+    let Collapsed { marks, duplicates } = collapse(worker, stage)?;
     watch.enter(Stage::Prune);
-    let (duplicates, survivors) = prune(worker, stage, identities)?;
+    let survivors = prune(worker, stage, marks)?;
     watch.enter(Stage::Pairs);
     let nodes = nodes(worker, stage, &survivors)?;
     let forest = stage.forest.of(|| Forest::new(nodes.numbering.len() as usize));
@@ -224,18 +226,19 @@ fn named(
 
     let owned = Owned::new(worker.index(), worker.peers(), &stage.numbering.rows());
     let of_vector = {
-        let (roots, places) = (roots.clone(), Places::new(owned.len(), own.iter().copied()));
+        let (roots, ranks) = (roots.clone(), Ranks::new(owned.len(), own.iter().copied()));
         move |vector: usize| {
             let own = name(vector);
             // Whether a vector is a survivor decides no branch: many of these loads are under way at once. The place of
             // one that is none may lie behind the last root.
-            let (found, place) = places.get(vector);
+            let (found, place) = ranks.get(vector);
             let root = roots.get(place).copied().unwrap_or_default();
             [own, std::hint::select_unpredictable(found, root, own)]
         }
     };
     let identical = in_place(duplicates.roots);
     let mut similar = vec![0; identical.len()];
+    huge(&mut similar);
     let numbering = stage.numbering.clone();
     let ask = questions(&identical, move |number| numbering.id(number));
     lookup(worker, &owned, ask, of_vector, watch, |at, [name, root]| {
@@ -270,33 +273,6 @@ fn questions(
     move || {
         let (words, node) = (words.clone(), node.clone());
         Box::new((0..words.len()).map(move |at| node(words[at].get())))
-    }
-}
-
-/// Places of some numbers in their ascending list, found in one step: a bit for each number, and the count before
-/// each word.
-struct Places {
-    words: Vec<(u64, u32)>,
-}
-
-impl Places {
-    fn new(numbers: usize, some: impl Iterator<Item = u32>) -> Places {
-        let mut words = vec![(0u64, 0); numbers.div_ceil(64)];
-        some.for_each(|number| words[number as usize / 64].0 |= 1 << (number % 64));
-        let mut before = 0;
-        for (word, count) in &mut words {
-            *count = before;
-            before += word.count_ones();
-        }
-        Places { words }
-    }
-
-    /// Whether a number is in the list, and how many before it are.
-    #[inline]
-    fn get(&self, number: usize) -> (bool, usize) {
-        let (word, before) = self.words[number / 64];
-        let bit = 1 << (number % 64);
-        (word & bit != 0, before as usize + (word & (bit - 1)).count_ones() as usize)
     }
 }
 
@@ -478,17 +454,6 @@ mod tests {
             let vectors: Vec<Vec<u64>> = (0..count).map(|i| vec![mix(i); 6]).collect();
             let alone: Labels = (0..count).map(|i| [i; 3]).collect();
             assert_eq!(labels(folder.path(), &vectors, 2, 2, 1 << 20), alone);
-        }
-    }
-
-    #[test]
-    fn places_are_those_of_the_list() {
-        let some = [0, 3, 63, 64, 130, 199];
-        let places = Places::new(200, some.into_iter());
-        for number in 0..200 {
-            let number = number as u32;
-            let before = some.iter().filter(|some| **some < number).count();
-            assert_eq!(places.get(number as usize), (some.contains(&number), before), "{number}");
         }
     }
 

@@ -9,8 +9,9 @@
 //!
 //! ```text
 //! 24 bits of the first supershingle's hash, 40 of the vector's, number   12 bytes, to the partition of the former
-//! duplicate?, first supershingle shared?                                 2 bits back; to a duplicate also the
-//!                                                                        representative's number, 8 bytes
+//! vector, its representative's number                                    12 bytes back to a duplicate
+//! vector                                                                 12 bytes back to a representative whose first
+//!                                                                        supershingle is shared
 //! ```
 //!
 //! With the bits of the partition, 74 bits tell vectors apart at 150 million documents and 77 at a billion: two
@@ -28,14 +29,17 @@ use timely::dataflow::operators::Probe;
 use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
-use super::answers::{Answering, Answers, answered};
-use super::block::Dealer;
+use super::block::{Block, Dealer};
 use super::clusters::Clustering;
 use super::counters::Counters;
-use super::partitions::each_partition;
-use super::phase::run_to_end;
+use super::marks::Marks;
+use super::numbering::Numbering;
+use super::partitions::{each_partition, received};
+use super::phase::{Owned, run_to_end};
 use super::ranges::{Cut, Deal, ranges};
+use super::ranks::Ranks;
 use super::stash::Partition;
+use crate::kernels::memory::huge;
 use crate::records::{fold, spread};
 
 /// A vector, where vectors with the same first supershingle meet: three words, since records are packed.
@@ -76,25 +80,57 @@ fn rest_of(key: u64) -> u32 {
     (key >> 32) as u32 & !0xFF
 }
 
-/// What the owner of a vector hears of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Identity {
-    /// The smallest vector that is the same has this number.
-    Duplicate(u64),
-    /// No smaller vector is the same; whether its first supershingle may be shared with another representative.
-    Representative {
-        /// Surely so where it is; hardly ever where it is not.
-        shared: bool,
-    },
+/// What the owner of a vector hears of it. Of others it hears nothing.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+struct Told {
+    /// Which of its own vectors.
+    own: u32,
+    /// The low 32 bits of the representative's number, where the vector is a duplicate.
+    low: u32,
+    /// Its high 32 bits.
+    high: u32,
+}
+
+impl Told {
+    #[inline]
+    fn new(own: u32, root: u64) -> Told {
+        Told { own, low: root as u32, high: (root >> 32) as u32 }
+    }
+
+    #[inline]
+    fn root(&self) -> u64 {
+        u64::from(self.high) << 32 | u64::from(self.low)
+    }
+}
+
+/// The base of blocks of representatives whose first supershingle is shared, surely so or nearly always, and of blocks of
+/// duplicates.
+const SHARED: u64 = 0;
+const DUPLICATES: u64 = 1;
+
+/// Own vectors that are the same as a smaller one.
+#[derive(Default)]
+pub struct Duplicates {
+    /// Which of the own vectors they are, ascending.
+    pub own: Vec<u32>,
+    /// The number of the smallest vector that is the same.
+    pub roots: Vec<u64>,
+}
+
+/// What the phase found.
+pub struct Collapsed {
+    /// Which own vectors are duplicates, and which of the others share their first supershingle.
+    pub marks: Marks,
+    /// The duplicates.
+    pub duplicates: Duplicates,
 }
 
 /// Vectors of a partition, at most: see `prune`, where less is looked up.
 const MOST: u64 = 3 << 16;
-/// Bits of an answer.
-const BITS: usize = 2;
 
-/// Vectors that a sender met lately, and a number for each: a direct-mapped cache, in which a vector of one document
-/// in a thousand is found again 98 times of 100.
+/// Vectors that a sender met lately, and the number of the first of each: a direct-mapped cache, in which a vector of one
+/// document in a thousand is found again 98 times of 100.
 struct Recent {
     slots: Vec<(u64, u64)>,
 }
@@ -116,98 +152,118 @@ impl Recent {
     }
 }
 
-/// Sends all own vectors where identical ones meet, and keeps what is answered.
+/// Finds the duplicates among all vectors.
 ///
 /// # Errors
 /// Where vectors cannot be read, or a worker of this process failed.
-pub fn collapse(worker: &mut Worker, stage: &Clustering) -> Result<Identities> {
+pub fn collapse(worker: &mut Worker, stage: &Clustering) -> Result<Collapsed> {
     let cut = Cut::new(stage.numbering.len(), MOST, size_of::<Vectored>(), 1, worker.peers(), stage.memory);
-    let answers = Rc::new(RefCell::new(Answers::new(cut.all())));
-    let (probe, kept, sending, watch) = (Handle::new(), answers.clone(), stage.clone(), &stage.watch);
-    let grouped = probe.clone();
+    let owned = Rc::new(Owned::new(worker.index(), worker.peers(), &stage.numbering.rows()));
+    let heard = Rc::new(RefCell::new(Heard {
+        marks: Marks::new(stage.files.len() as usize, stage.files.width),
+        duplicates: Vec::new(),
+        repeated: Vec::new(),
+    }));
+    let (probe, sending, watch) = (Handle::new(), stage.clone(), &stage.watch);
+    let (grouped, repeating) = (probe.clone(), heard.clone());
     let open = move || {
-        let (mut chunks, mut recent) = (sending.files.chunks(), Recent::new());
-        let (numbering, width) = (sending.numbering.clone(), sending.files.width);
+        let (mut chunks, mut recent, mut before) = (sending.files.chunks(), Recent::new(), 0);
+        let (numbering, width, heard) = (sending.numbering.clone(), sending.files.width, repeating.clone());
         move |deal: &mut Deal<'_, Vectored>| {
             let Some(chunk) = chunks.next()? else { return Ok(false) };
             let first = numbering.first(chunk.shard) + chunk.first;
-            for (number, supershingles) in (first..).zip(chunk.words().chunks_exact(width)) {
-                let (hash, vector) = (spread(supershingles[0]), fold(supershingles));
+            let mut heard = heard.borrow_mut();
+            for (at, supershingles) in chunk.words().chunks_exact(width).enumerate() {
+                let (hash, vector, number) = (spread(supershingles[0]), fold(supershingles), first + at as u64);
                 let met = recent.slot(vector);
                 if met.0 != vector {
-                    met.0 = vector;
-                    let record = |number| Vectored::new(hash, vector, number);
-                    deal.deal_relative(hash, number, record);
+                    *met = (vector, number);
+                    deal.deal_relative(hash, number, |number| Vectored::new(hash, vector, number));
+                } else if deal.range == 0 {
+                    heard.repeated.push(Told::new((before + at) as u32, met.1));
                 }
             }
+            before += chunk.rows();
             Ok(true)
         }
     };
-    let mut collapse = Collapse::default();
-    let stash = stage.stash();
+    let mut collapse = Collapse::new(stage.numbering.clone(), owned.clone());
+    let (stash, hearing) = (stage.stash(), heard.clone());
     worker.dataflow::<u64, _, _>(|scope| {
         let vectors = ranges(scope, "Vectors", cut, watch, open, move |range| !grouped.less_than(&(range + 1)));
-        let each = move |partition: &Partition<'_, Vectored>, dealer: &mut _| collapse.answer(partition, dealer);
-        answered(each_partition(vectors, "Collapse", stash, watch, each), &kept).probe_with(&probe);
+        let each = move |partition: &Partition<'_, Vectored>, dealer: &mut _| collapse.tell(partition, dealer);
+        received(each_partition(vectors, "Collapse", stash, watch, each), move |block| {
+            hearing.borrow_mut().hear(block)
+        })
+        .probe_with(&probe);
     });
     run_to_end(worker, &probe, watch)?;
-    Ok(Identities { cut, answers: answers.take(), recent: Recent::new() })
+    Ok(heard.take().collapsed(&stage.numbering, &owned))
 }
 
-/// What was answered of all own vectors, in their order.
-pub struct Identities {
-    cut: Cut,
-    answers: Answers,
-    /// The root of each vector that was met lately.
-    recent: Recent,
+/// What the owner of vectors has heard of them.
+#[derive(Default)]
+struct Heard {
+    marks: Marks,
+    /// Duplicates with their representatives, as they came.
+    duplicates: Vec<Block<Told>>,
+    /// Vectors that were not sent, each with the number of one that was, and is the same.
+    repeated: Vec<Told>,
 }
 
-impl Identities {
-    /// What was answered of the next vector, and the number of this vector.
-    #[inline]
-    pub fn next(&mut self, number: u64, supershingles: &[u64]) -> Identity {
-        let vector = fold(supershingles);
-        let met = self.recent.slot(vector);
-        if met.0 == vector {
-            return Identity::Duplicate(met.1);
+impl Heard {
+    fn hear(&mut self, block: Block<Told>) {
+        let vectors = block.records().iter().map(|told| told.own as usize);
+        if block.base == SHARED {
+            vectors.for_each(|own| self.marks.share(own, 0));
+        } else {
+            vectors.for_each(|own| self.marks.set_duplicate(own));
+            self.duplicates.push(block);
         }
-        let part = self.cut.partition(0, spread(supershingles[0]));
-        let (identity, root) = match self.answers.bit_pair(part) {
-            (true, _) => {
-                let root = self.answers.word(part);
-                (Identity::Duplicate(root), root)
-            }
-            (false, shared) => (Identity::Representative { shared }, number),
-        };
-        *met = (vector, root);
-        identity
     }
 
-    /// Whether all was taken: otherwise the vectors were others than those that were sent.
-    pub fn is_read(&self) -> bool {
-        self.answers.is_read()
+    /// Puts the duplicates in order.
+    fn collapsed(self, numbering: &Numbering, owned: &Owned) -> Collapsed {
+        let Heard { mut marks, duplicates, repeated } = self;
+        repeated.iter().for_each(|told| marks.set_duplicate(told.own as usize));
+        let is_duplicate = |own: &u32| marks.is_duplicate(*own as usize);
+        let count = duplicates.iter().map(|block| block.records().len()).sum::<usize>() + repeated.len();
+        let mut own = Vec::with_capacity(count);
+        huge(own.spare_capacity_mut());
+        own.extend((0..marks.len() as u32).filter(is_duplicate));
+        let ranks = Ranks::new(marks.len(), own.iter().copied());
+        let mut roots = vec![0; own.len()];
+        huge(&mut roots);
+        for block in duplicates {
+            block.records().iter().for_each(|told| roots[ranks.get(told.own as usize).1] = told.root());
+        }
+        for told in repeated {
+            let first = told.root();
+            let root = match ranks.get(owned.index(numbering.id(first))) {
+                (true, rank) => roots[rank],
+                (false, _) => first,
+            };
+            roots[ranks.get(told.own as usize).1] = root;
+        }
+        Collapsed { marks, duplicates: Duplicates { own, roots } }
     }
 }
 
 /// Finds identical vectors in a partition.
-#[derive(Default)]
 struct Collapse {
+    numbering: Rc<Numbering>,
+    owned: Rc<Owned>,
     counters: Counters,
     candidates: Vec<Candidate>,
     /// Open addressing by vector: the number of a representative plus one, or 0.
     slots: Vec<u32>,
     representatives: Vec<Representative>,
-    /// Records met so far, by sender.
-    met: Vec<usize>,
-    answering: Answering,
 }
 
 /// A vector whose first supershingle occurs again.
 struct Candidate {
     number: u64,
     sender: u32,
-    /// Its place among the records of its sender.
-    at: u32,
     representative: u32,
 }
 
@@ -218,50 +274,46 @@ struct Representative {
 }
 
 impl Collapse {
-    /// Answers all records of a partition.
-    fn answer(&mut self, vectors: &Partition<'_, Vectored>, dealer: &mut Dealer<u64>) -> Result<()> {
-        let Collapse { counters, candidates, slots, representatives, met, answering } = self;
+    fn new(numbering: Rc<Numbering>, owned: Rc<Owned>) -> Collapse {
+        Collapse {
+            numbering,
+            owned,
+            counters: Counters::default(),
+            candidates: Vec::new(),
+            slots: Vec::new(),
+            representatives: Vec::new(),
+        }
+    }
+
+    /// Tells the owners of a partition's vectors what there is to tell.
+    fn tell(&mut self, vectors: &Partition<'_, Vectored>, dealer: &mut Dealer<Told>) -> Result<()> {
+        let Collapse { numbering, owned, counters, candidates, slots, representatives } = self;
         counters.clear(vectors.count());
         vectors.blocks(|block| block.records().iter().for_each(|record| counters.add(record.rest())))?;
         candidates.clear();
         representatives.clear();
-        met.clear();
         // A third of all vectors share their first supershingle: the table is made for half, and grows.
         let mut table = Table::new(slots, vectors.count() / 2);
         vectors.blocks(|block| {
-            let sender = block.from as usize;
-            if met.len() <= sender {
-                met.resize(sender + 1, 0);
+            for record in block.records().iter().filter(|record| counters.again(record.rest())) {
+                let number = block.base + u64::from(record.number);
+                let representative = table.representative(representatives, record.key(), number);
+                candidates.push(Candidate { number, sender: block.from, representative });
             }
-            for (at, record) in block.records().iter().enumerate() {
-                if counters.again(record.rest()) {
-                    let number = block.base + u64::from(record.number);
-                    let representative = table.representative(representatives, record.key(), number);
-                    candidates.push(Candidate {
-                        number,
-                        sender: block.from,
-                        at: (met[sender] + at) as u32,
-                        representative,
-                    });
-                }
-            }
-            met[sender] += block.records().len();
         })?;
         counters.clear(representatives.len());
         representatives.iter().for_each(|representative| counters.add(rest_of(representative.key)));
-        for (sender, met) in met.iter().enumerate() {
-            answering.zeros(sender as u32, BITS * met);
+        let own = |number| owned.index(numbering.id(number)) as u32;
+        let all = || candidates.iter().map(|one| (one, &representatives[one.representative as usize]));
+        dealer.rebase(SHARED);
+        let firsts = all().filter(|(one, first)| one.number == first.number);
+        for (one, first) in firsts.filter(|(_, first)| counters.again(rest_of(first.key))) {
+            dealer.deal(one.sender.into(), Told::new(own(one.number), first.number));
         }
-        for candidate in candidates.iter() {
-            let Representative { key, number } = representatives[candidate.representative as usize];
-            if number != candidate.number {
-                answering.set(candidate.sender, BITS * candidate.at as usize);
-                answering.word(candidate.sender, number);
-            } else if counters.again(rest_of(key)) {
-                answering.set(candidate.sender, BITS * candidate.at as usize + 1);
-            }
+        dealer.rebase(DUPLICATES);
+        for (one, first) in all().filter(|(one, first)| one.number != first.number) {
+            dealer.deal(one.sender.into(), Told::new(own(one.number), first.number));
         }
-        answering.deal(vectors.part, dealer);
         Ok(())
     }
 }

@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use anyhow::Result;
 use bytemuck::Pod;
-use timely::dataflow::Stream;
+use timely::container::CapacityContainerBuilder;
 use timely::dataflow::operators::FrontierNotificator;
 use timely::dataflow::operators::generic::Operator;
+use timely::dataflow::{Stream, StreamVec};
 
 use super::block::{Block, BlockBuilder, Dealer, by_part};
 use super::ranges::SLICE;
@@ -37,7 +38,7 @@ pub fn each_partition<'scope, R: Pod + Send, O: Pod + Send>(
             if watch.failed() {
                 return;
             }
-            // In the order of arrival: answers follow the order of records. (`for_each_time` sorts, and not stably.)
+            // In the order of arrival, which `for_each_time` would not keep.
             input.for_each(|capability, block| {
                 let time = *capability.time();
                 if !stash.has(time) {
@@ -64,5 +65,15 @@ pub fn each_partition<'scope, R: Pod + Send, O: Pod + Send>(
                 over.pop_front();
             }
         }
+    })
+}
+
+/// Exchanges blocks to the workers that their partitions name, and hands them to `take` there.
+pub fn received<'scope, R: Pod + Send>(
+    blocks: Stream<'scope, u64, Block<R>>,
+    mut take: impl FnMut(Block<R>) + 'static,
+) -> StreamVec<'scope, u64, ()> {
+    blocks.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(by_part(), "Received", |_, _| {
+        move |input, _output| input.for_each(|_, block| take(std::mem::take(block)))
     })
 }

@@ -6,62 +6,61 @@
 //! for a shared one costs a record, and no more.
 //!
 //! ```text
-//! 24 bits of a supershingle's hash    to its partition: no document is named
-//! shared?                             1 bit back, in the same order
+//! 24 bits of a supershingle's hash, 16 of the document    5 bytes, to the supershingle's partition
+//! document, where the supershingle is shared              4 bytes back
 //! ```
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use anyhow::{Result, ensure};
+use bytemuck::{Pod, Zeroable};
 use timely::dataflow::operators::Probe;
 use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
-use super::answers::{Answering, Answers, answered};
 use super::block::{BLOCK_BYTES, Block, Dealer};
 use super::clusters::Clustering;
-use super::collapse::{Identities, Identity};
 use super::counters::Counters;
 use super::gather::gather;
-use super::partitions::each_partition;
+use super::marks::Marks;
+use super::partitions::{each_partition, received};
 use super::phase::run_to_end;
 use super::ranges::{Cut, Deal, ranges};
 use super::stash::{Partition, Stash};
 use crate::kernels::memory::huge;
 use crate::records::spread;
 
-/// Supershingles of a partition, at most. Dealing is faster to fewer partitions, and counting is to smaller ones: a
-/// table beyond the second-level cache costs less than thousands of open blocks, since a look-up there waits for no
-/// other.
-const MOST: u64 = 3 << 18;
+/// Supershingles of a partition, at most: so few that the table in which they are counted stays in the second-level cache.
+const MOST: u64 = 3 << 16;
 
-/// Representatives that are gone over column by column before the next ones: so few that their vectors stay near the
-/// core, so many that the open blocks of a column are used often enough to stay there, too.
-const AT_ONCE: usize = if cfg!(test) { 1 << 6 } else { 1 << 11 };
-
-/// Bits of a supershingle's hash that do not tell the partition.
-type Rest = [u8; 3];
-
-#[inline]
-fn rest_of(hash: u64) -> Rest {
-    let [a, b, c, ..] = hash.to_le_bytes();
-    [a, b, c]
+/// A supershingle of a representative: bits of its hash that do not tell the partition, and how far its number among
+/// the own vectors of its sender is from that of the record before it.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+struct Supershingle {
+    rest: [u8; 3],
+    gap: [u8; 2],
 }
 
-/// The rest at the top of a word.
-#[inline]
-fn hash_of([a, b, c]: Rest) -> u32 {
-    u32::from_le_bytes([0, a, b, c])
-}
+impl Supershingle {
+    #[inline]
+    fn new(hash: u64, gap: u16) -> Supershingle {
+        let [a, b, c, ..] = hash.to_le_bytes();
+        Supershingle { rest: [a, b, c], gap: gap.to_le_bytes() }
+    }
 
-/// Own vectors that are the same as a smaller one.
-#[derive(Default)]
-pub struct Duplicates {
-    /// Which of the own vectors they are, ascending.
-    pub own: Vec<u32>,
-    /// The number of the smallest vector that is the same.
-    pub roots: Vec<u64>,
+    /// The rest of the hash, at the top of a word.
+    #[inline]
+    fn hash(self) -> u32 {
+        let [a, b, c] = self.rest;
+        u32::from_le_bytes([0, a, b, c])
+    }
+
+    #[inline]
+    fn gap(self) -> u32 {
+        u16::from_le_bytes(self.gap).into()
+    }
 }
 
 /// Representatives that may agree with others.
@@ -77,107 +76,65 @@ pub struct Survivors {
     pub records: u64,
 }
 
-/// What is known of an own vector before other supershingles than the first are asked about.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
-    Duplicate,
-    /// The first supershingle is its own.
-    Alone,
-    /// The first supershingle is shared.
-    Shared,
-}
-
-/// Tells which own vectors are duplicates, and which of the others may agree with somebody in `agreements`
-/// supershingles.
+/// Tells which representatives may agree with somebody in `agreements` supershingles.
 ///
 /// # Errors
 /// Where vectors cannot be read, or a worker of this process failed.
-pub fn prune(worker: &mut Worker, stage: &Clustering, identities: Identities) -> Result<(Duplicates, Survivors)> {
-    let mut classes = Vec::with_capacity(stage.files.len() as usize);
-    huge(classes.spare_capacity_mut());
-    let sorting = Rc::new(RefCell::new(Sorting { identities, classes, duplicates: Duplicates::default() }));
-    let width = stage.files.width;
-    let cut =
-        Cut::new(stage.numbering.len(), MOST, size_of::<Rest>(), (width - 1).max(1), worker.peers(), stage.memory);
-    let answers = Rc::new(RefCell::new(Answers::new(cut.all())));
-    let (probe, kept, sending, watch) = (Handle::new(), answers.clone(), stage.clone(), &stage.watch);
-    let (grouped, sorted) = (probe.clone(), sorting.clone());
+pub fn prune(worker: &mut Worker, stage: &Clustering, marks: Marks) -> Result<Survivors> {
+    let (width, watch) = (stage.files.width, &stage.watch);
+    let (size, spaces) = (size_of::<Supershingle>(), (width - 1).max(1));
+    let cut = Cut::new(stage.numbering.len(), MOST, size, spaces, worker.peers(), stage.memory);
+    let marks = Rc::new(RefCell::new(marks));
+    let (probe, sending) = (Handle::new(), stage.files.clone());
+    let (grouped, known) = (probe.clone(), marks.clone());
     let open = move || {
-        let (mut chunks, stage, sorting) = (sending.files.chunks(), sending.clone(), sorted.clone());
+        let (mut chunks, marks) = (sending.chunks(), known.clone());
         let (mut before, mut representatives) = (0, Vec::new());
-        move |deal: &mut Deal<'_, Rest>| {
+        move |deal: &mut Deal<'_, Supershingle>| {
             let Some(chunk) = chunks.next()? else { return Ok(false) };
-            let (words, mut sorting) = (chunk.words(), sorting.borrow_mut());
-            if deal.range == 0 {
-                let first = stage.numbering.first(chunk.shard) + chunk.first;
-                for (number, supershingles) in (first..).zip(words.chunks_exact(width)) {
-                    sorting.sort(number, supershingles);
-                }
-            }
+            let (words, marks) = (chunk.words(), marks.borrow());
+            ensure!(before + chunk.rows() <= marks.len(), CHANGED);
             representatives.clear();
-            representatives.extend(sorting.representatives(before, chunk.rows()));
-            before += chunk.rows();
-            for some in representatives.chunks(AT_ONCE) {
-                for column in 1..width {
-                    for row in some {
-                        let hash = spread(words[*row as usize * width + column]);
-                        deal.deal(column - 1, hash, rest_of(hash));
-                    }
+            representatives.extend((0..chunk.rows()).filter(|row| !marks.is_duplicate(before + row)));
+            // Column by column: of one there are so few open blocks that the ends of all stay near the core.
+            for column in 1..width {
+                for row in &representatives {
+                    let hash = spread(words[row * width + column]);
+                    deal.deal_gap(column - 1, hash, (before + row) as u64, |gap| Supershingle::new(hash, gap));
                 }
             }
+            before += chunk.rows();
             Ok(true)
         }
     };
-    let mut prune = Prune::default();
-    let stash = stage.stash();
+    let mut prune = Prune { cut, counters: Counters::default(), shared: Vec::new(), column: 0 };
+    let (stash, marking) = (stage.stash(), marks.clone());
     worker.dataflow::<u64, _, _>(|scope| {
-        let rests = ranges(scope, "Supershingles", cut, watch, open, move |range| !grouped.less_than(&(range + 1)));
-        let each = move |partition: &Partition<'_, Rest>, dealer: &mut _| prune.answer(partition, dealer);
-        answered(each_partition(rests, "Prune", stash, watch, each), &kept).probe_with(&probe);
+        let all = ranges(scope, "Supershingles", cut, watch, open, move |range| !grouped.less_than(&(range + 1)));
+        let each = move |partition: &Partition<'_, Supershingle>, dealer: &mut _| prune.tell(partition, dealer);
+        received(each_partition(all, "Prune", stash, watch, each), move |block: Block<u32>| {
+            let (mut marks, column) = (marking.borrow_mut(), block.base as usize);
+            block.records().iter().for_each(|own| marks.share(*own as usize, column));
+        })
+        .probe_with(&probe);
     });
     run_to_end(worker, &probe, watch)?;
-    let mut sorting = sorting.borrow_mut();
-    ensure!(sorting.identities.is_read(), "the vectors of this week changed while they were read");
-    let survivors = survivors(stage, cut, answers.take(), &sorting)?;
-    sorting.classes = Vec::new();
+    let survivors = survivors(stage, &marks.take())?;
     // Nobody goes on to what needs memory while another one still holds what this phase needed.
     gather(worker, vec![0u8], watch)?;
-    Ok((std::mem::take(&mut sorting.duplicates), survivors))
+    Ok(survivors)
 }
 
-struct Sorting {
-    identities: Identities,
-    classes: Vec<Class>,
-    duplicates: Duplicates,
-}
-
-impl Sorting {
-    #[inline]
-    fn sort(&mut self, number: u64, supershingles: &[u64]) {
-        let class = match self.identities.next(number, supershingles) {
-            Identity::Duplicate(root) => {
-                self.duplicates.own.push(self.classes.len() as u32);
-                self.duplicates.roots.push(root);
-                Class::Duplicate
-            }
-            Identity::Representative { shared: false } => Class::Alone,
-            Identity::Representative { shared: true } => Class::Shared,
-        };
-        self.classes.push(class);
-    }
-
-    /// The rows of the representatives among `count` vectors from number `before`.
-    fn representatives(&self, before: usize, count: usize) -> impl Iterator<Item = u32> {
-        let classes = self.classes[before..][..count].iter();
-        (0..).zip(classes).filter(|(_, class)| **class != Class::Duplicate).map(|(row, _)| row)
-    }
-}
+const CHANGED: &str = "the vectors of this week changed while they were read";
 
 /// Goes over the own vectors once more, and keeps those of which enough supershingles are shared.
-fn survivors(stage: &Clustering, cut: Cut, mut answers: Answers, sorting: &Sorting) -> Result<Survivors> {
+fn survivors(stage: &Clustering, marks: &Marks) -> Result<Survivors> {
     let width = stage.files.width;
+    // Names are looked up by it in any order. What is not written to takes no memory.
+    let mut own = Vec::with_capacity(marks.len());
+    huge(own.spare_capacity_mut());
     let mut survivors = Survivors {
-        own: Vec::new(),
+        own,
         // Half of the memory is for the records that they will have.
         rows: Stash::new(&stage.scratch, stage.memory / 2),
         of_shards: vec![0; stage.numbering.shards()],
@@ -185,30 +142,15 @@ fn survivors(stage: &Clustering, cut: Cut, mut answers: Answers, sorting: &Sorti
     };
     let mut rows = Rows { words: Vec::with_capacity(Rows::WORDS), shard: 0 };
     let (mut chunks, mut before) = (stage.files.chunks(), 0);
-    let (mut masks, mut representatives): (Vec<u64>, Vec<u32>) = (Vec::new(), Vec::new());
     while let Some(chunk) = chunks.next()? {
-        representatives.clear();
-        representatives.extend(sorting.representatives(before, chunk.rows()));
-        masks.clear();
-        masks.extend(representatives.iter().map(|row| match sorting.classes[before + *row as usize] {
-            Class::Shared => 1,
-            Class::Alone | Class::Duplicate => 0,
-        }));
-        let words = chunk.words();
-        for (some, masks) in representatives.chunks(AT_ONCE).zip(masks.chunks_mut(AT_ONCE)) {
-            for column in 1..width {
-                for (row, mask) in some.iter().zip(&mut *masks) {
-                    let part = cut.partition(column - 1, spread(words[*row as usize * width + column]));
-                    *mask |= u64::from(answers.bit(part)) << column;
-                }
-            }
-        }
-        for (row, mask) in representatives.iter().zip(&masks) {
+        ensure!(before + chunk.rows() <= marks.len(), CHANGED);
+        for (own, supershingles) in (before..).zip(chunk.words().chunks_exact(width)) {
+            let mask = marks.shared(own);
             if mask.count_ones() as usize >= stage.agreements {
-                survivors.own.push(before as u32 + row);
+                survivors.own.push(own as u32);
                 survivors.of_shards[chunk.shard as usize] += 1;
-                survivors.records += stage.keys.within(*mask);
-                rows.push(chunk.shard, *mask, &words[*row as usize * width..][..width], &mut survivors.rows)?;
+                survivors.records += stage.keys.within(mask);
+                rows.push(chunk.shard, mask, supershingles, &mut survivors.rows)?;
             }
         }
         before += chunk.rows();
@@ -216,7 +158,6 @@ fn survivors(stage: &Clustering, cut: Cut, mut answers: Answers, sorting: &Sorti
             break;
         }
     }
-    ensure!(answers.is_read() || stage.watch.failed(), "the vectors of this week changed while they were read");
     rows.flush(&mut survivors.rows)?;
     Ok(survivors)
 }
@@ -251,26 +192,37 @@ impl Rows {
 }
 
 /// Finds shared supershingles in a partition.
-#[derive(Default)]
 struct Prune {
+    cut: Cut,
     counters: Counters,
-    answering: Answering,
+    /// Who has them, of a block.
+    shared: Vec<u32>,
+    /// Which of the vectors' supershingles the last partition was of.
+    column: usize,
 }
 
 impl Prune {
-    /// Answers all records of a partition.
-    fn answer(&mut self, rests: &Partition<'_, Rest>, dealer: &mut Dealer<u64>) -> Result<()> {
-        let Prune { counters, answering } = self;
-        counters.clear(rests.count());
-        rests.blocks(|block| block.records().iter().for_each(|rest| counters.add(hash_of(*rest))))?;
-        rests.blocks(|block| {
-            for some in block.records().chunks(64) {
-                let bits =
-                    some.iter().rev().fold(0, |bits, rest| bits << 1 | u64::from(counters.again(hash_of(*rest))));
-                answering.bits(block.from, bits, some.len());
+    /// Tells the senders of a partition's records which of them are shared.
+    fn tell(&mut self, supershingles: &Partition<'_, Supershingle>, dealer: &mut Dealer<u32>) -> Result<()> {
+        let Prune { cut, counters, shared, column } = self;
+        let this = 1 + (supershingles.part / cut.partitions) as usize;
+        if this != *column {
+            dealer.rebase(this as u64);
+            *column = this;
+        }
+        counters.clear(supershingles.count());
+        supershingles.blocks(|block| block.records().iter().for_each(|record| counters.add(record.hash())))?;
+        supershingles.blocks(|block| {
+            let records = block.records();
+            shared.resize(records.len().max(shared.len()), 0);
+            // No branch: a fifth of them are shared.
+            let (mut own, mut count) = (block.base as u32, 0);
+            for record in records {
+                own += record.gap();
+                shared[count] = own;
+                count += usize::from(counters.again(record.hash()));
             }
-        })?;
-        answering.deal(rests.part, dealer);
-        Ok(())
+            shared[..count].iter().for_each(|own| dealer.deal(block.from.into(), *own));
+        })
     }
 }

@@ -99,6 +99,16 @@ impl<R: Pod> Deal<'_, R> {
         }
     }
 
+    /// Deals a record that tells a gap of numbers, by the hash of its key: see [`Dealer::deal_gap`]. The space's number is
+    /// below the cut's.
+    #[inline]
+    pub fn deal_gap(&mut self, space: usize, hash: u64, number: u64, record: impl FnOnce(u16) -> R) {
+        let part = self.cut.partition(space, hash);
+        if self.parts.contains(&part) {
+            self.dealer.deal_gap(part, number, record);
+        }
+    }
+
     /// Deals a record that holds a number relative to its block: see [`Dealer::deal_relative`].
     #[inline]
     pub fn deal_relative(&mut self, hash: u64, number: u64, record: impl FnOnce(u32) -> R) {
