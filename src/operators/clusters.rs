@@ -28,7 +28,7 @@ use super::collapse::{Collapsed, Duplicates, collapse};
 use super::forest::Forest;
 use super::gather::gather;
 use super::join::{Joined, join};
-use super::lookup::lookup;
+use super::lookup::{Known, SIDE_BY_SIDE, lookup};
 use super::numbering::Numbering;
 use super::pairs::pairs;
 use super::phase::Owned;
@@ -209,33 +209,22 @@ fn named(
 ) -> Result<(Found, Found)> {
     let (watch, owned) = (&stage.watch, &nodes.owned);
     let own = Rc::new(own);
-    let of_node = {
-        let (own, name) = (own.clone(), name.clone());
-        move |node: usize| [name(own[node] as usize)]
-    };
     // Names take the places of what they are the names of.
     let id = |number: u64| DocId::from_table(number as i64);
     let mut name_all = |ids: Vec<DocId>| -> Result<Vec<u64>> {
         let places = in_place(bytemuck::allocation::cast_vec(ids));
         let ask = questions(&places, id);
-        lookup(worker, owned, ask, of_node.clone(), watch, |at, [name]| places[at].set(name))?;
+        lookup(worker, owned, ask, NodeNames { own: own.clone(), name: name.clone() }, watch, |at, [name]| {
+            places[at].set(name)
+        })?;
         Ok(out_of_place(places))
     };
     let (roots, neighbours) = (Rc::new(name_all(roots)?), name_all(neighbours)?);
     assert_eq!(roots.len(), own.len(), "every survivor has a root");
 
     let owned = Owned::new(worker.index(), worker.peers(), &stage.numbering.rows());
-    let of_vector = {
-        let (roots, ranks) = (roots.clone(), Ranks::new(owned.len(), own.iter().copied()));
-        move |vector: usize| {
-            let own = name(vector);
-            // Whether a vector is a survivor decides no branch: many of these loads are under way at once. The place of
-            // one that is none may lie behind the last root.
-            let (found, place) = ranks.get(vector);
-            let root = roots.get(place).copied().unwrap_or_default();
-            [own, std::hint::select_unpredictable(found, root, own)]
-        }
-    };
+    let ranks = Ranks::new(owned.len(), own.iter().copied());
+    let of_vector = RootNames { ranks, roots: roots.clone(), name };
     let identical = in_place(duplicates.roots);
     let mut similar = vec![0; identical.len()];
     huge(&mut similar);
@@ -250,6 +239,43 @@ fn named(
     let roots = Rc::try_unwrap(roots).unwrap_or_else(|shared| shared.to_vec());
     let duplicates = Found { own: duplicates.own, roots: similar, neighbours: out_of_place(identical) };
     Ok((duplicates, Found { own, roots, neighbours }))
+}
+
+/// The names of survivors by node, of which these own vectors are the survivors.
+struct NodeNames<N> {
+    own: Rc<Vec<u32>>,
+    name: N,
+}
+
+impl<N: Fn(usize) -> u64> Known<1> for NodeNames<N> {
+    fn tell(&self, nodes: &[usize], answers: &mut [[u64; 1]]) {
+        let mut vectors = [0; SIDE_BY_SIDE];
+        vectors.iter_mut().zip(nodes).for_each(|(vector, node)| *vector = self.own[*node]);
+        answers.iter_mut().zip(vectors).for_each(|(answer, vector)| *answer = [(self.name)(vector as usize)]);
+    }
+}
+
+/// The names of own vectors, and those of their roots. Survivors have these roots, by their ranks; others are alone.
+struct RootNames<N> {
+    ranks: Ranks,
+    roots: Rc<Vec<u64>>,
+    name: N,
+}
+
+impl<N: Fn(usize) -> u64> Known<2> for RootNames<N> {
+    fn tell(&self, vectors: &[usize], answers: &mut [[u64; 2]]) {
+        let (mut ranks, mut roots) = ([(false, 0); SIDE_BY_SIDE], [0; SIDE_BY_SIDE]);
+        ranks.iter_mut().zip(vectors).for_each(|(rank, vector)| *rank = self.ranks.get(*vector));
+        // Whether a vector is a survivor decides no branch. The rank of one that is none may lie behind the last root.
+        let root = |rank| self.roots.get(rank).copied().unwrap_or_default();
+        roots.iter_mut().zip(&ranks[..vectors.len()]).for_each(|(to, (_, rank))| *to = root(*rank));
+        for (answer, (vector, ((found, _), root))) in
+            answers.iter_mut().zip(vectors.iter().zip(ranks.iter().zip(roots)))
+        {
+            let own = (self.name)(*vector);
+            *answer = [own, std::hint::select_unpredictable(*found, root, own)];
+        }
+    }
 }
 
 /// Words that are replaced one by one while others of them are read.

@@ -26,7 +26,7 @@ use crate::watch::Watch;
 
 /// Questions between two looks at the clock.
 const SOME: usize = 1 << 14;
-/// Nodes of which something is looked up in one go: with nothing between the loads many of them are under way at once.
+/// Nodes of which something is looked up in one go: with little between the loads many of them are under way at once.
 pub(super) const SIDE_BY_SIDE: usize = 64;
 
 /// Nodes that were asked about lately, in a direct-mapped cache.
@@ -44,8 +44,19 @@ impl<const WORDS: usize> Asked<WORDS> {
     }
 }
 
-/// Calls `each` with what is known of every node of `questions`, in their order. `known` tells it of a worker's own
-/// nodes, by number. Some questions are taken, and what is known looked up, before `each` is called for the first of
+/// What a worker knows of its own nodes.
+pub trait Known<const WORDS: usize> {
+    /// Writes what is known of some own nodes, by number, at most [`SIDE_BY_SIDE`] of them.
+    fn tell(&self, nodes: &[usize], answers: &mut [[u64; WORDS]]);
+}
+
+impl<const WORDS: usize, F: Fn(usize) -> [u64; WORDS]> Known<WORDS> for F {
+    fn tell(&self, nodes: &[usize], answers: &mut [[u64; WORDS]]) {
+        answers.iter_mut().zip(nodes).for_each(|(answer, node)| *answer = self(*node));
+    }
+}
+
+/// Calls `each` with what is known of every node of `questions`, in their order. Some questions are taken, and what is known looked up, before `each` is called for the first of
 /// them: it may change what `questions` goes over, but only what was asked already.
 ///
 /// # Errors
@@ -54,7 +65,7 @@ pub fn lookup<const WORDS: usize, Q: Iterator<Item = DocId> + 'static>(
     worker: &mut Worker,
     owned: &Owned,
     questions: impl Fn() -> Q,
-    known: impl Fn(usize) -> [u64; WORDS] + 'static,
+    known: impl Known<WORDS> + 'static,
     watch: &Arc<Watch>,
     mut each: impl FnMut(usize, [u64; WORDS]),
 ) -> Result<()> {
@@ -112,9 +123,11 @@ pub fn lookup<const WORDS: usize, Q: Iterator<Item = DocId> + 'static>(
                 input.for_each(|capability, block| {
                     let block = std::mem::take(block);
                     for some in block.records().chunks(SIDE_BY_SIDE) {
-                        let mut answers = [[0; WORDS]; SIDE_BY_SIDE];
-                        answers.iter_mut().zip(some).for_each(|(answer, at)| *answer = answering(*at as usize));
-                        let words = answers[..some.len()].as_flattened();
+                        let (mut nodes, mut answers) = ([0; SIDE_BY_SIDE], [[0; WORDS]; SIDE_BY_SIDE]);
+                        nodes.iter_mut().zip(some).for_each(|(node, at)| *node = *at as usize);
+                        let answers = &mut answers[..some.len()];
+                        answering.tell(&nodes[..some.len()], answers);
+                        let words = answers.as_flattened();
                         words.iter().for_each(|word| replies.deal(block.from.into(), *word));
                     }
                     let mut session = output.session_with_builder(&capability);
@@ -147,7 +160,7 @@ pub fn lookup<const WORDS: usize, Q: Iterator<Item = DocId> + 'static>(
         own.clear();
         own.extend(nodes.iter().filter(|node| owned.has(**node)).map(|node| owned.index(*node)));
         let mut of_own = [[0; WORDS]; SIDE_BY_SIDE];
-        of_own.iter_mut().zip(&own).for_each(|(answer, own)| *answer = known(*own));
+        known.tell(&own, &mut of_own[..own.len()]);
         let mut of_own = of_own.iter();
         for (at, node) in (before..).zip(&nodes) {
             if owned.has(*node) {
