@@ -1,16 +1,16 @@
 //! The inner loops, once for each kind of processor, with the same bits from all of them.
 //!
-//! [`Kernels`] is a table of functions: one for each stage from text to supershingles, one for the marks of a
-//! page, and one that looks words up. [`chosen`] takes the fastest that this machine has, or the one that `NIGH_KERNELS` names. `scalar` is the
-//! definition, short and plain; each other level gives the same bits, faster. This folder holds the only `unsafe`
-//! code of the crate: calls of functions compiled for instructions that not every machine has, loads, stores and
-//! gathers of vectors, memory that is written before it is read, libdeflate (`inflate`), and what a machine is told
+//! [`Kernels`] is a table of functions: one for each stage from text to supershingles, one for the marks of a page, and
+//! one that looks words up. [`chosen`] takes the fastest that this machine has, or the one that `NIGH_KERNELS` names.
+//! `scalar` is the definition, short and plain; each other level gives the same bits, faster. This folder holds the only
+//! `unsafe` code of the crate: calls of functions compiled for instructions that not every machine has, loads, stores
+//! and gathers of vectors, memory that is written before it is read, libdeflate (`inflate`), and what a machine is told
 //! about memory (`memory`). **Holding a table is the proof that this machine has its instructions**: tables are
 //! private, and [`available`] gives out only those that were detected.
 //!
 //! In reading order: `gf2` (polynomials and the constants of kernels), `scalar` (the definition), `alphabet` (which
-//! characters make words), `avx512`, then `narrow` with `avx2` and `pmull` at its rim, `markup`, `places`, `inflate`, `memory`;
-//! `twin` holds the test that walks every level against scalar.
+//! characters make words), `avx512`, then `narrow` with `avx2` and `pmull` at its rim, `markup`, `places`, `inflate`,
+//! `memory`; `twin` holds the test that walks every level against scalar.
 
 #![allow(unsafe_code)]
 

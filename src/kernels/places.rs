@@ -19,6 +19,7 @@ impl Places {
     /// # Panics
     /// Where the bits are no power of two of words, or there is no salt.
     pub fn new(bits: Vec<u64>, salts: &[u64]) -> Places {
+        assert!(!salts.is_empty(), "a row has a word at least");
         let eight = |first: usize| std::array::from_fn(|lane| salts[(LANES * first + lane) % salts.len()]);
         Places { shift: shift(bits.len()), salts: (0..salts.len()).map(eight).collect(), bits }
     }

@@ -177,7 +177,7 @@ impl Memory {
 pub struct Block<T> {
     /// The partition: `part` modulo the number of workers is the receiver.
     pub part: u64,
-    /// What numbers in the records count from, where they are relative; or what the records are an answer to.
+    /// What numbers in the records count from, where they are relative; or of which kind they are.
     pub base: u64,
     /// The worker that dealt the records.
     pub from: u32,
@@ -378,7 +378,7 @@ impl<T: Pod> Dealer<T> {
         let open = &mut self.open[(part - self.first) as usize];
         let memory = open.memory.get_or_insert_with(fresh);
         let at = open.count * size_of::<T>();
-        // The first record that begins in a line fetches the next line: it is there when it is written to, and still there.
+        // The first record that begins in a line of the cache fetches the next line, early enough and not too early.
         if at % LINE < size_of::<T>() {
             fetch_to_write(&memory[..], (at + LINE) / 8);
         }
@@ -409,7 +409,8 @@ impl<T: Pod> Dealer<T> {
     }
 
     /// Adds a record that tells how far its number is from the one before it: `record` makes it from that gap, which is 0
-    /// for the first of a block, whose number is the block's base. Numbers ascend.
+    /// for the first of a block, whose number is the block's base. Numbers ascend, and lie so near each other that few
+    /// gaps are wider than 16 bits: each of those begins a block.
     #[inline]
     pub fn deal_gap(&mut self, part: u64, number: u64, record: impl FnOnce(u16) -> T) {
         let at = (part - self.first) as usize;
@@ -560,6 +561,7 @@ mod tests {
     fn a_dealer_loses_nothing_of_any_size() {
         dealt(|i| i as u8);
         dealt(|i| i as u32);
+        dealt(|i| [i as u8; 5]);
         dealt(|i| i);
         dealt(|i| [i as u32; 3]);
         dealt(|i| [i; 2]);

@@ -83,7 +83,7 @@ pub struct Chunk {
     pub first: u64,
     vectors: Column,
     docs: Column,
-    places: Places,
+    places: Lying,
     width: usize,
 }
 
@@ -103,16 +103,16 @@ impl Column {
 }
 
 /// Where some vectors lie: from a place on, or each for itself.
-enum Places {
+enum Lying {
     From(Place),
     Each(Vec<Place>),
 }
 
-impl Places {
+impl Lying {
     fn of(&self, at: usize) -> Place {
         match self {
-            Places::From(first) => Place { row: first.row + at as u64, ..*first },
-            Places::Each(places) => places[at],
+            Lying::From(first) => Place { row: first.row + at as u64, ..*first },
+            Lying::Each(places) => places[at],
         }
     }
 }
@@ -353,7 +353,7 @@ impl Chunks {
                     first: 0,
                     vectors: Column::File(vectors),
                     docs: Column::File(docs),
-                    places: Places::From(Place { file: self.at, row }),
+                    places: Lying::From(Place { file: self.at, row }),
                     width: self.files.width,
                 }));
             }
@@ -407,7 +407,7 @@ impl Chunks {
             }
         }
         let (vectors, docs) = (Column::Words(words), Column::Words(docs));
-        Ok(Some(Chunk { shard, first: 0, vectors, docs, places: Places::Each(places), width }))
+        Ok(Some(Chunk { shard, first: 0, vectors, docs, places: Lying::Each(places), width }))
     }
 }
 
@@ -493,7 +493,7 @@ impl Chunk {
         let kept: Vec<usize> = (0..docs.len()).filter(|at| wanted(docs[*at])).collect();
         let words = kept.iter().flat_map(|at| &all[at * width..(at + 1) * width]).copied().collect();
         let docs = kept.iter().map(|at| docs[*at].to_table() as u64).collect();
-        self.places = Places::Each(kept.iter().map(|at| self.places.of(*at)).collect());
+        self.places = Lying::Each(kept.iter().map(|at| self.places.of(*at)).collect());
         (self.vectors, self.docs) = (Column::Words(words), Column::Words(docs));
     }
 }

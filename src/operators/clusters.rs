@@ -118,6 +118,9 @@ const LASTING: u64 = 20;
 /// Bytes in flight for each own vector with which the stage still goes on well.
 const LEAST: u64 = 4;
 
+/// What is said where the vectors are other ones when they are read again.
+pub(super) const CHANGED: &str = "the vectors of this week changed while they were read";
+
 impl Clustering {
     /// What is left for the records in flight of `memory` bytes that each of `peers` workers has, given the vectors
     /// of every shard: the same for all of them, since all must cut the keys alike.
@@ -159,7 +162,8 @@ pub fn clusters(
     watch.enter(Stage::Collapse);
     let Collapsed { marks, duplicates } = collapse(worker, stage)?;
     watch.enter(Stage::Prune);
-    let survivors = prune(worker, stage, marks)?;
+    let representatives = (marks.len() - duplicates.own.len()) as u64;
+    let survivors = prune(worker, stage, marks, representatives)?;
     watch.enter(Stage::Pairs);
     let nodes = nodes(worker, stage, &survivors)?;
     let forest = stage.forest.of(|| Forest::new(nodes.numbering.len() as usize));
@@ -249,6 +253,7 @@ struct NodeNames<N> {
 
 impl<N: Fn(usize) -> u64> Known<1> for NodeNames<N> {
     fn tell(&self, nodes: &[usize], answers: &mut [[u64; 1]]) {
+        debug_assert!(nodes.len() <= SIDE_BY_SIDE);
         let mut vectors = [0; SIDE_BY_SIDE];
         vectors.iter_mut().zip(nodes).for_each(|(vector, node)| *vector = self.own[*node]);
         answers.iter_mut().zip(vectors).for_each(|(answer, vector)| *answer = [(self.name)(vector as usize)]);
@@ -264,6 +269,7 @@ struct RootNames<N> {
 
 impl<N: Fn(usize) -> u64> Known<2> for RootNames<N> {
     fn tell(&self, vectors: &[usize], answers: &mut [[u64; 2]]) {
+        debug_assert!(vectors.len() <= SIDE_BY_SIDE);
         let (mut ranks, mut roots) = ([(false, 0); SIDE_BY_SIDE], [0; SIDE_BY_SIDE]);
         ranks.iter_mut().zip(vectors).for_each(|(rank, vector)| *rank = self.ranks.get(*vector));
         // Whether a vector is a survivor decides no branch. The rank of one that is none may lie behind the last root.

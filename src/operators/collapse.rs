@@ -23,14 +23,14 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use bytemuck::{Pod, Zeroable};
 use timely::dataflow::operators::Probe;
 use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
 use super::block::{Block, Dealer};
-use super::clusters::Clustering;
+use super::clusters::{CHANGED, Clustering};
 use super::counters::Counters;
 use super::marks::Marks;
 use super::numbering::Numbering;
@@ -86,7 +86,7 @@ fn rest_of(key: u64) -> u32 {
 struct Told {
     /// Which of its own vectors.
     own: u32,
-    /// The low 32 bits of the representative's number, where the vector is a duplicate.
+    /// The low 32 bits of the number of its representative, which it may be itself.
     low: u32,
     /// Its high 32 bits.
     high: u32,
@@ -110,7 +110,6 @@ const SHARED: u64 = 0;
 const DUPLICATES: u64 = 1;
 
 /// Own vectors that are the same as a smaller one.
-#[derive(Default)]
 pub struct Duplicates {
     /// Which of the own vectors they are, ascending.
     pub own: Vec<u32>,
@@ -126,7 +125,7 @@ pub struct Collapsed {
     pub duplicates: Duplicates,
 }
 
-/// Vectors of a partition, at most: see `prune`, where less is looked up.
+/// Vectors of a partition, at most: see `prune`.
 const MOST: u64 = 3 << 16;
 
 /// Vectors that a sender met lately, and the number of the first of each: a direct-mapped cache, in which a vector of one
@@ -160,7 +159,7 @@ pub fn collapse(worker: &mut Worker, stage: &Clustering) -> Result<Collapsed> {
     let cut = Cut::new(stage.numbering.len(), MOST, size_of::<Vectored>(), 1, worker.peers(), stage.memory);
     let owned = Rc::new(Owned::new(worker.index(), worker.peers(), &stage.numbering.rows()));
     let heard = Rc::new(RefCell::new(Heard {
-        marks: Marks::new(stage.files.len() as usize, stage.files.width),
+        marks: Marks::new(owned.len(), stage.files.width),
         duplicates: Vec::new(),
         repeated: Vec::new(),
     }));
@@ -173,6 +172,7 @@ pub fn collapse(worker: &mut Worker, stage: &Clustering) -> Result<Collapsed> {
             let Some(chunk) = chunks.next()? else { return Ok(false) };
             let first = numbering.first(chunk.shard) + chunk.first;
             let mut heard = heard.borrow_mut();
+            ensure!(before + chunk.rows() <= heard.marks.len(), CHANGED);
             for (at, supershingles) in chunk.words().chunks_exact(width).enumerate() {
                 let (hash, vector, number) = (spread(supershingles[0]), fold(supershingles), first + at as u64);
                 let met = recent.slot(vector);

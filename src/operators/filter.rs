@@ -27,7 +27,7 @@ pub struct Filter {
     /// What tells the same supershingle at one place of the vector from that at another.
     salts: Vec<u64>,
     supershingles: Bitmap,
-    /// These as they are looked up: made when all are noted.
+    /// A copy of these to look up, made when all are noted.
     noted: OnceLock<Places>,
     kernels: &'static Kernels,
     /// Those of the supershingles that matter.

@@ -46,7 +46,7 @@ impl<const WORDS: usize> Asked<WORDS> {
 
 /// What a worker knows of its own nodes.
 pub trait Known<const WORDS: usize> {
-    /// Writes what is known of some own nodes, by number, at most [`SIDE_BY_SIDE`] of them.
+    /// Writes what is known of some own nodes, by number, at most `SIDE_BY_SIDE` of them.
     fn tell(&self, nodes: &[usize], answers: &mut [[u64; WORDS]]);
 }
 
@@ -56,8 +56,9 @@ impl<const WORDS: usize, F: Fn(usize) -> [u64; WORDS]> Known<WORDS> for F {
     }
 }
 
-/// Calls `each` with what is known of every node of `questions`, in their order. Some questions are taken, and what is known looked up, before `each` is called for the first of
-/// them: it may change what `questions` goes over, but only what was asked already.
+/// Calls `each` with what is known of every node of `questions`, in their order. Some questions are taken, and what is
+/// `known` looked up, before `each` is called for the first of them: it may change what `questions` goes over, but only
+/// what was asked already.
 ///
 /// # Errors
 /// Where a worker of this process failed.

@@ -5,15 +5,16 @@
 //! - running: `phase` (a dataflow to its end; who owns what), `gather` (small results to everybody), `round`
 //!   (records to their owners), `shared` (what the workers of a process share), `numbering` (dense numbers);
 //! - exchange: `block` (records of one partition, routed whole), `ranges` (keyed records, a range at a time), `stash`
-//!   (blocks that wait, in memory or on disk), `partitions` (a partition at a time), `lookup` (what the owners of some nodes
-//!   know), `ranks` (where numbers stand in a list);
+//!   (blocks that wait, in memory or on disk), `partitions` (a partition at a time), `lookup` (what the owners of some
+//!   nodes know), `ranks` (where numbers stand in a list);
 //! - reading: `crawl` (files to answers), `spill` (answers in order), `segments` (waves to tables), `failures` (what
 //!   could not be downloaded, to tables), `commit` (waves become durable),
 //!   `vectors` (sketches from tables), `chunks` (supershingles alone, in order);
-//! - clustering: `clusters` (the whole stage), `collapse` (identical vectors), `counters` (what occurs twice), `marks` (what
-//!   is known of own vectors), `prune` (who may agree with anybody), `group` (by key, in cache), `pairs` (shared megashingles to edges), `forest` (edges
-//!   joined within a process), `join` (forests of all processes), `components` (labels), `resolve` (labels to roots),
-//!   `edges` and `verify` (every edge has one root), `exact` (exact copies among identical vectors);
+//! - clustering: `clusters` (the whole stage), `collapse` (identical vectors), `counters` (what occurs twice), `marks`
+//!   (what is known of own vectors), `prune` (who may agree with anybody), `group` (by key, in cache), `pairs` (shared
+//!   megashingles to edges), `forest` (edges joined within a process), `join` (forests of all processes), `components`
+//!   (labels), `resolve` (labels to roots), `edges` and `verify` (every edge has one root), `exact` (exact copies among
+//!   identical vectors);
 //! - week over week: `choice` (which way is quicker), `roots` (last week's), `delta` (this week's, from those), `changes`
 //!   (vectors that differ), `heirs` (who stays in their clusters), `filter` (which supershingles they have), `holders`
 //!   and `keyed` (who holds their keys), `sent` (how many were told), `certificate` and `bridges` (who may leave without

@@ -38,7 +38,7 @@ pub fn each_partition<'scope, R: Pod + Send, O: Pod + Send>(
             if watch.failed() {
                 return;
             }
-            // In the order of arrival, which `for_each_time` would not keep.
+            // In the order of arrival: `Partition::blocks` keeps that of each sender.
             input.for_each(|capability, block| {
                 let time = *capability.time();
                 if !stash.has(time) {

@@ -6,8 +6,9 @@
 //! for a shared one costs a record, and no more.
 //!
 //! ```text
-//! 24 bits of a supershingle's hash, 16 of the document    5 bytes, to the supershingle's partition
-//! document, where the supershingle is shared              4 bytes back
+//! 24 bits of a supershingle's hash, and in 16 how far its
+//! vector lies behind that of the record before it         5 bytes, to the supershingle's partition
+//! vector, where the supershingle is shared                4 bytes back
 //! ```
 
 use std::cell::RefCell;
@@ -20,7 +21,7 @@ use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
 use super::block::{BLOCK_BYTES, Block, Dealer};
-use super::clusters::Clustering;
+use super::clusters::{CHANGED, Clustering};
 use super::counters::Counters;
 use super::gather::gather;
 use super::marks::Marks;
@@ -76,14 +77,17 @@ pub struct Survivors {
     pub records: u64,
 }
 
-/// Tells which representatives may agree with somebody in `agreements` supershingles.
+/// Tells which representatives, of which there are so many own ones, may agree with somebody in `agreements`
+/// supershingles.
 ///
 /// # Errors
 /// Where vectors cannot be read, or a worker of this process failed.
-pub fn prune(worker: &mut Worker, stage: &Clustering, marks: Marks) -> Result<Survivors> {
+pub fn prune(worker: &mut Worker, stage: &Clustering, marks: Marks, representatives: u64) -> Result<Survivors> {
     let (width, watch) = (stage.files.width, &stage.watch);
     let (size, spaces) = (size_of::<Supershingle>(), (width - 1).max(1));
-    let cut = Cut::new(stage.numbering.len(), MOST, size, spaces, worker.peers(), stage.memory);
+    let own = vec![(worker.index(), representatives)];
+    let all = gather(worker, own, watch)?.iter().map(|(_, representatives)| representatives).sum();
+    let cut = Cut::new(all, MOST, size, spaces, worker.peers(), stage.memory);
     let marks = Rc::new(RefCell::new(marks));
     let (probe, sending) = (Handle::new(), stage.files.clone());
     let (grouped, known) = (probe.clone(), marks.clone());
@@ -110,9 +114,9 @@ pub fn prune(worker: &mut Worker, stage: &Clustering, marks: Marks) -> Result<Su
     let mut prune = Prune { cut, counters: Counters::default(), shared: Vec::new(), column: 0 };
     let (stash, marking) = (stage.stash(), marks.clone());
     worker.dataflow::<u64, _, _>(|scope| {
-        let all = ranges(scope, "Supershingles", cut, watch, open, move |range| !grouped.less_than(&(range + 1)));
+        let dealt = ranges(scope, "Supershingles", cut, watch, open, move |range| !grouped.less_than(&(range + 1)));
         let each = move |partition: &Partition<'_, Supershingle>, dealer: &mut _| prune.tell(partition, dealer);
-        received(each_partition(all, "Prune", stash, watch, each), move |block: Block<u32>| {
+        received(each_partition(dealt, "Prune", stash, watch, each), move |block: Block<u32>| {
             let (mut marks, column) = (marking.borrow_mut(), block.base as usize);
             block.records().iter().for_each(|own| marks.share(*own as usize, column));
         })
@@ -124,8 +128,6 @@ pub fn prune(worker: &mut Worker, stage: &Clustering, marks: Marks) -> Result<Su
     gather(worker, vec![0u8], watch)?;
     Ok(survivors)
 }
-
-const CHANGED: &str = "the vectors of this week changed while they were read";
 
 /// Goes over the own vectors once more, and keeps those of which enough supershingles are shared.
 fn survivors(stage: &Clustering, marks: &Marks) -> Result<Survivors> {
@@ -158,6 +160,7 @@ fn survivors(stage: &Clustering, marks: &Marks) -> Result<Survivors> {
             break;
         }
     }
+    ensure!(before == marks.len() || stage.watch.failed(), CHANGED);
     rows.flush(&mut survivors.rows)?;
     Ok(survivors)
 }

@@ -56,17 +56,13 @@ impl PlainColumn {
                 format!("{}: the column `{name}` is not plain: this program did not write it", path.display())
             })?;
             let of_group = u64::try_from(group.num_rows()).with_context(failed)?;
-            for (at, page) in locations.iter().enumerate() {
-                let [first, offset, size] =
-                    [page.first_row_index, page.offset, page.compressed_page_size.into()].map(|n: i64| n as u64);
-                let end = locations.get(at + 1).map_or(of_group, |next| next.first_row_index as u64);
-                // The values are the end of the page: they stand alone behind its header.
-                let values = end.checked_sub(first).and_then(|values| values.checked_mul(size_of_value));
-                let start =
-                    values.and_then(|values| size.checked_sub(values)).and_then(|head| offset.checked_add(head));
-                pages.push((rows + first, start.with_context(|| format!("{} is damaged", path.display()))?));
-            }
-            rows += of_group;
+            let of_pages = locations.iter().map(|page| {
+                [page.first_row_index, page.offset, page.compressed_page_size.into()].map(|n: i64| n as u64)
+            });
+            let starts = page_starts(&of_pages.collect::<Vec<_>>(), of_group, size_of_value);
+            let starts = starts.with_context(|| format!("{} is damaged", path.display()))?;
+            pages.extend(starts.into_iter().map(|(first, start)| (rows + first, start)));
+            rows = rows.checked_add(of_group).with_context(failed)?;
         }
         Ok(PlainColumn { path: path.to_owned(), file, width, pages, rows })
     }
@@ -134,12 +130,16 @@ impl PlainColumn {
         Ok(())
     }
 
-    /// The rows of the wanted ones of the values, words that ascend in the file as `wanted` does: each with its place in
-    /// `wanted`. Only pages that may hold some are read.
+    /// The rows of the wanted ones of the values, single words that ascend in the file as `wanted` does: each with its
+    /// place in `wanted`. Only pages that may hold some are read.
     ///
     /// # Errors
     /// Names the file that cannot be read, or whose values do not ascend.
     pub fn find(&self, wanted: &[u64]) -> Result<Vec<(usize, u64)>> {
+        debug_assert_eq!(self.width, 1);
+        if self.pages.is_empty() {
+            return Ok(Vec::new());
+        }
         let damaged = || format!("{} is damaged: the column does not ascend", self.path.display());
         let starts: Vec<u64> = self.pages.iter().map(|(start, _)| *start).collect();
         let mut firsts = Vec::with_capacity(starts.len());
@@ -166,6 +166,22 @@ impl PlainColumn {
         }
         Ok(found)
     }
+}
+
+/// Where the values of each page of a row group begin in the file, behind the first row of each. Of the pages, their first
+/// rows, offsets and sizes are given; the group has so many `rows`, of `size` bytes each. `None` where that cannot be.
+fn page_starts(pages: &[[u64; 3]], rows: u64, size: u64) -> Option<Vec<(u64, u64)>> {
+    // Every row is in a page.
+    if rows > 0 && pages.first().is_none_or(|[first, ..]| *first != 0) {
+        return None;
+    }
+    let ends = pages.iter().map(|[first, ..]| *first).skip(1).chain([rows]);
+    let start = |([first, offset, length], end): (&[u64; 3], u64)| {
+        // The values are the end of the page: they stand alone behind its header.
+        let values = end.checked_sub(*first)?.checked_mul(size)?;
+        Some((*first, offset.checked_add(length.checked_sub(values)?)?))
+    };
+    pages.iter().zip(ends).map(start).collect()
 }
 
 /// The number of the named column, whose values have `width` bytes each.
@@ -221,7 +237,7 @@ impl Drop for Words {
         // At the end of a thread there is no pool any more.
         let _ = FREE.try_with(|free| {
             let mut free = free.borrow_mut();
-            if free.len() < KEPT {
+            if words.capacity() > 0 && free.len() < KEPT {
                 free.push(words);
             }
         });
@@ -315,6 +331,39 @@ mod tests {
         writer.finish().unwrap();
         let error = PlainColumn::open(&path, "doc", 1).err().unwrap().to_string();
         assert!(error.contains("is not plain"), "{error}");
+    }
+
+    #[test]
+    fn an_index_that_cannot_be_is_refused() {
+        let [a, b] = [[0, 100, 30 + 7 * 8], [7, 300, 20 + 3 * 8]];
+        assert_eq!(page_starts(&[a, b], 10, 8), Some(vec![(0, 130), (7, 320)]));
+        assert_eq!(page_starts(&[], 0, 8), Some(vec![]));
+        let huge = u64::MAX - 3;
+        for (pages, rows) in [
+            (vec![], 10),
+            (vec![b], 10),
+            (vec![a, b], 6),
+            (vec![a, b], 13),
+            (vec![b, a], 10),
+            (vec![a, [11, 300, 500]], 10),
+            (vec![a, [huge, 300, 500]], 10),
+            (vec![a, [7, huge, 500]], 10),
+            (vec![a, b], huge),
+            (vec![a], 1 << 60),
+        ] {
+            assert_eq!(page_starts(&pages, rows, 8), None, "{pages:?} of {rows} rows");
+        }
+    }
+
+    #[test]
+    fn a_column_without_rows_has_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("features.parquet");
+        let writer: Writer<FeatureRow> = Writer::create(&path).unwrap();
+        writer.finish().unwrap();
+        let column = PlainColumn::open(&path, "doc", 1).unwrap();
+        assert_eq!((column.rows(), column.find(&[1, 2]).unwrap()), (0, vec![]));
+        assert!(column.each(&[0], |_| panic!("there is no row")).is_err());
     }
 
     #[test]
