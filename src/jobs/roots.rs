@@ -10,6 +10,7 @@ use timely::worker::Worker;
 use super::cluster::ReadWeek;
 use crate::config::Mode;
 use crate::features::VectorKeys;
+use crate::kernels::chosen;
 use crate::operators::{
     Choice, Clustering, Clusters, Delta, Numbering, Owned, Sieve, VectorFiles, VectorRoots, choose, clusters, delta,
     exact, gather, own_segments, pages, read_roots,
@@ -190,13 +191,13 @@ impl ReadWeek<'_> {
             forest: &self.shared.forest,
             watch: self.watch,
         };
-        let marks = delta(worker, &stage, &mut roots)?.marks;
+        let (marks, kernels) = (delta(worker, &stage, &mut roots)?.marks, chosen()?);
         // Why a page is in a cluster that changed is found out anew; and with it, once more, that it is.
-        let sieve = Sieve::new(marks.iter());
+        let sieve = Sieve::new(marks.iter(), kernels);
         let marked = |root: &DocId| sieve.may_have(*root) && marks.binary_search(root).is_ok();
         let all = owned.docs().zip(&roots.similar);
         let changed: Rc<Vec<DocId>> = Rc::new(all.filter(|(_, root)| marked(root)).map(|(doc, _)| doc).collect());
-        let (wanted, sieve) = (changed.clone(), Sieve::new(changed.iter()));
+        let (wanted, sieve) = (changed.clone(), Sieve::new(changed.iter(), kernels));
         let wanted = move |doc| sieve.may_have(doc) && wanted.binary_search(&doc).is_ok();
         let files = after.only(wanted, changed.len() as u64);
         let (found, neighbours) = self.in_full(worker, &files, keys)?;

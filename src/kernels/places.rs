@@ -26,7 +26,7 @@ impl Places {
 
     /// Whether a salted word may be held.
     #[inline]
-    pub(super) fn has(&self, salted: u64) -> bool {
+    pub fn has(&self, salted: u64) -> bool {
         let place = place(salted, self.shift);
         self.bits[place as usize / 64] >> (place % 64) & 1 == 1
     }

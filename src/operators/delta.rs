@@ -57,7 +57,7 @@ use super::round::round;
 use super::shared::Shared;
 use super::sieve::Sieve;
 use crate::features::VectorKeys;
-use crate::kernels::chosen;
+use crate::kernels::{Kernels, chosen};
 use crate::records::DocId;
 use crate::watch::{Stage, Watch};
 
@@ -183,10 +183,10 @@ impl Step<'_> {
             return Ok(did);
         }
         watch.enter(Stage::Holders);
-        let heirs = heirs(worker, &self.changes.docs, roots, stage.owned, watch)?;
+        let (width, kernels) = (stage.after.width, chosen()?);
+        let heirs = heirs(worker, &self.changes.docs, roots, stage.owned, kernels, watch)?;
         let kin = self.kin(roots, &heirs);
         did.retracted = kin.iter().filter(|kin| **kin != Kin::Nobody).count() as u64;
-        let (width, kernels) = (stage.after.width, chosen()?);
         let filter = stage.filter.of(|| Filter::new(2 * changed * width as u64, width, kernels));
         self.note(worker, &filter, &kin)?;
         let candidates = self.candidates(worker, &filter, roots, &heirs)?;
@@ -245,7 +245,7 @@ impl Step<'_> {
         did.marks.dedup();
 
         let (identical, twins) = self.twins(worker, twins, first_twins)?;
-        self.apply(roots, &pieces, &renamed, &identical, &twins);
+        self.apply(roots, &pieces, &renamed, (&identical, &twins), kernels);
         Ok(did)
     }
 
@@ -278,7 +278,7 @@ impl Step<'_> {
         let (similar, identical) =
             (|doc| roots.similar[stage.owned.index(doc)], |doc| roots.identical[stage.owned.index(doc)]);
         // Few of those who stay in any cluster that changed are of one in doubt.
-        let sieve = Sieve::new(doubtful.iter());
+        let sieve = Sieve::new(doubtful.iter(), chosen()?);
         let is_doubtful = |root| sieve.may_have(root) && doubtful.contains(&root);
         let members: Vec<DocId> = heirs.members.iter().copied().filter(|doc| is_doubtful(similar(*doc))).collect();
         let first = |doc: &DocId| heirs.identical.get(&identical(*doc)).copied().unwrap_or(identical(*doc));
@@ -338,24 +338,20 @@ impl Step<'_> {
         roots: &mut VectorRoots,
         pieces: &[(DocId, DocId)],
         renamed: &Renamed,
-        identical: &Roots,
-        twins: &Roots,
+        (identical, twins): (&Roots, &Roots),
+        kernels: &'static Kernels,
     ) {
         let owned = self.stage.owned;
         if !renamed.clusters.is_empty() {
-            let sieve = Sieve::new(renamed.clusters.keys());
-            for root in roots.similar.iter_mut().filter(|root| sieve.may_have(**root)) {
-                *root = renamed.cluster(*root);
-            }
+            let sieve = Sieve::new(renamed.clusters.keys(), kernels);
+            sieve.change(&mut roots.similar, |root| *root = renamed.cluster(*root));
         }
         for (doc, piece) in pieces {
             roots.similar[owned.index(*doc)] = renamed.cluster(*piece);
         }
         if !twins.is_empty() {
-            let sieve = Sieve::new(twins.keys());
-            for root in roots.identical.iter_mut().filter(|root| sieve.may_have(**root)) {
-                *root = twins.get(root).copied().unwrap_or(*root);
-            }
+            let sieve = Sieve::new(twins.keys(), kernels);
+            sieve.change(&mut roots.identical, |root| *root = twins.get(root).copied().unwrap_or(*root));
         }
         for (at, doc) in self.changes.docs.iter().enumerate() {
             let own = owned.index(*doc);

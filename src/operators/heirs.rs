@@ -8,6 +8,7 @@ use super::gather::gather;
 use super::keyed::Roots;
 use super::phase::Owned;
 use super::sieve::Sieve;
+use crate::kernels::Kernels;
 use crate::records::DocId;
 use crate::watch::Watch;
 
@@ -32,6 +33,7 @@ pub(super) fn heirs(
     changed: &[DocId],
     roots: &VectorRoots,
     owned: &Owned,
+    kernels: &'static Kernels,
     watch: &Watch,
 ) -> Result<Heirs> {
     let mut had: Vec<(bool, DocId)> = Vec::new();
@@ -45,19 +47,23 @@ pub(super) fn heirs(
     let [mut similar, mut identical] =
         [of_similar, of_identical].map(|had| had.iter().map(|(_, root)| (*root, DocId::NONE)).collect::<Roots>());
     // Documents with the same vector are of one cluster: whoever passes the sieve may be asked for both.
-    let sieve = Sieve::new(similar.keys());
+    let sieve = Sieve::new(similar.keys(), kernels);
     let mut changed = changed.iter().copied().peekable();
     let mut members = Vec::new();
-    for (own, doc) in owned.docs().enumerate().filter(|(own, _)| sieve.may_have(roots.similar[*own])) {
-        while changed.next_if(|changed| *changed < doc).is_some() {}
-        let Some(heir) = similar.get_mut(&roots.similar[own]).filter(|_| changed.peek() != Some(&doc)) else {
-            continue;
-        };
-        members.push(doc);
-        *heir = doc.min(*heir);
-        if let Some(heir) = identical.get_mut(&roots.identical[own]) {
+    for shard in owned.shards() {
+        let first = owned.index(DocId::new(shard, 0));
+        sieve.each(&roots.similar[first..][..owned.rows(shard) as usize], |row| {
+            let (doc, own) = (DocId::new(shard, row as u64), first + row);
+            while changed.next_if(|changed| *changed < doc).is_some() {}
+            let Some(heir) = similar.get_mut(&roots.similar[own]).filter(|_| changed.peek() != Some(&doc)) else {
+                return;
+            };
+            members.push(doc);
             *heir = doc.min(*heir);
-        }
+            if let Some(heir) = identical.get_mut(&roots.identical[own]) {
+                *heir = doc.min(*heir);
+            }
+        });
     }
     let mut found: Vec<(bool, DocId, DocId)> = Vec::new();
     for (heirs, is_identical) in [(&similar, false), (&identical, true)] {
@@ -78,6 +84,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::kernels::chosen;
     use crate::records::mix;
 
     #[test]
@@ -113,7 +120,7 @@ mod tests {
                     similar: owned.docs().map(|doc| roots[&doc].0).collect(),
                     identical: owned.docs().map(|doc| roots[&doc].1).collect(),
                 };
-                let found = heirs(worker, &changed, &own, &owned, &Arc::default()).unwrap();
+                let found = heirs(worker, &changed, &own, &owned, chosen().unwrap(), &Arc::default()).unwrap();
                 let stay = |doc: &DocId| !changed.contains(doc) && found.similar.contains_key(&roots[doc].0);
                 assert!(found.members.iter().copied().eq(owned.docs().filter(stay)), "seed {seed}");
                 found
