@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, ensure};
+use anyhow::{Error, Result, bail};
 use arrow_array::{Array, Int64Array};
 
 use super::delta::VectorRoots;
@@ -38,21 +38,28 @@ pub fn read_roots(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Owned) ->
     let mut roots = VectorRoots { similar: none(), identical: none() };
     for (path, shard) in files {
         Scan::open_by(&path, &["doc", "similar_root", "identical_root"], ROWS)?.for_each(|batch| {
-            let column = |name| field::<Int64Array>(batch, name);
-            let (docs, similar, identical) = (column("doc")?, column("similar_root")?, column("identical_root")?);
-            for (doc, (similar, identical)) in docs.values().iter().zip(similar.values().iter().zip(identical.values()))
+            let column = |name| Ok::<_, Error>(bytemuck::cast_slice(field::<Int64Array>(batch, name)?.values()));
+            let (docs, similar, identical): (&[DocId], &[DocId], &[DocId]) =
+                (column("doc")?, column("similar_root")?, column("identical_root")?);
+            if let Some(at) = (0..docs.len()).find(|at| !owned.knows(similar[*at]) || !owned.knows(identical[*at])) {
+                bail!("{} has a root of {} that is no document", path.display(), docs[at]);
+            }
+            let (Some(first), Some(last)) = (docs.first(), docs.last()) else { return Ok(()) };
+            [first, last].into_iter().try_for_each(|doc| owned.check(*doc, shard, &path))?;
+            // Documents that follow those before them are taken as they lie.
+            let rows = first.row()..;
+            if owned.index(*first) == roots.similar.len()
+                && docs.iter().zip(rows).all(|(doc, row)| *doc == DocId::new(shard, row))
             {
-                let doc = DocId::from_table(*doc);
-                owned.check(doc, shard, &path)?;
-                let (at, similar, identical) =
-                    (owned.index(doc), DocId::from_table(*similar), DocId::from_table(*identical));
-                ensure!(
-                    owned.knows(similar) && owned.knows(identical),
-                    "{} has a root of {doc} that is no document",
-                    path.display()
-                );
-                set(&mut roots.similar, at, similar);
-                set(&mut roots.identical, at, identical);
+                roots.similar.extend_from_slice(similar);
+                roots.identical.extend_from_slice(identical);
+                return Ok(());
+            }
+            for (doc, (similar, identical)) in docs.iter().zip(similar.iter().zip(identical)) {
+                owned.check(*doc, shard, &path)?;
+                let at = owned.index(*doc);
+                set(&mut roots.similar, at, *similar);
+                set(&mut roots.identical, at, *identical);
             }
             Ok(())
         })?;
