@@ -243,12 +243,7 @@ impl<T: Pod> Block<T> {
 #[allow(unsafe_code)] // The trait declares these methods unsafe; their bodies are safe code.
 impl<T: Pod> Abomonation for Block<T> {
     unsafe fn entomb<W: Write>(&self, write: &mut W) -> std::io::Result<()> {
-        write.write_all(&self.part.to_le_bytes())?;
-        write.write_all(&self.base.to_le_bytes())?;
-        write.write_all(&self.from.to_le_bytes())?;
-        write.write_all(&(size_of::<T>() as u32).to_le_bytes())?;
-        write.write_all(&(self.count as u64).to_le_bytes())?;
-        write.write_all(self.bytes())
+        self.write(write)
     }
 
     unsafe fn exhume<'b>(&mut self, bytes: &'b mut [u8]) -> Option<&'b mut [u8]> {
@@ -279,10 +274,13 @@ impl<T: Pod> Block<T> {
     ///
     /// # Errors
     /// As the writer.
-    #[allow(unsafe_code)]
     pub fn write<W: Write>(&self, write: &mut W) -> std::io::Result<()> {
-        // SAFETY: `entomb` above is safe code; the trait only declares it unsafe.
-        unsafe { self.entomb(write) }
+        write.write_all(&self.part.to_le_bytes())?;
+        write.write_all(&self.base.to_le_bytes())?;
+        write.write_all(&self.from.to_le_bytes())?;
+        write.write_all(&(size_of::<T>() as u32).to_le_bytes())?;
+        write.write_all(&(self.count as u64).to_le_bytes())?;
+        write.write_all(self.bytes())
     }
 
     /// Reads a block from bytes that [`Block::write`] wrote; `None` where they are truncated, or of other records.
