@@ -93,3 +93,72 @@ pub fn read_past(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Owned) -> 
     }
     Ok(past)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::records::mix;
+    use crate::tables::{Column, Table, Writer};
+
+    struct Row([i64; 3]);
+
+    impl Table for Row {
+        const NAME: &'static str = "roots";
+        const ASCENDING: &'static [&'static str] = &[];
+
+        fn columns(rows: &[Self]) -> Vec<Column> {
+            let column = |name, at: usize| Column::longs(name, rows.iter().map(move |row| row.0[at]));
+            vec![column("doc", 0), column("similar_root", 1), column("identical_root", 2)]
+        }
+    }
+
+    fn write(path: &Path, rows: impl Iterator<Item = [DocId; 3]>) {
+        let mut writer: Writer<Row> = Writer::create(path).unwrap();
+        rows.for_each(|row| writer.push(Row(row.map(DocId::to_table))).unwrap());
+        writer.finish().unwrap();
+    }
+
+    #[test]
+    fn roots_are_read_in_whatever_files_they_lie() {
+        let folder = tempfile::tempdir().unwrap();
+        let owned = Owned::new(0, 1, &[20_000, 0, 9_000]);
+        let random = |doc: DocId, salt: u64, below: u64| mix(doc.to_table() as u64 ^ salt << 50) % below;
+        let row = |doc: DocId| [doc, DocId::new(2, random(doc, 1, 9_000)), DocId::new(0, random(doc, 2, 20_000))];
+        // One that follows the other; several that hold some of each; gaps; and a shard's end that has no rows.
+        for (files, gap) in [(1, 0), (2, 0), (3, 0), (1, 7), (3, 7), (1, 5_000)] {
+            let has = |doc: &DocId| gap == 0 || doc.row() % gap != gap / 2;
+            let file = |doc: &DocId| if files == 2 { doc.row() / 10_000 } else { random(*doc, 3, files) };
+            let paths = [0, 2].into_iter().flat_map(|shard| (0..files).map(move |at| (shard, at)));
+            let paths: Vec<_> =
+                paths.map(|(shard, at)| (folder.path().join(format!("{shard}-{at}")), shard, at)).collect();
+            for (path, shard, at) in &paths {
+                let here = owned.docs().filter(|doc| doc.shard() == *shard && has(doc) && file(doc) == *at);
+                write(path, here.map(row));
+            }
+            let found = read_roots(paths.into_iter().map(|(path, shard, _)| (path, shard)), &owned).unwrap();
+            for (doc, (similar, identical)) in owned.docs().zip(found.similar.iter().zip(&found.identical)) {
+                let wanted = if has(&doc) { row(doc) } else { [doc, DocId::NONE, DocId::NONE] };
+                assert_eq!([doc, *similar, *identical], wanted, "{files} files, every {gap}");
+            }
+            assert_eq!((found.similar.len(), found.identical.len()), (29_000, 29_000));
+        }
+    }
+
+    #[test]
+    fn what_is_no_document_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, owned) = (folder.path().join("file"), Owned::new(0, 1, &[10, 10]));
+        let doc = |row| DocId::new(0, row);
+        let (beyond, elsewhere) = (DocId::new(1, 10), DocId::new(1, 3));
+        for bad in [[doc(3), beyond, doc(1)], [doc(3), doc(1), DocId::NONE], [elsewhere; 3], [doc(11), doc(1), doc(1)]]
+        {
+            for at in 0..3 {
+                write(&path, (0..3).map(|row| if row == at { bad } else { [doc(row); 3] }));
+                let error = read_roots([(path.clone(), 0)].into_iter(), &owned).unwrap_err().to_string();
+                assert!(error.contains("file"), "{bad:?} at {at}: {error}");
+            }
+        }
+    }
+}
