@@ -24,6 +24,12 @@ impl Places {
         Places { shift: shift(bits.len()), salts: (0..salts.len()).map(eight).collect(), bits }
     }
 
+    /// Puts a salted word in.
+    pub fn put(&mut self, salted: u64) {
+        let place = place(salted, self.shift);
+        self.bits[place as usize / 64] |= 1 << (place % 64);
+    }
+
     /// Whether a salted word may be held.
     #[inline]
     pub fn has(&self, salted: u64) -> bool {

@@ -83,7 +83,7 @@ pub struct Chunk {
     pub first: u64,
     vectors: Column,
     docs: Column,
-    places: Lying,
+    places: Located,
     width: usize,
 }
 
@@ -103,16 +103,16 @@ impl Column {
 }
 
 /// Where some vectors lie: from a place on, or each for itself.
-enum Lying {
+enum Located {
     From(Place),
     Each(Vec<Place>),
 }
 
-impl Lying {
+impl Located {
     fn of(&self, at: usize) -> Place {
         match self {
-            Lying::From(first) => Place { row: first.row + at as u64, ..*first },
-            Lying::Each(places) => places[at],
+            Located::From(first) => Place { row: first.row + at as u64, ..*first },
+            Located::Each(places) => places[at],
         }
     }
 }
@@ -353,7 +353,7 @@ impl Chunks {
                     first: 0,
                     vectors: Column::File(vectors),
                     docs: Column::File(docs),
-                    places: Lying::From(Place { file: self.at, row }),
+                    places: Located::From(Place { file: self.at, row }),
                     width: self.files.width,
                 }));
             }
@@ -407,7 +407,7 @@ impl Chunks {
             }
         }
         let (vectors, docs) = (Column::Words(words), Column::Words(docs));
-        Ok(Some(Chunk { shard, first: 0, vectors, docs, places: Lying::Each(places), width }))
+        Ok(Some(Chunk { shard, first: 0, vectors, docs, places: Located::Each(places), width }))
     }
 }
 
@@ -493,7 +493,7 @@ impl Chunk {
         let kept: Vec<usize> = (0..docs.len()).filter(|at| wanted(docs[*at])).collect();
         let words = kept.iter().flat_map(|at| &all[at * width..(at + 1) * width]).copied().collect();
         let docs = kept.iter().map(|at| docs[*at].to_table() as u64).collect();
-        self.places = Lying::Each(kept.iter().map(|at| self.places.of(*at)).collect());
+        self.places = Located::Each(kept.iter().map(|at| self.places.of(*at)).collect());
         (self.vectors, self.docs) = (Column::Words(words), Column::Words(docs));
     }
 }

@@ -1,6 +1,6 @@
 //! A quick look whether a document may be one of a few.
 
-use crate::kernels::{Kernels, Places, places};
+use crate::kernels::{Kernels, Places};
 use crate::records::DocId;
 
 /// Some documents, for a quick look whether one may be among them: most are not.
@@ -16,13 +16,9 @@ impl Sieve {
     /// A sieve for these documents.
     pub fn new<'a>(docs: impl Iterator<Item = &'a DocId> + Clone, kernels: &'static Kernels) -> Sieve {
         // A word for each.
-        let mut bits = vec![0; docs.clone().count().next_power_of_two()];
-        let shift = places::shift(bits.len());
-        for doc in docs {
-            let place = places::place(doc.to_table() as u64, shift);
-            bits[place as usize / 64] |= 1 << (place % 64);
-        }
-        Sieve { places: Places::new(bits, &[0]), kernels }
+        let mut places = Places::new(vec![0; docs.clone().count().next_power_of_two()], &[0]);
+        docs.for_each(|doc| places.put(doc.to_table() as u64));
+        Sieve { places, kernels }
     }
 
     /// Whether a document may be one of them; one of some sixty others may seem so.
