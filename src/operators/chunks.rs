@@ -17,7 +17,7 @@ use super::vectors::own_segments;
 use crate::kernels::memory::huge;
 use crate::records::DocId;
 use crate::state::{Journal, Segment};
-use crate::tables::{FeatureRow, PlainColumn, Scan, Table, Words, field};
+use crate::tables::{AscendingColumn, FeatureRow, PlainColumn, Scan, Table, Words, field};
 
 /// The files that hold a worker's own vectors.
 ///
@@ -192,7 +192,7 @@ impl VectorFiles {
         for (file, VectorFile { path, shard, .. }) in self.files.iter().enumerate() {
             let [from, to] = [*shard, shard + 1].map(|shard| wanted.partition_point(|doc| doc.shard() < shard));
             if from < to {
-                let rows = PlainColumn::open(path, DOCS, 1)?.find(&words[from..to])?.into_iter();
+                let rows = AscendingColumn::open(path, DOCS)?.find(&words[from..to])?.into_iter();
                 found.extend(rows.map(|(at, row)| (wanted[from + at], Place { file, row })));
             }
         }
@@ -414,7 +414,7 @@ impl Chunks {
 /// The columns of an open file, as they lie.
 struct Columns {
     vectors: PlainColumn,
-    docs: Option<PlainColumn>,
+    docs: Option<AscendingColumn>,
     file: VectorFile,
     /// Rows that were read.
     read: u64,
@@ -423,7 +423,7 @@ struct Columns {
 impl Columns {
     fn open(file: &VectorFile, (name, width): (&'static str, usize), docs: bool) -> Result<Columns> {
         let vectors = PlainColumn::open(&file.path, name, width)?;
-        let docs = if docs { Some(PlainColumn::open(&file.path, DOCS, 1)?) } else { None };
+        let docs = if docs { Some(AscendingColumn::open(&file.path, DOCS)?) } else { None };
         let (path, found, wanted) = (file.path.display(), vectors.rows(), file.rows);
         ensure!(found == wanted, "{path} has {found} vectors, {wanted} were expected");
         Ok(Columns { vectors, docs, file: file.clone(), read: 0 })
@@ -435,8 +435,8 @@ impl Columns {
         if rows == 0 {
             return Ok(None);
         }
-        let read = |column: &PlainColumn| column.read(self.read, rows as usize);
-        let piece = (read(&self.vectors)?, self.docs.as_ref().map_or(Ok(Words::default()), read)?);
+        let docs = self.docs.as_ref().map_or(Ok(Words::default()), |docs| docs.read(self.read, rows as usize));
+        let piece = (self.vectors.read(self.read, rows as usize)?, docs?);
         self.read += rows;
         Ok(Some(piece))
     }

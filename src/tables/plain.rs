@@ -93,11 +93,9 @@ impl PlainColumn {
     /// The page of a row: its first row, the first row behind it, and where its values begin.
     fn page(&self, row: u64) -> Result<(u64, u64, u64)> {
         ensure!(row < self.rows, "{} has {} rows, the row {row} was expected", self.path.display(), self.rows);
-        let page = self.pages.partition_point(|(start, _)| *start <= row).checked_sub(1);
-        let page = page.with_context(|| format!("{} is damaged", self.path.display()))?;
-        let (start, offset) = self.pages[page];
-        let end = self.pages.get(page + 1).map_or(self.rows, |(next, _)| *next);
-        Ok((start, end, offset))
+        let page = self.page_of(row);
+        let (start, end) = self.bounds(page);
+        Ok((start, end, self.pages[page].1))
     }
 
     fn read_words(&self, words: &mut [u64], at: u64) -> Result<()> {
@@ -130,41 +128,26 @@ impl PlainColumn {
         Ok(())
     }
 
-    /// The rows of the wanted ones of the values, single words that ascend in the file as `wanted` does: each with its
-    /// place in `wanted`. Only pages that may hold some are read.
-    ///
-    /// # Errors
-    /// Names the file that cannot be read, or whose values do not ascend.
-    pub fn find(&self, wanted: &[u64]) -> Result<Vec<(usize, u64)>> {
-        debug_assert_eq!(self.width, 1);
-        if self.pages.is_empty() {
-            return Ok(Vec::new());
-        }
-        let damaged = || format!("{} is damaged: the column does not ascend", self.path.display());
-        let starts: Vec<u64> = self.pages.iter().map(|(start, _)| *start).collect();
-        let mut firsts = Vec::with_capacity(starts.len());
-        self.each(&starts, |value| firsts.extend_from_slice(value))?;
-        ensure!(firsts.is_sorted(), damaged());
-        let ends = starts.iter().copied().skip(1).chain([self.rows]);
-        let (mut found, mut from) =
-            (Vec::new(), wanted.partition_point(|word| firsts.first().is_some_and(|f| word < f)));
-        for (page, end) in ends.enumerate() {
-            let next = firsts.get(page + 1);
-            let to = from + wanted[from..].partition_point(|word| next.is_none_or(|next| word < next));
-            if from < to {
-                let values = self.read(starts[page], (end - starts[page]) as usize)?;
-                ensure!(values.is_sorted(), damaged());
-                let mut at = 0;
-                for (place, word) in wanted.iter().enumerate().take(to).skip(from) {
-                    at += values[at..].partition_point(|value| value < word);
-                    if values.get(at) == Some(word) {
-                        found.push((place, starts[page] + at as u64));
-                    }
-                }
-            }
-            from = to;
-        }
-        Ok(found)
+    /// The first row of each page.
+    pub(super) fn starts(&self) -> impl ExactSizeIterator<Item = u64> {
+        self.pages.iter().map(|(start, _)| *start)
+    }
+
+    /// The number of the page of a row that there is.
+    pub(super) fn page_of(&self, row: u64) -> usize {
+        // The first page begins with the first row: see `page_starts`.
+        self.pages.partition_point(|(start, _)| *start <= row).saturating_sub(1)
+    }
+
+    /// The first row of a page, and the first one behind it.
+    pub(super) fn bounds(&self, page: usize) -> (u64, u64) {
+        (self.pages[page].0, self.pages.get(page + 1).map_or(self.rows, |(next, _)| *next))
+    }
+
+    /// Says that the file is damaged unless its values ascend.
+    pub(super) fn check(&self, ascends: bool) -> Result<()> {
+        ensure!(ascends, "{} is damaged: the column does not ascend", self.path.display());
+        Ok(())
     }
 }
 
@@ -220,6 +203,13 @@ impl Words {
         let mut words = FREE.with(|free| free.borrow_mut().pop()).unwrap_or_default();
         words.resize(count.max(words.len()), 0);
         Words { words, count }
+    }
+
+    /// So many numbers, from one on.
+    pub(super) fn counting(first: u64, count: usize) -> Words {
+        let mut counting = Words::new(count);
+        counting.words[..count].iter_mut().zip(first..).for_each(|(to, number)| *to = number);
+        counting
     }
 }
 
@@ -303,24 +293,6 @@ mod tests {
             assert!(found.iter().copied().eq(rows.iter().map(|row| (6, 6 * row))), "every {step}");
             assert!(of_docs.iter().copied().eq(rows.iter().map(|row| (1, *row))), "every {step}");
         }
-        // Values are found where they are; others are not.
-        let doubled = folder.path().join("doubled.parquet");
-        let mut writer: Writer<FeatureRow> = Writer::create(&doubled).unwrap();
-        for row in 0..count {
-            writer
-                .push(FeatureRow { doc: 10 + 2 * row as i64, supershingles: vec![0; 48], features: vec![0; 4] })
-                .unwrap();
-        }
-        writer.finish().unwrap();
-        let doubled = PlainColumn::open(&doubled, "doc", 1).unwrap();
-        for (first, step) in [(0, 1), (0, 7), (3, 1001), (10, 65_536), (599_000, 1), (610_000, 1), (9, 1 << 40)] {
-            let wanted: Vec<u64> = (first..620_000).step_by(step).collect();
-            let held =
-                wanted.iter().enumerate().filter(|(_, word)| (10..10 + 2 * count).contains(*word) && *word % 2 == 0);
-            let held: Vec<(usize, u64)> = held.map(|(place, word)| (place, (word - 10) / 2)).collect();
-            assert_eq!(doubled.find(&wanted).unwrap(), held, "from {first}, every {step}");
-        }
-        assert_eq!(doubled.find(&[]).unwrap(), []);
         vectors.each(&[], |_| panic!("no row was asked for")).unwrap();
         let error = vectors.each(&[count], |_| panic!("there is no such row")).unwrap_err().to_string();
         assert!(error.contains("features.parquet") && error.contains("300000"), "{error}");
@@ -362,7 +334,7 @@ mod tests {
         let writer: Writer<FeatureRow> = Writer::create(&path).unwrap();
         writer.finish().unwrap();
         let column = PlainColumn::open(&path, "doc", 1).unwrap();
-        assert_eq!((column.rows(), column.find(&[1, 2]).unwrap()), (0, vec![]));
+        assert_eq!(column.rows(), 0);
         assert!(column.each(&[0], |_| panic!("there is no row")).is_err());
     }
 

@@ -1,0 +1,214 @@
+//! A column of ids that ascend, each its own: where they follow each other without a gap, the ends of a page tell all of it,
+//! and where some are missing, they tell nearly where an id is.
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+
+use super::plain::{PlainColumn, Words};
+
+/// One column of single words.
+pub struct AscendingColumn {
+    column: PlainColumn,
+    /// The first id of each page; and behind them one more than the last of all.
+    firsts: Vec<u64>,
+}
+
+/// A page: the rows that it has, and its ids.
+#[derive(Clone, Copy)]
+struct Page {
+    start: u64,
+    rows: u64,
+    first: u64,
+    /// Ids between the first one and that of the next page which the page has not.
+    gaps: u64,
+}
+
+/// Ids that are read at once, at most, and those between two wanted ones which are read with them.
+const SPAN: u64 = 32 << 10;
+const GAP: u64 = 512;
+
+impl AscendingColumn {
+    /// Opens the named column of the file at `path`.
+    ///
+    /// # Errors
+    /// As [`PlainColumn::open`]; or where the ids do not ascend.
+    pub fn open(path: &Path, name: &'static str) -> Result<AscendingColumn> {
+        let column = PlainColumn::open(path, name, 1)?;
+        let mut rows: Vec<u64> = column.starts().collect();
+        rows.extend(column.rows().checked_sub(1).filter(|last| rows.last() != Some(last)));
+        let mut firsts = Vec::with_capacity(rows.len() + 1);
+        column.each(&rows, |value| firsts.extend_from_slice(value))?;
+        // The last one is in the last page, or all of it.
+        let last = firsts.last().map(|last| last.saturating_add(1));
+        firsts.truncate(column.starts().len());
+        firsts.extend(last);
+        let ascending = AscendingColumn { column, firsts };
+        let fits = (0..ascending.column.starts().len()).all(|page| ascending.page(page).is_some());
+        ensure!(fits, "{} is damaged: the column does not ascend", path.display());
+        Ok(ascending)
+    }
+
+    /// How many ids.
+    pub fn rows(&self) -> u64 {
+        self.column.rows()
+    }
+
+    /// A page; `None` where it cannot have so many ids.
+    fn page(&self, page: usize) -> Option<Page> {
+        let (start, end) = self.column.bounds(page);
+        let (rows, first) = (end - start, self.firsts[page]);
+        let gaps = self.firsts[page + 1].checked_sub(first)?.checked_sub(rows)?;
+        Some(Page { start, rows, first, gaps })
+    }
+
+    /// The pages, from one on.
+    fn pages(&self, first: usize) -> impl Iterator<Item = Page> {
+        (first..self.column.starts().len()).filter_map(|page| self.page(page))
+    }
+
+    /// The ids of `count` rows from `first` on.
+    ///
+    /// # Errors
+    /// As [`PlainColumn::read`].
+    pub fn read(&self, first: u64, count: usize) -> Result<Words> {
+        let end = first.saturating_add(count as u64);
+        let mut here = self.pages(self.column.page_of(first)).take_while(|page| page.start < end).peekable();
+        let id = here.peek().map_or(0, |page| page.first + (first - page.start));
+        if end > self.rows() || here.any(|page| page.gaps > 0) {
+            return self.column.read(first, count);
+        }
+        // Without gaps the pages follow each other, too.
+        Ok(Words::counting(id, count))
+    }
+
+    /// The rows of the wanted ids, which ascend, of those that are there: each with its place in `wanted`.
+    ///
+    /// # Errors
+    /// Names the file that cannot be read, or whose ids do not ascend.
+    pub fn find(&self, wanted: &[u64]) -> Result<Vec<(usize, u64)>> {
+        let mut found = Vec::new();
+        let mut from = wanted.partition_point(|id| self.firsts.first().is_some_and(|first| id < first));
+        for page in self.pages(0) {
+            let behind = page.first + page.rows + page.gaps;
+            let to = from + wanted[from..].partition_point(|id| *id < behind);
+            self.find_in(page, (from, &wanted[from..to]), &mut found)?;
+            from = to;
+        }
+        Ok(found)
+    }
+
+    /// As [`AscendingColumn::find`], of wanted ids that the page may have; the first of them has the place `place`.
+    fn find_in(
+        &self,
+        page: Page,
+        (mut place, mut wanted): (usize, &[u64]),
+        found: &mut Vec<(usize, u64)>,
+    ) -> Result<()> {
+        // An id is in the row that it would be in without gaps, or before it, by as many rows as there are gaps at most.
+        let may_be = |id: u64| {
+            let row = id - page.first;
+            (row.saturating_sub(page.gaps), row.min(page.rows - 1))
+        };
+        while let Some(id) = wanted.first() {
+            let (from, mut to) = may_be(*id);
+            let mut near = |id: &u64| {
+                let (next, last) = may_be(*id);
+                let near = next <= to + GAP && last < from + SPAN;
+                to = to.max(if near { last } else { to });
+                near
+            };
+            // The first one goes, however far it may be.
+            let together = 1 + wanted[1..].iter().take_while(|id| near(id)).count();
+            let (these, others) = wanted.split_at(together);
+            if page.gaps == 0 {
+                found.extend((place..).zip(these).map(|(place, id)| (place, page.start + id - page.first)));
+            } else {
+                let ids = self.column.read(page.start + from, (to - from + 1) as usize)?;
+                self.column.check(ids.is_sorted())?;
+                let mut at = 0;
+                for (place, id) in (place..).zip(these) {
+                    at += ids[at..].partition_point(|other| other < id);
+                    if ids.get(at) == Some(id) {
+                        found.push((place, page.start + from + at as u64));
+                    }
+                }
+            }
+            (place, wanted) = (place + together, others);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::mix;
+    use crate::tables::{FeatureRow, Writer};
+
+    fn write(folder: &Path, ids: impl Iterator<Item = u64>) -> AscendingColumn {
+        let path = folder.join("features.parquet");
+        let mut writer: Writer<FeatureRow> = Writer::create(&path).unwrap();
+        for id in ids {
+            writer.push(FeatureRow { doc: id as i64, supershingles: vec![0; 48], features: vec![0; 4] }).unwrap();
+        }
+        writer.finish().unwrap();
+        AscendingColumn::open(&path, "doc").unwrap()
+    }
+
+    #[test]
+    fn ids_are_found_with_gaps_and_without() {
+        let folder = tempfile::tempdir().unwrap();
+        let count = 300_000u64;
+        let missing: [fn(u64) -> bool; 5] = [
+            |_| false,
+            |id| id % 2 == 1,
+            |id| mix(id).is_multiple_of(40),
+            // Whole pages without gaps, and some with many.
+            |id| (100_000..117_000).contains(&id) || (id > 200_000 && id % 5 != 0),
+            |id| id < 299_990,
+        ];
+        for (number, missing) in missing.into_iter().enumerate() {
+            let ids: Vec<u64> = (10..count).filter(|id| !missing(*id)).collect();
+            let column = write(folder.path(), ids.iter().copied());
+            assert_eq!(column.rows(), ids.len() as u64);
+            for (first, step) in [(0, 1), (0, 7), (3, 1001), (10, 65_536), (299_000, 1), (310_000, 1), (9, 1 << 40)] {
+                let wanted: Vec<u64> = (first..320_000).step_by(step).collect();
+                let held = wanted.iter().enumerate();
+                let held = held.filter_map(|(place, id)| Some((place, ids.binary_search(id).ok()? as u64)));
+                assert!(column.find(&wanted).unwrap().into_iter().eq(held), "{number}, from {first}, every {step}");
+            }
+            assert_eq!(column.find(&[]).unwrap(), []);
+            for (first, size) in [(0, ids.len()), (0, 5), (ids.len() / 2, ids.len() / 3), (ids.len() - 1, 1)] {
+                assert_eq!(*column.read(first as u64, size).unwrap(), ids[first..first + size], "{number}");
+            }
+            for size in [777, 20_000, 90_000] {
+                for (first, ids) in (0..).step_by(size).zip(ids.chunks(size)) {
+                    assert_eq!(*column.read(first, ids.len()).unwrap(), *ids, "{number}: {size} from {first}");
+                }
+            }
+            assert!(column.read(ids.len() as u64, 1).is_err() && column.read(0, ids.len() + 1).is_err());
+        }
+    }
+
+    #[test]
+    fn a_column_without_ids_has_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let column = write(folder.path(), [].into_iter());
+        assert_eq!((column.rows(), column.find(&[1, 2]).unwrap()), (0, vec![]));
+        assert!(column.read(0, 0).unwrap().is_empty() && column.read(0, 1).is_err());
+    }
+
+    #[test]
+    fn ids_that_do_not_ascend_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("features.parquet");
+        let mut writer: Writer<FeatureRow> = Writer::create(&path).unwrap();
+        for id in (0..50_000).rev() {
+            writer.push(FeatureRow { doc: id, supershingles: vec![0; 48], features: vec![0; 4] }).unwrap();
+        }
+        writer.finish().unwrap();
+        let error = AscendingColumn::open(&path, "doc").err().unwrap().to_string();
+        assert!(error.contains("features.parquet") && error.contains("does not ascend"), "{error}");
+    }
+}
