@@ -19,6 +19,8 @@ pub enum Stage {
     LeaveOut,
     /// Vectors that differ from last week's.
     Changes,
+    /// Who holds which supershingle, to the postings.
+    Postings,
     /// Who has keys of documents that changed.
     Holders,
     /// Whose clusters may have come apart.
@@ -41,10 +43,11 @@ pub enum Stage {
 
 impl Stage {
     /// All stages, in their order.
-    const ALL: [Stage; 12] = [
+    const ALL: [Stage; 13] = [
         Stage::Read,
         Stage::LeaveOut,
         Stage::Changes,
+        Stage::Postings,
         Stage::Holders,
         Stage::Certificates,
         Stage::Relabel,
@@ -66,6 +69,7 @@ impl Stage {
             Stage::Pairs => "pairing",
             Stage::Components => "joining",
             Stage::Changes => "finding changes",
+            Stage::Postings => "posting",
             Stage::Holders => "finding holders",
             Stage::Certificates => "certifying",
             Stage::Relabel => "relabelling",

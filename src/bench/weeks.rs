@@ -1,12 +1,14 @@
 //! `nigh bench weeks`: the clusters of a second week, from what changed and from all documents.
 //!
-//! Two weeks of made-up vectors, as files; the roots of the first, as the table that a run leaves. Then each way from
-//! these files to the roots of the second week in memory: by the delta, by the full stage, and as `auto` chooses.
+//! Two weeks of made-up vectors, as files; the roots of the first, as the table that a run leaves, and the postings of its
+//! vectors. Then each way from these files to the roots of the second week in memory: by the delta, with what it adds to the
+//! postings; by the full stage; and as `auto` chooses. Each way is run several times, by turns.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -23,11 +25,12 @@ use super::yardstick;
 use crate::config::{Bytes, Config, Count, Method, Mode, Share};
 use crate::features::{VectorKeys, polynomials};
 use crate::operators::{
-    Clustering, Clusters, Delta, Filter, Forest, Numbering, Owned, Shared, VectorRoots, choose, clusters, delta,
-    gather, read_roots,
+    Clustering, Clusters, Delta, Filter, Forest, Index, NextRun, Numbering, Owned, Shared, VectorRoots, choose,
+    clusters, delta, gather, post_all, read_roots,
 };
 use crate::records::DocId;
 use crate::report::grouped;
+use crate::state::{Runs, replace, sync_folder};
 use crate::tables::{Column, Table, Writer};
 use crate::watch::{Span, Stage, Watch};
 
@@ -52,6 +55,12 @@ pub(super) struct WeeksArgs {
     /// Where the vectors are kept, to be used again; made in a temporary folder and removed where it is not given.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Runs of each way, by turns, of which the median is told.
+    #[arg(long, default_value = "3", value_name = "N")]
+    runs: Count,
+    /// Go over all vectors instead of their postings.
+    #[arg(long)]
+    no_postings: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -70,14 +79,49 @@ pub struct WeeksTask {
     pub(super) workers: usize,
     worker_memory: u64,
     scratch: PathBuf,
-    /// What is done: `None` for the roots of the first week.
-    way: Option<Mode>,
+    /// Whether there are postings to use.
+    postings: bool,
+    work: Work,
+}
+
+/// The postings of the first week's vectors.
+#[derive(Serialize, Deserialize)]
+struct Posted {
+    /// What it took to make them.
+    seconds: f64,
+    runs: Runs,
+}
+
+impl Posted {
+    fn read(list: &Path) -> Result<Posted> {
+        let text = std::fs::read(list).with_context(|| format!("cannot read {}", list.display()))?;
+        serde_json::from_slice(&text).with_context(|| format!("{} is damaged: remove its folder", list.display()))
+    }
+}
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Work {
+    /// The roots of the first week.
+    First,
+    /// The postings of its vectors.
+    Post,
+    /// The roots of the second week.
+    Second(Mode),
 }
 
 impl WeeksTask {
     fn week(&self, later: bool) -> Dataset {
         let folder = self.data.join(if later { format!("after-{}", self.change) } else { "before".into() });
         Dataset { folder, documents: self.documents, shards: SHARDS }
+    }
+
+    /// The folder of the postings of the first week's vectors, and their list.
+    fn postings(&self) -> (PathBuf, PathBuf) {
+        let folder = self.data.join("postings");
+        let list = folder.join("runs.json");
+        (folder, list)
     }
 
     fn roots(&self, shard: u32) -> PathBuf {
@@ -106,6 +150,8 @@ struct Report {
     workers: usize,
     processes: usize,
     memory_bytes: u64,
+    /// Of each way; times are those of the run in the middle.
+    runs: usize,
     changed: u64,
     /// Documents that changed, and those that were put together again for them.
     touched: u64,
@@ -119,6 +165,8 @@ struct Report {
     delta_cpu_s: f64,
     full_s: f64,
     full_cpu_s: f64,
+    /// What it took to make the postings of the first week's vectors, once.
+    postings_s: Option<f64>,
     auto_s: f64,
     auto_choice: Mode,
     delta_over_full: f64,
@@ -136,36 +184,53 @@ pub(super) fn bench_weeks(args: &WeeksArgs, told: fn(Task) -> Result<String>) ->
     let temporary = Temporary::new();
     let data = args.data.clone().unwrap_or_else(|| temporary.0.join("weeks"));
     let memory = args.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
-    let task = |way| WeeksTask {
+    let task = |work| WeeksTask {
         data: data.clone(),
         documents: args.documents,
         change: args.change.0,
         workers,
         worker_memory: memory / (workers * processes) as u64,
         scratch: temporary.0.join("scratch"),
-        way,
+        postings: !args.no_postings,
+        work,
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let bar = if args.json { ProgressBar::hidden() } else { ProgressBar::new(2 * args.documents) };
     for (later, change) in [(false, 0.0), (true, args.change.0)] {
         let synthetic = Synthetic::new(args.documents, Noise::default()).later(change);
-        let folder = task(None).week(later).folder;
+        let folder = task(Work::First).week(later).folder;
         let described = (Noise::default(), change);
         Dataset::make(&folder, &synthetic, args.documents, described, SHARDS, threads, |some| bar.inc(some))?;
     }
     bar.finish_and_clear();
-    if (0..SHARDS).any(|shard| !task(None).roots(shard).exists()) {
-        run(Task::Weeks(task(None)), processes, told)?;
+    if (0..SHARDS).any(|shard| !task(Work::First).roots(shard).exists()) {
+        run(Task::Weeks(task(Work::First)), processes, told)?;
     }
-    let measure = |way| run_apart(Task::Weeks(task(Some(way))), processes, None, told);
+    let measure = |work| run_apart(Task::Weeks(task(work)), processes, None, told);
     let seconds = |measured: &Measured| {
         let spans = measured.phases.iter().filter(|span| span.stage != Stage::Tables);
         spans.fold((0.0, 0.0), |(wall, cpu), Span { wall_s, cpu_s, .. }| (wall + wall_s, cpu + cpu_s))
     };
-    let [by_delta, in_full, auto] = [measure(Mode::Delta)?, measure(Mode::Full)?, measure(Mode::Auto)?];
+    let (_, list) = task(Work::First).postings();
+    if !args.no_postings && !list.exists() {
+        run(Task::Weeks(task(Work::Post)), processes, told)?;
+    }
+    let posted = if args.no_postings { None } else { Some(Posted::read(&list)?) };
+    let mut runs: [Vec<Measured>; 3] = Default::default();
+    for _ in 0..args.runs.0 {
+        for (runs, way) in runs.iter_mut().zip([Mode::Delta, Mode::Full, Mode::Auto]) {
+            runs.push(measure(Work::Second(way))?);
+        }
+    }
+    let same = |runs: &[Measured], other: &Measured| runs.iter().all(|run| run.checksum == other.checksum);
+    let labels_match = runs.iter().all(|of_way| same(of_way, &runs[0][0]));
+    // What runs differ says more of the machine than of the ways.
+    let [by_delta, in_full, auto] = runs.map(|mut runs| {
+        runs.sort_by(|a, b| seconds(a).0.total_cmp(&seconds(b).0));
+        runs.swap_remove(runs.len() / 2)
+    });
     let ((delta_s, delta_cpu_s), (full_s, full_cpu_s), (auto_s, _)) =
         (seconds(&by_delta), seconds(&in_full), seconds(&auto));
-    let labels_match = by_delta.checksum == in_full.checksum && auto.checksum == in_full.checksum;
     let [changed, examined, retracted, uncertified, candidates, edges, label_differences] =
         std::array::from_fn(|at| by_delta.sums.get(at).copied().unwrap_or_default());
     let report = Report {
@@ -174,6 +239,7 @@ pub(super) fn bench_weeks(args: &WeeksArgs, told: fn(Task) -> Result<String>) ->
         workers,
         processes,
         memory_bytes: memory,
+        runs: args.runs.0,
         changed,
         touched: changed + examined,
         retracted,
@@ -185,6 +251,7 @@ pub(super) fn bench_weeks(args: &WeeksArgs, told: fn(Task) -> Result<String>) ->
         delta_cpu_s,
         full_s,
         full_cpu_s,
+        postings_s: posted.map(|posted| posted.seconds),
         auto_s,
         auto_choice: if auto.rounds == 0 { Mode::Delta } else { Mode::Full },
         delta_over_full: delta_s / full_s.max(1e-9),
@@ -214,15 +281,39 @@ pub(super) fn measure_weeks(
     let owned = Owned::new(worker.index(), worker.peers(), &rows);
     let keys = Rc::new(VectorKeys::new(&method, &polynomials(method.seed, method.features)));
     let [before, after] = [false, true].map(|later| files(&task.week(later), owned.shards()));
+    let (postings, list) = task.postings();
+    let next_run = |made: &Path| NextRun { made: made.to_owned(), name: "run".into() };
     gather(worker, vec![0u8], watch)?;
+    if task.work == Work::Post {
+        let begun = Instant::now();
+        watch.enter(Stage::Postings);
+        let (next, memory) = (next_run(&postings.join("run")), (task.worker_memory, &*task.scratch));
+        let runs = post_all(worker, &before, &rows, &next, memory, watch)?;
+        if worker.index() == 0 {
+            let posted = Posted { seconds: begun.elapsed().as_secs_f64(), runs };
+            // What is still on its way to the disk would be in the way of what is measured next.
+            sync_folder(&postings)?;
+            replace(&list, &serde_json::to_vec(&posted).context("a list is plain data")?)?;
+        }
+        return Ok(Said { sums: vec![0; 7], ..Said::default() });
+    }
     watch.enter(Stage::Changes);
-    let way = match task.way {
-        None => Mode::Full,
-        Some(asked) => choose(worker, asked, (&before, &after), &owned, task.worker_memory, watch)?.way,
+    let index = if task.postings && task.work != Work::First {
+        Index::open(worker, &postings, Some(Posted::read(&list)?.runs), watch)?
+    } else {
+        None
+    };
+    let way = match task.work {
+        Work::Second(asked) => {
+            let has_postings = index.is_some();
+            choose(worker, asked, (&before, &after), has_postings, &owned, task.worker_memory, watch)?.way
+        }
+        _ => Mode::Full,
     };
     let (mut said, roots) = if way == Mode::Delta {
         let files = owned.shards().map(|shard| (task.roots(shard), shard));
         let mut roots = read_roots(files, &owned)?;
+        let next_run = next_run(&task.scratch.join("run"));
         let stage = Delta {
             before: &before,
             after: &after,
@@ -230,6 +321,8 @@ pub(super) fn measure_weeks(
             keys: &keys,
             agreements: method.agreements,
             slices: 1,
+            index: index.as_ref(),
+            next_run: index.is_some().then_some(&next_run),
             threads: task.workers,
             filter,
             forest,
@@ -241,7 +334,7 @@ pub(super) fn measure_weeks(
         (Said { sums, ..Said::default() }, roots)
     } else {
         let clustering = Clustering {
-            files: if task.way.is_none() { before } else { after },
+            files: if task.work == Work::First { before } else { after },
             numbering: Rc::new(Numbering::new(&rows)),
             keys,
             agreements: method.agreements,
@@ -270,7 +363,7 @@ pub(super) fn measure_weeks(
         let word = |doc: DocId| doc.to_table() as u64;
         [(2 * word(doc), word(*similar)), (2 * word(doc) + 1, word(*identical))]
     }));
-    if task.way.is_none() {
+    if task.work == Work::First {
         write_roots(task, &owned, &roots)?;
     }
     Ok(said)
@@ -292,18 +385,26 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} documents, {} changed, {} process(es) of {} worker(s), memory {}",
+            "{} documents, {} changed, {} process(es) of {} worker(s), memory {}, {} run(s) of each way",
             grouped(self.documents),
             grouped(self.changed),
             self.processes,
             self.workers,
-            Bytes(self.memory_bytes)
+            Bytes(self.memory_bytes),
+            self.runs
         )?;
         writeln!(
             f,
             "delta {:.3} s ({:.2} of full), full {:.3} s, auto {:.3} s ({:?}, {:.2} of the quicker way)",
             self.delta_s, self.delta_over_full, self.full_s, self.auto_s, self.auto_choice, self.auto_over_best
         )?;
+        if let Some(postings_s) = self.postings_s {
+            writeln!(
+                f,
+                "postings made in {postings_s:.3} s, once ({:.2} of full)",
+                postings_s / self.full_s.max(1e-9)
+            )?;
+        }
         for Span { stage, wall_s, cpu_s } in self.phases.iter().filter(|span| span.stage != Stage::Tables) {
             writeln!(f, "  {:<16} {wall_s:>7.3} s, {cpu_s:>7.3} CPU s", stage.title())?;
         }

@@ -66,7 +66,8 @@ pub fn cluster(
     let week = ReadWeek { plan, journal: &journal, unfinished: &unfinished, owned: &owned, shared, watch };
     let last = week.last_week()?;
     let keys = Rc::new(VectorKeys::new(&plan.method, &polynomials));
-    let Roots { similar, identical, exact, neighbours, known, choice } = week.roots(worker, &keys, last.as_ref())?;
+    let Roots { similar, identical, exact, neighbours, known, choice, postings } =
+        week.roots(worker, &keys, last.as_ref())?;
 
     watch.enter(Stage::Tables);
     let level = |level, roots: Vec<DocId>, worker: &mut Worker| -> Result<LevelClusters> {
@@ -103,7 +104,8 @@ pub fn cluster(
         named: named.map(|((_, clusters), before)| before + clusters).collect(),
     };
     let whole = WholeWeek { committed, method: plan.method.clone(), journal };
-    store.commit(&whole, &plan.job, &serde_json::to_vec_pretty(&summary).context("a summary is plain data")?)?;
+    let text = serde_json::to_vec_pretty(&summary).context("a summary is plain data")?;
+    store.commit(&whole, &plan.job, &text, postings.as_ref())?;
     Ok(Some(summary))
 }
 

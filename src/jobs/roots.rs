@@ -12,11 +12,11 @@ use crate::config::Mode;
 use crate::features::VectorKeys;
 use crate::kernels::chosen;
 use crate::operators::{
-    Choice, Clustering, Clusters, Delta, Numbering, Owned, Sieve, VectorFiles, VectorRoots, choose, clusters, delta,
-    exact, gather, own_segments, pages, read_roots,
+    Choice, Clustering, Clusters, Delta, Delved, Index, NextRun, Numbering, Owned, Sieve, VectorFiles, VectorRoots,
+    choose, clusters, delta, exact, gather, own_segments, pages, post_all, read_roots,
 };
 use crate::records::DocId;
-use crate::state::{CommittedWeek, Journal};
+use crate::state::{CommittedWeek, Journal, Runs, run_folder};
 use crate::tables::{ClusterRow, Table};
 use crate::watch::Stage;
 
@@ -29,6 +29,8 @@ pub(super) struct Roots {
     pub neighbours: Vec<DocId>,
     pub known: Known,
     pub choice: Choice,
+    /// The postings of the week's vectors, where its clusters were found from what changed.
+    pub postings: Option<Runs>,
 }
 
 /// Whose neighbours are known.
@@ -49,10 +51,23 @@ impl Known {
     }
 }
 
+/// What is known of a week from what changed.
+struct ByDelta {
+    roots: VectorRoots,
+    /// Neighbours in the clusters that are no longer what they were.
+    neighbours: Vec<DocId>,
+    /// The roots of these clusters.
+    marks: Vec<DocId>,
+    /// The postings of the week's vectors.
+    runs: Option<Runs>,
+}
+
 /// A committed week, as the next one finds it.
 pub(super) struct LastWeek {
     pub folder: PathBuf,
     pub journal: Journal,
+    /// The postings of its vectors, if there are any.
+    pub postings: Option<Runs>,
 }
 
 impl LastWeek {
@@ -78,7 +93,8 @@ impl ReadWeek<'_> {
 
     fn committed(&self, week: &CommittedWeek) -> Result<LastWeek> {
         let store = self.plan.open_store();
-        Ok(LastWeek { folder: store.week(week.week), journal: store.whole(week.week)?.journal })
+        let (folder, journal) = (store.week(week.week), store.whole(week.week)?.journal);
+        Ok(LastWeek { folder, journal, postings: store.postings(week) })
     }
 
     /// Finds the clusters at all levels.
@@ -87,6 +103,7 @@ impl ReadWeek<'_> {
         let width = plan.method.supershingles;
         let after = VectorFiles::of_week(self.unfinished.folder(), self.journal, owned, width);
         let full = Choice::full(plan.mode);
+        let mut postings = None;
         let (choice, VectorRoots { mut similar, mut identical }, neighbours, known) = match last {
             None => {
                 let (roots, neighbours) = self.in_full(worker, &after, keys)?;
@@ -95,12 +112,19 @@ impl ReadWeek<'_> {
             Some(last) => {
                 watch.enter(Stage::Changes);
                 let before = VectorFiles::of_week(&last.folder, &last.journal, owned, width);
-                let choice = choose(worker, plan.mode, (&before, &after), owned, plan.worker_memory, watch)?;
+                let index = match plan.mode {
+                    Mode::Full => None,
+                    _ => Index::open(worker, &plan.open_store().postings_folder(), last.postings.clone(), watch)?,
+                };
+                let (weeks, has_postings) = ((&before, &after), index.is_some());
+                let choice = choose(worker, plan.mode, weeks, has_postings, owned, plan.worker_memory, watch)?;
                 if choice.way == Mode::Delta {
-                    let (roots, neighbours, marks) =
-                        self.by_delta(worker, last, (&before, &after), keys, choice.slices)?;
+                    let ByDelta { roots, neighbours, marks, runs } =
+                        self.by_delta(worker, last, weeks, keys, (choice.slices, index))?;
+                    postings = runs;
                     (choice, roots, neighbours, Known::Of(marks))
                 } else {
+                    drop(index);
                     let (roots, neighbours) = self.in_full(worker, &after, keys)?;
                     (choice, roots, neighbours, Known::All)
                 }
@@ -122,7 +146,7 @@ impl ReadWeek<'_> {
         for ((copy, _), root) in duplicates.iter().zip(exact(worker, owned, &duplicates, &Rc::new(checksums), watch)?) {
             exact_roots[owned.index(*copy)] = root;
         }
-        Ok(Roots { similar, identical, exact: exact_roots, neighbours, known, choice })
+        Ok(Roots { similar, identical, exact: exact_roots, neighbours, known, choice, postings })
     }
 
     /// The roots of all own vectors, and a neighbour of each.
@@ -167,18 +191,23 @@ impl ReadWeek<'_> {
         Ok((VectorRoots { similar, identical }, neighbours))
     }
 
-    /// The roots of all own vectors from those of last week; neighbours in the clusters that are no longer what they were;
-    /// and the roots of these.
+    /// The roots of all own vectors from those of last week.
     fn by_delta(
         &self,
         worker: &mut Worker,
         last: &LastWeek,
         (before, after): (&VectorFiles, &VectorFiles),
         keys: &Rc<VectorKeys>,
-        slices: u64,
-    ) -> Result<(VectorRoots, Vec<DocId>, Vec<DocId>)> {
-        let (plan, owned) = (self.plan, self.owned);
+        (slices, index): (u64, Option<Index>),
+    ) -> Result<ByDelta> {
+        let (plan, owned, watch) = (self.plan, self.owned, self.watch);
         let mut roots = read_roots(last.files(ClusterRow::NAME, owned), owned)?;
+        // Of slices some vectors are this week's, which it does not have.
+        let index = index.filter(|_| slices == 1);
+        let rows = plan.urls(self.journal);
+        // Of what is deleted nothing is kept, not even that it held some supershingle.
+        let name = run_folder(plan.week, &self.journal.key.hash);
+        let next_run = plan.deletion.is_none().then(|| NextRun { made: self.unfinished.postings(), name });
         let stage = Delta {
             before,
             after,
@@ -186,12 +215,19 @@ impl ReadWeek<'_> {
             keys,
             agreements: plan.method.agreements,
             slices,
+            index: index.as_ref(),
+            next_run: next_run.as_ref().filter(|_| index.as_ref().is_some_and(|index| index.takes_more(&rows))),
             threads: plan.workers,
             filter: &self.shared.filter,
             forest: &self.shared.forest,
-            watch: self.watch,
+            watch,
         };
-        let (marks, kernels) = (delta(worker, &stage, &mut roots)?.marks, chosen()?);
+        let (Delved { marks, postings: mut runs, .. }, kernels) = (delta(worker, &stage, &mut roots)?, chosen()?);
+        if let (Some(next), None) = (&next_run, &runs) {
+            watch.enter(Stage::Postings);
+            let memory = (plan.worker_memory / 2, &*self.unfinished.spill());
+            runs = Some(post_all(worker, after, &rows, next, memory, watch)?);
+        }
         // Why a page is in a cluster that changed is found out anew; and with it, once more, that it is.
         let sieve = Sieve::new(marks.iter(), kernels);
         let marked = |root: &DocId| sieve.may_have(*root) && marks.binary_search(root).is_ok();
@@ -212,6 +248,6 @@ impl ReadWeek<'_> {
                 found.identical[at]
             );
         }
-        Ok((roots, neighbours, marks))
+        Ok(ByDelta { roots, neighbours, marks, runs })
     }
 }

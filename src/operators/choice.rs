@@ -17,8 +17,9 @@ use crate::records::mix;
 use crate::watch::Watch;
 
 /// The time of the delta way over that of the full one where nothing changed, and what is added for each share of the
-/// vectors that changed.
-const COST: (f64, f64) = (0.37, 16.5);
+/// vectors that changed: with postings, and without. That postings are made then is not counted: later weeks have them.
+const WITH_POSTINGS: (f64, f64) = (0.14, 24.0);
+const WITHOUT: (f64, f64) = (0.23, 30.0);
 /// Of so many shards one is looked at, and the first.
 const SAMPLED: u64 = 16;
 /// Bytes that a worker has for each document of all workers that changed, and those that all workers share out.
@@ -49,10 +50,12 @@ impl Choice {
     }
 
     /// Where this share of so many vectors changed, and each of `peers` workers has so much memory.
-    fn new(asked: Mode, changed: f64, vectors: u64, memory: u64, peers: usize) -> Choice {
+    fn new(asked: Mode, changed: f64, vectors: u64, has_postings: bool, memory: u64, peers: usize) -> Choice {
         let bytes = changed * vectors as f64 * (BYTES.0 + BYTES.1 / peers as f64);
         let slices = (bytes / memory.max(1) as f64).ceil().clamp(1.0, MOST_SLICES);
-        let ratio = COST.0 * slices + COST.1 * changed;
+        // Of slices some vectors are this week's, which postings do not have.
+        let cost = if has_postings && slices == 1.0 { WITH_POSTINGS } else { WITHOUT };
+        let ratio = cost.0 * slices + cost.1 * changed;
         let way = if asked == Mode::Delta || ratio < 1.0 { Mode::Delta } else { Mode::Full };
         Choice { asked, way, changed, ratio, slices: slices as u64 }
     }
@@ -73,7 +76,7 @@ impl std::fmt::Display for Choice {
     }
 }
 
-/// Chooses. `memory` is that of one worker, in bytes.
+/// Chooses. `has_postings` tells whether there are any of last week's vectors; `memory` is that of one worker, in bytes.
 ///
 /// # Errors
 /// Where vectors cannot be read, or a worker of this process failed.
@@ -81,6 +84,7 @@ pub fn choose(
     worker: &mut Worker,
     asked: Mode,
     (before, after): (&VectorFiles, &VectorFiles),
+    has_postings: bool,
     owned: &Owned,
     memory: u64,
     watch: &Watch,
@@ -98,7 +102,7 @@ pub fn choose(
         .into_iter()
         .fold((0, 0, 0), |sum, (_, found, of, all)| (sum.0 + found, sum.1 + of, sum.2 + all));
     let changed = sums.0 as f64 / sums.1.max(1) as f64;
-    Ok(Choice::new(asked, changed, sums.2, memory, worker.peers()))
+    Ok(Choice::new(asked, changed, sums.2, has_postings, memory, worker.peers()))
 }
 
 #[cfg(test)]
@@ -107,7 +111,7 @@ mod tests {
 
     #[test]
     fn little_change_is_followed_and_much_is_not() {
-        let choice = |asked, changed| Choice::new(asked, changed, 1 << 20, 1 << 30, 2);
+        let choice = |asked, changed| Choice::new(asked, changed, 1 << 20, true, 1 << 30, 2);
         assert_eq!(choice(Mode::Auto, 0.001).way, Mode::Delta);
         assert_eq!(choice(Mode::Auto, 0.5).way, Mode::Full);
         assert_eq!(choice(Mode::Delta, 0.5).way, Mode::Delta);
@@ -117,12 +121,12 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_in_memory_is_taken_in_slices() {
-        let slices = |memory, peers| Choice::new(Mode::Delta, 0.01, 100_000_000, memory, peers).slices;
+        let slices = |memory, peers| Choice::new(Mode::Delta, 0.01, 100_000_000, true, memory, peers).slices;
         assert_eq!(slices(1 << 40, 1), 1);
         assert!((3..10).contains(&slices(1 << 30, 1)), "{}", slices(1 << 30, 1));
         assert!(slices(1 << 28, 16) < slices(1 << 28, 1));
         assert_eq!(slices(1 << 20, 1), 64, "not more passes than that");
         // Nobody would choose them.
-        assert_eq!(Choice::new(Mode::Auto, 0.001, 1_000_000_000, 1 << 26, 4).way, Mode::Full);
+        assert_eq!(Choice::new(Mode::Auto, 0.001, 1_000_000_000, true, 1 << 26, 4).way, Mode::Full);
     }
 }

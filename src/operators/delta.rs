@@ -1,12 +1,12 @@
-//! Last week's clusters, brought to this week by what changed: the cost is one pass over this week's supershingles and the
-//! hashes of both weeks' vectors, and work in proportion to the change.
+//! Last week's clusters, brought to this week by what changed: the cost is one pass over the hashes of both weeks' vectors, and
+//! work in proportion to the change; without postings, one pass over this week's supershingles, too.
 //!
 //! ```text
 //! changes      documents whose vectors differ, retracted with the old one and inserted with the new one
 //! heirs        who stays in the clusters that they had. Whoever leaves nobody behind, or somebody with the very vector,
 //!              is retracted without more ado: those who stay hold all that it held
 //! filter       supershingles of the others, and of new vectors, at every process
-//! scan         documents that stay and share enough of them
+//! candidates   documents that stay and share enough of them: of postings, or of all vectors
 //! holders      of keys whose supershingles somebody else has, too; of those who stay, a few of each key
 //! certificate  whoever is retracted and cannot be shown to part nobody, by its own keys or by others of those who hold
 //!              them: its cluster is in doubt
@@ -23,11 +23,12 @@
 //! week to a week: before the step, the slices behind it have their old vectors, and after it the slices up to it have
 //! their new ones.
 //!
-//! There is no index of keys on disk. The column of supershingles is read once in the order of documents, 48 bytes each, and
-//! everything else where it lies: the hashes of vectors, then vectors of documents that changed, that hold their keys, or
-//! whose clusters are in doubt. Sorted postings of supershingles would be 72 bytes a document to write, keep and merge, and
-//! at 1% of changes nearly every page of them is read, too (computed, not built); but they would be merged with what
-//! changed in order, where each word of the column is now looked up in a filter that fits no near cache.
+//! Postings tell who holds a supershingle (`postings.rs`): a merge-join of what is asked for with sorted runs on disk, a word
+//! each. They are of supershingles, not of keys: six a document instead of fifteen, and a holder's vector, which tells the
+//! keys, must be looked at in any case. A store has them after its first step that followed the change, which made them of
+//! all vectors; without them, and where slices leave some vectors this week's, the column of supershingles is read once in
+//! the order of documents. Everything else is read where it lies: the hashes of vectors, then vectors of documents that
+//! changed, that share supershingles with these, or whose clusters are in doubt.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -51,6 +52,7 @@ use super::leaves::{leaves, with_leaves};
 use super::lookup::lookup;
 use super::phase::Owned;
 use super::pieces::{Members, pieces};
+use super::postings::{Index, NextRun};
 use super::relabel::relabel;
 use super::renamed::Renamed;
 use super::round::round;
@@ -59,6 +61,7 @@ use super::sieve::Sieve;
 use crate::features::VectorKeys;
 use crate::kernels::{Kernels, chosen};
 use crate::records::DocId;
+use crate::state::Runs;
 use crate::watch::{Stage, Watch};
 
 /// What the step works on, as one worker sees it.
@@ -75,6 +78,10 @@ pub struct Delta<'a> {
     pub agreements: usize,
     /// Slices in which the change is taken.
     pub slices: u64,
+    /// Postings of last week's vectors, where there are any; none where the change is taken in several slices.
+    pub index: Option<&'a Index>,
+    /// Where what this week adds to them is written, if it is.
+    pub next_run: Option<&'a NextRun>,
     /// Worker threads of each process.
     pub threads: usize,
     /// What the workers of this process share.
@@ -113,6 +120,8 @@ pub struct Delved {
     pub differences: u64,
     /// One document of each cluster of which anything changed, of all workers, ascending: its members, or a vector.
     pub marks: Vec<DocId>,
+    /// The postings with what this week adds to them, where they were asked for.
+    pub postings: Option<Runs>,
 }
 
 /// Brings the roots of last week's vectors to this week's.
@@ -120,6 +129,7 @@ pub struct Delved {
 /// # Errors
 /// Where vectors cannot be read, or a worker of this process failed.
 pub fn delta(worker: &mut Worker, stage: &Delta<'_>, roots: &mut VectorRoots) -> Result<Delved> {
+    debug_assert!(stage.slices == 1 || stage.index.is_none(), "of a slice some vectors are this week's");
     let mut all = Delved::default();
     for at in 0..stage.slices {
         let slice = Slice { at, of: stage.slices, owned: stage.owned };
@@ -128,7 +138,7 @@ pub fn delta(worker: &mut Worker, stage: &Delta<'_>, roots: &mut VectorRoots) ->
             bail!("the features hold the document {doc}, which its shard has not: a table is damaged");
         }
         let step = Step { stage, slice, changes };
-        let Delved { changed, examined, retracted, failed, candidates, edges, differences, marks } =
+        let Delved { changed, examined, retracted, failed, candidates, edges, differences, marks, postings } =
             step.take(worker, roots)?;
         all.changed += changed;
         all.examined += examined;
@@ -138,6 +148,7 @@ pub fn delta(worker: &mut Worker, stage: &Delta<'_>, roots: &mut VectorRoots) ->
         all.edges += edges;
         all.differences += differences;
         all.marks.extend(marks);
+        all.postings = postings;
     }
     // Later slices may have renamed what earlier ones marked; who marks is still a member, or marked its cluster again.
     let own = all.marks.iter().filter(|mark| stage.owned.has(**mark));
@@ -179,6 +190,10 @@ impl Step<'_> {
         let mut did = Delved { changed: self.changes.len() as u64, ..Delved::default() };
         let changed: u64 =
             gather(worker, vec![(worker.index(), self.changes.len() as u64)], watch)?.iter().map(|c| c.1).sum();
+        if let (Some(index), Some(next)) = (stage.index, stage.next_run) {
+            watch.enter(Stage::Postings);
+            did.postings = Some(index.add(worker, &self.changes, next, watch)?);
+        }
         if changed == 0 {
             return Ok(did);
         }
@@ -189,7 +204,7 @@ impl Step<'_> {
         did.retracted = kin.iter().filter(|kin| **kin != Kin::Nobody).count() as u64;
         let filter = stage.filter.of(|| Filter::new(2 * changed * width as u64, width, kernels));
         self.note(worker, &filter, &kin)?;
-        let candidates = self.candidates(worker, &filter, roots, &heirs)?;
+        let candidates = self.candidates(worker, &filter, roots, &heirs, &kin)?;
         did.candidates = candidates.docs.len() as u64;
         let (held, twins) = self.holders(worker, &filter, candidates, roots, &kin)?;
         let keyed = Keyed::new(round(worker, held, watch)?);
@@ -250,7 +265,7 @@ impl Step<'_> {
     }
 
     /// Some own documents that did not change in this step, ascending, with the vectors that they have then.
-    fn staying(&self, docs: &[DocId]) -> Result<Members> {
+    pub(super) fn staying(&self, docs: &[DocId]) -> Result<Members> {
         let (stage, slice) = (self.stage, self.slice);
         let (now, later): (Vec<DocId>, Vec<DocId>) = docs.iter().partition(|doc| slice.of(**doc).is_le());
         let find = |files: &VectorFiles, docs: &[DocId]| -> Result<Members> {
@@ -371,7 +386,9 @@ mod tests {
     use crate::config::Method;
     use crate::features::polynomials;
     use crate::operators::chunks::VectorFile;
+    use crate::operators::postings::post_all;
     use crate::records::mix;
+    use crate::state::Coding;
     use crate::tables::{FeatureRow, Writer};
 
     const SHARDS: u64 = 4;
@@ -423,6 +440,9 @@ mod tests {
         (0..all.len()).map(|at| (*all[at].0, (*all[root(&parent, at)].0, *all[identical[at]].0))).collect()
     }
 
+    /// Where postings are, and those of the week before; they are made where there are none.
+    type Posted<'a> = Option<(&'a Path, Option<Runs>)>;
+
     /// The roots of a week from those of the week before.
     fn by_delta(
         folders: [&Path; 2],
@@ -430,10 +450,12 @@ mod tests {
         roots: &BTreeMap<DocId, (DocId, DocId)>,
         rows: &[u64],
         (workers, slices, waves): (usize, u64, u64),
+        posted: Posted<'_>,
     ) -> (BTreeMap<DocId, (DocId, DocId)>, Vec<Delved>) {
         let files = [write(folders[0], weeks[0], 1), write(folders[1], weeks[1], waves)];
         let (roots, rows) = (roots.clone(), rows.to_vec());
         let (filter, forest) = (Arc::new(Shared::default()), Arc::new(Shared::default()));
+        let posted = posted.map(|(folder, runs)| (folder.to_owned(), runs));
         let guards = timely::execute(timely::Config::process(workers), move |worker| {
             let owned = Owned::new(worker.index(), worker.peers(), &rows);
             let method = Method::default();
@@ -447,17 +469,34 @@ mod tests {
                     VectorFiles::new(own, WIDTH)
                 }
             };
+            let (before, after, watch) = (own(&files[0]), own(&files[1]), Arc::default());
+            let run = |folder: &Path, name: &str| NextRun { made: folder.join(name), name: name.into() };
+            let index = posted.as_ref().and_then(|(folder, runs)| {
+                let all = || {
+                    let scratch = folder.join("scratch");
+                    post_all(worker, &before, &rows, &run(folder, "first"), (1 << 16, &*scratch), &watch).unwrap()
+                };
+                let runs = runs.clone().unwrap_or_else(all);
+                Index::open(worker, folder, Some(runs), &watch).unwrap()
+            });
+            assert_eq!(index.is_some(), posted.is_some());
+            let number = posted.iter().flat_map(|(folder, _)| folder.read_dir().unwrap()).count();
+            // All have counted before any adds one.
+            gather(worker, vec![0u8], &watch).unwrap();
+            let next_run = posted.as_ref().map(|(folder, _)| run(folder, &format!("run-{number}")));
             let stage = Delta {
-                before: &own(&files[0]),
-                after: &own(&files[1]),
+                before: &before,
+                after: &after,
                 owned: &owned,
                 keys: &keys,
                 agreements: 2,
                 slices,
+                index: index.as_ref(),
+                next_run: next_run.as_ref().filter(|_| index.as_ref().is_some_and(|index| index.takes_more(&rows))),
                 threads: workers,
                 filter: &filter,
                 forest: &forest,
-                watch: &Arc::default(),
+                watch: &watch,
             };
             let root = |doc: DocId| roots.get(&doc).copied().unwrap_or((DocId::NONE, DocId::NONE));
             let mut roots = VectorRoots {
@@ -477,6 +516,20 @@ mod tests {
             did.push(worker_did);
         }
         (all, did)
+    }
+
+    /// Whether each supershingle of a week has its posting. `None` where there are none to look at.
+    fn is_posted(folder: &Path, runs: Option<&Runs>, week: &Week) -> Option<bool> {
+        let (runs, mut all) = (runs?, HashSet::new());
+        for partition in 0..runs.coding.partitions() {
+            let files = runs.files(folder, partition).unwrap();
+            all.extend(files.iter().flatten().flat_map(|file| file.all().unwrap()).map(|posting| (partition, posting)));
+        }
+        let has = |doc: &DocId, column: usize, word: u64| {
+            let hash = Coding::hash(column, word);
+            all.contains(&(runs.coding.partition(hash) as usize, runs.coding.posting(hash, *doc)))
+        };
+        Some(week.iter().all(|(doc, vector)| vector.iter().enumerate().all(|(column, word)| has(doc, column, *word))))
     }
 
     /// Numbers that look random, the same for a seed.
@@ -531,7 +584,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let paths = [folder.path().join("a"), folder.path().join("b")];
         let (mut failed, mut retracted, mut differences) = (0, 0, 0);
+        let (mut posted, mut merged, mut anew) = (0, 0, 0);
         for seed in 0..60 {
+            let postings = folder.path().join(format!("postings-{seed}"));
+            std::fs::create_dir(&postings).unwrap();
+            let mut runs: Option<Runs> = None;
             let mut random = Random(seed);
             let mut rows = vec![0; SHARDS as usize];
             let mut week = Week::new();
@@ -544,7 +601,18 @@ mod tests {
                 let wanted = brute_force(&next);
                 let (workers, slices) = ([1, 2, 3][(seed + step) as usize % 3], [1, 1, 3][step as usize % 3]);
                 let how = (workers, slices, 1 + (seed + step) % 2);
-                let (got, did) = by_delta([&paths[0], &paths[1]], [&week, &next], &roots, &rows, how);
+                let with = (slices == 1 && seed % 4 > 0).then(|| (&*postings, runs.take()));
+                let before = with.as_ref().and_then(|(_, runs)| runs.as_ref().map(|runs| runs.runs.len()));
+                let (got, did) = by_delta([&paths[0], &paths[1]], [&week, &next], &roots, &rows, how, with);
+                runs = did[0].postings.clone();
+                assert!(did.iter().all(|did| did.postings == runs), "all workers know the same runs");
+                assert_ne!(is_posted(&postings, runs.as_ref(), &next), Some(false), "seed {seed}, step {step}");
+                posted += usize::from(runs.is_some());
+                match (before, runs.as_ref().map(|runs| runs.runs.len())) {
+                    (Some(before), Some(now)) => merged += usize::from(now <= before),
+                    (Some(_), None) => anew += 1,
+                    _ => {}
+                }
                 assert_eq!(got, wanted, "seed {seed}, step {step}; workers, slices, waves: {how:?}");
                 // Whoever's cluster is not marked has the cluster that it had, of the same vectors.
                 let marks: HashSet<DocId> = did.iter().flat_map(|did| did.marks.iter().copied()).collect();
@@ -565,6 +633,7 @@ mod tests {
             }
         }
         assert!(failed > 50 && retracted > 2 * failed && differences > 100, "{failed} {retracted} {differences}");
+        assert!(posted > 100 && merged > 20 && anew > 0, "{posted} {merged} {anew}");
     }
 
     #[test]
@@ -601,10 +670,13 @@ mod tests {
             let (with_roots, without_roots) = (brute_force(&week), brute_force(&without));
             parts.insert(without_roots.values().map(|root| root.0).collect::<HashSet<_>>().len());
             let how = (1 + seed as usize % 3, 1 + seed % 2, 1);
-            let (got, did) = by_delta([&paths[0], &paths[1]], [&week, &without], &with_roots, &rows, how);
+            let postings = [0, 1].map(|way| folder.path().join(format!("postings-{seed}-{way}")));
+            postings.iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
+            let posted = |way: usize| (how.1 == 1 && seed % 4 == 0).then(|| (&*postings[way], None));
+            let (got, did) = by_delta([&paths[0], &paths[1]], [&week, &without], &with_roots, &rows, how, posted(0));
             assert_eq!(got, without_roots, "seed {seed}: {how:?}");
             assert_eq!(did.iter().map(|did| did.retracted).sum::<u64>(), 1);
-            let (got, _) = by_delta([&paths[0], &paths[1]], [&without, &week], &without_roots, &rows, how);
+            let (got, _) = by_delta([&paths[0], &paths[1]], [&without, &week], &without_roots, &rows, how, posted(1));
             assert_eq!(got, with_roots, "seed {seed}: {how:?}");
         }
         assert!(parts.len() > 2, "{parts:?}");
@@ -619,7 +691,7 @@ mod tests {
             week = next_week(&week, &mut rows, &mut random);
         }
         let roots = brute_force(&week);
-        let (got, did) = by_delta([&paths[0], &paths[1]], [&week, &week], &roots, &rows, (2, 1, 1));
+        let (got, did) = by_delta([&paths[0], &paths[1]], [&week, &week], &roots, &rows, (2, 1, 1), None);
         assert_eq!(got, roots);
         assert!(did.iter().all(|did| *did == Delved::default()));
     }

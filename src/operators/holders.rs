@@ -1,8 +1,10 @@
-//! Who holds the keys of documents that changed: one pass over the vectors of those that stay.
+//! Who holds the keys of documents that changed: of the postings of supershingles, or in one pass over the vectors of those
+//! that stay.
 //!
 //! The supershingles of changes are noted in a filter at every process, and documents that stay and share enough of them
-//! are kept. Then the keys of changes are noted that consist of supershingles which somebody else has; and all who hold
-//! one tell its owner, of those who stay a few for each key.
+//! are kept: postings tell whose vectors need be looked at; without them all are. Then the keys of changes are noted that
+//! consist of supershingles which somebody else has; and all who hold one tell its owner, of those who stay a few for each
+//! key.
 
 use anyhow::{Result, bail};
 use timely::worker::Worker;
@@ -14,9 +16,11 @@ use super::filter::{Filter, KeyFilter};
 use super::gather::gather;
 use super::heirs::Heirs;
 use super::keyed::{Held, NEW, OLD, STAYS, blocks};
+use super::pieces::Members;
 use super::round::round;
 use super::sent::Sent;
 use crate::records::{DocId, Key};
+use crate::state::Coding;
 
 /// Partitions of keys for each worker.
 const PARTS: u64 = 8;
@@ -67,6 +71,16 @@ impl Step<'_> {
         self.changes.docs.iter().map(kin).collect()
     }
 
+    /// The supershingles of a document that changed which somebody else may have: those of its new vector, and of the one
+    /// that it had where others stay whom it may part; each once, with its place in the vector.
+    fn noted(&self, at: usize, kin: Kin) -> impl Iterator<Item = (usize, &u64)> {
+        let old = self.changes.before(at).filter(|_| kin == Kin::Others).unwrap_or_default();
+        let new = self.changes.after(at).unwrap_or_default();
+        // What was noted already is not noted twice: the document is not another one than itself.
+        let fresh = |(column, word): &(usize, &u64)| old.get(*column) != Some(word);
+        old.iter().enumerate().chain(new.iter().enumerate().filter(fresh))
+    }
+
     /// Notes the supershingles of changes in the filter of every process.
     ///
     /// Where a twin stays, it holds the keys that the document keeps; where nobody stays, nobody does. So supershingles
@@ -80,10 +94,7 @@ impl Step<'_> {
             let of_others = if *kin == Kin::Others { old } else { &[] };
             let new = self.changes.after(at).unwrap_or_default();
             let place = |(column, word): (usize, &u64)| filter.place(column, *word);
-            places.extend(of_others.iter().enumerate().map(place));
-            // What was noted already is not noted twice: the document is not another one than itself.
-            let fresh = |(column, word): &(usize, &u64)| of_others.get(*column) != Some(word);
-            places.extend(new.iter().enumerate().filter(fresh).map(place));
+            places.extend(self.noted(at, *kin).map(place));
             matter.extend(of_others.iter().enumerate().map(place));
             let changed = |(column, word): &(usize, &u64)| old.get(*column) != Some(word);
             matter.extend(new.iter().enumerate().filter(changed).map(place));
@@ -109,13 +120,17 @@ impl Step<'_> {
         filter: &Filter,
         roots: &VectorRoots,
         heirs: &Heirs,
+        kin: &[Kin],
     ) -> Result<Candidates> {
         let alone = worker.peers() == self.stage.threads;
         let (mut candidates, mut newly) = (Candidates::default(), Vec::new());
-        self.each_sharing(filter, |doc, vector, mask| {
-            // Of those who stay and have the same vector, the first one holds all that the others hold.
+        // Of those who stay and have the same vector, the first one holds all that the others hold.
+        let is_first = |doc| {
             let twin = roots.identical[self.stage.owned.index(doc)];
-            if twin != doc && heirs.identical.get(&twin) != Some(&doc) {
+            twin == doc || heirs.identical.get(&twin) == Some(&doc)
+        };
+        let mut each = |doc, vector: &[u64], mask: u64| {
+            if !is_first(doc) {
                 return;
             }
             for (column, word) in vector.iter().enumerate().filter(|(column, _)| mask >> column & 1 == 1) {
@@ -126,7 +141,21 @@ impl Step<'_> {
             }
             candidates.docs.push((doc, mask));
             candidates.words.extend_from_slice(vector);
-        })?;
+        };
+        match self.stage.index {
+            None => self.each_sharing(filter, each)?,
+            Some(index) => {
+                let asked = kin.iter().enumerate().flat_map(|(at, kin)| self.noted(at, *kin));
+                let asked = asked.map(|(column, word)| Coding::hash(column, *word));
+                let (stage, watch) = (self.stage, self.stage.watch);
+                let mut docs = index.holding(worker, asked, stage.agreements, stage.owned, watch)?;
+                docs.retain(|doc| is_first(*doc) && self.changes.docs.binary_search(doc).is_err());
+                let Members { docs, words } = self.staying(&docs)?;
+                filter.sharing(&words, stage.agreements as u32, &mut Vec::new(), |at, mask| {
+                    each(docs[at], &words[at * stage.after.width..][..stage.after.width], mask);
+                });
+            }
+        }
         self.tell(worker, newly, |place| _ = filter.meet(place))?;
         Ok(candidates)
     }

@@ -16,8 +16,8 @@
 //!   (labels), `resolve` (labels to roots), `edges` and `verify` (every edge has one root), `exact` (exact copies among
 //!   identical vectors);
 //! - week over week: `choice` (which way is quicker), `roots` (last week's), `delta` (this week's, from those), `changes`
-//!   (vectors that differ), `heirs` (who stays in their clusters), `filter` (which supershingles they have), `holders`
-//!   and `keyed` (who holds their keys), `sent` (how many were told), `certificate` and `bridges` (who may leave without
+//!   (vectors that differ), `heirs` (who stays in their clusters), `filter` (which supershingles they have), `postings`
+//!   (who shares some of them), `holders` and `keyed` (who holds their keys), `sent` (how many were told), `certificate` and `bridges` (who may leave without
 //!   parting others), `pieces` (what clusters fall into), `leaves` (who only joins a cluster), `relabel` (label differences, by
 //!   differential dataflow), `renamed` (roots after a change), `sieve` (a quick look);
 //! - tables: `tally` (members of clusters), `sums` (counts by key), `overlaps` (what clusters have in common), `names`
@@ -69,6 +69,7 @@ mod pairs;
 mod partitions;
 mod phase;
 mod pieces;
+mod postings;
 mod prune;
 mod ranges;
 mod ranks;
@@ -115,6 +116,7 @@ pub use names::{Names, Naming, Past, names};
 pub use numbering::Numbering;
 pub use overlaps::{Overlap, overlaps};
 pub use phase::{Owned, run_to_end};
+pub use postings::{Index, NextRun, post_all};
 pub use relabel::{EdgeDifference, relabel};
 pub use resolve::resolve;
 pub use retention::retention;

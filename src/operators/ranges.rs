@@ -42,9 +42,22 @@ impl Cut {
     /// bytes: for the records that it receives, and for the blocks that it holds open, one a partition. A partition
     /// gets at most `most` records, while there are not too many partitions.
     pub fn new(records: u64, most: u64, size: usize, spaces: usize, peers: usize, memory: u64) -> Cut {
+        let workers = peers as u64;
+        let partitions = records.div_ceil(most).max(4 * workers).next_power_of_two().min(MAX_PARTITIONS);
+        let partitions = partitions.max(workers.next_power_of_two());
+        Cut::into_partitions(partitions, records, size, spaces, peers, memory)
+    }
+
+    /// As [`Cut::new`], into so many partitions of each space: a power of two, and at least four.
+    pub fn into_partitions(
+        partitions: u64,
+        records: u64,
+        size: usize,
+        spaces: usize,
+        peers: usize,
+        memory: u64,
+    ) -> Cut {
         let (spaces, peers) = (spaces as u64, peers as u64);
-        let partitions = records.div_ceil(most).max(4 * peers).next_power_of_two().min(MAX_PARTITIONS);
-        let partitions = partitions.max(peers.next_power_of_two());
         let received = (spaces * records * size as u64).div_ceil(peers);
         // No worker opens more blocks than it fills, but for the last of each partition.
         let open = (spaces * partitions * BLOCK_BYTES as u64).min(received + (spaces * partitions * size as u64));

@@ -3,7 +3,8 @@
 //! In reading order: `store` (folders, lock, commit), `manifest` (what a store holds), `journal` (how
 //! far an unfinished week is), `earlier` (what a week stands on), `urls` (which URL has which id), `forget` (URLs that were
 //! deleted), `vacuum` (weeks that are removed), `history` (the weeks that
-//! are there), `downloads` (every URL's, week after week), `results` (tables made of weeks), `durable` (files that
+//! are there), `downloads` (every URL's, week after week), `results` (tables made of weeks), `postings` (an
+//! index of the last week's vectors), `durable` (files that
 //! survive a power cut).
 //!
 //! ```text
@@ -16,6 +17,7 @@
 //!     deleted/                 URLs that are being deleted with the week, until no `urls` has them
 //!   urls/before=2024-01-08/    the URLs of the weeks before that one, which were removed: by id (`urls`), by hash (`url-runs`)
 //!   evolution/                 tables made of the weeks; replaced as a whole
+//!   _postings/                 who holds which supershingle in the last week; missing where no week asked for it
 //!   _work/week=2024-01-15/     unfinished: grows wave by wave, invisible to readers of week=*; a pool of machines
 //!                              works in a folder `_work-…` that each generation of its processes names anew
 //!   _work/replaced-2024-01-15/ the week as it was, while another one takes its place
@@ -33,6 +35,7 @@ mod forget;
 mod history;
 mod journal;
 mod manifest;
+mod postings;
 mod results;
 mod store;
 mod urls;
@@ -44,6 +47,7 @@ pub use earlier::Earlier;
 pub use history::{History, PastWeek};
 pub use journal::{Counts, InputKey, Journal, Segment};
 pub use manifest::{CommittedWeek, FORMAT, Manifest, Removed, WholeWeek};
+pub use postings::{Coding, PostingFile, Runs, run_folder, write_postings};
 pub use results::Results;
 pub use store::{Begun, Store, Unfinished};
 pub use urls::{UrlIndex, UrlLookup};

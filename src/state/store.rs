@@ -12,6 +12,7 @@ use super::durable::{replace, sync_folder};
 use super::earlier::Earlier;
 use super::journal::{InputKey, Journal, Segment};
 use super::manifest::{Manifest, Removed, WholeWeek};
+use super::postings::Runs;
 use super::urls::RunRow;
 use crate::config::Method;
 use crate::records::{Week, age};
@@ -300,12 +301,12 @@ impl Store {
     }
 
     /// Commits a week, whose tables are all in its unfinished folder: one rename makes it visible, then the
-    /// manifest lists it, and what was deleted from it is forgotten. Where the week is there already, that one is put aside first, and then removed. A kill in
-    /// between is mended by [`Store::recover`] of the next run.
+    /// manifest lists it, its postings are kept, and what was deleted from it is forgotten. Where the week is there already, that
+    /// one is put aside first, and then removed. A kill in between is mended by [`Store::recover`] of the next run.
     ///
     /// # Errors
-    /// Names what cannot be written; the week is then still unfinished and whole.
-    pub fn commit(&self, whole: &WholeWeek, job: &str, summary: &[u8]) -> Result<()> {
+    /// Names what cannot be written; the week is then whole, unfinished or committed.
+    pub fn commit(&self, whole: &WholeWeek, job: &str, summary: &[u8], postings: Option<&Runs>) -> Result<()> {
         let week = whole.committed.week;
         let unfinished = self.unfinished(week);
         ensure!(Journal::read(&unfinished.journal())?.as_ref() == Some(&whole.journal), unfinished.taken());
@@ -317,12 +318,14 @@ impl Store {
         let target = self.week(week);
         if target.exists() {
             self.drop_later(week)?;
+            self.drop_postings(postings)?;
             rename(&target, &unfinished.replaced)?;
             sync_folder(&self.root)?;
         }
         rename(folder, &target)?;
         sync_folder(&self.root)?;
         self.list(whole)?;
+        self.keep_postings(&whole.committed, &unfinished, postings)?;
         unfinished.clear()?;
         self.forget(week)
     }
@@ -491,6 +494,11 @@ impl Unfinished {
         self.scratch.join(table).join(file)
     }
 
+    /// The folder of the run of postings that the week adds.
+    pub fn postings(&self) -> PathBuf {
+        self.scratch.join("postings")
+    }
+
     /// Where runs that do not fit in memory are put.
     pub fn spill(&self) -> PathBuf {
         self.scratch.join("spill")
@@ -590,7 +598,7 @@ mod tests {
         let journal = store.begin(week(), &method, &key("a")).unwrap().journal;
         let committed = CommittedWeek { week: week(), key: "a".into(), documents: 7, urls: vec![7], named: vec![1] };
         let whole = WholeWeek { committed, method, journal };
-        store.commit(&whole, "[cluster]", b"{}").unwrap();
+        store.commit(&whole, "[cluster]", b"{}", None).unwrap();
         let manifest = store.manifest().unwrap();
         std::fs::remove_file(store.manifest_path()).unwrap();
         store.recover().unwrap();
@@ -611,7 +619,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let store = Store::at(folder.path());
             store.begin(week(), &method, &key("k")).unwrap();
-            store.commit(&whole(7), "[cluster]", b"{}").unwrap();
+            store.commit(&whole(7), "[cluster]", b"{}", None).unwrap();
             store.begin(week(), &method, &key("b")).unwrap();
             assert!(!store.is_committed(week()));
             let unfinished = store.unfinished(week());
@@ -648,7 +656,7 @@ mod tests {
         assert!(former.unfinished(week()).write_journal(&straggler).is_err());
         let committed = CommittedWeek { week: week(), key: "a".into(), documents: 7, urls: vec![7], named: vec![1] };
         let whole = WholeWeek { committed, method: method.clone(), journal: straggler };
-        assert!(former.commit(&whole, "[cluster]", b"{}").is_err());
+        assert!(former.commit(&whole, "[cluster]", b"{}", None).is_err());
         assert!(!store.week(week()).exists() && store.manifest().unwrap().is_none());
         // What it left is no work of anybody.
         std::fs::create_dir_all(former.unfinished(week()).table("documents", "x")).unwrap();

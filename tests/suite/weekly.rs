@@ -141,6 +141,103 @@ fn every_way_gives_the_same_tables_for_any_workers() {
     }
 }
 
+/// The folders of runs of postings that a store has, by name; `None` where it has no postings.
+fn runs(weeks: &Weeks) -> Option<Vec<String>> {
+    let list = std::fs::read(weeks.store().join("_postings/postings.json")).ok()?;
+    let list: serde_json::Value = serde_json::from_slice(&list).unwrap();
+    let listed: Vec<String> =
+        list["runs"].as_array().unwrap().iter().map(|run| run["folder"].as_str().unwrap().to_owned()).collect();
+    let entries = std::fs::read_dir(weeks.store().join("_postings")).unwrap().map(|entry| entry.unwrap());
+    let folders = entries.filter(|entry| entry.path().is_dir()).map(|entry| entry.file_name().into_string().unwrap());
+    assert!(folders.into_iter().all(|folder| listed.contains(&folder)), "nothing else is left: {listed:?}");
+    Some(listed)
+}
+
+/// A file of the first run of postings.
+fn posting_file(weeks: &Weeks) -> PathBuf {
+    let run = weeks.store().join("_postings").join(&runs(weeks).unwrap()[0]);
+    let mut files: Vec<PathBuf> = std::fs::read_dir(run).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files.swap_remove(0)
+}
+
+#[test]
+fn postings_are_those_of_the_last_week_and_may_be_lost() {
+    let input = |at: usize| data(&format!("week-{}", WEEKS[at]));
+    let full = Weeks::shipped("full", "", &["--workers", "1"]);
+    assert_eq!(runs(&full), None, "nothing followed a change");
+    type Damage = fn(&Weeks);
+    let damages: [(&str, Damage); 6] = [
+        ("untouched", |_| {}),
+        ("without postings", |weeks| std::fs::remove_dir_all(weeks.store().join("_postings")).unwrap()),
+        ("without a file", |weeks| std::fs::remove_file(posting_file(weeks)).unwrap()),
+        ("with a cut file", |weeks| {
+            let file = std::fs::File::options().write(true).open(posting_file(weeks)).unwrap();
+            file.set_len(file.metadata().unwrap().len() - 8).unwrap();
+        }),
+        ("with a cut list", |weeks| {
+            let list = weeks.store().join("_postings/postings.json");
+            let bytes = std::fs::read(&list).unwrap();
+            std::fs::write(&list, &bytes[..bytes.len() / 2]).unwrap();
+        }),
+        ("with those of another week", |weeks| {
+            let list = weeks.store().join("_postings/postings.json");
+            let text = std::fs::read_to_string(&list).unwrap().replace(WEEKS[1], WEEKS[0]);
+            std::fs::write(&list, text).unwrap();
+        }),
+    ];
+    for (what, damage) in damages {
+        let weeks = Weeks::new("delta", "");
+        weeks.add(WEEKS[0], &input(0), &[]);
+        assert_eq!(runs(&weeks), None);
+        weeks.add(WEEKS[1], &input(1), &[]);
+        let first = runs(&weeks).unwrap();
+        assert!(first.len() == 1 && first[0].contains(WEEKS[1]), "{first:?}");
+        damage(&weeks);
+        weeks.add(WEEKS[2], &input(2), &[]);
+        assert_same(&full, &weeks, what);
+        let then = runs(&weeks).unwrap();
+        let is_new = then[0] != first[0];
+        assert!(then.iter().any(|run| run.contains(WEEKS[2])), "{what}: {then:?}");
+        assert_eq!(is_new, what != "untouched", "{what}: {then:?}");
+        // The same week once more stands on the postings of the week before, which are gone.
+        weeks.add(WEEKS[2], &input(2), &["--replace"]);
+        assert_same(&full, &weeks, what);
+        assert_eq!(runs(&weeks).unwrap().len(), 1, "{what}");
+        let store = weeks.store();
+        let host = ["delete", "--store", store.to_str().unwrap(), "--host", "arm64.guide.debian.example", "-q"];
+        run_well(&host);
+        assert_eq!(runs(&weeks), None, "nothing of deleted pages is kept");
+    }
+}
+
+#[test]
+fn damaged_postings_are_named() {
+    let weeks = Weeks::new("delta", "");
+    (0..2).for_each(|at| _ = weeks.add(WEEKS[at], &data(&format!("week-{}", WEEKS[at])), &[]));
+    let folder = weeks.store().join("_postings").join(&runs(&weeks).unwrap()[0]);
+    // Postings that do not ascend, behind heads that do.
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let mut bytes = std::fs::read(&path).unwrap();
+        let heads = 8 * (bytes.len() / 8).div_ceil(65);
+        bytes[heads + 8..].chunks_exact_mut(8).for_each(|posting| posting.fill(0));
+        std::fs::write(&path, bytes).unwrap();
+    }
+    let whole = || -> BTreeMap<String, Vec<u8>> {
+        weeks.tables().into_iter().filter(|(name, _)| name.starts_with("week=")).collect()
+    };
+    let before = whole();
+    let arguments = weeks.arguments(WEEKS[2], &data(&format!("week-{}", WEEKS[2])), &[]);
+    let ran = run(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("_postings") && ran.stderr.contains("remove"), "{}", ran.stderr);
+    assert!(whole() == before, "the weeks that were there are as they were");
+    std::fs::remove_dir_all(weeks.store().join("_postings")).unwrap();
+    weeks.add(WEEKS[2], &data(&format!("week-{}", WEEKS[2])), &[]);
+    assert_same(&Weeks::shipped("full", "", &[]), &weeks, "without the damaged postings");
+}
+
 #[test]
 fn many_waves_and_little_memory_give_the_same_pages_either_way() {
     let more = "wave-bytes = 1";
