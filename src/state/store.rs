@@ -560,7 +560,8 @@ mod tests {
         let held = store.lock().unwrap();
         let error = store.lock().unwrap_err().to_string();
         assert!(error.contains("another run") && error.contains(&std::process::id().to_string()), "{error}");
-        drop(held);
+        // Not only dropped: what other tests start beside this one inherits it.
+        held.unlock().unwrap();
         store.lock().unwrap();
     }
 
