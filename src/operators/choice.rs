@@ -111,7 +111,10 @@ mod tests {
 
     #[test]
     fn little_change_is_followed_and_much_is_not() {
-        let choice = |asked, changed| Choice::new(asked, changed, 1 << 20, true, 1 << 30, 2);
+        let by = |asked, changed, has_postings| Choice::new(asked, changed, 1 << 20, has_postings, 1 << 30, 2);
+        let choice = |asked, changed| by(asked, changed, true);
+        // Postings make more worth following.
+        assert_eq!([true, false].map(|has| by(Mode::Auto, 0.03, has).way), [Mode::Delta, Mode::Full]);
         assert_eq!(choice(Mode::Auto, 0.001).way, Mode::Delta);
         assert_eq!(choice(Mode::Auto, 0.5).way, Mode::Full);
         assert_eq!(choice(Mode::Delta, 0.5).way, Mode::Delta);

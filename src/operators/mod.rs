@@ -15,11 +15,12 @@
 //!   megashingles to edges), `forest` (edges joined within a process), `join` (forests of all processes), `components`
 //!   (labels), `resolve` (labels to roots), `edges` and `verify` (every edge has one root), `exact` (exact copies among
 //!   identical vectors);
-//! - week over week: `choice` (which way is quicker), `roots` (last week's), `delta` (this week's, from those), `changes`
-//!   (vectors that differ), `heirs` (who stays in their clusters), `filter` (which supershingles they have), `postings`
-//!   (who shares some of them), `holders` and `keyed` (who holds their keys), `sent` (how many were told), `certificate` and `bridges` (who may leave without
-//!   parting others), `pieces` (what clusters fall into), `leaves` (who only joins a cluster), `relabel` (label differences, by
-//!   differential dataflow), `renamed` (roots after a change), `sieve` (a quick look);
+//! - week over week: `choice` (which way is quicker), `roots` (last week's), `delta` (this week's, from those),
+//!   `changes` (vectors that differ), `heirs` (who stays in their clusters), `filter` (which supershingles they have),
+//!   `postings` (who shares some of them), `holders` and `keyed` (who holds their keys), `sent` (how many were told),
+//!   `certificate` and `bridges` (who may leave without parting others), `pieces` (what clusters fall into), `leaves`
+//!   (who only joins a cluster), `relabel` (label differences, by differential dataflow), `renamed` (roots after a
+//!   change), `sieve` (a quick look);
 //! - tables: `tally` (members of clusters), `sums` (counts by key), `overlaps` (what clusters have in common), `names`
 //!   (which cluster is which of last week's, and what became of those), `evidence` (how alike), `largest`, `links`;
 //! - weeks: `cluster_map` (a committed week's clusters), `retention`, `births` (and deaths), `hosts` (clusters of hosts),

@@ -1,11 +1,10 @@
 //! What is kept between runs: a store, and the week that is being made in it.
 //!
-//! In reading order: `store` (folders, lock, commit), `manifest` (what a store holds), `journal` (how
-//! far an unfinished week is), `earlier` (what a week stands on), `urls` (which URL has which id), `forget` (URLs that were
-//! deleted), `vacuum` (weeks that are removed), `history` (the weeks that
-//! are there), `downloads` (every URL's, week after week), `results` (tables made of weeks), `postings` (an
-//! index of the last week's vectors), `durable` (files that
-//! survive a power cut).
+//! In reading order: `store` (folders, lock, commit), `manifest` (what a store holds), `journal` (how far an
+//! unfinished week is), `earlier` (what a week stands on), `urls` (which URL has which id), `forget` (URLs that were
+//! deleted), `vacuum` (weeks that are removed), `history` (the weeks that are there), `downloads` (every URL's, week
+//! after week), `results` (tables made of weeks), `postings` (an index of the last week's vectors), `durable` (files
+//! that survive a power cut).
 //!
 //! ```text
 //! STORE/
