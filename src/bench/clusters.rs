@@ -103,7 +103,7 @@ struct Report {
 pub(super) fn bench_cluster(args: &ClusterArgs, told: fn(Task) -> Result<String>) -> Result<(bool, String)> {
     let (workers, processes) = (args.workers.0, args.processes.0);
     let temporary = Temporary::new();
-    let folder = args.data.clone().unwrap_or_else(|| temporary.0.join("vectors"));
+    let folder = args.data.clone().unwrap_or_else(|| temporary.folder.join("vectors"));
     let dataset = make(&folder, args)?;
     if args.cold {
         dataset.forget()?;
@@ -114,7 +114,7 @@ pub(super) fn bench_cluster(args: &ClusterArgs, told: fn(Task) -> Result<String>
         documents: args.documents,
         workers,
         worker_memory: memory / (workers * processes) as u64,
-        scratch: temporary.0.join("scratch"),
+        scratch: temporary.folder.join("scratch"),
     };
     let Measured { phases, sums, rounds, exchanged, checksum, peak_anonymous_bytes, .. } =
         run(Task::Cluster(task), processes, told)?;

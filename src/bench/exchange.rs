@@ -99,7 +99,7 @@ pub(super) fn bench_exchange(args: &ExchangeArgs, told: fn(Task) -> Result<Strin
     let (workers, processes) = (args.workers.0, args.processes.0);
     let task = ExchangeTask { records: args.records, workers };
     let temporary = Temporary::new();
-    let folder = temporary.0.join("keys");
+    let folder = temporary.folder.join("keys");
     let tls = !args.plain && processes > 1;
     if tls {
         keys::make(&folder, processes, 1)?;

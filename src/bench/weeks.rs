@@ -182,7 +182,7 @@ struct Report {
 pub(super) fn bench_weeks(args: &WeeksArgs, told: fn(Task) -> Result<String>) -> Result<(bool, String)> {
     let (workers, processes) = (args.workers.0, args.processes.0);
     let temporary = Temporary::new();
-    let data = args.data.clone().unwrap_or_else(|| temporary.0.join("weeks"));
+    let data = args.data.clone().unwrap_or_else(|| temporary.folder.join("weeks"));
     let memory = args.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
     let task = |work| WeeksTask {
         data: data.clone(),
@@ -190,7 +190,7 @@ pub(super) fn bench_weeks(args: &WeeksArgs, told: fn(Task) -> Result<String>) ->
         change: args.change.0,
         workers,
         worker_memory: memory / (workers * processes) as u64,
-        scratch: temporary.0.join("scratch"),
+        scratch: temporary.folder.join("scratch"),
         postings: !args.no_postings,
         work,
     };
