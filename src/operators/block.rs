@@ -388,24 +388,6 @@ impl<T: Pod> Dealer<T> {
         }
     }
 
-    /// Adds a record that holds a number relative to its block: `record` makes it from the difference. Numbers ascend.
-    #[inline]
-    pub fn deal_relative(&mut self, part: u64, number: u64, record: impl FnOnce(u32) -> T) {
-        let at = (part - self.first) as usize;
-        let open = &mut self.open[at];
-        if open.count == 0 {
-            open.base = number;
-        }
-        match u32::try_from(number - open.base) {
-            Ok(difference) => self.deal(part, record(difference)),
-            Err(_) => {
-                self.close(at);
-                self.open[at].base = number;
-                self.deal(part, record(0));
-            }
-        }
-    }
-
     /// Adds a record that tells how far its number is from the one before it: `record` makes it from that gap, which is 0
     /// for the first of a block, whose number is the block's base. Numbers ascend, and lie so near each other that few
     /// gaps are wider than 16 bits: each of those begins a block.
@@ -566,20 +548,6 @@ mod tests {
         dealt(|i| [i; 3]);
         dealt(|i| [i; 4]);
         dealt(|i| [i; 5]);
-    }
-
-    #[test]
-    fn relative_numbers_may_lie_far_apart() {
-        let numbers = [5, 6, 1 << 32, (1 << 32) + 4, (1 << 32) + 5, 1 << 50];
-        let mut dealer = Dealer::new(0, 8, &Arc::default());
-        dealer.turn_to(4..6);
-        numbers.iter().for_each(|number| dealer.deal_relative(5, *number, |difference| difference));
-        let blocks: Vec<Block<u32>> = dealer.finish().collect();
-        assert!(blocks.iter().all(|block| block.part == 5));
-        let all: Vec<u64> =
-            blocks.iter().flat_map(|block| block.records().iter().map(|r| block.base + u64::from(*r))).collect();
-        assert_eq!(all, numbers);
-        assert_eq!(blocks.len(), 3, "a new block where the difference does not fit");
     }
 
     #[test]

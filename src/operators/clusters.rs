@@ -9,7 +9,7 @@
 //!         ──lookup────▶ names                               roots and neighbours by the names that their owners give them
 //! ```
 //!
-//! The column of supershingles is read three times, in large pieces, each time side by side with the exchange. What
+//! The column of supershingles is read five times, in large pieces, each time side by side with the exchange. What
 //! is in flight is bounded by `memory`: keys go range by range where they must, and blocks to a file where even that
 //! is not enough. What lasts is about 20 bytes a vector at its worst moment.
 
@@ -32,10 +32,11 @@ use super::lookup::{Known, SIDE_BY_SIDE, lookup};
 use super::numbering::Numbering;
 use super::pairs::pairs;
 use super::phase::Owned;
-use super::prune::{Survivors, prune};
+use super::prune::prune;
 use super::ranks::Ranks;
 use super::shared::Shared;
 use super::stash::Stash;
+use super::survivors::Survivors;
 use crate::features::VectorKeys;
 use crate::kernels::memory::huge;
 use crate::records::DocId;
@@ -160,21 +161,22 @@ pub fn clusters(
         bail!("{} pages are more than one worker can cluster: use more workers", stage.files.len());
     }
     watch.enter(Stage::Collapse);
-    let Collapsed { marks, duplicates } = collapse(worker, stage)?;
+    let vectors = Rc::new(Owned::new(worker.index(), worker.peers(), &stage.numbering.rows()));
+    let Collapsed { marks, duplicates } = collapse(worker, stage, &vectors)?;
     watch.enter(Stage::Prune);
     let representatives = (marks.len() - duplicates.own.len()) as u64;
-    let survivors = prune(worker, stage, marks, representatives)?;
+    let survivors = prune(worker, stage, &vectors, marks, representatives)?;
     watch.enter(Stage::Pairs);
     let nodes = nodes(worker, stage, &survivors)?;
     let forest = stage.forest.of(|| Forest::new(nodes.numbering.len() as usize));
-    let (own, mut took) = pairs(worker, stage, &nodes.numbering, survivors, &forest)?;
+    let (own, mut took) = pairs(worker, stage, &vectors, &nodes.numbering, survivors, &forest)?;
     // What follows needs memory of other kinds, and few blocks.
     release_spare();
     (took.duplicates, took.survivors) = (duplicates.own.len() as u64, own.len() as u64);
     watch.enter(Stage::Components);
     let joined = join(worker, &nodes.numbering, &nodes.owned, forest, stage.threads, watch)?;
     (took.forest_edges, took.rounds) = (joined.edges, joined.rounds);
-    let (duplicates, survivors) = named(worker, stage, &nodes, own, joined, duplicates, name)?;
+    let (duplicates, survivors) = named(worker, stage, (&vectors, &nodes.owned), own, joined, duplicates, name)?;
     release_spare();
     Ok(Clusters { duplicates, survivors, took })
 }
@@ -205,20 +207,20 @@ fn nodes(worker: &mut Worker, stage: &Clustering, survivors: &Survivors) -> Resu
 fn named(
     worker: &mut Worker,
     stage: &Clustering,
-    nodes: &Nodes,
+    (vectors, nodes): (&Owned, &Owned),
     own: Vec<u32>,
     Joined { roots, neighbours, .. }: Joined,
     duplicates: Duplicates,
     name: impl Fn(usize) -> u64 + Clone + 'static,
 ) -> Result<(Found, Found)> {
-    let (watch, owned) = (&stage.watch, &nodes.owned);
+    let watch = &stage.watch;
     let own = Rc::new(own);
     // Names take the places of what they are the names of.
     let id = |number: u64| DocId::from_table(number as i64);
     let mut name_all = |ids: Vec<DocId>| -> Result<Vec<u64>> {
         let places = in_place(bytemuck::allocation::cast_vec(ids));
         let ask = questions(&places, id);
-        lookup(worker, owned, ask, NodeNames { own: own.clone(), name: name.clone() }, watch, |at, [name]| {
+        lookup(worker, nodes, ask, NodeNames { own: own.clone(), name: name.clone() }, watch, |at, [name]| {
             places[at].set(name)
         })?;
         Ok(out_of_place(places))
@@ -226,15 +228,14 @@ fn named(
     let (roots, neighbours) = (Rc::new(name_all(roots)?), name_all(neighbours)?);
     assert_eq!(roots.len(), own.len(), "every survivor has a root");
 
-    let owned = Owned::new(worker.index(), worker.peers(), &stage.numbering.rows());
-    let ranks = Ranks::new(owned.len(), own.iter().copied());
+    let ranks = Ranks::new(vectors.len(), own.iter().copied());
     let of_vector = RootNames { ranks, roots: roots.clone(), name };
     let identical = in_place(duplicates.roots);
     let mut similar = vec![0; identical.len()];
     huge(&mut similar);
     let numbering = stage.numbering.clone();
     let ask = questions(&identical, move |number| numbering.id(number));
-    lookup(worker, &owned, ask, of_vector, watch, |at, [name, root]| {
+    lookup(worker, vectors, ask, of_vector, watch, |at, [name, root]| {
         identical[at].set(name);
         similar[at] = root;
     })?;

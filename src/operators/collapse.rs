@@ -8,7 +8,8 @@
 //! which representatives share it with another: what `prune` finds out for the other supershingles.
 //!
 //! ```text
-//! 24 bits of the first supershingle's hash, 40 of the vector's, number   12 bytes, to the partition of the former
+//! 24 bits of the first supershingle's hash, 40 of the vector's, and in
+//! 16 how far it lies behind the vector of the record before it           10 bytes, to the partition of the former
 //! vector, its representative's number                                    12 bytes back to a duplicate
 //! vector                                                                 12 bytes back to a representative whose first
 //!                                                                        supershingle is shared
@@ -33,7 +34,7 @@ use super::block::{Block, Dealer};
 use super::clusters::{CHANGED, Clustering};
 use super::counters::Counters;
 use super::marks::Marks;
-use super::numbering::Numbering;
+use super::numbering::{Numbering, OwnNumbers};
 use super::partitions::{each_partition, received};
 use super::phase::{Owned, run_to_end};
 use super::ranges::{Cut, Deal, ranges};
@@ -42,29 +43,32 @@ use super::stash::Partition;
 use crate::kernels::memory::huge;
 use crate::records::{fold, spread};
 
-/// A vector, where vectors with the same first supershingle meet: three words, since records are packed.
+/// A vector, where vectors with the same first supershingle meet: bytes, since records are packed.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct Vectored {
-    /// The low 32 bits of the key.
-    low: u32,
-    /// Its high 32 bits.
-    high: u32,
-    /// The vector's number, relative to the block's base.
-    number: u32,
+    key: [u8; 8],
+    /// How far it lies behind that of the record before it, among the own vectors of its sender.
+    gap: [u8; 2],
 }
 
 impl Vectored {
     /// The record of a vector whose hash is `vector`, and whose first supershingle's hash is `hash`.
     #[inline]
-    fn new(hash: u64, vector: u64, number: u32) -> Vectored {
-        Vectored { low: vector as u32, high: (hash as u32) << 8 | (vector >> 32) as u32 & 0xFF, number }
+    fn new(hash: u64, vector: u64, gap: u16) -> Vectored {
+        let key = hash << 40 | vector & 0xFF_FFFF_FFFF;
+        Vectored { key: key.to_le_bytes(), gap: gap.to_le_bytes() }
     }
 
     /// What identical vectors have in common: the rest of the first supershingle's hash, then bits of the vector's.
     #[inline]
     fn key(&self) -> u64 {
-        u64::from(self.high) << 32 | u64::from(self.low)
+        u64::from_le_bytes(self.key)
+    }
+
+    #[inline]
+    fn gap(&self) -> u64 {
+        u16::from_le_bytes(self.gap).into()
     }
 
     /// Bits of the first supershingle's hash that do not tell the partition, at the top of a word.
@@ -151,13 +155,12 @@ impl Recent {
     }
 }
 
-/// Finds the duplicates among all vectors.
+/// Finds the duplicates among all vectors, of which this worker owns some.
 ///
 /// # Errors
 /// Where vectors cannot be read, or a worker of this process failed.
-pub fn collapse(worker: &mut Worker, stage: &Clustering) -> Result<Collapsed> {
+pub fn collapse(worker: &mut Worker, stage: &Clustering, owned: &Rc<Owned>) -> Result<Collapsed> {
     let cut = Cut::new(stage.numbering.len(), MOST, size_of::<Vectored>(), 1, worker.peers(), stage.memory);
-    let owned = Rc::new(Owned::new(worker.index(), worker.peers(), &stage.numbering.rows()));
     let heard = Rc::new(RefCell::new(Heard {
         marks: Marks::new(owned.len(), stage.files.width),
         duplicates: Vec::new(),
@@ -178,7 +181,7 @@ pub fn collapse(worker: &mut Worker, stage: &Clustering) -> Result<Collapsed> {
                 let met = recent.slot(vector);
                 if met.0 != vector {
                     *met = (vector, number);
-                    deal.deal_relative(hash, number, |number| Vectored::new(hash, vector, number));
+                    deal.deal_gap(0, hash, (before + at) as u64, |gap| Vectored::new(hash, vector, gap));
                 } else if deal.range == 0 {
                     heard.repeated.push(Told::new((before + at) as u32, met.1));
                 }
@@ -187,7 +190,7 @@ pub fn collapse(worker: &mut Worker, stage: &Clustering) -> Result<Collapsed> {
             Ok(true)
         }
     };
-    let mut collapse = Collapse::new(stage.numbering.clone(), owned.clone());
+    let mut collapse = Collapse::new(OwnNumbers::new(&stage.numbering, worker.peers()));
     let (stash, hearing) = (stage.stash(), heard.clone());
     worker.dataflow::<u64, _, _>(|scope| {
         let vectors = ranges(scope, "Vectors", cut, watch, open, move |range| !grouped.less_than(&(range + 1)));
@@ -198,7 +201,7 @@ pub fn collapse(worker: &mut Worker, stage: &Clustering) -> Result<Collapsed> {
         .probe_with(&probe);
     });
     run_to_end(worker, &probe, watch)?;
-    Ok(heard.take().collapsed(&stage.numbering, &owned))
+    Ok(heard.take().collapsed(&stage.numbering, owned))
 }
 
 /// What the owner of vectors has heard of them.
@@ -251,8 +254,7 @@ impl Heard {
 
 /// Finds identical vectors in a partition.
 struct Collapse {
-    numbering: Rc<Numbering>,
-    owned: Rc<Owned>,
+    numbers: OwnNumbers,
     counters: Counters,
     candidates: Vec<Candidate>,
     /// Open addressing by vector: the number of a representative plus one, or 0.
@@ -262,22 +264,28 @@ struct Collapse {
 
 /// A vector whose first supershingle occurs again.
 struct Candidate {
-    number: u64,
-    sender: u32,
+    place: Place,
     representative: u32,
+}
+
+/// Where a vector lies: which of the own ones of its sender it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Place {
+    sender: u32,
+    own: u32,
 }
 
 struct Representative {
     key: u64,
     /// The smallest of them.
     number: u64,
+    place: Place,
 }
 
 impl Collapse {
-    fn new(numbering: Rc<Numbering>, owned: Rc<Owned>) -> Collapse {
+    fn new(numbers: OwnNumbers) -> Collapse {
         Collapse {
-            numbering,
-            owned,
+            numbers,
             counters: Counters::default(),
             candidates: Vec::new(),
             slots: Vec::new(),
@@ -287,7 +295,7 @@ impl Collapse {
 
     /// Tells the owners of a partition's vectors what there is to tell.
     fn tell(&mut self, vectors: &Partition<'_, Vectored>, dealer: &mut Dealer<Told>) -> Result<()> {
-        let Collapse { numbering, owned, counters, candidates, slots, representatives } = self;
+        let Collapse { numbers, counters, candidates, slots, representatives } = self;
         counters.clear(vectors.count());
         vectors.blocks(|block| block.records().iter().for_each(|record| counters.add(record.rest())))?;
         candidates.clear();
@@ -295,24 +303,25 @@ impl Collapse {
         // A third of all vectors share their first supershingle: the table is made for half, and grows.
         let mut table = Table::new(slots, vectors.count() / 2);
         vectors.blocks(|block| {
-            for record in block.records().iter().filter(|record| counters.again(record.rest())) {
-                let number = block.base + u64::from(record.number);
-                let representative = table.representative(representatives, record.key(), number);
-                candidates.push(Candidate { number, sender: block.from, representative });
+            let (mut own, mut walk) = (block.base, numbers.walk(block.from as usize, block.base));
+            for record in block.records() {
+                own += record.gap();
+                if counters.again(record.rest()) {
+                    let place = Place { sender: block.from, own: own as u32 };
+                    let one = Representative { key: record.key(), number: walk.number(own), place };
+                    candidates.push(Candidate { place, representative: table.representative(representatives, one) });
+                }
             }
         })?;
         counters.clear(representatives.len());
         representatives.iter().for_each(|representative| counters.add(rest_of(representative.key)));
-        let own = |number| owned.index(numbering.id(number)) as u32;
         let all = || candidates.iter().map(|one| (one, &representatives[one.representative as usize]));
         dealer.rebase(SHARED);
-        let firsts = all().filter(|(one, first)| one.number == first.number);
-        for (one, first) in firsts.filter(|(_, first)| counters.again(rest_of(first.key))) {
-            dealer.deal(one.sender.into(), Told::new(own(one.number), first.number));
-        }
+        let firsts = representatives.iter().filter(|first| counters.again(rest_of(first.key)));
+        firsts.for_each(|first| dealer.deal(first.place.sender.into(), Told::new(first.place.own, first.number)));
         dealer.rebase(DUPLICATES);
-        for (one, first) in all().filter(|(one, first)| one.number != first.number) {
-            dealer.deal(one.sender.into(), Told::new(own(one.number), first.number));
+        for (Candidate { place, .. }, first) in all().filter(|(one, first)| one.place != first.place) {
+            dealer.deal(place.sender.into(), Told::new(place.own, first.number));
         }
         Ok(())
     }
@@ -340,22 +349,24 @@ impl Table<'_> {
     }
 
     /// The representative of a vector, of which the smallest number is kept.
-    fn representative(&mut self, all: &mut Vec<Representative>, key: u64, number: u64) -> u32 {
+    fn representative(&mut self, all: &mut Vec<Representative>, one: Representative) -> u32 {
         if all.len() * 2 >= self.slots.len() {
             self.grow(all);
         }
-        let mut slot = self.slot(key);
+        let mut slot = self.slot(one.key);
         loop {
             match self.slots[slot] {
                 0 => {
-                    all.push(Representative { key, number });
+                    all.push(one);
                     self.slots[slot] = all.len() as u32;
                     return all.len() as u32 - 1;
                 }
                 taken => {
                     let known = &mut all[taken as usize - 1];
-                    if known.key == key {
-                        known.number = known.number.min(number);
+                    if known.key == one.key {
+                        if one.number < known.number {
+                            *known = one;
+                        }
                         return taken - 1;
                     }
                     slot = (slot + 1) & (self.slots.len() - 1);

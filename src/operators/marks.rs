@@ -49,6 +49,13 @@ impl Marks {
         self.bytes[vector * self.size + self.width / 8] >> (self.width % 8) & 1 == 1
     }
 
+    /// Whether a vector is no duplicate, and at least so many of its supershingles are shared. Neither decides
+    /// a branch.
+    #[inline]
+    pub fn is_representative(&self, vector: usize, least: u32) -> bool {
+        !self.is_duplicate(vector) & (least == 0 || self.shared(vector).count_ones() >= least)
+    }
+
     /// Which supershingles of a vector are shared, a bit for each.
     #[inline]
     pub fn shared(&self, vector: usize) -> u64 {
@@ -79,6 +86,10 @@ mod tests {
             for vector in 0..50 {
                 assert_eq!(marks.shared(vector), shared(vector), "{width} wide");
                 assert_eq!(marks.is_duplicate(vector), is_duplicate(vector), "{width} wide");
+                for least in 0..4 {
+                    let wanted = !is_duplicate(vector) && shared(vector).count_ones() >= least;
+                    assert_eq!(marks.is_representative(vector, least), wanted, "{width} wide");
+                }
             }
         }
     }

@@ -11,7 +11,7 @@
 //!   could not be downloaded, to tables), `commit` (waves become durable),
 //!   `vectors` (sketches from tables), `chunks` (supershingles alone, in order);
 //! - clustering: `clusters` (the whole stage), `collapse` (identical vectors), `counters` (what occurs twice), `marks`
-//!   (what is known of own vectors), `prune` (who may agree with anybody), `group` (by key, in cache), `pairs` (shared
+//!   (what is known of own vectors), `prune` (who may agree with anybody), `survivors` (those who may), `group` (by key, in cache), `pairs` (shared
 //!   megashingles to edges), `forest` (edges joined within a process), `join` (forests of all processes), `components`
 //!   (labels), `resolve` (labels to roots), `edges` and `verify` (every edge has one root), `exact` (exact copies among
 //!   identical vectors);
@@ -87,6 +87,7 @@ mod sieve;
 mod spill;
 mod stash;
 mod sums;
+mod survivors;
 mod tally;
 mod vectors;
 mod verify;

@@ -26,35 +26,39 @@ use super::clusters::{Clustering, Took};
 use super::forest::{BATCH, Forest};
 use super::gather::gather;
 use super::group::Grouper;
-use super::numbering::Numbering;
+use super::numbering::{Numbering, OwnNumbers};
 use super::partitions::each_partition;
-use super::phase::run_to_end;
-use super::prune::Survivors;
+use super::phase::{Owned, run_to_end};
 use super::ranges::{Cut, Deal, ranges};
 use super::resolve::DocHasher;
 use super::stash::{Partition, Stash};
+use super::survivors::{Rows, Survivors};
 use crate::records::{Key, spread};
 
-/// A representative under a key that it may share.
+/// A representative under a key that it may share; bytes, since records are packed.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct Shared {
-    /// Bits of the key that do not tell the partition; two words, since records are packed.
-    key: [u32; 2],
-    /// The representative.
-    node: u32,
+    /// Bits of the key that do not tell the partition.
+    key: [u8; 8],
+    /// How far the representative lies behind that of the record before it, among the own survivors of its sender.
+    gap: [u8; 2],
 }
 
 impl Shared {
-    /// The record of a key and a node, and the hash by which it is dealt.
     #[inline]
-    fn of(key: Key, node: u32) -> (u64, Shared) {
-        let bits = key.table_bits();
-        (key.partition_bits(), Shared { key: [bits as u32, (bits >> 32) as u32], node })
+    fn new(key: Key, gap: u16) -> Shared {
+        Shared { key: key.table_bits().to_le_bytes(), gap: gap.to_le_bytes() }
     }
 
+    #[inline]
     fn bits(&self) -> u64 {
-        u64::from(self.key[1]) << 32 | u64::from(self.key[0])
+        u64::from_le_bytes(self.key)
+    }
+
+    #[inline]
+    fn gap(&self) -> u64 {
+        u16::from_le_bytes(self.gap).into()
     }
 }
 
@@ -70,6 +74,7 @@ const MOST: u32 = 1024;
 pub fn pairs(
     worker: &mut Worker,
     stage: &Clustering,
+    owned: &Owned,
     nodes: &Numbering,
     survivors: Survivors,
     forest: &Arc<Forest>,
@@ -78,54 +83,52 @@ pub fn pairs(
     let own = vec![(worker.index(), survivors.records)];
     let records = gather(worker, own, &stage.watch)?.iter().map(|(_, records)| records).sum();
     let cut = Cut::new(records, MOST_RECORDS, size_of::<Shared>(), 1, worker.peers(), stage.memory / 2);
-    let firsts: Rc<Vec<u32>> = Rc::new((0..nodes.shards() as u32).map(|shard| nodes.first(shard) as u32).collect());
+    let numbers = Rc::new(OwnNumbers::new(nodes, worker.peers()));
+    let (index, numbered) = (worker.index(), numbers.clone());
     let chained = Rc::new(Cell::new(0));
     let (probe, watch, width) = (Handle::new(), &stage.watch, stage.files.width);
     let (grouped, chaining, keys) = (probe.clone(), chained.clone(), stage.keys.clone());
     let (sent, chain_in) = (Rc::new(Cell::new(0)), forest.clone());
-    let (sending, keyed) = (sent.clone(), survivors.clone());
+    let (sending, keyed, reading, owned) = (sent.clone(), survivors.clone(), stage.clone(), owned.clone());
     let open = move || {
-        let (survivors, firsts, keys) = (keyed.clone(), firsts.clone(), keys.clone());
+        let (survivors, numbers, keys) = (keyed.clone(), numbered.clone(), keys.clone());
         let (chaining, sent, forest, mut chained) = (chaining.clone(), sending.clone(), chain_in.clone(), Vec::new());
-        let (mut shard, mut at, mut node, mut often) = (0, 0, 0, Often::default());
+        // Half of the memory is for rows.
+        let mut rows = Rows::new(&reading, &owned, &survivors, reading.memory / 2);
+        let (mut own, mut often) = (0, Often::default());
         move |deal: &mut Deal<'_, Shared>| {
-            let Some(rows) = survivors.rows.partitions(0).nth(shard) else { return Ok(false) };
-            if at == 0 {
-                node = firsts[rows.part as usize];
-                often.begin(&rows, survivors.of_shards[rows.part as usize], width)?;
-            }
-            rows.block(at, |block| {
-                for row in block.records().chunks_exact(width + 1) {
-                    let frequent = often.frequent(row);
-                    for (choice, key) in keys.numbered(&row[1..], row[0]) {
-                        if !deal.takes(key.partition_bits()) {
-                            continue;
-                        }
-                        let may_chain = keys.is_within(choice, frequent);
-                        match may_chain.then(|| often.chain(key, node)).flatten() {
-                            Some(to) => chained.push((node, to)),
-                            None => {
-                                sent.set(sent.get() + 1);
-                                let (hash, record) = Shared::of(key, node);
-                                deal.deal(0, hash, record);
+            rows.next(&survivors, |rows, at| {
+                if at == 0 {
+                    often.begin(rows, survivors.of_shards[rows.part as usize], width)?;
+                }
+                let mut walk = numbers.walk(index, own);
+                rows.block(at, |block| {
+                    for row in block.records().chunks_exact(width + 1) {
+                        let (node, frequent) = (walk.number(own) as u32, often.frequent(row));
+                        for (choice, key) in keys.numbered(&row[1..], row[0]) {
+                            if !deal.takes(key.partition_bits()) {
+                                continue;
+                            }
+                            let may_chain = keys.is_within(choice, frequent);
+                            match may_chain.then(|| often.chain(key, node)).flatten() {
+                                Some(to) => chained.push((node, to)),
+                                None => {
+                                    sent.set(sent.get() + 1);
+                                    deal.deal_gap(0, key.partition_bits(), own, |gap| Shared::new(key, gap));
+                                }
                             }
                         }
+                        own += 1;
                     }
-                    node += 1;
-                }
-            })?;
-            chaining.set(chaining.get() + chained.len() as u64);
-            join_stars(&chained, &forest)?;
-            chained.clear();
-            at += 1;
-            if at == rows.len() {
-                (shard, at) = (shard + 1, 0);
-            }
-            Ok(true)
+                })?;
+                chaining.set(chaining.get() + chained.len() as u64);
+                join_stars(&chained, &forest)?;
+                chained.clear();
+                Ok(())
+            })
         }
     };
-    let mut pairs = Pairs::default();
-    // The survivors have the other half of the memory.
+    let mut pairs = Pairs::new(numbers);
     let stash = Stash::new(&stage.scratch, stage.memory / 2);
     let (joined, joining) = (Rc::new(Cell::new(0)), forest.clone());
     let counted = joined.clone();
@@ -213,8 +216,8 @@ fn slot(word: u64, slots: usize) -> usize {
 }
 
 /// Joins the representatives of a partition.
-#[derive(Default)]
 struct Pairs {
+    numbers: Rc<OwnNumbers>,
     grouper: Grouper,
     edges: Vec<(u32, u32)>,
     /// The middle of each star, and the smallest of its other nodes.
@@ -230,25 +233,38 @@ fn join_stars(edges: &[(u32, u32)], forest: &Forest) -> Result<()> {
     })
 }
 
+/// Calls `each` with the records of a partition and their nodes.
+fn nodes(partition: &Partition<'_, Shared>, numbers: &OwnNumbers, mut each: impl FnMut(&Shared, u32)) -> Result<()> {
+    partition.blocks(|block| {
+        let (mut own, mut walk) = (block.base, numbers.walk(block.from as usize, block.base));
+        for record in block.records() {
+            own += record.gap();
+            each(record, walk.number(own) as u32);
+        }
+    })
+}
+
 impl Pairs {
+    fn new(numbers: Rc<OwnNumbers>) -> Pairs {
+        Pairs { numbers, grouper: Grouper::default(), edges: Vec::new(), middles: Vec::new() }
+    }
+
     /// Joins all that share a key in the forest, and notes there the smallest other member of a key that each node
     /// shares: a neighbour that is smaller than the node where there is one. Returns the number of edges.
     fn join(&mut self, partition: &Partition<'_, Shared>, forest: &Forest) -> Result<u64> {
-        let Pairs { grouper, edges, middles } = self;
+        let Pairs { numbers, grouper, edges, middles } = self;
         grouper.clear(partition.count());
-        partition.blocks(|block| block.records().iter().for_each(|record| grouper.add(record.bits(), record.node)))?;
+        nodes(partition, numbers, |record, node| grouper.add(record.bits(), node))?;
         let mut at = 0;
         edges.clear();
         middles.clear();
-        partition.blocks(|block| {
-            for record in block.records() {
-                let group = grouper.group(at);
-                at += 1;
-                if record.node != group.smallest {
-                    edges.push((record.node, group.smallest));
-                } else if let Some(second) = group.second {
-                    middles.push((record.node, second));
-                }
+        nodes(partition, numbers, |_, node| {
+            let group = grouper.group(at);
+            at += 1;
+            if node != group.smallest {
+                edges.push((node, group.smallest));
+            } else if let Some(second) = group.second() {
+                middles.push((node, second));
             }
         })?;
         join_stars(edges, forest)?;

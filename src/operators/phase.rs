@@ -1,5 +1,6 @@
 //! Running a dataflow to its end, and who owns what.
 
+use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
@@ -70,6 +71,12 @@ impl Owned {
         self.shards[shard as usize].1
     }
 
+    /// The numbers of a shard's documents among those of its owner.
+    pub fn of_shard(&self, shard: u32) -> Range<usize> {
+        let (start, rows) = self.shards[shard as usize];
+        start..start + rows as usize
+    }
+
     /// How many documents.
     pub fn len(&self) -> usize {
         self.len
@@ -133,6 +140,7 @@ mod tests {
                 for (number, doc) in docs.iter().enumerate() {
                     assert!(owned.has(*doc));
                     assert_eq!(owned.index(*doc), number);
+                    assert_eq!(owned.of_shard(doc.shard()).nth(doc.row() as usize), Some(number));
                 }
                 all.extend(docs);
             }

@@ -20,20 +20,25 @@ use timely::dataflow::operators::Probe;
 use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
-use super::block::{BLOCK_BYTES, Block, Dealer};
+use super::block::{Block, Dealer};
 use super::clusters::{CHANGED, Clustering};
 use super::counters::Counters;
 use super::gather::gather;
 use super::marks::Marks;
 use super::partitions::{each_partition, received};
-use super::phase::run_to_end;
+use super::phase::{Owned, run_to_end};
 use super::ranges::{Cut, Deal, ranges};
-use super::stash::{Partition, Stash};
-use crate::kernels::memory::huge;
+use super::stash::Partition;
+use super::survivors::Survivors;
 use crate::records::spread;
 
 /// Supershingles of a partition, at most: so few that the table in which they are counted stays in the second-level cache.
 const MOST: u64 = 3 << 16;
+
+/// Ranges, at least, of one column or several. The memory of the former phase is there for two columns of five: to take what
+/// is fresh costs more than to read all vectors again. And of the last column only those vectors are asked that may
+/// share enough with it.
+const RANGES: u64 = 3;
 
 /// A supershingle of a representative: bits of its hash that do not tell the partition, and how far its number among
 /// the own vectors of its sender is from that of the record before it.
@@ -64,30 +69,23 @@ impl Supershingle {
     }
 }
 
-/// Representatives that may agree with others.
-pub struct Survivors {
-    /// Which of the own vectors they are, ascending.
-    pub own: Vec<u32>,
-    /// Their shared supershingles, by bit, and their supershingles: `width + 1` words for each, shard by shard. A
-    /// shard is a partition of time 0.
-    pub rows: Stash<u64>,
-    /// How many each shard has; 0 for shards of other workers.
-    pub of_shards: Vec<u64>,
-    /// Records that they have under their keys.
-    pub records: u64,
-}
-
 /// Tells which representatives, of which there are so many own ones, may agree with somebody in `agreements`
 /// supershingles.
 ///
 /// # Errors
 /// Where vectors cannot be read, or a worker of this process failed.
-pub fn prune(worker: &mut Worker, stage: &Clustering, marks: Marks, representatives: u64) -> Result<Survivors> {
-    let (width, watch) = (stage.files.width, &stage.watch);
+pub fn prune(
+    worker: &mut Worker,
+    stage: &Clustering,
+    owned: &Owned,
+    marks: Marks,
+    representatives: u64,
+) -> Result<Survivors> {
+    let (width, agreements, watch) = (stage.files.width, stage.agreements, &stage.watch);
     let (size, spaces) = (size_of::<Supershingle>(), (width - 1).max(1));
     let own = vec![(worker.index(), representatives)];
     let all = gather(worker, own, watch)?.iter().map(|(_, representatives)| representatives).sum();
-    let cut = Cut::new(all, MOST, size, spaces, worker.peers(), stage.memory);
+    let cut = Cut::new(all, MOST, size, spaces, worker.peers(), stage.memory).at_least(RANGES.min(spaces as u64));
     let marks = Rc::new(RefCell::new(marks));
     let (probe, sending) = (Handle::new(), stage.files.clone());
     let (grouped, known) = (probe.clone(), marks.clone());
@@ -98,11 +96,19 @@ pub fn prune(worker: &mut Worker, stage: &Clustering, marks: Marks, representati
             let Some(chunk) = chunks.next()? else { return Ok(false) };
             let (words, marks) = (chunk.words(), marks.borrow());
             ensure!(before + chunk.rows() <= marks.len(), CHANGED);
-            representatives.clear();
-            representatives.extend((0..chunk.rows()).filter(|row| !marks.is_duplicate(before + row)));
+            let columns = deal.spaces().start + 1..width.min(deal.spaces().end + 1);
+            // What was found of the columns before these is known.
+            let least = agreements.saturating_sub(width - columns.start);
+            // No branch: more than a fifth are duplicates.
+            representatives.resize(chunk.rows(), 0);
+            let mut count = 0;
+            for row in 0..chunk.rows() {
+                representatives[count] = row;
+                count += usize::from(marks.is_representative(before + row, least as u32));
+            }
             // Column by column: of one there are so few open blocks that the ends of all stay near the core.
-            for column in 1..width {
-                for row in &representatives {
+            for column in columns {
+                for row in &representatives[..count] {
                     let hash = spread(words[row * width + column]);
                     deal.deal_gap(column - 1, hash, (before + row) as u64, |gap| Supershingle::new(hash, gap));
                 }
@@ -123,75 +129,10 @@ pub fn prune(worker: &mut Worker, stage: &Clustering, marks: Marks, representati
         .probe_with(&probe);
     });
     run_to_end(worker, &probe, watch)?;
-    let survivors = survivors(stage, &marks.take())?;
+    let survivors = Survivors::new(stage, owned, marks.take());
     // Nobody goes on to what needs memory while another one still holds what this phase needed.
     gather(worker, vec![0u8], watch)?;
     Ok(survivors)
-}
-
-/// Goes over the own vectors once more, and keeps those of which enough supershingles are shared.
-fn survivors(stage: &Clustering, marks: &Marks) -> Result<Survivors> {
-    let width = stage.files.width;
-    // Names are looked up by it in any order. What is not written to takes no memory.
-    let mut own = Vec::with_capacity(marks.len());
-    huge(own.spare_capacity_mut());
-    let mut survivors = Survivors {
-        own,
-        // Half of the memory is for the records that they will have.
-        rows: Stash::new(&stage.scratch, stage.memory / 2),
-        of_shards: vec![0; stage.numbering.shards()],
-        records: 0,
-    };
-    let mut rows = Rows { words: Vec::with_capacity(Rows::WORDS), shard: 0 };
-    let (mut chunks, mut before) = (stage.files.chunks(), 0);
-    while let Some(chunk) = chunks.next()? {
-        ensure!(before + chunk.rows() <= marks.len(), CHANGED);
-        for (own, supershingles) in (before..).zip(chunk.words().chunks_exact(width)) {
-            let mask = marks.shared(own);
-            if mask.count_ones() as usize >= stage.agreements {
-                survivors.own.push(own as u32);
-                survivors.of_shards[chunk.shard as usize] += 1;
-                survivors.records += stage.keys.within(mask);
-                rows.push(chunk.shard, mask, supershingles, &mut survivors.rows)?;
-            }
-        }
-        before += chunk.rows();
-        if stage.watch.failed() {
-            break;
-        }
-    }
-    ensure!(before == marks.len() || stage.watch.failed(), CHANGED);
-    rows.flush(&mut survivors.rows)?;
-    Ok(survivors)
-}
-
-/// Rows on their way to a stash, in blocks of whole rows.
-struct Rows {
-    words: Vec<u64>,
-    shard: u32,
-}
-
-impl Rows {
-    const WORDS: usize = BLOCK_BYTES / 8;
-
-    #[inline]
-    fn push(&mut self, shard: u32, mask: u64, supershingles: &[u64], stash: &mut Stash<u64>) -> Result<()> {
-        if shard != self.shard || self.words.len() + supershingles.len() >= Rows::WORDS {
-            self.flush(stash)?;
-            self.shard = shard;
-        }
-        self.words.push(mask);
-        self.words.extend_from_slice(supershingles);
-        Ok(())
-    }
-
-    fn flush(&mut self, stash: &mut Stash<u64>) -> Result<()> {
-        if !self.words.is_empty() {
-            stash.push(0, Block::of_records(self.shard.into(), 0, 0, &self.words))?;
-            self.words.clear();
-        }
-        Ok(())
-    }
 }
 
 /// Finds shared supershingles in a partition.

@@ -61,7 +61,11 @@ impl Cut {
         let received = (spaces * records * size as u64).div_ceil(peers);
         // No worker opens more blocks than it fills, but for the last of each partition.
         let open = (spaces * partitions * BLOCK_BYTES as u64).min(received + (spaces * partitions * size as u64));
-        let ranges = (received + open).div_ceil(memory.max(1)).clamp(1, spaces * partitions);
+        let (all, memory) = (received + open, memory.max(1));
+        let ranges = match memory / all.div_ceil(spaces).max(1) {
+            0 => all.div_ceil(memory).clamp(1, spaces * partitions),
+            at_a_time => spaces.div_ceil(at_a_time),
+        };
         Cut::of(partitions, spaces, ranges)
     }
 
@@ -80,10 +84,17 @@ impl Cut {
         self.spaces * self.partitions
     }
 
-    /// The partitions of a range.
+    /// The partitions of a range: those of whole spaces, where there are as many spaces as ranges.
     pub fn range(&self, range: u64) -> Range<u64> {
-        let start = |range: u64| (u128::from(range) * u128::from(self.all()) / u128::from(self.ranges)) as u64;
+        let (all, each) = if self.ranges <= self.spaces { (self.spaces, self.partitions) } else { (self.all(), 1) };
+        // The last range is the smallest one.
+        let start = |range: u64| (u128::from(range) * u128::from(all)).div_ceil(self.ranges.into()) as u64 * each;
         start(range)..start(range + 1)
+    }
+
+    /// In so many ranges at least, while there are as many partitions.
+    pub fn at_least(self, ranges: u64) -> Cut {
+        Cut { ranges: self.ranges.max(ranges).min(self.all()), ..self }
     }
 }
 
@@ -103,6 +114,12 @@ impl<R: Pod> Deal<'_, R> {
         self.parts.contains(&self.cut.partition(0, hash))
     }
 
+    /// The spaces of which keys lie in the range.
+    pub fn spaces(&self) -> Range<usize> {
+        let end = self.parts.end.div_ceil(self.cut.partitions);
+        (self.parts.start / self.cut.partitions) as usize..end as usize
+    }
+
     /// Deals a record by the hash of its key; the space's number is below the cut's.
     #[inline]
     pub fn deal(&mut self, space: usize, hash: u64, record: R) {
@@ -119,15 +136,6 @@ impl<R: Pod> Deal<'_, R> {
         let part = self.cut.partition(space, hash);
         if self.parts.contains(&part) {
             self.dealer.deal_gap(part, number, record);
-        }
-    }
-
-    /// Deals a record that holds a number relative to its block: see [`Dealer::deal_relative`].
-    #[inline]
-    pub fn deal_relative(&mut self, hash: u64, number: u64, record: impl FnOnce(u32) -> R) {
-        let part = self.cut.partition(0, hash);
-        if self.parts.contains(&part) {
-            self.dealer.deal_relative(part, number, record);
         }
     }
 }
@@ -201,16 +209,34 @@ mod tests {
         assert_eq!(Cut::new(1 << 20, 1 << 16, 16, 1, 1, 4 << 20), Cut::of(16, 1, 5));
         assert_eq!(Cut::new(1 << 20, 1 << 16, 4, 5, 1, 4 << 20), Cut::of(16, 5, 6));
         assert_eq!(Cut::new(1 << 40, 1 << 16, 16, 1, 1, 1 << 40).partitions, MAX_PARTITIONS);
+        // Whole spaces, as many as fit: of five the memory holds two, or one.
+        let five = |memory| Cut::new(1 << 20, 1 << 16, 4, 5, 1, memory).ranges;
+        assert_eq!([25 << 20, 10 << 20, 6 << 20].map(five), [1, 3, 5]);
         // Hardly any memory: a partition at a time.
         assert_eq!(Cut::new(1 << 40, 1 << 16, 16, 1, 4, 1).ranges, MAX_PARTITIONS);
     }
 
     #[test]
     fn every_partition_is_in_one_range() {
-        let cut = Cut::of(8, 3, 5);
-        let all: Vec<u64> = (0..5).flat_map(|range| cut.range(range)).collect();
-        assert!(all.into_iter().eq(0..24));
-        assert_eq!(cut.partition(2, u64::MAX), 23);
-        assert_eq!(cut.partition(1, 0), 8);
+        for ranges in 1..24 {
+            let cut = Cut::of(8, 3, ranges);
+            let all: Vec<u64> = (0..ranges).flat_map(|range| cut.range(range)).collect();
+            assert!(all.into_iter().eq(0..24));
+            assert!(ranges > 3 || (0..ranges).all(|range| cut.range(range).start % 8 == 0), "whole spaces");
+            assert_eq!(cut.partition(2, u64::MAX), 23);
+            assert_eq!(cut.partition(1, 0), 8);
+            for range in 0..ranges {
+                let (mut dealer, parts) = (Dealer::<u8>::new(0, 0, &Arc::default()), cut.range(range));
+                let spaces = Deal { cut, range, parts: parts.clone(), dealer: &mut dealer }.spaces();
+                assert!(
+                    parts.map(|part| part as usize / 8).all(|space| spaces.contains(&space)),
+                    "{range} of {ranges}"
+                );
+                assert!(ranges > 3 || spaces.len() == cut.range(range).count() / 8);
+            }
+        }
+        assert_eq!(Cut::of(8, 3, 5).at_least(2), Cut::of(8, 3, 5));
+        assert_eq!(Cut::of(8, 3, 1).at_least(2), Cut::of(8, 3, 2));
+        assert_eq!(Cut::of(8, 3, 1).at_least(200), Cut::of(8, 3, 24));
     }
 }

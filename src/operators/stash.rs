@@ -95,12 +95,6 @@ impl<R: Pod> Stash<R> {
         Some(Partition { part: *part, blocks, file: self.file.as_ref() })
     }
 
-    /// All partitions of a time.
-    pub fn partitions(&self, time: u64) -> impl Iterator<Item = Partition<'_, R>> {
-        let partitions = self.times.get(&time).into_iter().flatten();
-        partitions.map(|(part, blocks)| Partition { part: *part, blocks, file: self.file.as_ref() })
-    }
-
     /// Lets the first partition of a time go.
     pub fn remove_first(&mut self, time: u64) {
         let Some(partitions) = self.times.get_mut(&time) else { return };
@@ -195,9 +189,9 @@ mod tests {
             let add = |block: &Block<u64>| all.push((partition.part, block.from, block.base, block.records().to_vec()));
             partition.blocks(add).unwrap();
         };
-        stash.partitions(time).for_each(|partition| add(&partition));
         while let Some(partition) = stash.first(time) {
-            add(&partition);
+            // A partition may be gone over several times.
+            (0..2).for_each(|_| add(&partition));
             stash.remove_first(time);
         }
         all
