@@ -385,7 +385,7 @@ fn passes(error: &anyhow::Error) -> bool {
 
 fn cluster(plan: Plan, peers: Peers, watch: &Arc<Watch>) -> Result<Option<Summary>> {
     let (workers, plan, watched) = (plan.workers, Arc::new(plan), watch.clone());
-    let shared = InProcess::default();
+    let shared = Arc::<InProcess>::default();
     let work = move |worker: &mut Worker| jobs::cluster::cluster(worker, &plan, &shared, &watched);
     let summaries = run_workers(workers, peers, watch, work)?;
     Ok(summaries.into_iter().flatten().next())

@@ -19,9 +19,7 @@ use super::temporary::Temporary;
 use super::yardstick;
 use crate::config::{Bytes, Config, Count, Method};
 use crate::features::{VectorKeys, polynomials};
-use crate::operators::{
-    Clustering, Clusters, Forest, Numbering, Owned, Shared, VectorFile, VectorFiles, clusters, gather,
-};
+use crate::operators::{Clustering, Clusters, InProcess, Numbering, Owned, VectorFile, VectorFiles, clusters, gather};
 use crate::report::grouped;
 use crate::watch::{Span, Stage, Watch};
 
@@ -193,7 +191,7 @@ fn read_all(dataset: &Dataset) -> Result<Vec<[u64; WIDTH]>> {
 pub(super) fn measure_clusters(
     worker: &mut Worker,
     task: &ClustersTask,
-    forest: &Arc<Shared<Forest>>,
+    shared: &Arc<InProcess>,
     watch: &Arc<Watch>,
 ) -> Result<Said> {
     let method = Method::default();
@@ -208,7 +206,7 @@ pub(super) fn measure_clusters(
         agreements: method.agreements,
         memory: Clustering::in_flight(task.worker_memory, &rows, worker.peers())?,
         scratch: task.scratch.clone(),
-        forest: forest.clone(),
+        shared: shared.clone(),
         threads: task.workers,
         watch: watch.clone(),
     };
@@ -216,7 +214,7 @@ pub(super) fn measure_clusters(
     let own_rows: Vec<u64> = owned.shards().map(|shard| rows[shard as usize]).collect();
     let firsts: Vec<u64> = owned.shards().map(|shard| numbering.first(shard)).collect();
     let own = Numbering::new(&own_rows);
-    let name = Rc::new(move |vector: usize| {
+    let name = Arc::new(move |vector: usize| {
         let place = own.id(vector as u64);
         firsts[place.shard() as usize] + place.row()
     });

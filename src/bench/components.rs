@@ -118,7 +118,7 @@ pub(super) fn bench_components(args: &ComponentsArgs, told: fn(Task) -> Result<S
 pub(super) fn measure_components(
     worker: &mut Worker,
     task: &ComponentsTask,
-    shared: &Arc<Shared<Forest>>,
+    shared: &Shared<Forest>,
     watch: &Arc<Watch>,
 ) -> Result<Said> {
     let graph = Graph::new(task.shape, task.nodes);

@@ -14,7 +14,7 @@ use super::meter::Meter;
 use super::weeks::{WeeksTask, measure_weeks};
 use crate::config::Config;
 use crate::launch::{Outcome, Peers, Pool, Voice, exit_on_panic, run_workers, supervise};
-use crate::operators::{Forest, Shared, gather};
+use crate::operators::{InProcess, gather};
 use crate::watch::{Progress, Span, Watch};
 
 /// A benchmark of a dataflow, as its processes are told of it.
@@ -119,15 +119,14 @@ pub fn serve_task(task: &Task, peers: Peers, watch: &Arc<Watch>) -> Result<Optio
 
 fn process(task: &Task, peers: Peers, watch: &Arc<Watch>) -> Result<Option<Measured>> {
     let meter = Meter::start();
-    let (shared, mine, watched): (Arc<Shared<Forest>>, Task, Arc<Watch>) =
-        (Arc::default(), task.clone(), watch.clone());
-    let (filter, meter) = (Shared::default(), Mutex::new(Some(meter)));
+    let (shared, mine, watched) = (Arc::<InProcess>::default(), task.clone(), watch.clone());
+    let meter = Mutex::new(Some(meter));
     let workers = task.workers();
     let work = move |worker: &mut Worker| {
         let said = match &mine {
             Task::Cluster(task) => measure_clusters(worker, task, &shared, &watched)?,
-            Task::Components(task) => measure_components(worker, task, &shared, &watched)?,
-            Task::Weeks(task) => measure_weeks(worker, task, (&shared, &filter), &watched)?,
+            Task::Components(task) => measure_components(worker, task, &shared.forest, &watched)?,
+            Task::Weeks(task) => measure_weeks(worker, task, &shared, &watched)?,
             Task::Exchange(task) => measure_exchange(worker, task, &watched)?,
         };
         // One worker speaks for its process.

@@ -25,8 +25,8 @@ use super::yardstick;
 use crate::config::{Bytes, Config, Count, Method, Mode, Share};
 use crate::features::{VectorKeys, polynomials};
 use crate::operators::{
-    Clustering, Clusters, Delta, Filter, Forest, Index, NextRun, Numbering, Owned, Shared, VectorRoots, choose,
-    clusters, delta, gather, post_all, read_roots,
+    Clustering, Clusters, Delta, InProcess, Index, NextRun, Numbering, Owned, VectorRoots, choose, clusters, delta,
+    gather, post_all, read_roots,
 };
 use crate::records::DocId;
 use crate::report::grouped;
@@ -273,7 +273,7 @@ pub(super) fn bench_weeks(args: &WeeksArgs, told: fn(Task) -> Result<String>) ->
 pub(super) fn measure_weeks(
     worker: &mut Worker,
     task: &WeeksTask,
-    (forest, filter): (&Arc<Shared<Forest>>, &Shared<Filter>),
+    shared: &Arc<InProcess>,
     watch: &Arc<Watch>,
 ) -> Result<Said> {
     let method = Method::default();
@@ -324,8 +324,8 @@ pub(super) fn measure_weeks(
             index: index.as_ref(),
             next_run: index.is_some().then_some(&next_run),
             threads: task.workers,
-            filter,
-            forest,
+            filter: &shared.filter,
+            forest: &shared.forest,
             watch,
         };
         let did = delta(worker, &stage, &mut roots)?;
@@ -340,11 +340,11 @@ pub(super) fn measure_weeks(
             agreements: method.agreements,
             memory: Clustering::in_flight(task.worker_memory, &rows, worker.peers())?,
             scratch: task.scratch.clone(),
-            forest: forest.clone(),
+            shared: shared.clone(),
             threads: task.workers,
             watch: watch.clone(),
         };
-        let own: Rc<Vec<DocId>> = Rc::new(owned.docs().collect());
+        let own: Arc<Vec<DocId>> = Arc::new(owned.docs().collect());
         let named = own.clone();
         let found = clusters(worker, &clustering, move |vector| named[vector].to_table() as u64)?;
         let Clusters { duplicates, survivors, .. } = found;

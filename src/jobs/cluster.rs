@@ -45,7 +45,7 @@ use crate::watch::{Stage, Watch};
 pub fn cluster(
     worker: &mut Worker,
     plan: &Arc<Plan>,
-    shared: &InProcess,
+    shared: &Arc<InProcess>,
     watch: &Arc<Watch>,
 ) -> Result<Option<Summary>> {
     let polynomials = polynomials(plan.method.seed, plan.method.features);
@@ -148,6 +148,6 @@ pub(super) struct ReadWeek<'a> {
     pub unfinished: &'a Unfinished,
     /// The documents of this week and of all earlier ones.
     pub owned: &'a Owned,
-    pub shared: &'a InProcess,
+    pub shared: &'a Arc<InProcess>,
     pub watch: &'a Arc<Watch>,
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use timely::worker::Worker;
@@ -157,7 +158,7 @@ impl ReadWeek<'_> {
         keys: &Rc<VectorKeys>,
     ) -> Result<(VectorRoots, Vec<DocId>)> {
         let (plan, owned) = (self.plan, self.owned);
-        let docs = Rc::new(files.docs(owned)?);
+        let docs = Arc::new(files.docs(owned)?);
         let mut rows: BTreeMap<u32, u64> = (0..plan.method.shards).map(|shard| (shard, 0)).collect();
         let mut own: BTreeMap<u32, u64> = BTreeMap::new();
         docs.iter().for_each(|doc| *own.entry(doc.shard()).or_default() += 1);
@@ -170,7 +171,7 @@ impl ReadWeek<'_> {
             keys: keys.clone(),
             agreements: plan.method.agreements,
             scratch: self.unfinished.spill(),
-            forest: self.shared.forest.clone(),
+            shared: self.shared.clone(),
             threads: plan.workers,
             watch: self.watch.clone(),
         };

@@ -9,9 +9,10 @@
 //!         ──lookup────▶ names                               roots and neighbours by the names that their owners give them
 //! ```
 //!
-//! The column of supershingles is read five times, in large pieces, each time side by side with the exchange. What
-//! is in flight is bounded by `memory`: keys go range by range where they must, and blocks to a file where even that
-//! is not enough. What lasts is about 20 bytes a vector at its worst moment.
+//! The column of supershingles is read five times, in large pieces, each time side by side with the exchange: to read it
+//! again costs less than to keep what is needed of it in memory. What is in flight is bounded by `memory`: keys go range
+//! by range where they must, and blocks to a file where even that is not enough. What lasts is about 20 bytes a vector
+//! at its worst moment.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -28,13 +29,13 @@ use super::collapse::{Collapsed, Duplicates, collapse};
 use super::forest::Forest;
 use super::gather::gather;
 use super::join::{Joined, join};
-use super::lookup::{Known, SIDE_BY_SIDE, lookup};
+use super::lookup::{Known, Near, SIDE_BY_SIDE, lookup};
 use super::numbering::Numbering;
 use super::pairs::pairs;
 use super::phase::Owned;
 use super::prune::prune;
 use super::ranks::Ranks;
-use super::shared::Shared;
+use super::shared::InProcess;
 use super::stash::Stash;
 use super::survivors::Survivors;
 use crate::features::VectorKeys;
@@ -58,7 +59,7 @@ pub struct Clustering {
     /// Where blocks go that memory does not hold.
     pub scratch: PathBuf,
     /// What the workers of this process share.
-    pub forest: Arc<Shared<Forest>>,
+    pub shared: Arc<InProcess>,
     /// Worker threads of each process.
     pub threads: usize,
     /// Counters, and failures.
@@ -154,7 +155,7 @@ impl Clustering {
 pub fn clusters(
     worker: &mut Worker,
     stage: &Clustering,
-    name: impl Fn(usize) -> u64 + Clone + 'static,
+    name: impl Fn(usize) -> u64 + Send + Sync + 'static,
 ) -> Result<Clusters> {
     let watch = &stage.watch;
     if stage.files.len() > u64::from(u32::MAX) {
@@ -168,7 +169,7 @@ pub fn clusters(
     let survivors = prune(worker, stage, &vectors, marks, representatives)?;
     watch.enter(Stage::Pairs);
     let nodes = nodes(worker, stage, &survivors)?;
-    let forest = stage.forest.of(|| Forest::new(nodes.numbering.len() as usize));
+    let forest = stage.shared.forest.of(|| Forest::new(nodes.numbering.len() as usize));
     let (own, mut took) = pairs(worker, stage, &vectors, &nodes.numbering, survivors, &forest)?;
     // What follows needs memory of other kinds, and few blocks.
     release_spare();
@@ -211,60 +212,55 @@ fn named(
     own: Vec<u32>,
     Joined { roots, neighbours, .. }: Joined,
     duplicates: Duplicates,
-    name: impl Fn(usize) -> u64 + Clone + 'static,
+    name: impl Fn(usize) -> u64 + Send + Sync + 'static,
 ) -> Result<(Found, Found)> {
-    let watch = &stage.watch;
-    let own = Rc::new(own);
+    let (watch, boards) = (&stage.watch, &stage.shared.names);
+    let mut names = Vec::with_capacity(own.len());
+    huge(names.spare_capacity_mut());
+    names.extend(own.iter().map(|vector| name(*vector as usize)));
+    let near = Near::of_process(worker, &boards.0, names, watch)?;
     // Names take the places of what they are the names of.
     let id = |number: u64| DocId::from_table(number as i64);
     let mut name_all = |ids: Vec<DocId>| -> Result<Vec<u64>> {
         let places = in_place(bytemuck::allocation::cast_vec(ids));
         let ask = questions(&places, id);
-        lookup(worker, nodes, ask, NodeNames { own: own.clone(), name: name.clone() }, watch, |at, [name]| {
-            places[at].set(name)
-        })?;
+        lookup(worker, nodes, ask, &near, watch, |at, [name]| places[at].set(name))?;
         Ok(out_of_place(places))
     };
-    let (roots, neighbours) = (Rc::new(name_all(roots)?), name_all(neighbours)?);
+    let (roots, neighbours) = (Arc::new(name_all(roots)?), name_all(neighbours)?);
+    drop(near);
     assert_eq!(roots.len(), own.len(), "every survivor has a root");
 
     let ranks = Ranks::new(vectors.len(), own.iter().copied());
-    let of_vector = RootNames { ranks, roots: roots.clone(), name };
+    let near = Near::of_process(worker, &boards.1, RootNames { ranks, roots: roots.clone(), name }, watch)?;
     let identical = in_place(duplicates.roots);
     let mut similar = vec![0; identical.len()];
     huge(&mut similar);
     let numbering = stage.numbering.clone();
     let ask = questions(&identical, move |number| numbering.id(number));
-    lookup(worker, vectors, ask, of_vector, watch, |at, [name, root]| {
+    lookup(worker, vectors, ask, &near, watch, |at, [name, root]| {
         identical[at].set(name);
         similar[at] = root;
     })?;
-    // Timely lets go of its operators, and with them of their share, at the next step at the latest.
-    let own = Rc::try_unwrap(own).unwrap_or_else(|shared| shared.to_vec());
-    let roots = Rc::try_unwrap(roots).unwrap_or_else(|shared| shared.to_vec());
+    drop(near);
+    // All have let go of it, as timely has of its operators at the next step.
+    gather(worker, vec![0u8], watch)?;
+    let roots = Arc::try_unwrap(roots).unwrap_or_else(|shared| shared.to_vec());
     let duplicates = Found { own: duplicates.own, roots: similar, neighbours: out_of_place(identical) };
     Ok((duplicates, Found { own, roots, neighbours }))
 }
 
-/// The names of survivors by node, of which these own vectors are the survivors.
-struct NodeNames<N> {
-    own: Rc<Vec<u32>>,
-    name: N,
-}
-
-impl<N: Fn(usize) -> u64> Known<1> for NodeNames<N> {
+/// The names of survivors by node.
+impl Known<1> for Vec<u64> {
     fn tell(&self, nodes: &[usize], answers: &mut [[u64; 1]]) {
-        debug_assert!(nodes.len() <= SIDE_BY_SIDE);
-        let mut vectors = [0; SIDE_BY_SIDE];
-        vectors.iter_mut().zip(nodes).for_each(|(vector, node)| *vector = self.own[*node]);
-        answers.iter_mut().zip(vectors).for_each(|(answer, vector)| *answer = [(self.name)(vector as usize)]);
+        answers.iter_mut().zip(nodes).for_each(|(answer, node)| *answer = [self[*node]]);
     }
 }
 
 /// The names of own vectors, and those of their roots. Survivors have these roots, by their ranks; others are alone.
 struct RootNames<N> {
     ranks: Ranks,
-    roots: Rc<Vec<u64>>,
+    roots: Arc<Vec<u64>>,
     name: N,
 }
 
@@ -346,7 +342,7 @@ mod tests {
     /// The labels by the stage, with so many workers that each have `memory` bytes for the records in flight.
     fn labels(folder: &Path, vectors: &[Vec<u64>], agreements: usize, workers: usize, memory: u64) -> Labels {
         let files = write(folder, vectors);
-        let (width, forest) = (vectors.first().map_or(6, Vec::len), Arc::<Shared<Forest>>::default());
+        let (width, shared) = (vectors.first().map_or(6, Vec::len), Arc::<InProcess>::default());
         let scratch = folder.join("scratch");
         let guards = timely::execute(timely::Config::process(workers), move |worker| {
             let method = Method { features: 84 / width * width, supershingles: width, agreements, ..Method::default() };
@@ -359,11 +355,11 @@ mod tests {
                 agreements,
                 memory,
                 scratch: scratch.clone(),
-                forest: forest.clone(),
+                shared: shared.clone(),
                 threads: workers,
                 watch: Arc::default(),
             };
-            let names: Rc<Vec<u64>> = Rc::new(owned.docs().map(|doc| numbering.number(doc)).collect());
+            let names: Arc<Vec<u64>> = Arc::new(owned.docs().map(|doc| numbering.number(doc)).collect());
             let named = names.clone();
             let Clusters { duplicates, survivors, .. } = clusters(worker, &clustering, move |own| named[own]).unwrap();
             let mut labels: BTreeMap<u64, [u64; 3]> = names.iter().map(|name| (*name, [*name; 3])).collect();

@@ -49,7 +49,7 @@ use super::heirs::{Heirs, heirs};
 use super::holders::Kin;
 use super::keyed::{ByKey, Docs, Held, Keyed, NEW, Reply, Roots, STAYS, blocks, doc, word};
 use super::leaves::{leaves, with_leaves};
-use super::lookup::lookup;
+use super::lookup::{Near, lookup};
 use super::phase::Owned;
 use super::pieces::{Members, pieces};
 use super::postings::{Index, NextRun};
@@ -316,7 +316,8 @@ impl Step<'_> {
             (0..firsts.len()).map(move |at| firsts[at])
         };
         let mut of_members = Vec::with_capacity(members.len());
-        lookup(worker, stage.owned, ask, known, stage.watch, |at, [piece]| of_members.push((members[at], doc(piece))))?;
+        let near = Near::own(worker, known);
+        lookup(worker, stage.owned, ask, &near, stage.watch, |at, [piece]| of_members.push((members[at], doc(piece))))?;
         if let Some((doc, _)) = of_members.iter().find(|(_, piece)| *piece == DocId::NONE) {
             bail!("{doc} is in another cluster than the first page that is identical to it: a table is damaged");
         }

@@ -22,7 +22,7 @@ use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
 use super::block::{Block, BlockBuilder, Dealer, by_part};
-use super::lookup::lookup;
+use super::lookup::{Near, lookup};
 use super::phase::{Owned, run_to_end};
 use super::resolve::DocHasher;
 use crate::records::{DocId, Key};
@@ -59,7 +59,8 @@ pub fn exact(
         (0..duplicates.len()).map(move |at| duplicates[at].1)
     };
     let mut others: Vec<Copied> = Vec::new();
-    lookup(worker, owned, questions, known, watch, |at, checksum| {
+    let near = Near::own(worker, known);
+    lookup(worker, owned, questions, &near, watch, |at, checksum| {
         let (doc, root) = duplicates[at];
         let [high, low] = halves(checksums[owned.index(doc)]);
         match checksum == [high, low] {

@@ -11,7 +11,7 @@ use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
 use super::block::{Block, Dealer};
-use super::lookup::lookup;
+use super::lookup::{Near, lookup};
 use super::phase::Owned;
 use super::relabel::EdgeDifference;
 use super::resolve::DocHasher;
@@ -148,7 +148,8 @@ impl Keyed {
             let asked = asked.clone();
             (0..asked.len()).map(move |at| asked[at])
         };
-        lookup(worker, owned, ask, known, watch, |at, [piece]| reached[at] = doc(piece))?;
+        let near = Near::own(worker, known);
+        lookup(worker, owned, ask, &near, watch, |at, [piece]| reached[at] = doc(piece))?;
         Ok(reached)
     }
 

@@ -13,7 +13,7 @@ use timely::worker::Worker;
 
 use super::block::Dealer;
 use super::largest::LevelClusters;
-use super::lookup::lookup;
+use super::lookup::{Near, lookup};
 use super::overlaps::{Overlap, overlaps};
 use super::phase::Owned;
 use super::round::round;
@@ -177,7 +177,8 @@ pub fn names(
         let asking = asking.clone();
         (0..asking.len()).map(move |at| asking[at].1)
     };
-    lookup(worker, owned, ask, known, watch, |at, [name]| of_docs[asked[at].0] = DocId::from_table(name as i64))?;
+    let near = Near::own(worker, known);
+    lookup(worker, owned, ask, &near, watch, |at, [name]| of_docs[asked[at].0] = DocId::from_table(name as i64))?;
     Ok(Names { of_docs, given: given.into_iter().collect(), changes })
 }
 

@@ -18,7 +18,7 @@ use super::forest::Forest;
 use super::gather::gather;
 use super::group::Grouper;
 use super::join::join;
-use super::lookup::lookup;
+use super::lookup::{Near, lookup};
 use super::numbering::Numbering;
 use super::phase::Owned;
 use super::resolve::DocHasher;
@@ -139,11 +139,12 @@ pub fn pieces(
     let mut pieces = vec![DocId::NONE; docs.len()];
     let known = move |own: usize| [docs[own].to_table() as u64];
     let ask = roots.clone();
+    let near = Near::own(worker, known);
     lookup(
         worker,
         &dense,
         move || ask.clone().into_iter(),
-        known,
+        &near,
         watch,
         |at, [doc]| {
             pieces[at] = DocId::from_table(doc as i64);

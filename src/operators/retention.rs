@@ -14,7 +14,7 @@ use anyhow::{Result, bail};
 use timely::worker::Worker;
 
 use super::cluster_map::{COULD_NOT_DOWNLOAD, ClusterMap};
-use super::lookup::lookup;
+use super::lookup::{Near, lookup};
 use super::overlaps::overlaps;
 use super::phase::Owned;
 use crate::records::DocId;
@@ -55,7 +55,8 @@ pub fn retention(
     };
     let known = move |at: usize| [sizes.page(at).map_or(0, |cluster| cluster.size)];
     let mut answers: Vec<u64> = Vec::with_capacity(pairs.len());
-    lookup(worker, owned, questions, known, watch, |_, [size]| answers.push(size))?;
+    let near = Near::own(worker, known);
+    lookup(worker, owned, questions, &near, watch, |_, [size]| answers.push(size))?;
     let mut answers = answers.into_iter();
     for pair in pairs.iter() {
         let was = first.page(owned.index(doc(pair.a))).map_or(0, |cluster| cluster.size);

@@ -4,12 +4,15 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::filter::Filter;
 use super::forest::Forest;
+use super::lookup::Board;
 
 /// All that the workers of a process share.
 #[derive(Default)]
 pub struct InProcess {
     /// The union-find of what is joined at the moment.
-    pub forest: Arc<Shared<Forest>>,
+    pub forest: Shared<Forest>,
+    /// The names of survivors, and those of vectors and of their roots.
+    pub names: (Shared<Board<1>>, Shared<Board<2>>),
     /// The supershingles of what changed.
     pub filter: Shared<Filter>,
 }
