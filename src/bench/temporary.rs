@@ -1,4 +1,5 @@
-//! The folder of a benchmark: it goes with the benchmark, however that ends but by `kill -9`.
+//! The folder of a benchmark: it goes with the benchmark, however that ends but by `kill -9`. (What other processes of it
+//! write at that very moment may stay.)
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

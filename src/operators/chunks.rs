@@ -118,7 +118,7 @@ impl Located {
 }
 
 impl VectorFiles {
-    /// The vectors in these files, shard by shard, each of `width` supershingles; those of one shard follow each other.
+    /// The vectors in these files, shard by shard in ascending order, each of `width` supershingles; those of one shard follow each other.
     pub fn new(files: Vec<VectorFile>, width: usize) -> VectorFiles {
         let files = files.into_iter().filter(|file| file.rows > 0).collect();
         VectorFiles { files, order: Order::Following, only: None, column: VECTORS, width }
@@ -145,10 +145,11 @@ impl VectorFiles {
         VectorFiles { order: Order::Merged, ..VectorFiles::new(files, width) }
     }
 
-    /// The vectors of some of the shards.
+    /// The vectors of some of the shards, which ascend.
     pub fn of_shards(&self, shards: &[u32]) -> VectorFiles {
-        let files = self.files.iter().filter(|file| shards.contains(&file.shard)).cloned().collect();
-        VectorFiles { files, ..self.clone() }
+        let before = |shard: u32| self.files.partition_point(|file| file.shard < shard);
+        let files = shards.iter().flat_map(|shard| self.files[before(*shard)..before(shard + 1)].iter().cloned());
+        VectorFiles { files: files.collect(), ..self.clone() }
     }
 
     /// Those of the vectors whose documents are wanted: `rows` of them.

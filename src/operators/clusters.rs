@@ -9,10 +9,11 @@
 //!         ──lookup────▶ names                               roots and neighbours by the names that their owners give them
 //! ```
 //!
-//! The column of supershingles is read five times, in large pieces, each time side by side with the exchange: to read it
-//! again costs less than to keep what is needed of it in memory. What is in flight is bounded by `memory`: keys go range
-//! by range where they must, and blocks to a file where even that is not enough. What lasts is about 20 bytes a vector
-//! at its worst moment.
+//! The column of supershingles is read five times at least (of six to a vector), in large pieces, each time side by side
+//! with the exchange. Where the system keeps it in memory, and the files of a shard follow each other, to read it again
+//! costs less than to take fresh memory for what is needed of it. What is in flight is bounded by `memory`: keys go
+//! range by range where they must, and blocks to a file where even that is not enough. What lasts is at most 20 bytes a
+//! vector, the caller's names among them.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -24,7 +25,7 @@ use bytemuck::Pod;
 use timely::worker::Worker;
 
 use super::block::release_spare;
-use super::chunks::VectorFiles;
+use super::chunks::{Chunk, VectorFiles};
 use super::collapse::{Collapsed, Duplicates, collapse};
 use super::forest::Forest;
 use super::gather::gather;
@@ -115,13 +116,24 @@ pub struct Took {
     pub rounds: u64,
 }
 
-/// Bytes that last for each own vector, at the worst moment of a usual crawl.
+/// Bytes that last for each own vector, at the worst moment of a usual crawl, eight of them for its name.
 const LASTING: u64 = 20;
 /// Bytes in flight for each own vector with which the stage still goes on well.
 const LEAST: u64 = 4;
 
 /// What is said where the vectors are other ones when they are read again.
 pub(super) const CHANGED: &str = "the vectors of this week changed while they were read";
+
+/// Whether a piece of own vectors begins where the one before it ended, or all were read where it is none.
+pub(super) fn is_expected(chunk: Option<&Chunk>, before: usize, owned: &Owned) -> bool {
+    match chunk {
+        Some(chunk) => {
+            let of_shard = owned.of_shard(chunk.shard);
+            of_shard.start + chunk.first as usize == before && before + chunk.rows() <= of_shard.end
+        }
+        None => before == owned.len(),
+    }
+}
 
 impl Clustering {
     /// What is left for the records in flight of `memory` bytes that each of `peers` workers has, given the vectors
@@ -162,7 +174,7 @@ pub fn clusters(
         bail!("{} pages are more than one worker can cluster: use more workers", stage.files.len());
     }
     watch.enter(Stage::Collapse);
-    let vectors = Rc::new(Owned::new(worker.index(), worker.peers(), &stage.numbering.rows()));
+    let vectors = Owned::new(worker.index(), worker.peers(), &stage.numbering.rows());
     let Collapsed { marks, duplicates } = collapse(worker, stage, &vectors)?;
     watch.enter(Stage::Prune);
     let representatives = (marks.len() - duplicates.own.len()) as u64;
@@ -218,7 +230,7 @@ fn named(
     let mut names = Vec::with_capacity(own.len());
     huge(names.spare_capacity_mut());
     names.extend(own.iter().map(|vector| name(*vector as usize)));
-    let near = Near::of_process(worker, &boards.0, names, watch)?;
+    let near = Near::of_process(worker, &boards.0, move |node| [names[node]], watch)?;
     // Names take the places of what they are the names of.
     let id = |number: u64| DocId::from_table(number as i64);
     let mut name_all = |ids: Vec<DocId>| -> Result<Vec<u64>> {
@@ -248,13 +260,6 @@ fn named(
     let roots = Arc::try_unwrap(roots).unwrap_or_else(|shared| shared.to_vec());
     let duplicates = Found { own: duplicates.own, roots: similar, neighbours: out_of_place(identical) };
     Ok((duplicates, Found { own, roots, neighbours }))
-}
-
-/// The names of survivors by node.
-impl Known<1> for Vec<u64> {
-    fn tell(&self, nodes: &[usize], answers: &mut [[u64; 1]]) {
-        answers.iter_mut().zip(nodes).for_each(|(answer, node)| *answer = [self[*node]]);
-    }
 }
 
 /// The names of own vectors, and those of their roots. Survivors have these roots, by their ranks; others are alone.
@@ -322,34 +327,53 @@ mod tests {
 
     const SHARDS: usize = 8;
 
-    /// Writes vectors to the files of shards: vector i is in the shard i * SHARDS / n.
-    fn write(folder: &Path, vectors: &[Vec<u64>]) -> Vec<(VectorFile, u64)> {
+    /// Writes vectors to the files of shards, some of each by turns: vector i is in the shard i * SHARDS / n.
+    fn write(folder: &Path, vectors: &[Vec<u64>], files_of_shard: usize) -> Vec<VectorFile> {
         let n = vectors.len();
-        let file = |shard: usize| {
-            let rows = shard * n / SHARDS..(shard + 1) * n / SHARDS;
-            let path = folder.join(format!("shard{shard}.parquet"));
+        let file = |shard: usize, file: usize| {
+            let of_shard = &vectors[shard * n / SHARDS..(shard + 1) * n / SHARDS];
+            let path = folder.join(format!("shard{shard}.{file}.parquet"));
             let mut writer: Writer<FeatureRow> = Writer::create(&path).unwrap();
-            for vector in &vectors[rows.clone()] {
+            let of_file = of_shard.iter().enumerate().skip(file).step_by(files_of_shard);
+            let rows = of_file.len() as u64;
+            for (row, vector) in of_file {
+                let doc = DocId::new(shard as u32, row as u64).to_table();
                 let supershingles = vector.iter().flat_map(|word| word.to_le_bytes()).collect();
-                writer.push(FeatureRow { doc: 0, supershingles, features: vec![0; 4] }).unwrap();
+                writer.push(FeatureRow { doc, supershingles, features: vec![0; 4] }).unwrap();
             }
             writer.finish().unwrap();
-            (VectorFile { path, shard: shard as u32, rows: rows.len() as u64 }, rows.len() as u64)
+            VectorFile { path, shard: shard as u32, rows }
         };
-        (0..SHARDS).map(file).collect()
+        (0..SHARDS).flat_map(|shard| (0..files_of_shard).map(move |of_shard| file(shard, of_shard))).collect()
     }
 
     /// The labels by the stage, with so many workers that each have `memory` bytes for the records in flight.
     fn labels(folder: &Path, vectors: &[Vec<u64>], agreements: usize, workers: usize, memory: u64) -> Labels {
-        let files = write(folder, vectors);
+        labels_of_files(folder, write(folder, vectors, 1), vectors, agreements, workers, memory).unwrap()
+    }
+
+    /// As [`labels`], of vectors that were written to files; or what is wrong with these.
+    fn labels_of_files(
+        folder: &Path,
+        files: Vec<VectorFile>,
+        vectors: &[Vec<u64>],
+        agreements: usize,
+        workers: usize,
+        memory: u64,
+    ) -> Result<Labels, String> {
+        let n = vectors.len();
+        let merged = files.len() > SHARDS;
         let (width, shared) = (vectors.first().map_or(6, Vec::len), Arc::<InProcess>::default());
         let scratch = folder.join("scratch");
         let guards = timely::execute(timely::Config::process(workers), move |worker| {
             let method = Method { features: 84 / width * width, supershingles: width, agreements, ..Method::default() };
-            let rows: Vec<u64> = files.iter().map(|(_, rows)| *rows).collect();
+            let rows: Vec<u64> =
+                (0..SHARDS).map(|shard| ((shard + 1) * n / SHARDS - shard * n / SHARDS) as u64).collect();
             let (numbering, owned) = (Numbering::new(&rows), Owned::new(worker.index(), worker.peers(), &rows));
+            let is_own = |file: &&VectorFile| file.shard as usize % worker.peers() == worker.index();
+            let of_worker: Vec<VectorFile> = files.iter().filter(is_own).cloned().collect();
             let clustering = Clustering {
-                files: VectorFiles::new(owned.shards().map(|shard| files[shard as usize].0.clone()).collect(), width),
+                files: if merged { VectorFiles::merged(of_worker, width) } else { VectorFiles::new(of_worker, width) },
                 numbering: Rc::new(numbering.clone()),
                 keys: Rc::new(VectorKeys::new(&method, &polynomials(1, method.features))),
                 agreements,
@@ -361,7 +385,9 @@ mod tests {
             };
             let names: Arc<Vec<u64>> = Arc::new(owned.docs().map(|doc| numbering.number(doc)).collect());
             let named = names.clone();
-            let Clusters { duplicates, survivors, .. } = clusters(worker, &clustering, move |own| named[own]).unwrap();
+            let found = clusters(worker, &clustering, move |own| named[own]);
+            let failure = |_| clustering.watch.take_failure().map_or_else(String::new, |error| error.to_string());
+            let Clusters { duplicates, survivors, .. } = found.map_err(failure)?;
             let mut labels: BTreeMap<u64, [u64; 3]> = names.iter().map(|name| (*name, [*name; 3])).collect();
             for (own, root, neighbour) in survivors.iter() {
                 let name = names[own as usize];
@@ -370,12 +396,14 @@ mod tests {
             for (own, root, same) in duplicates.iter() {
                 labels.insert(names[own as usize], [root, same, same]);
             }
-            labels
+            Ok::<_, String>(labels)
         });
-        let all: BTreeMap<u64, [u64; 3]> =
-            guards.unwrap().join().into_iter().flat_map(|labels| labels.unwrap()).collect();
+        let mut all: BTreeMap<u64, [u64; 3]> = BTreeMap::new();
+        for labels in guards.unwrap().join() {
+            all.extend(labels.unwrap()?);
+        }
         assert!(all.keys().copied().eq(0..vectors.len() as u64), "every vector has one owner");
-        all.into_values().collect()
+        Ok(all.into_values().collect())
     }
 
     /// The same by comparing all with all, but for neighbours, which are checked for what they are.
@@ -437,6 +465,63 @@ mod tests {
         }
         let left = std::fs::read_dir(folder.path().join("scratch")).unwrap().count();
         assert_eq!(left, 0, "nothing is left of spilled blocks");
+    }
+
+    #[test]
+    fn just_enough_agreements_are_found_wherever_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        for (width, agreements) in [(6, 2), (6, 3), (6, 5), (5, 2), (3, 2), (2, 1)] {
+            let masks: Vec<u64> = (0..1 << width).filter(|mask: &u64| mask.count_ones() == agreements).collect();
+            // Two for every choice that agree in it, and in nothing else with anybody; far from each other, with shards
+            // between them that have nobody to compare.
+            let of = |half: u64| {
+                let of_mask = move |mask: &u64| {
+                    let word = |column| match mask >> column & 1 {
+                        1 => mask << 8 | column,
+                        _ => half << 60 | mask << 8 | column,
+                    };
+                    (0..width).map(|column| mix(word(column))).collect::<Vec<u64>>()
+                };
+                masks.iter().map(of_mask)
+            };
+            let alone =
+                (0..2 * masks.len() as u64).map(|at| (0..width).map(move |column| mix(3 << 60 | at << 8 | column)));
+            let vectors: Vec<Vec<u64>> = of(1).chain(alone.map(Iterator::collect)).chain(of(2)).collect();
+            let agreements = agreements as usize;
+            let one = labels(folder.path(), &vectors, agreements, 1, 1 << 30);
+            assert_right(&vectors, agreements, &one);
+            assert_eq!(one.iter().filter(|[root, neighbour, _]| root != neighbour).count(), masks.len());
+            for (workers, memory) in [(2, 1 << 30), (4, 1 << 30), (1, 1000), (2, 0)] {
+                let others = labels(folder.path(), &vectors, agreements, workers, memory);
+                assert_eq!(others, one, "{workers} workers with {memory} bytes, {agreements} of {width}");
+            }
+        }
+    }
+
+    #[test]
+    fn vectors_of_merged_files_have_the_same_clusters() {
+        let folder = tempfile::tempdir().unwrap();
+        let vectors = random(11, 400, 6, 300);
+        let one = labels(folder.path(), &vectors, 2, 1, 1 << 30);
+        for (workers, memory) in [(1, 1 << 30), (2, 1 << 30), (3, 500)] {
+            let files = write(folder.path(), &vectors, 3);
+            let merged = labels_of_files(folder.path(), files, &vectors, 2, workers, memory);
+            assert_eq!(merged.as_ref(), Ok(&one), "{workers} workers");
+        }
+    }
+
+    #[test]
+    fn other_vectors_than_before_are_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let vectors = random(12, 80, 6, 30);
+        let changes: [fn(&mut Vec<VectorFile>); 3] =
+            [|files| _ = files.remove(3), |files| _ = files.pop(), |files| files[1] = files[0].clone()];
+        for change in changes {
+            let mut files = write(folder.path(), &vectors, 1);
+            change(&mut files);
+            let wrong = labels_of_files(folder.path(), files, &vectors, 2, 1, 1 << 30).unwrap_err();
+            assert!(wrong.contains("changed while they were read"), "{wrong}");
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
 use super::block::{Block, Dealer};
-use super::clusters::{CHANGED, Clustering};
+use super::clusters::{CHANGED, Clustering, is_expected};
 use super::counters::Counters;
 use super::marks::Marks;
 use super::numbering::{Numbering, OwnNumbers};
@@ -159,7 +159,7 @@ impl Recent {
 ///
 /// # Errors
 /// Where vectors cannot be read, or a worker of this process failed.
-pub fn collapse(worker: &mut Worker, stage: &Clustering, owned: &Rc<Owned>) -> Result<Collapsed> {
+pub fn collapse(worker: &mut Worker, stage: &Clustering, owned: &Owned) -> Result<Collapsed> {
     let cut = Cut::new(stage.numbering.len(), MOST, size_of::<Vectored>(), 1, worker.peers(), stage.memory);
     let heard = Rc::new(RefCell::new(Heard {
         marks: Marks::new(owned.len(), stage.files.width),
@@ -167,21 +167,23 @@ pub fn collapse(worker: &mut Worker, stage: &Clustering, owned: &Rc<Owned>) -> R
         repeated: Vec::new(),
     }));
     let (probe, sending, watch) = (Handle::new(), stage.clone(), &stage.watch);
-    let (grouped, repeating) = (probe.clone(), heard.clone());
+    let (grouped, repeating, vectors) = (probe.clone(), heard.clone(), Rc::new(owned.clone()));
     let open = move || {
         let (mut chunks, mut recent, mut before) = (sending.files.chunks(), Recent::new(), 0);
         let (numbering, width, heard) = (sending.numbering.clone(), sending.files.width, repeating.clone());
+        let vectors = vectors.clone();
         move |deal: &mut Deal<'_, Vectored>| {
-            let Some(chunk) = chunks.next()? else { return Ok(false) };
+            let chunk = chunks.next()?;
+            ensure!(is_expected(chunk.as_ref(), before, &vectors), CHANGED);
+            let Some(chunk) = chunk else { return Ok(false) };
             let first = numbering.first(chunk.shard) + chunk.first;
             let mut heard = heard.borrow_mut();
-            ensure!(before + chunk.rows() <= heard.marks.len(), CHANGED);
             for (at, supershingles) in chunk.words().chunks_exact(width).enumerate() {
                 let (hash, vector, number) = (spread(supershingles[0]), fold(supershingles), first + at as u64);
                 let met = recent.slot(vector);
                 if met.0 != vector {
                     *met = (vector, number);
-                    deal.deal_gap(0, hash, (before + at) as u64, |gap| Vectored::new(hash, vector, gap));
+                    deal.deal_gap(0, hash, (before + at) as u32, |gap| Vectored::new(hash, vector, gap));
                 } else if deal.range == 0 {
                     heard.repeated.push(Told::new((before + at) as u32, met.1));
                 }

@@ -66,7 +66,6 @@ impl<const WORDS: usize, K: Known<WORDS> + ?Sized> Known<WORDS> for Arc<K> {
 }
 
 /// What can be looked up without asking: of the own nodes, and of those of other workers that laid it open.
-#[derive(Clone)]
 pub struct Near<const WORDS: usize> {
     /// By worker.
     known: Vec<Option<Rc<dyn Known<WORDS>>>>,
@@ -124,7 +123,7 @@ impl<const WORDS: usize> Board<WORDS> {
 }
 
 /// Calls `each` with what is known of every node of `questions`, in their order. Some questions are taken, and what is
-/// `known` looked up, before `each` is called for the first of them: it may change what `questions` goes over, but only
+/// near looked up, before `each` is called for the first of them: it may change what `questions` goes over, but only
 /// what was asked already.
 ///
 /// # Errors
@@ -336,10 +335,13 @@ mod tests {
                     .map(|at| all[(mix(at / 3 * 4 + index as u64) % (1 + at % 2 * (all.len() as u64 - 1))) as usize])
                     .collect();
                 let questions = || asked.clone().into_iter();
-                let mut answers = Vec::new();
+                let (mut answers, sent) = (Vec::new(), watch.progress().exchanged_records);
                 lookup(worker, &owned, questions, &near, &watch, |at, answer| answers.push((at, answer))).unwrap();
                 let wanted = asked.iter().map(|node| [mix(node.to_table() as u64), owned.index(*node) as u64]);
                 assert!(answers.into_iter().eq(wanted.enumerate()), "{count} questions, {together} together");
+                let sent = watch.progress().exchanged_records - sent;
+                assert!(together < 4 || sent == 0, "of what is known near by nobody is asked");
+                assert!(together == 4 || count < 60 || sent > 0, "{count} questions, {together} together");
             }
         });
         guards.unwrap().join().into_iter().for_each(|end| end.unwrap());

@@ -11,10 +11,10 @@
 //!   could not be downloaded, to tables), `commit` (waves become durable),
 //!   `vectors` (sketches from tables), `chunks` (supershingles alone, in order);
 //! - clustering: `clusters` (the whole stage), `collapse` (identical vectors), `counters` (what occurs twice), `marks`
-//!   (what is known of own vectors), `prune` (who may agree with anybody), `survivors` (those who may), `group` (by key, in cache), `pairs` (shared
-//!   megashingles to edges), `forest` (edges joined within a process), `join` (forests of all processes), `components`
-//!   (labels), `resolve` (labels to roots), `edges` and `verify` (every edge has one root), `exact` (exact copies among
-//!   identical vectors);
+//!   (what is known of own vectors), `prune` (who may agree with anybody), `survivors` (those who may), `group` (by key,
+//!   in cache), `pairs` (shared megashingles to edges), `forest` (edges joined within a process), `join` (forests of all
+//!   processes), `components` (labels), `resolve` (labels to roots), `edges` and `verify` (every edge has one root),
+//!   `exact` (exact copies among identical vectors);
 //! - week over week: `choice` (which way is quicker), `roots` (last week's), `delta` (this week's, from those),
 //!   `changes` (vectors that differ), `heirs` (who stays in their clusters), `filter` (which supershingles they have),
 //!   `postings` (who shares some of them), `holders` and `keyed` (who holds their keys), `sent` (how many were told),

@@ -75,7 +75,6 @@ impl Numbering {
 
 /// The numbers of every worker's rows. A worker counts its own rows from 0, shard by shard, so that they ascend as their
 /// numbers do.
-#[derive(Clone, Debug)]
 pub struct OwnNumbers {
     /// For each worker and each of its shards that has rows: the end of these among its own rows, and what the number
     /// of each is ahead of its place there.

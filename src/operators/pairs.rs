@@ -82,7 +82,10 @@ pub fn pairs(
     let survivors = Rc::new(survivors);
     let own = vec![(worker.index(), survivors.records)];
     let records = gather(worker, own, &stage.watch)?.iter().map(|(_, records)| records).sum();
-    let cut = Cut::new(records, MOST_RECORDS, size_of::<Shared>(), 1, worker.peers(), stage.memory / 2);
+    // Rows of one shard are few: what there are more of goes to a file.
+    let for_rows = stage.memory / 8;
+    let for_records = stage.memory - for_rows;
+    let cut = Cut::new(records, MOST_RECORDS, size_of::<Shared>(), 1, worker.peers(), for_records);
     let numbers = Rc::new(OwnNumbers::new(nodes, worker.peers()));
     let (index, numbered) = (worker.index(), numbers.clone());
     let chained = Rc::new(Cell::new(0));
@@ -93,8 +96,7 @@ pub fn pairs(
     let open = move || {
         let (survivors, numbers, keys) = (keyed.clone(), numbered.clone(), keys.clone());
         let (chaining, sent, forest, mut chained) = (chaining.clone(), sending.clone(), chain_in.clone(), Vec::new());
-        // Half of the memory is for rows.
-        let mut rows = Rows::new(&reading, &owned, &survivors, reading.memory / 2);
+        let mut rows = Rows::new(&reading, &owned, &survivors, for_rows);
         let (mut own, mut often) = (0, Often::default());
         move |deal: &mut Deal<'_, Shared>| {
             rows.next(&survivors, |rows, at| {
@@ -114,7 +116,7 @@ pub fn pairs(
                                 Some(to) => chained.push((node, to)),
                                 None => {
                                     sent.set(sent.get() + 1);
-                                    deal.deal_gap(0, key.partition_bits(), own, |gap| Shared::new(key, gap));
+                                    deal.deal_gap(0, key.partition_bits(), own as u32, |gap| Shared::new(key, gap));
                                 }
                             }
                         }
@@ -129,7 +131,7 @@ pub fn pairs(
         }
     };
     let mut pairs = Pairs::new(numbers);
-    let stash = Stash::new(&stage.scratch, stage.memory / 2);
+    let stash = Stash::new(&stage.scratch, for_records);
     let (joined, joining) = (Rc::new(Cell::new(0)), forest.clone());
     let counted = joined.clone();
     worker.dataflow::<u64, _, _>(|scope| {

@@ -21,7 +21,7 @@ use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
 use super::block::{Block, Dealer};
-use super::clusters::{CHANGED, Clustering};
+use super::clusters::{CHANGED, Clustering, is_expected};
 use super::counters::Counters;
 use super::gather::gather;
 use super::marks::Marks;
@@ -88,29 +88,30 @@ pub fn prune(
     let cut = Cut::new(all, MOST, size, spaces, worker.peers(), stage.memory).at_least(RANGES.min(spaces as u64));
     let marks = Rc::new(RefCell::new(marks));
     let (probe, sending) = (Handle::new(), stage.files.clone());
-    let (grouped, known) = (probe.clone(), marks.clone());
+    let (grouped, known, vectors) = (probe.clone(), marks.clone(), Rc::new(owned.clone()));
     let open = move || {
-        let (mut chunks, marks) = (sending.chunks(), known.clone());
-        let (mut before, mut representatives) = (0, Vec::new());
+        let (mut chunks, marks, vectors) = (sending.chunks(), known.clone(), vectors.clone());
+        let (mut before, mut rows) = (0, Vec::new());
         move |deal: &mut Deal<'_, Supershingle>| {
-            let Some(chunk) = chunks.next()? else { return Ok(false) };
+            let chunk = chunks.next()?;
+            ensure!(is_expected(chunk.as_ref(), before, &vectors), CHANGED);
+            let Some(chunk) = chunk else { return Ok(false) };
             let (words, marks) = (chunk.words(), marks.borrow());
-            ensure!(before + chunk.rows() <= marks.len(), CHANGED);
             let columns = deal.spaces().start + 1..width.min(deal.spaces().end + 1);
-            // What was found of the columns before these is known.
+            // What was found of the columns before these is known: the probe that ends a range is behind the marks.
             let least = agreements.saturating_sub(width - columns.start);
             // No branch: more than a fifth are duplicates.
-            representatives.resize(chunk.rows(), 0);
+            rows.resize(chunk.rows(), 0);
             let mut count = 0;
             for row in 0..chunk.rows() {
-                representatives[count] = row;
+                rows[count] = row;
                 count += usize::from(marks.is_representative(before + row, least as u32));
             }
             // Column by column: of one there are so few open blocks that the ends of all stay near the core.
             for column in columns {
-                for row in &representatives[..count] {
+                for row in &rows[..count] {
                     let hash = spread(words[row * width + column]);
-                    deal.deal_gap(column - 1, hash, (before + row) as u64, |gap| Supershingle::new(hash, gap));
+                    deal.deal_gap(column - 1, hash, (before + row) as u32, |gap| Supershingle::new(hash, gap));
                 }
             }
             before += chunk.rows();

@@ -132,7 +132,7 @@ impl<R: Pod> Deal<'_, R> {
     /// Deals a record that tells a gap of numbers, by the hash of its key: see [`Dealer::deal_gap`]. The space's number is
     /// below the cut's.
     #[inline]
-    pub fn deal_gap(&mut self, space: usize, hash: u64, number: u64, record: impl FnOnce(u16) -> R) {
+    pub fn deal_gap(&mut self, space: usize, hash: u64, number: u32, record: impl FnOnce(u16) -> R) {
         let part = self.cut.partition(space, hash);
         if self.parts.contains(&part) {
             self.dealer.deal_gap(part, number, record);
@@ -218,11 +218,11 @@ mod tests {
 
     #[test]
     fn every_partition_is_in_one_range() {
-        for ranges in 1..24 {
+        for ranges in 1..=24 {
             let cut = Cut::of(8, 3, ranges);
             let all: Vec<u64> = (0..ranges).flat_map(|range| cut.range(range)).collect();
             assert!(all.into_iter().eq(0..24));
-            assert!(ranges > 3 || (0..ranges).all(|range| cut.range(range).start % 8 == 0), "whole spaces");
+            assert!(ranges > 3 || (0..ranges).all(|range| cut.range(range).start.is_multiple_of(8)), "whole spaces");
             assert_eq!(cut.partition(2, u64::MAX), 23);
             assert_eq!(cut.partition(1, 0), 8);
             for range in 0..ranges {

@@ -1,7 +1,7 @@
 //! Survivors: representatives that may agree with others, about one vector in seven.
 //!
 //! Which they are is kept, and which of their supershingles are shared. The supershingles themselves are read once more
-//! when they are needed, a shard at a time: that costs a tenth of what it costs to have them all in fresh memory.
+//! when they are needed, a shard at a time: that costs less than to have them all in fresh memory.
 
 use std::ops::Range;
 
