@@ -32,7 +32,5 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L $libraries
 export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
 export NIGH_EXPECT_KERNELS=pmull
 
-# Dependencies hardly run in these tests: to optimize them takes longer than it saves.
-cargo test --lib --no-default-features --target "$target" --config 'profile.dev.package."*".opt-level=1' "$@" \
-    -- kernels:: features::
+cargo test --lib --no-default-features --target "$target" "$@" -- kernels:: features::
 echo "passed: kernels and features on $target, with $NIGH_EXPECT_KERNELS"

@@ -195,7 +195,7 @@ mod tests {
     type Level = (&'static str, fn(&[u8], &mut Marks));
 
     fn levels() -> Vec<Level> {
-        #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
+        #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), expect(unused_mut))]
         let mut levels: Vec<Level> = vec![("scalar", scalar)];
         #[cfg(target_arch = "x86_64")]
         {
