@@ -118,7 +118,8 @@ impl Located {
 }
 
 impl VectorFiles {
-    /// The vectors in these files, shard by shard in ascending order, each of `width` supershingles; those of one shard follow each other.
+    /// The vectors in these files, shard by shard in ascending order, each of `width` supershingles; those of one shard
+    /// follow each other.
     pub fn new(files: Vec<VectorFile>, width: usize) -> VectorFiles {
         let files = files.into_iter().filter(|file| file.rows > 0).collect();
         VectorFiles { files, order: Order::Following, only: None, column: VECTORS, width }

@@ -12,8 +12,8 @@
 //! The column of supershingles is read five times at least (of six to a vector), in large pieces, each time side by side
 //! with the exchange. Where the system keeps it in memory, and the files of a shard follow each other, to read it again
 //! costs less than to take fresh memory for what is needed of it. What is in flight is bounded by `memory`: keys go
-//! range by range where they must, and blocks to a file where even that is not enough. What lasts is at most 20 bytes a
-//! vector, the caller's names among them.
+//! range by range where they must, and blocks to a file where even that is not enough. For what lasts 20 bytes a vector
+//! are set aside, eight of them for the caller's names.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn other_vectors_than_before_are_noticed() {
+    fn missing_and_repeated_files_are_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let vectors = random(12, 80, 6, 30);
         let changes: [fn(&mut Vec<VectorFile>); 3] =
