@@ -351,10 +351,27 @@ struct Open {
     last: u32,
 }
 
-impl<T: Pod> Dealer<T> {
-    /// Records that fit a block.
-    const CAPACITY: usize = BLOCK_BYTES / size_of::<T>();
+impl Open {
+    /// Adds a record; tells whether there is a block, and was room in it.
+    #[inline]
+    fn push<T: Pod>(&mut self, record: T) -> bool {
+        let at = self.count as usize * size_of::<T>();
+        let Some(memory) = &mut self.memory else { return false };
+        if at + size_of::<T>() > BLOCK_BYTES {
+            return false;
+        }
+        // The first record that begins in a line of the cache fetches the next line, early enough and not too early.
+        if at % LINE < size_of::<T>() {
+            fetch_to_write(&memory[..], (at + LINE) / 8);
+        }
+        bytemuck::cast_slice_mut::<u64, u8>(&mut memory[..])[at..at + size_of::<T>()]
+            .copy_from_slice(bytemuck::bytes_of(&record));
+        self.count += 1;
+        true
+    }
+}
 
+impl<T: Pod> Dealer<T> {
     /// A dealer of this worker to the partitions `0..parts`.
     pub fn new(worker: usize, parts: usize, watch: &Arc<Watch>) -> Dealer<T> {
         let (open, bases) = (Self::closed(parts), vec![0; parts]);
@@ -375,18 +392,9 @@ impl<T: Pod> Dealer<T> {
     /// Adds a record to a partition.
     #[inline]
     pub fn deal(&mut self, part: u64, record: T) {
-        let open = &mut self.open[(part - self.first) as usize];
-        let memory = open.memory.get_or_insert_with(fresh);
-        let at = open.count as usize * size_of::<T>();
-        // The first record that begins in a line of the cache fetches the next line, early enough and not too early.
-        if at % LINE < size_of::<T>() {
-            fetch_to_write(&memory[..], (at + LINE) / 8);
-        }
-        bytemuck::cast_slice_mut::<u64, u8>(&mut memory[..])[at..at + size_of::<T>()]
-            .copy_from_slice(bytemuck::bytes_of(&record));
-        open.count += 1;
-        if open.count as usize == Self::CAPACITY {
-            self.close((part - self.first) as usize);
+        let at = (part - self.first) as usize;
+        if !self.open[at].push(record) {
+            self.begin(at, self.bases[at], record);
         }
     }
 
@@ -394,24 +402,26 @@ impl<T: Pod> Dealer<T> {
     /// for the first of a block, whose number is the block's base. Numbers ascend, and lie so near each other that few
     /// gaps are wider than 16 bits: each of those begins a block.
     #[inline]
-    pub fn deal_gap(&mut self, part: u64, number: u32, record: impl FnOnce(u16) -> T) {
+    pub fn deal_gap(&mut self, part: u64, number: u32, record: impl Fn(u16) -> T) {
         let at = (part - self.first) as usize;
         let open = &mut self.open[at];
-        let gap = if open.count == 0 { None } else { u16::try_from(number - open.last).ok() };
-        open.last = number;
-        match gap {
-            Some(gap) => self.deal(part, record(gap)),
-            None => {
-                if open.count > 0 {
-                    self.close(at);
-                }
-                self.bases[at] = number.into();
-                self.deal(part, record(0));
-            }
+        let gap = number.wrapping_sub(std::mem::replace(&mut open.last, number));
+        if gap > u32::from(u16::MAX) || !open.push(record(gap as u16)) {
+            self.begin(at, number.into(), record(0));
         }
     }
 
+    /// Begins a block of a partition, with a record; the one before it is closed.
     #[inline(never)]
+    fn begin(&mut self, at: usize, base: u64, record: T) {
+        if self.open[at].count > 0 {
+            self.close(at);
+        }
+        self.bases[at] = base;
+        self.open[at].memory = Some(fresh());
+        assert!(self.open[at].push(record), "a block has room for a record");
+    }
+
     fn close(&mut self, at: usize) {
         let open = &mut self.open[at];
         let count = std::mem::take(&mut open.count) as usize;
@@ -431,7 +441,7 @@ impl<T: Pod> Dealer<T> {
         self.full.push(Block { part, base, from, count, memory, records: PhantomData });
     }
 
-    /// The blocks that are full.
+    /// The blocks that are full, but for those that nothing was dealt to since.
     pub fn full(&mut self) -> impl Iterator<Item = Block<T>> {
         self.full.drain(..)
     }

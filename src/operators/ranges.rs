@@ -132,7 +132,7 @@ impl<R: Pod> Deal<'_, R> {
     /// Deals a record that tells a gap of numbers, by the hash of its key: see [`Dealer::deal_gap`]. The space's number is
     /// below the cut's.
     #[inline]
-    pub fn deal_gap(&mut self, space: usize, hash: u64, number: u32, record: impl FnOnce(u16) -> R) {
+    pub fn deal_gap(&mut self, space: usize, hash: u64, number: u32, record: impl Fn(u16) -> R) {
         let part = self.cut.partition(space, hash);
         if self.parts.contains(&part) {
             self.dealer.deal_gap(part, number, record);
