@@ -1,5 +1,7 @@
 //! What is known of own vectors: a few bits for each.
 
+use std::ops::Range;
+
 use crate::kernels::memory::huge;
 
 /// Of every own vector, which of its supershingles are shared with another representative, and whether it is a duplicate.
@@ -49,11 +51,44 @@ impl Marks {
         self.bytes[vector * self.size + self.width / 8] >> (self.width % 8) & 1 == 1
     }
 
-    /// Whether a vector is no duplicate, and at least so many of its supershingles are shared. Neither decides
-    /// a branch.
-    #[inline]
-    pub fn is_representative(&self, vector: usize, least: u32) -> bool {
-        !self.is_duplicate(vector) & (least == 0 || self.shared(vector).count_ones() >= least)
+    /// Finds which of some vectors are no duplicates and have at least `least` shared supershingles. They are counted from
+    /// the first of `vectors`, and take the place of what `found` held.
+    pub fn representatives(&self, vectors: Range<usize>, least: usize, found: &mut Vec<u32>) {
+        match least {
+            0 => self.select(vectors, found, |_, is_duplicate| !is_duplicate),
+            1 => self.select(vectors, found, |shared, is_duplicate| !is_duplicate & (shared != 0)),
+            _ => self.select(vectors, found, |shared, is_duplicate| {
+                // All but one of so many are taken away: fewer steps than to count them.
+                !is_duplicate & ((1..least).fold(shared, |left, _| left & left.wrapping_sub(1)) != 0)
+            }),
+        }
+    }
+
+    /// As [`Marks::representatives`], which of some vectors are duplicates.
+    pub fn duplicates(&self, vectors: Range<usize>, found: &mut Vec<u32>) {
+        self.select(vectors, found, |_, is_duplicate| is_duplicate);
+    }
+
+    /// Finds vectors that are wanted by their shared supershingles and whether they are duplicates, which decides no
+    /// branch.
+    fn select(&self, vectors: Range<usize>, found: &mut Vec<u32>, wanted: impl Fn(u64, bool) -> bool) {
+        found.resize(vectors.len(), 0);
+        let mut count = 0;
+        let mut note = |at, wanted| {
+            found[count] = at;
+            count += usize::from(wanted);
+        };
+        if self.size == 1 {
+            let duplicate = 1 << self.width;
+            for (at, byte) in (0..).zip(&self.bytes[vectors]) {
+                note(at, wanted((byte & (duplicate - 1)).into(), byte & duplicate != 0));
+            }
+        } else {
+            for (at, vector) in (0..).zip(vectors) {
+                note(at, wanted(self.shared(vector), self.is_duplicate(vector)));
+            }
+        }
+        found.truncate(count);
     }
 
     /// Which supershingles of a vector are shared, a bit for each.
@@ -86,10 +121,19 @@ mod tests {
             for vector in 0..50 {
                 assert_eq!(marks.shared(vector), shared(vector), "{width} wide");
                 assert_eq!(marks.is_duplicate(vector), is_duplicate(vector), "{width} wide");
-                for least in 0..4 {
-                    let wanted = !is_duplicate(vector) && shared(vector).count_ones() >= least;
-                    assert_eq!(marks.is_representative(vector, least), wanted, "{width} wide");
+            }
+            let mut found = vec![7; 3];
+            for vectors in [0..50, 3..40, 9..9] {
+                let check = |found: &[u32], wanted: &dyn Fn(usize) -> bool| {
+                    let all = (0..).zip(vectors.clone()).filter(|(_, vector)| wanted(*vector));
+                    assert!(all.map(|(at, _)| at).eq(found.iter().copied()), "{width} wide");
+                };
+                for least in 0..5 {
+                    marks.representatives(vectors.clone(), least, &mut found);
+                    check(&found, &|vector| !is_duplicate(vector) && shared(vector).count_ones() as usize >= least);
                 }
+                marks.duplicates(vectors.clone(), &mut found);
+                check(&found, &is_duplicate);
             }
         }
     }

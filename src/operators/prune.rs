@@ -100,18 +100,13 @@ pub fn prune(
             let columns = deal.spaces().start + 1..width.min(deal.spaces().end + 1);
             // What was found of the columns before these is known: the probe that ends a range is behind the marks.
             let least = agreements.saturating_sub(width - columns.start);
-            // No branch: more than a fifth are duplicates.
-            rows.resize(chunk.rows(), 0);
-            let mut count = 0;
-            for row in 0..chunk.rows() {
-                rows[count] = row;
-                count += usize::from(marks.is_representative(before + row, least as u32));
-            }
+            marks.representatives(before..before + chunk.rows(), least, &mut rows);
             // Column by column: of one there are so few open blocks that the ends of all stay near the core.
             for column in columns {
-                for row in &rows[..count] {
-                    let hash = spread(words[row * width + column]);
-                    deal.deal_gap(column - 1, hash, (before + row) as u32, |gap| Supershingle::new(hash, gap));
+                let words = &words[column..];
+                for row in &rows {
+                    let hash = spread(words[*row as usize * width]);
+                    deal.deal_gap(column - 1, hash, before as u32 + row, |gap| Supershingle::new(hash, gap));
                 }
             }
             before += chunk.rows();

@@ -15,6 +15,9 @@ use super::phase::Owned;
 use super::stash::{Partition, Stash};
 use crate::kernels::memory::huge;
 
+/// Vectors that are looked at together.
+const SOME: usize = 1 << 14;
+
 /// Representatives that may agree with others.
 pub struct Survivors {
     /// Which of the own vectors they are, ascending.
@@ -35,24 +38,24 @@ impl Survivors {
         huge(own.spare_capacity_mut());
         let of_shards = vec![0; stage.numbering.shards()];
         let mut survivors = Survivors { own, of_shards, records: 0, marks, agreements: stage.agreements };
+        let mut found = Vec::new();
         for shard in owned.shards() {
-            let before = survivors.own.len();
-            for own in owned.of_shard(shard) {
-                if let Some(mask) = survivors.mask(own) {
-                    survivors.own.push(own as u32);
-                    survivors.records += stage.keys.within(mask);
-                }
+            let (of_shard, before) = (owned.of_shard(shard), survivors.own.len());
+            for first in of_shard.clone().step_by(SOME) {
+                survivors.among(first..of_shard.end.min(first + SOME), &mut found);
+                survivors.own.extend(found.iter().map(|at| first as u32 + at));
             }
-            survivors.of_shards[shard as usize] = (survivors.own.len() - before) as u64;
+            let of_shard = &survivors.own[before..];
+            survivors.of_shards[shard as usize] = of_shard.len() as u64;
+            survivors.records +=
+                of_shard.iter().map(|own| stage.keys.within(survivors.marks.shared(*own as usize))).sum::<u64>();
         }
         survivors
     }
 
-    /// Which supershingles of an own vector are shared, by bit, where they are enough.
-    #[inline]
-    fn mask(&self, own: usize) -> Option<u64> {
-        let mask = self.marks.shared(own);
-        (mask.count_ones() as usize >= self.agreements).then_some(mask)
+    /// Finds which of some own vectors are survivors, counted from the first of them.
+    fn among(&self, vectors: Range<usize>, found: &mut Vec<u32>) {
+        self.marks.representatives(vectors, self.agreements, found);
     }
 }
 
@@ -67,6 +70,8 @@ pub struct Rows {
     reading: Option<(Chunks, Range<usize>)>,
     /// The rows of a shard: a partition of time 0.
     stash: Stash<u64>,
+    /// Which vectors of a piece are survivors; room that is used again.
+    found: Vec<u32>,
     /// Rows on their way there, and their shard.
     words: Vec<u64>,
     shard: u32,
@@ -88,6 +93,7 @@ impl Rows {
             shards,
             reading: None,
             stash: Stash::new(&stage.scratch, memory),
+            found: Vec::new(),
             words: Vec::with_capacity(Rows::WORDS),
             shard: 0,
             at: 0,
@@ -107,11 +113,14 @@ impl Rows {
         if let Some((mut chunks, mut left)) = self.reading.take() {
             if let Some(chunk) = chunks.next()? {
                 ensure!(chunk.rows() <= left.len(), CHANGED);
-                for (supershingles, own) in chunk.words().chunks_exact(self.files.width).zip(&mut left) {
-                    if let Some(mask) = survivors.mask(own) {
-                        self.push(mask, supershingles)?;
-                    }
+                let (width, first) = (self.files.width, left.start);
+                left.start += chunk.rows();
+                let mut found = std::mem::take(&mut self.found);
+                survivors.among(first..left.start, &mut found);
+                for at in found.iter().map(|at| *at as usize) {
+                    self.push(survivors.marks.shared(first + at), &chunk.words()[at * width..][..width])?;
                 }
+                self.found = found;
                 self.reading = Some((chunks, left));
             } else {
                 ensure!(left.is_empty(), CHANGED);
