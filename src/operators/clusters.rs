@@ -273,7 +273,7 @@ impl<N: Fn(usize) -> u64> Known<2> for RootNames<N> {
     fn tell(&self, vectors: &[usize], answers: &mut [[u64; 2]]) {
         debug_assert!(vectors.len() <= SIDE_BY_SIDE);
         let (mut ranks, mut roots) = ([(false, 0); SIDE_BY_SIDE], [0; SIDE_BY_SIDE]);
-        ranks.iter_mut().zip(vectors).for_each(|(rank, vector)| *rank = self.ranks.get(*vector));
+        self.ranks.get_all(vectors.iter().copied(), &mut ranks);
         // Whether a vector is a survivor decides no branch. The rank of one that is none may lie behind the last root.
         let root = |rank| self.roots.get(rank).copied().unwrap_or_default();
         roots.iter_mut().zip(&ranks[..vectors.len()]).for_each(|(to, (_, rank))| *to = root(*rank));

@@ -33,6 +33,7 @@ use timely::worker::Worker;
 use super::block::{Block, Dealer};
 use super::clusters::{CHANGED, Clustering, is_expected};
 use super::counters::Counters;
+use super::lookup::SIDE_BY_SIDE;
 use super::marks::Marks;
 use super::numbering::{Numbering, OwnNumbers};
 use super::partitions::{each_partition, received};
@@ -40,7 +41,7 @@ use super::phase::{Owned, run_to_end};
 use super::ranges::{Cut, Deal, ranges};
 use super::ranks::Ranks;
 use super::stash::Partition;
-use crate::kernels::memory::huge;
+use crate::kernels::memory::{fetch_to_write, huge};
 use crate::records::{fold, spread};
 
 /// A vector, where vectors with the same first supershingle meet: bytes, since records are packed.
@@ -131,6 +132,8 @@ pub struct Collapsed {
 
 /// Vectors of a partition, at most: see `prune`.
 const MOST: u64 = 3 << 16;
+/// Vectors that are looked at together.
+const SOME: usize = 1 << 14;
 
 /// Vectors that a sender met lately, and the number of the first of each: a direct-mapped cache, in which a vector of one
 /// document in a thousand is found again 98 times of 100.
@@ -231,16 +234,25 @@ impl Heard {
     fn collapsed(self, numbering: &Numbering, owned: &Owned) -> Collapsed {
         let Heard { mut marks, duplicates, repeated } = self;
         repeated.iter().for_each(|told| marks.set_duplicate(told.own as usize));
-        let is_duplicate = |own: &u32| marks.is_duplicate(*own as usize);
         let count = duplicates.iter().map(|block| block.records().len()).sum::<usize>() + repeated.len();
         let mut own = Vec::with_capacity(count);
         huge(own.spare_capacity_mut());
-        own.extend((0..marks.len() as u32).filter(is_duplicate));
+        let mut found = Vec::new();
+        for first in (0..marks.len()).step_by(SOME) {
+            marks.duplicates(first..marks.len().min(first + SOME), &mut found);
+            own.extend(found.iter().map(|at| first as u32 + at));
+        }
         let ranks = Ranks::new(marks.len(), own.iter().copied());
         let mut roots = vec![0; own.len()];
         huge(&mut roots);
         for block in duplicates {
-            block.records().iter().for_each(|told| roots[ranks.get(told.own as usize).1] = told.root());
+            for told in block.records().chunks(SIDE_BY_SIDE) {
+                let mut places = [(true, 0); SIDE_BY_SIDE];
+                ranks.get_all(told.iter().map(|told| told.own as usize), &mut places);
+                let places = &places[..told.len()];
+                places.iter().for_each(|(_, place)| fetch_to_write(&roots, *place));
+                places.iter().zip(told).for_each(|((_, place), told)| roots[*place] = told.root());
+            }
         }
         for told in repeated {
             let first = told.root();
@@ -302,8 +314,9 @@ impl Collapse {
         vectors.blocks(|block| block.records().iter().for_each(|record| counters.add(record.rest())))?;
         candidates.clear();
         representatives.clear();
-        // A third of all vectors share their first supershingle: the table is made for half, and grows.
-        let mut table = Table::new(slots, vectors.count() / 2);
+        // A third of all vectors share their first supershingle, and they are a tenth as many different ones as there are
+        // vectors: the table is made for few, that it stay near the core, and grows.
+        let mut table = Table::new(slots, vectors.count() / 8);
         vectors.blocks(|block| {
             let (mut own, mut walk) = (block.base, numbers.walk(block.from as usize, block.base));
             for record in block.records() {

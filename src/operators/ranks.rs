@@ -29,6 +29,13 @@ impl Ranks {
         let bit = 1 << (number % 64);
         (word & bit != 0, before as usize + (word & (bit - 1)).count_ones() as usize)
     }
+
+    /// As [`Ranks::get`], for some numbers, whose words are fetched from memory side by side.
+    #[inline]
+    pub fn get_all(&self, numbers: impl Iterator<Item = usize> + Clone, ranks: &mut [(bool, usize)]) {
+        std::hint::black_box(numbers.clone().fold(0, |sum, number| sum ^ self.words[number / 64].0));
+        ranks.iter_mut().zip(numbers).for_each(|(rank, number)| *rank = self.get(number));
+    }
 }
 
 #[cfg(test)]
@@ -40,9 +47,12 @@ mod tests {
         for step in [1, 3, 64, 65, 1000] {
             let some: Vec<u32> = (step as u32 / 2..500).step_by(step).collect();
             let ranks = Ranks::new(500, some.iter().copied());
-            for number in 0..500 {
+            let mut all = vec![(false, 0); 500];
+            ranks.get_all(0..500, &mut all);
+            for (number, of_all) in all.into_iter().enumerate() {
                 let before = some.partition_point(|other| (*other as usize) < number);
                 assert_eq!(ranks.get(number), (some.contains(&(number as u32)), before), "{number}, every {step}");
+                assert_eq!(ranks.get(number), of_all);
             }
         }
     }
