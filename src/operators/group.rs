@@ -10,21 +10,23 @@ pub struct Grouper {
     slots: Vec<u32>,
     shift: u32,
     groups: Vec<Group>,
-    /// The group of each record.
-    of: Vec<u32>,
+    /// Each record's node, and which record of the group came before it.
+    records: Vec<(u32, u32)>,
 }
 
 /// The records of one key: four words of 32 bits, so that more of them stay near the core.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Group {
+#[derive(Clone, Copy)]
+struct Group {
     key: u64,
     /// Its smallest node.
-    pub smallest: u32,
-    /// The smallest but one; `NONE` where there is one alone.
-    second: u32,
+    smallest: u32,
+    /// The record that came last; with the bit `ALONE` where it is the only one.
+    last: u32,
 }
 
-/// No node: numbers of nodes are smaller.
+/// The highest bit: partitions have fewer records.
+const ALONE: u32 = 1 << 31;
+/// No record.
 const NONE: u32 = u32::MAX;
 
 impl Grouper {
@@ -35,7 +37,7 @@ impl Grouper {
         self.slots.clear();
         self.slots.resize(capacity, 0);
         self.groups.clear();
-        self.of.clear();
+        self.records.clear();
     }
 
     /// Adds a record: a node under a key, which is a hash.
@@ -43,48 +45,43 @@ impl Grouper {
     pub fn add(&mut self, key: u64, node: u32) {
         let mut slot = (key >> self.shift) as usize;
         let mask = self.slots.len() - 1;
-        let group = loop {
+        let record = self.records.len() as u32;
+        let before = loop {
             match self.slots[slot] {
                 0 => {
-                    self.groups.push(Group { key, smallest: node, second: NONE });
+                    self.groups.push(Group { key, smallest: node, last: record | ALONE });
                     self.slots[slot] = self.groups.len() as u32;
-                    break self.groups.len() as u32 - 1;
+                    break NONE;
                 }
                 taken => {
                     let group = &mut self.groups[taken as usize - 1];
                     if group.key == key {
-                        group.add(node);
-                        break taken - 1;
+                        group.smallest = group.smallest.min(node);
+                        break std::mem::replace(&mut group.last, record) & !ALONE;
                     }
                     slot = (slot + 1) & mask;
                 }
             }
         };
-        self.of.push(group);
+        self.records.push((node, before));
     }
 
-    /// The group of the record that was added as number `record`, counted from 0.
-    #[inline]
-    pub fn group(&self, record: usize) -> Group {
-        self.groups[self.of[record] as usize]
-    }
-}
-
-impl Group {
-    /// The smallest node but one, if there are two.
-    #[inline]
-    pub fn second(&self) -> Option<u32> {
-        (self.second != NONE).then_some(self.second)
+    /// The groups of several records, as stars: the smallest node is the middle, and the others are around it.
+    pub fn stars(&self) -> impl Iterator<Item = (u32, impl Iterator<Item = u32>)> {
+        let several = self.groups.iter().filter(|group| group.last & ALONE == 0);
+        several.map(|group| {
+            let middle = group.smallest;
+            (middle, self.nodes(group.last).filter(move |node| *node != middle))
+        })
     }
 
-    #[inline]
-    fn add(&mut self, node: u32) {
-        if node < self.smallest {
-            self.second = self.smallest;
-            self.smallest = node;
-        } else if node > self.smallest {
-            self.second = self.second.min(node);
-        }
+    /// The nodes of a record and of those of its group that came before it.
+    fn nodes(&self, mut record: u32) -> impl Iterator<Item = u32> {
+        std::iter::from_fn(move || {
+            let (node, before) = self.records.get(record as usize)?;
+            record = *before;
+            Some(*node)
+        })
     }
 }
 
@@ -93,22 +90,28 @@ mod tests {
     use super::*;
     use crate::records::mix;
     use proptest::prelude::*;
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeMap;
 
     proptest! {
         #[test]
         fn groups_are_those_of_a_map(records in prop::collection::vec((0u64..20, 0u32..50), 0..200)) {
-            let mut map: BTreeMap<u64, BTreeSet<u32>> = BTreeMap::new();
-            records.iter().for_each(|(key, node)| { map.entry(*key).or_default().insert(*node); });
+            let mut map: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+            records.iter().for_each(|(key, node)| { map.entry(*key).or_default().push(*node); });
             let mut grouper = Grouper::default();
             for _ in 0..2 {
                 grouper.clear(records.len());
                 records.iter().for_each(|(key, node)| grouper.add(mix(*key), *node));
-                for (at, (key, _)) in records.iter().enumerate() {
-                    let mut nodes = map[key].iter().copied();
-                    prop_assert_eq!(Some(grouper.group(at).smallest), nodes.next());
-                    prop_assert_eq!(grouper.group(at).second(), nodes.next());
+                let mut found: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+                for (middle, others) in grouper.stars() {
+                    found.entry(middle).or_default().extend(others);
                 }
+                let mut wanted: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+                for nodes in map.values().filter(|nodes| nodes.len() > 1) {
+                    let middle = *nodes.iter().min().unwrap();
+                    wanted.entry(middle).or_default().extend(nodes.iter().filter(|node| **node != middle));
+                }
+                found.values_mut().chain(wanted.values_mut()).for_each(|nodes| nodes.sort_unstable());
+                prop_assert_eq!(found, wanted);
             }
         }
     }

@@ -64,6 +64,8 @@ impl Shared {
 
 /// Records of a partition, at most: what they are grouped with then stays near the core.
 const MOST_RECORDS: u64 = 3 << 15;
+/// Edges that are joined, and then noted of the middles of their stars: few enough that these still are near the core.
+const AT_ONCE: usize = 16 * BATCH;
 /// Documents of one shard that are sent under one key.
 const MOST: u32 = 1024;
 
@@ -184,7 +186,11 @@ impl Often {
                     self.counts[slot] += 1;
                 }
             }
-        })
+        })?;
+        if self.counts.iter().all(|count| *count <= MOST) {
+            self.counts.clear();
+        }
+        Ok(())
     }
 
     /// Which of a document's shared supershingles may be those of too many, by bit.
@@ -235,17 +241,6 @@ fn join_stars(edges: &[(u32, u32)], forest: &Forest) -> Result<()> {
     })
 }
 
-/// Calls `each` with the records of a partition and their nodes.
-fn nodes(partition: &Partition<'_, Shared>, numbers: &OwnNumbers, mut each: impl FnMut(&Shared, u32)) -> Result<()> {
-    partition.blocks(|block| {
-        let (mut own, mut walk) = (block.base, numbers.walk(block.from as usize, block.base));
-        for record in block.records() {
-            own += record.gap();
-            each(record, walk.number(own) as u32);
-        }
-    })
-}
-
 impl Pairs {
     fn new(numbers: Rc<OwnNumbers>) -> Pairs {
         Pairs { numbers, grouper: Grouper::default(), edges: Vec::new(), middles: Vec::new() }
@@ -256,21 +251,32 @@ impl Pairs {
     fn join(&mut self, partition: &Partition<'_, Shared>, forest: &Forest) -> Result<u64> {
         let Pairs { numbers, grouper, edges, middles } = self;
         grouper.clear(partition.count());
-        nodes(partition, numbers, |record, node| grouper.add(record.bits(), node))?;
-        let mut at = 0;
-        edges.clear();
-        middles.clear();
-        nodes(partition, numbers, |_, node| {
-            let group = grouper.group(at);
-            at += 1;
-            if node != group.smallest {
-                edges.push((node, group.smallest));
-            } else if let Some(second) = group.second() {
-                middles.push((node, second));
+        partition.blocks(|block| {
+            let (mut own, mut walk) = (block.base, numbers.walk(block.from as usize, block.base));
+            for record in block.records() {
+                own += record.gap();
+                grouper.add(record.bits(), walk.number(own) as u32);
             }
         })?;
-        join_stars(edges, forest)?;
-        forest.note_neighbours(middles);
-        Ok(edges.len() as u64)
+        let mut count = 0;
+        let mut join = |edges: &mut Vec<(u32, u32)>, middles: &mut Vec<(u32, u32)>| {
+            count += edges.len() as u64;
+            join_stars(edges, forest)?;
+            forest.note_neighbours(middles);
+            edges.clear();
+            middles.clear();
+            anyhow::Ok(())
+        };
+        // Star by star: what was fetched of a middle is there for all of its edges.
+        for (middle, others) in grouper.stars() {
+            let before = edges.len();
+            edges.extend(others.map(|node| (node, middle)));
+            middles.extend(edges[before..].iter().map(|(node, _)| *node).min().map(|second| (middle, second)));
+            if edges.len() >= AT_ONCE {
+                join(edges, middles)?;
+            }
+        }
+        join(edges, middles)?;
+        Ok(count)
     }
 }

@@ -129,9 +129,8 @@ pub fn pieces(
         let records = || blocks.iter().flat_map(|block| block.records());
         grouper.clear(records().count());
         records().for_each(|m| grouper.add(u64::from(m.key[1]) << 32 | u64::from(m.key[0]), m.number));
-        let stars = records().enumerate().map(|(at, member)| (member.number, grouper.group(at).smallest));
         edges.clear();
-        edges.extend(stars.filter(|(node, middle)| node != middle));
+        edges.extend(grouper.stars().flat_map(|(middle, others)| others.map(move |node| (node, middle))));
         forest.join(&edges)?;
     }
     gather(worker, vec![0u8], watch)?;
