@@ -10,19 +10,39 @@
 const HUGE: usize = 2 << 20;
 
 /// Asks for huge pages where memory that was not written to yet spans any.
+#[allow(unsafe_code)]
 pub fn huge<T>(memory: &mut [T]) {
     #[cfg(target_os = "linux")]
-    within(memory, HUGE, rustix::mm::Advice::LinuxHugepage);
+    // SAFETY: the bytes are those of `memory`, which is borrowed alone; huge pages leave them as they are.
+    unsafe {
+        advise(memory.as_mut_ptr().cast(), size_of_val(memory), HUGE, rustix::mm::Advice::LinuxHugepage);
+    }
     #[cfg(not(target_os = "linux"))]
     let _ = memory;
 }
 
-/// Gives the pages of words that are not needed for now back to the system. They hold what they held, or zeros.
-pub fn give_back(memory: &mut [u64]) {
+/// Gives the pages of words that are not needed for now back to the system. They hold what they held, or zeros. Parts
+/// that lie side by side, and follow each other in `parts`, are given back as one: the system takes a huge page back only as
+/// a whole.
+#[allow(unsafe_code)]
+pub fn give_back<P: AsMut<[u64]>>(parts: &mut [P]) {
     #[cfg(target_os = "linux")]
-    within(memory, rustix::param::page_size(), rustix::mm::Advice::LinuxDontNeed);
+    {
+        let mut parts = parts.iter_mut().map(|part| part.as_mut().as_mut_ptr_range()).peekable();
+        while let Some(mut run) = parts.next() {
+            while let Some(next) = parts.next_if(|next| next.start == run.end) {
+                run.end = next.end;
+            }
+            let bytes = run.end.addr() - run.start.addr();
+            // SAFETY: every byte of the run is one of a part, and all parts are borrowed alone; pages that are given back read
+            // as zeros, and any bits are a word.
+            unsafe {
+                advise(run.start.cast(), bytes, rustix::param::page_size(), rustix::mm::Advice::LinuxDontNeed);
+            }
+        }
+    }
     #[cfg(not(target_os = "linux"))]
-    let _ = memory;
+    let _ = parts;
 }
 
 /// Fetches the line of the cache that holds a word, to be written to soon. (Stores past the caches, a line at a time,
@@ -41,21 +61,19 @@ pub fn fetch_to_write(words: &[u64], at: usize) {
     let _ = (words, at);
 }
 
-/// Advises about all whole pages of `page` bytes within some memory.
+/// Advises about all whole pages of `page` bytes within some memory. A refusal changes nothing.
+///
+/// # Safety
+/// The caller has the `bytes` from `begin` on for itself, and what the advice makes of them is still what it takes them for.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
-fn within<T>(memory: &mut [T], page: usize, advice: rustix::mm::Advice) {
-    let bytes = size_of_val(memory);
-    let begin = memory.as_mut_ptr() as usize;
-    let skipped = begin.next_multiple_of(page) - begin;
+unsafe fn advise(begin: *mut u8, bytes: usize, page: usize, advice: rustix::mm::Advice) {
+    let skipped = begin.addr().next_multiple_of(page) - begin.addr();
     let length = bytes.saturating_sub(skipped) / page * page;
-    if length == 0 {
-        return;
+    if length > 0 {
+        // SAFETY: whole pages of the caller's bytes, since `skipped + length <= bytes`.
+        let _ = unsafe { rustix::mm::madvise(begin.wrapping_add(skipped).cast(), length, advice) };
     }
-    // SAFETY: the range lies within `memory` (`skipped + length <= bytes`), which is borrowed alone. Huge pages leave
-    // its content as it is; pages given back (`give_back`, words only) read as zeros, and any bits are a word. A
-    // refusal changes nothing.
-    let _ = unsafe { rustix::mm::madvise(memory.as_mut_ptr().cast::<u8>().add(skipped).cast(), length, advice) };
 }
 
 #[cfg(test)]
@@ -71,10 +89,14 @@ mod tests {
             (0..).zip(&mut memory).for_each(|(at, word)| *word = at);
             huge(&mut memory);
             assert!((0..).zip(&memory).all(|(at, word)| *word == at));
-            give_back(&mut memory);
+            // Parts of which none has a whole page, but all together do, and some others.
+            let split = length / 4 * 3;
+            let (some, others) = memory.split_at_mut(split);
+            give_back(&mut some.chunks_mut(100).collect::<Vec<_>>());
+            let given = |words: &[u64]| words.iter().skip(1).filter(|word| **word == 0).count();
+            assert!((split..).zip(&*others).all(|(at, word)| *word == at as u64));
+            assert!(!cfg!(target_os = "linux") || length < 1 << 20 || given(some) > length / 2);
             assert!((0..).zip(&memory).all(|(at, word)| *word == at || *word == 0));
-            let given = memory.iter().skip(1).filter(|word| **word == 0).count();
-            assert!(!cfg!(target_os = "linux") || length < 1 << 20 || given > length / 2, "{given} words given back");
             memory.fill(7);
             assert!(memory.iter().all(|word| *word == 7));
         }

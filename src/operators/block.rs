@@ -21,7 +21,7 @@
 use std::cell::RefCell;
 use std::io::Write;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use abomonation::Abomonation;
 use bytemuck::Pod;
@@ -71,7 +71,13 @@ thread_local! {
 }
 
 /// What threads left to others.
-static LEFT: Mutex<Vec<Full>> = Mutex::new(Vec::new());
+static LEFT: Mutex<Left> = Mutex::new(Left { kept: Vec::new(), given_back: Vec::new() });
+
+struct Left {
+    kept: Vec<Full>,
+    /// Those whose pages were given back to the system.
+    given_back: Vec<Full>,
+}
 
 struct Spare(RefCell<Vec<Full>>);
 
@@ -81,13 +87,12 @@ impl Spare {
         let mut spare = self.0.borrow_mut();
         spare.push(full);
         if spare.len() >= 2 * KEPT {
-            LEFT.lock().unwrap_or_else(PoisonError::into_inner).extend(spare.drain(KEPT..));
+            left().kept.extend(spare.drain(KEPT..));
         }
     }
 
     fn release(&self) {
-        let mut spare = self.0.take();
-        LEFT.lock().unwrap_or_else(PoisonError::into_inner).append(&mut spare);
+        left().kept.append(&mut self.0.take());
     }
 }
 
@@ -97,19 +102,31 @@ impl Drop for Spare {
     }
 }
 
-/// Gives the memory that is kept for blocks, by this thread or left by others, back to the system.
-pub fn release_spare() {
+fn left() -> MutexGuard<'static, Left> {
+    LEFT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Gives about so many `bytes` of the memory that is kept for blocks, by this thread or left by others, back to the
+/// system. Where no block is in use, these are whole huge pages, which others may have at once: memory that the process
+/// had before costs a tenth of what is new to it, where a hypervisor must find it first. The rest is put in order, so that
+/// blocks that are begun together lie side by side.
+pub fn release_spare(bytes: usize) {
     SPARE.with(Spare::release);
-    LEFT.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(|full| give_back(&mut full[..]));
+    let Left { kept, given_back } = &mut *left();
+    kept.sort_unstable_by_key(|full| full.as_ptr());
+    let count = bytes.div_ceil(size_of::<[u64; WORDS + APART]>()).min(kept.len());
+    give_back(&mut kept[..count]);
+    given_back.extend(kept.drain(..count));
 }
 
 fn fresh() -> Full {
     SPARE.with(|spare| {
         let mut spare = spare.0.borrow_mut();
         if spare.is_empty() {
-            let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
-            let kept = left.len().saturating_sub(KEPT);
-            spare.extend(left.drain(kept..));
+            let Left { kept, given_back } = &mut *left();
+            let from = if kept.is_empty() { given_back } else { kept };
+            let rest = from.len().saturating_sub(KEPT);
+            spare.extend(from.drain(rest..));
         }
         if spare.is_empty() {
             let slab = vec![0; SLAB * (WORDS + APART) + LINE / 8].leak();
@@ -600,7 +617,7 @@ mod tests {
         assert_eq!(again.records(), block(1536).records());
         let other = std::thread::spawn(|| block(1536)).join().unwrap();
         drop(other);
-        release_spare();
+        release_spare(usize::MAX);
         assert_eq!(SPARE.with(|spare| spare.0.borrow().len()), 0);
         assert_eq!(again.records(), block(1536).records());
     }

@@ -184,13 +184,13 @@ pub fn clusters(
     let forest = stage.shared.forest.of(|| Forest::new(nodes.numbering.len() as usize));
     let (own, mut took) = pairs(worker, stage, &vectors, &nodes.numbering, survivors, &forest)?;
     // What follows needs memory of other kinds, and few blocks.
-    release_spare();
+    release_spare(usize::MAX);
     (took.duplicates, took.survivors) = (duplicates.own.len() as u64, own.len() as u64);
     watch.enter(Stage::Components);
     let joined = join(worker, &nodes.numbering, &nodes.owned, forest, stage.threads, watch)?;
     (took.forest_edges, took.rounds) = (joined.edges, joined.rounds);
     let (duplicates, survivors) = named(worker, stage, (&vectors, &nodes.owned), own, joined, duplicates, name)?;
-    release_spare();
+    release_spare(usize::MAX);
     Ok(Clusters { duplicates, survivors, took })
 }
 
