@@ -179,7 +179,7 @@ fn ask<const WORDS: usize>(
                     let mut taken = 0;
                     for node in asking.by_ref().take(SOME) {
                         taken += 1;
-                        let owner = node.owner(peers);
+                        let owner = own.owner(node);
                         let slot = asked.slot(node);
                         if !is_near[owner] && slot.is_none_or(|(known, _)| known != node) {
                             *slot = Some((node, []));
@@ -272,7 +272,7 @@ fn hear<const WORDS: usize>(
     let mut before = 0;
     loop {
         nodes.clear();
-        nodes.extend(questions.by_ref().take(some).map(|node| (node, node.owner(peers))));
+        nodes.extend(questions.by_ref().take(some).map(|node| (node, owned.owner(node))));
         if nodes.is_empty() {
             return;
         }

@@ -42,9 +42,17 @@ pub fn run_to_end<T: Timestamp>(worker: &mut Worker, probe: &Handle<T>, watch: &
 pub struct Owned {
     worker: usize,
     peers: usize,
-    /// For each shard: where its rows begin among those of its owner; and its rows.
-    shards: Vec<(usize, u64)>,
+    shards: Vec<Shard>,
     len: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Shard {
+    /// Its owner: to look it up takes less time than to divide by the number of workers.
+    owner: u32,
+    /// Where its rows begin among those of its owner.
+    start: usize,
+    rows: u64,
 }
 
 impl Owned {
@@ -52,10 +60,10 @@ impl Owned {
     pub fn new(worker: usize, peers: usize, rows: &[u64]) -> Owned {
         let mut lengths = vec![0; peers];
         let shards = rows.iter().enumerate().map(|(shard, rows)| {
-            let length = &mut lengths[shard % peers];
-            let start = *length;
-            *length += *rows as usize;
-            (start, *rows)
+            let owner = shard % peers;
+            let start = lengths[owner];
+            lengths[owner] += *rows as usize;
+            Shard { owner: owner as u32, start, rows: *rows }
         });
         let shards = shards.collect();
         Owned { worker, peers, shards, len: lengths[worker] }
@@ -68,12 +76,12 @@ impl Owned {
 
     /// The rows of a shard, an own one or not.
     pub fn rows(&self, shard: u32) -> u64 {
-        self.shards[shard as usize].1
+        self.shards[shard as usize].rows
     }
 
     /// The numbers of a shard's documents among those of its owner.
     pub fn of_shard(&self, shard: u32) -> Range<usize> {
-        let (start, rows) = self.shards[shard as usize];
+        let Shard { start, rows, .. } = self.shards[shard as usize];
         start..start + rows as usize
     }
 
@@ -87,22 +95,28 @@ impl Owned {
         self.len == 0
     }
 
-    /// Whether a document is an own one.
+    /// The owner of a document of any worker.
+    #[inline]
+    pub fn owner(&self, doc: DocId) -> usize {
+        self.shards[doc.shard() as usize].owner as usize
+    }
+
+    /// Whether a document, of any worker, is an own one.
     #[inline]
     pub fn has(&self, doc: DocId) -> bool {
-        doc.owner(self.peers) == self.worker
+        self.shards.get(doc.shard() as usize).is_some_and(|shard| shard.owner as usize == self.worker)
     }
 
     /// The number of a document among those of its owner.
     #[inline]
     pub fn index(&self, doc: DocId) -> usize {
-        self.shards[doc.shard() as usize].0 + doc.row() as usize
+        self.shards[doc.shard() as usize].start + doc.row() as usize
     }
 
     /// Whether a document is one of all workers' documents.
     #[inline]
     pub fn knows(&self, doc: DocId) -> bool {
-        self.shards.get(doc.shard() as usize).is_some_and(|(_, rows)| doc.row() < *rows)
+        self.shards.get(doc.shard() as usize).is_some_and(|shard| doc.row() < shard.rows)
     }
 
     /// Refuses a document that is not of the shard whose file it is in.
@@ -120,7 +134,7 @@ impl Owned {
 
     /// All own documents, in order of their numbers.
     pub fn docs(&self) -> impl Iterator<Item = DocId> {
-        self.shards().flat_map(|shard| (0..self.shards[shard as usize].1).map(move |row| DocId::new(shard, row)))
+        self.shards().flat_map(|shard| (0..self.rows(shard)).map(move |row| DocId::new(shard, row)))
     }
 }
 
