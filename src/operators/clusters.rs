@@ -26,7 +26,7 @@ use timely::worker::Worker;
 
 use super::block::release_spare;
 use super::chunks::{Chunk, VectorFiles};
-use super::collapse::{Collapsed, Duplicates, collapse};
+use super::collapse::{Collapsed, collapse};
 use super::forest::Forest;
 use super::gather::gather;
 use super::join::{Joined, join};
@@ -175,21 +175,29 @@ pub fn clusters(
     }
     watch.enter(Stage::Collapse);
     let vectors = Owned::new(worker.index(), worker.peers(), &stage.numbering.rows());
-    let Collapsed { marks, duplicates } = collapse(worker, stage, &vectors)?;
+    let Collapsed { marks, roots } = collapse(worker, stage, &vectors)?;
+    // In order, for what is dealt next.
+    release_spare(0);
     watch.enter(Stage::Prune);
-    let representatives = (marks.len() - duplicates.own.len()) as u64;
+    let representatives = (marks.len() - roots.len()) as u64;
     let survivors = prune(worker, stage, &vectors, marks, representatives)?;
     watch.enter(Stage::Pairs);
     let nodes = nodes(worker, stage, &survivors)?;
     let forest = stage.shared.forest.of(|| Forest::new(nodes.numbering.len() as usize));
-    let (own, mut took) = pairs(worker, stage, &vectors, &nodes.numbering, survivors, &forest)?;
-    // What follows needs memory of other kinds, and few blocks.
+    forest.begin(worker.index() % stage.threads, stage.threads);
+    let (survivors, mut took) = pairs(worker, stage, &vectors, &nodes.numbering, survivors, &forest)?;
+    // What follows needs memory of other kinds, and few blocks. What is made at once is made of what they gave back.
     release_spare(usize::MAX);
-    (took.duplicates, took.survivors) = (duplicates.own.len() as u64, own.len() as u64);
+    let (survivors, duplicates) = survivors.into_lists();
+    let mut similar = Vec::with_capacity(duplicates.len());
+    huge(similar.spare_capacity_mut());
+    similar.resize(duplicates.len(), 0);
+    let duplicates = Found { own: duplicates, roots: similar, neighbours: roots };
+    (took.duplicates, took.survivors) = (duplicates.own.len() as u64, survivors.len() as u64);
     watch.enter(Stage::Components);
     let joined = join(worker, &nodes.numbering, &nodes.owned, forest, stage.threads, watch)?;
     (took.forest_edges, took.rounds) = (joined.edges, joined.rounds);
-    let (duplicates, survivors) = named(worker, stage, (&vectors, &nodes.owned), own, joined, duplicates, name)?;
+    let (duplicates, survivors) = named(worker, stage, (&vectors, &nodes.owned), survivors, joined, duplicates, name)?;
     release_spare(usize::MAX);
     Ok(Clusters { duplicates, survivors, took })
 }
@@ -216,14 +224,15 @@ fn nodes(worker: &mut Worker, stage: &Clustering, survivors: &Survivors) -> Resu
     Ok(Nodes { numbering, owned: Owned::new(worker.index(), worker.peers(), &rows) })
 }
 
-/// Puts names to what was found of survivors and duplicates.
+/// Puts names to what was found of survivors and of duplicates, whose neighbours are numbers yet, and whose roots are not
+/// known.
 fn named(
     worker: &mut Worker,
     stage: &Clustering,
     (vectors, nodes): (&Owned, &Owned),
     own: Vec<u32>,
     Joined { roots, neighbours, .. }: Joined,
-    duplicates: Duplicates,
+    duplicates: Found,
     name: impl Fn(usize) -> u64 + Send + Sync + 'static,
 ) -> Result<(Found, Found)> {
     let (watch, boards) = (&stage.watch, &stage.shared.names);
@@ -245,9 +254,7 @@ fn named(
 
     let ranks = Ranks::new(vectors.len(), own.iter().copied());
     let near = Near::of_process(worker, &boards.1, RootNames { ranks, roots: roots.clone(), name }, watch)?;
-    let identical = in_place(duplicates.roots);
-    let mut similar = vec![0; identical.len()];
-    huge(&mut similar);
+    let (identical, mut similar) = (in_place(duplicates.neighbours), duplicates.roots);
     let numbering = stage.numbering.clone();
     let ask = questions(&identical, move |number| numbering.id(number));
     lookup(worker, vectors, ask, &near, watch, |at, [name, root]| {

@@ -114,26 +114,16 @@ impl Told {
 const SHARED: u64 = 0;
 const DUPLICATES: u64 = 1;
 
-/// Own vectors that are the same as a smaller one.
-pub struct Duplicates {
-    /// Which of the own vectors they are, ascending.
-    pub own: Vec<u32>,
-    /// The number of the smallest vector that is the same.
-    pub roots: Vec<u64>,
-}
-
 /// What the phase found.
 pub struct Collapsed {
     /// Which own vectors are duplicates, and which of the others share their first supershingle.
     pub marks: Marks,
-    /// The duplicates.
-    pub duplicates: Duplicates,
+    /// The number of the smallest vector that is the same as each duplicate, in the order of these.
+    pub roots: Vec<u64>,
 }
 
 /// Vectors of a partition, at most: see `prune`.
 const MOST: u64 = 3 << 16;
-/// Vectors that are looked at together.
-const SOME: usize = 1 << 14;
 
 /// Vectors that a sender met lately, and the number of the first of each: a direct-mapped cache, in which a vector of one
 /// document in a thousand is found again 98 times of 100.
@@ -221,11 +211,11 @@ struct Heard {
 
 impl Heard {
     fn hear(&mut self, block: Block<Told>) {
-        let vectors = block.records().iter().map(|told| told.own as usize);
+        let vectors = block.records().iter().map(|told| told.own);
         if block.base == SHARED {
-            vectors.for_each(|own| self.marks.share(own, 0));
+            self.marks.share(0, vectors);
         } else {
-            vectors.for_each(|own| self.marks.set_duplicate(own));
+            self.marks.set_duplicates(vectors);
             self.duplicates.push(block);
         }
     }
@@ -233,17 +223,9 @@ impl Heard {
     /// Puts the duplicates in order.
     fn collapsed(self, numbering: &Numbering, owned: &Owned) -> Collapsed {
         let Heard { mut marks, duplicates, repeated } = self;
-        repeated.iter().for_each(|told| marks.set_duplicate(told.own as usize));
-        let count = duplicates.iter().map(|block| block.records().len()).sum::<usize>() + repeated.len();
-        let mut own = Vec::with_capacity(count);
-        huge(own.spare_capacity_mut());
-        let mut found = Vec::new();
-        for first in (0..marks.len()).step_by(SOME) {
-            marks.duplicates(first..marks.len().min(first + SOME), &mut found);
-            own.extend(found.iter().map(|at| first as u32 + at));
-        }
-        let ranks = Ranks::new(marks.len(), own.iter().copied());
-        let mut roots = vec![0; own.len()];
+        marks.set_duplicates(repeated.iter().map(|told| told.own));
+        let ranks = Ranks::of_bits(marks.duplicate_bits());
+        let mut roots = vec![0; ranks.len()];
         huge(&mut roots);
         for block in duplicates {
             for told in block.records().chunks(SIDE_BY_SIDE) {
@@ -262,7 +244,7 @@ impl Heard {
             };
             roots[ranks.get(told.own as usize).1] = root;
         }
-        Collapsed { marks, duplicates: Duplicates { own, roots } }
+        Collapsed { marks, roots }
     }
 }
 

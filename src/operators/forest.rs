@@ -17,6 +17,9 @@ use crate::kernels::memory::huge;
 /// Edges that are joined together: their nodes are fetched from memory side by side.
 pub const BATCH: usize = 64;
 
+/// Nodes of a page of 4 KiB.
+const PAGE: usize = 4096 / size_of::<Node>();
+
 /// What is known of a node.
 #[derive(Zeroable)]
 struct Node {
@@ -32,11 +35,24 @@ pub struct Forest {
 }
 
 impl Forest {
+    /// Bytes of a node.
+    pub const NODE_BYTES: usize = size_of::<Node>();
+
     /// A forest of so many nodes, each on its own.
     pub fn new(nodes: usize) -> Forest {
         let mut nodes = bytemuck::allocation::zeroed_vec(nodes);
         huge(&mut nodes);
         Forest { nodes }
+    }
+
+    /// Writes to the pages of one of so many `parts`, as all of them soon will be: while the system still has at hand what
+    /// blocks gave back.
+    pub fn begin(&self, part: usize, parts: usize) {
+        let each = self.nodes.len().div_ceil(parts).max(1);
+        for node in self.nodes.iter().skip(part * each).take(each).step_by(PAGE) {
+            // What another worker wrote already is left.
+            let _ = node.parent.compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
     }
 
     /// How many nodes.

@@ -69,7 +69,7 @@ const AT_ONCE: usize = 16 * BATCH;
 /// Documents of one shard that are sent under one key.
 const MOST: u32 = 1024;
 
-/// Joins all survivors that share a key in the forest of their process. Gives back which of the own vectors they are.
+/// Joins all survivors that share a key in the forest of their process. Gives them back.
 ///
 /// # Errors
 /// Where records cannot be kept, or a worker of this process failed.
@@ -80,7 +80,7 @@ pub fn pairs(
     nodes: &Numbering,
     survivors: Survivors,
     forest: &Arc<Forest>,
-) -> Result<(Vec<u32>, Took)> {
+) -> Result<(Survivors, Took)> {
     let survivors = Rc::new(survivors);
     let own = vec![(worker.index(), survivors.records)];
     let records = gather(worker, own, &stage.watch)?.iter().map(|(_, records)| records).sum();
@@ -152,9 +152,8 @@ pub fn pairs(
     // All have joined before anybody asks for a root.
     gather(worker, vec![0u8], watch)?;
     let took = Took { pair_records: sent.get(), edges: joined.get() + chained.get(), ..Took::default() };
-    // Timely lets go of its operators, and with them of the vectors, at the next step at the latest.
-    let own = Rc::try_unwrap(survivors).map_or_else(|shared| shared.own.clone(), |survivors| survivors.own);
-    Ok((own, took))
+    // Timely lets go of its operators, and with them of the survivors, at the next step at the latest.
+    Ok((Rc::unwrap_or_clone(survivors), took))
 }
 
 /// Keys that many documents of a shard share.

@@ -100,7 +100,8 @@ pub fn prune(
             let columns = deal.spaces().start + 1..width.min(deal.spaces().end + 1);
             // What was found of the columns before these is known: the probe that ends a range is behind the marks.
             let least = agreements.saturating_sub(width - columns.start);
-            marks.representatives(before..before + chunk.rows(), least, &mut rows);
+            rows.clear();
+            marks.representatives(before..before + chunk.rows(), least, |vector| rows.push((vector - before) as u32));
             // Column by column: of one there are so few open blocks that the ends of all stay near the core.
             for column in columns {
                 let words = &words[column..];
@@ -120,7 +121,7 @@ pub fn prune(
         let each = move |partition: &Partition<'_, Supershingle>, dealer: &mut _| prune.tell(partition, dealer);
         received(each_partition(dealt, "Prune", stash, watch, each), move |block: Block<u32>| {
             let (mut marks, column) = (marking.borrow_mut(), block.base as usize);
-            block.records().iter().for_each(|own| marks.share(*own as usize, column));
+            marks.share(column, block.records().iter().copied());
         })
         .probe_with(&probe);
     });

@@ -14,12 +14,29 @@ impl Ranks {
         let mut words = vec![(0u64, 0); numbers.div_ceil(64)];
         huge(&mut words);
         some.for_each(|number| words[number as usize / 64].0 |= 1 << (number % 64));
+        Ranks { words }.counted()
+    }
+
+    /// The ranks of the numbers that have a bit, given words with the bits of 64 numbers each.
+    pub fn of_bits(bits: &[u64]) -> Ranks {
+        let mut words = Vec::with_capacity(bits.len());
+        huge(words.spare_capacity_mut());
+        words.extend(bits.iter().map(|word| (*word, 0)));
+        Ranks { words }.counted()
+    }
+
+    fn counted(mut self) -> Ranks {
         let mut before = 0;
-        for (word, count) in &mut words {
+        for (word, count) in &mut self.words {
             *count = before;
             before += word.count_ones();
         }
-        Ranks { words }
+        self
+    }
+
+    /// How many numbers are in the list.
+    pub fn len(&self) -> usize {
+        self.words.last().map_or(0, |(word, before)| *before as usize + word.count_ones() as usize)
     }
 
     /// Whether a number is in the list, and how many before it are.
@@ -47,6 +64,11 @@ mod tests {
         for step in [1, 3, 64, 65, 1000] {
             let some: Vec<u32> = (step as u32 / 2..500).step_by(step).collect();
             let ranks = Ranks::new(500, some.iter().copied());
+            let mut bits = [0; 500usize.div_ceil(64)];
+            some.iter().for_each(|number| bits[*number as usize / 64] |= 1 << (number % 64));
+            let of_bits = Ranks::of_bits(&bits);
+            assert_eq!((ranks.len(), of_bits.len()), (some.len(), some.len()));
+            assert!((0..500).all(|number| of_bits.get(number) == ranks.get(number)), "every {step}");
             let mut all = vec![(false, 0); 500];
             ranks.get_all(0..500, &mut all);
             for (number, of_all) in all.into_iter().enumerate() {

@@ -7,18 +7,17 @@ use std::ops::Range;
 
 use anyhow::{Result, ensure};
 
-use super::block::{BLOCK_BYTES, Block};
+use super::block::{BLOCK_BYTES, Block, release_spare};
 use super::chunks::{Chunks, VectorFiles};
 use super::clusters::{CHANGED, Clustering};
+use super::forest::Forest;
 use super::marks::Marks;
 use super::phase::Owned;
 use super::stash::{Partition, Stash};
 use crate::kernels::memory::huge;
 
-/// Vectors that are looked at together.
-const SOME: usize = 1 << 14;
-
 /// Representatives that may agree with others.
+#[derive(Clone)]
 pub struct Survivors {
     /// Which of the own vectors they are, ascending.
     pub own: Vec<u32>,
@@ -33,18 +32,18 @@ pub struct Survivors {
 impl Survivors {
     /// Those of the own vectors of which enough supershingles are marked as shared.
     pub fn new(stage: &Clustering, owned: &Owned, marks: Marks) -> Survivors {
-        // Names are looked up by it in any order. What is not written to takes no memory.
-        let mut own = Vec::with_capacity(marks.len());
+        let count = marks.count(stage.agreements);
+        // What the former phase leaves, for the survivors and for what will be known of each of them.
+        release_spare(count * (size_of::<u32>() + Forest::NODE_BYTES));
+        // Names are looked up by it in any order.
+        let mut own = Vec::with_capacity(count);
         huge(own.spare_capacity_mut());
         let of_shards = vec![0; stage.numbering.shards()];
         let mut survivors = Survivors { own, of_shards, records: 0, marks, agreements: stage.agreements };
-        let mut found = Vec::new();
         for shard in owned.shards() {
-            let (of_shard, before) = (owned.of_shard(shard), survivors.own.len());
-            for first in of_shard.clone().step_by(SOME) {
-                survivors.among(first..of_shard.end.min(first + SOME), &mut found);
-                survivors.own.extend(found.iter().map(|at| first as u32 + at));
-            }
+            let before = survivors.own.len();
+            let Survivors { own, marks, .. } = &mut survivors;
+            marks.representatives(owned.of_shard(shard), stage.agreements, |vector| own.push(vector as u32));
             let of_shard = &survivors.own[before..];
             survivors.of_shards[shard as usize] = of_shard.len() as u64;
             survivors.records +=
@@ -53,9 +52,14 @@ impl Survivors {
         survivors
     }
 
-    /// Finds which of some own vectors are survivors, counted from the first of them.
-    fn among(&self, vectors: Range<usize>, found: &mut Vec<u32>) {
-        self.marks.representatives(vectors, self.agreements, found);
+    /// Which of the own vectors they are, and which are duplicates; both ascending.
+    pub fn into_lists(self) -> (Vec<u32>, Vec<u32>) {
+        (self.own, self.marks.duplicates())
+    }
+
+    /// Calls `each` with those of some own vectors that are survivors, in ascending order.
+    fn among(&self, vectors: Range<usize>, each: impl FnMut(usize)) {
+        self.marks.representatives(vectors, self.agreements, each);
     }
 }
 
@@ -70,8 +74,6 @@ pub struct Rows {
     reading: Option<(Chunks, Range<usize>)>,
     /// The rows of a shard: a partition of time 0.
     stash: Stash<u64>,
-    /// Which vectors of a piece are survivors; room that is used again.
-    found: Vec<u32>,
     /// Rows on their way there, and their shard.
     words: Vec<u64>,
     shard: u32,
@@ -93,7 +95,6 @@ impl Rows {
             shards,
             reading: None,
             stash: Stash::new(&stage.scratch, memory),
-            found: Vec::new(),
             words: Vec::with_capacity(Rows::WORDS),
             shard: 0,
             at: 0,
@@ -115,12 +116,14 @@ impl Rows {
                 ensure!(chunk.rows() <= left.len(), CHANGED);
                 let (width, first) = (self.files.width, left.start);
                 left.start += chunk.rows();
-                let mut found = std::mem::take(&mut self.found);
-                survivors.among(first..left.start, &mut found);
-                for at in found.iter().map(|at| *at as usize) {
-                    self.push(survivors.marks.shared(first + at), &chunk.words()[at * width..][..width])?;
-                }
-                self.found = found;
+                let mut pushed = Ok(());
+                survivors.among(first..left.start, |vector| {
+                    let supershingles = &chunk.words()[(vector - first) * width..][..width];
+                    if pushed.is_ok() {
+                        pushed = self.push(survivors.marks.shared(vector), supershingles);
+                    }
+                });
+                pushed?;
                 self.reading = Some((chunks, left));
             } else {
                 ensure!(left.is_empty(), CHANGED);
