@@ -252,6 +252,8 @@ impl Heard {
 struct Collapse {
     numbers: OwnNumbers,
     counters: Counters,
+    /// Keys of vectors of a block whose first supershingle occurs again, each with which of the own ones of its sender it is.
+    shared: Vec<(u64, u64)>,
     candidates: Vec<Candidate>,
     /// Open addressing by vector: the number of a representative plus one, or 0.
     slots: Vec<u32>,
@@ -283,6 +285,7 @@ impl Collapse {
         Collapse {
             numbers,
             counters: Counters::default(),
+            shared: Vec::new(),
             candidates: Vec::new(),
             slots: Vec::new(),
             representatives: Vec::new(),
@@ -291,7 +294,7 @@ impl Collapse {
 
     /// Tells the owners of a partition's vectors what there is to tell.
     fn tell(&mut self, vectors: &Partition<'_, Vectored>, dealer: &mut Dealer<Told>) -> Result<()> {
-        let Collapse { numbers, counters, candidates, slots, representatives } = self;
+        let Collapse { numbers, counters, shared, candidates, slots, representatives } = self;
         counters.clear(vectors.count());
         vectors.blocks(|block| block.records().iter().for_each(|record| counters.add(record.rest())))?;
         candidates.clear();
@@ -300,12 +303,20 @@ impl Collapse {
         // vectors: the table is made for few, that it stay near the core, and grows.
         let mut table = Table::new(slots, vectors.count() / 8);
         vectors.blocks(|block| {
-            let (mut own, mut walk) = (block.base, numbers.walk(block.from as usize, block.base));
+            shared.resize(block.records().len().max(shared.len()), (0, 0));
+            // No branch: a third of them are candidates.
+            let (mut own, mut count) = (block.base, 0);
             for record in block.records() {
                 own += record.gap();
-                if counters.again(record.rest()) {
-                    let place = Place { sender: block.from, own: own as u32 };
-                    let one = Representative { key: record.key(), number: walk.number(own), place };
+                shared[count] = (record.key(), own);
+                count += usize::from(counters.again(record.rest()));
+            }
+            let mut walk = numbers.walk(block.from as usize, block.base);
+            for some in shared[..count].chunks(SIDE_BY_SIDE) {
+                table.fetch(representatives, some);
+                for (key, own) in some {
+                    let place = Place { sender: block.from, own: *own as u32 };
+                    let one = Representative { key: *key, number: walk.number(*own), place };
                     candidates.push(Candidate { place, representative: table.representative(representatives, one) });
                 }
             }
@@ -343,6 +354,14 @@ impl Table<'_> {
     #[inline]
     fn slot(&self, key: u64) -> usize {
         (spread(key) >> self.shift) as usize
+    }
+
+    /// Brings what is known of some vectors near. No branch waits for it, as those of `representative` do.
+    fn fetch(&self, all: &[Representative], some: &[(u64, u64)]) {
+        if !all.is_empty() {
+            let number = |key| all[(self.slots[self.slot(key)] as usize).saturating_sub(1)].number;
+            std::hint::black_box(some.iter().fold(0, |sum, (key, _)| sum ^ number(*key)));
+        }
     }
 
     /// The representative of a vector, of which the smallest number is kept.

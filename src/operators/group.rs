@@ -3,6 +3,8 @@
 //! A partition's records are few enough that its table stays near the core; partitions are grouped
 //! one after the other. What is found does not depend on the order of the records.
 
+use super::lookup::SIDE_BY_SIDE;
+
 /// The groups of one partition; its tables are reused from partition to partition.
 #[derive(Default)]
 pub struct Grouper {
@@ -40,10 +42,36 @@ impl Grouper {
         self.records.clear();
     }
 
-    /// Adds a record: a node under a key, which is a hash.
+    /// Adds records: nodes under keys, which are hashes.
+    pub fn add_all(&mut self, mut records: impl Iterator<Item = (u64, u32)>) {
+        let mut some = [(0, 0); SIDE_BY_SIDE];
+        loop {
+            let taken = some.iter_mut().zip(&mut records).map(|(place, record)| *place = record).count();
+            if taken == 0 {
+                return;
+            }
+            self.fetch(&some[..taken]);
+            some[..taken].iter().for_each(|(key, node)| self.add(*key, *node));
+        }
+    }
+
     #[inline]
-    pub fn add(&mut self, key: u64, node: u32) {
-        let mut slot = (key >> self.shift) as usize;
+    fn slot(&self, key: u64) -> usize {
+        (key >> self.shift) as usize
+    }
+
+    /// Brings what is known of some records' keys near. No branch waits for it, as those of `add` do, of which half go the other
+    /// way.
+    fn fetch(&self, some: &[(u64, u32)]) {
+        if !self.groups.is_empty() {
+            let last = |key| self.groups[(self.slots[self.slot(key)] as usize).saturating_sub(1)].last;
+            std::hint::black_box(some.iter().fold(0, |sum, (key, _)| sum ^ last(*key)));
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, key: u64, node: u32) {
+        let mut slot = self.slot(key);
         let mask = self.slots.len() - 1;
         let record = self.records.len() as u32;
         let before = loop {
@@ -100,7 +128,7 @@ mod tests {
             let mut grouper = Grouper::default();
             for _ in 0..2 {
                 grouper.clear(records.len());
-                records.iter().for_each(|(key, node)| grouper.add(mix(*key), *node));
+                grouper.add_all(records.iter().map(|(key, node)| (mix(*key), *node)));
                 let mut found: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
                 for (middle, others) in grouper.stars() {
                     found.entry(middle).or_default().extend(others);

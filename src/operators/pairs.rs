@@ -252,10 +252,10 @@ impl Pairs {
         grouper.clear(partition.count());
         partition.blocks(|block| {
             let (mut own, mut walk) = (block.base, numbers.walk(block.from as usize, block.base));
-            for record in block.records() {
+            grouper.add_all(block.records().iter().map(|record| {
                 own += record.gap();
-                grouper.add(record.bits(), walk.number(own) as u32);
-            }
+                (record.bits(), walk.number(own) as u32)
+            }));
         })?;
         let mut count = 0;
         let mut join = |edges: &mut Vec<(u32, u32)>, middles: &mut Vec<(u32, u32)>| {

@@ -128,7 +128,7 @@ pub fn pieces(
     for blocks in of_part.into_values() {
         let records = || blocks.iter().flat_map(|block| block.records());
         grouper.clear(records().count());
-        records().for_each(|m| grouper.add(u64::from(m.key[1]) << 32 | u64::from(m.key[0]), m.number));
+        grouper.add_all(records().map(|m| (u64::from(m.key[1]) << 32 | u64::from(m.key[0]), m.number)));
         edges.clear();
         edges.extend(grouper.stars().flat_map(|(middle, others)| others.map(move |node| (node, middle))));
         forest.join(&edges)?;
