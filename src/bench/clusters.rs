@@ -21,6 +21,7 @@ use crate::config::{Bytes, Config, Count, Method};
 use crate::features::{VectorKeys, polynomials};
 use crate::operators::{Clustering, Clusters, InProcess, Numbering, Owned, VectorFile, VectorFiles, clusters, gather};
 use crate::report::grouped;
+use crate::state::sync_folder;
 use crate::watch::{Span, Stage, Watch};
 
 /// Shards of the vectors, as in a job.
@@ -169,6 +170,8 @@ fn make(folder: &Path, args: &ClusterArgs) -> Result<Dataset> {
         bar.inc(documents)
     })?;
     bar.finish_and_clear();
+    // What is still on its way to the disk would be in the way of what is measured.
+    sync_folder(folder)?;
     Ok(dataset)
 }
 

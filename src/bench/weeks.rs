@@ -216,9 +216,16 @@ pub(super) fn bench_weeks(args: &WeeksArgs, told: fn(Task) -> Result<String>) ->
         run(Task::Weeks(task(Work::Post)), processes, told)?;
     }
     let posted = if args.no_postings { None } else { Some(Posted::read(&list)?) };
+    // What is still on its way to the disk would be in the way of what is measured.
+    sync_folder(&data)?;
     let mut runs: [Vec<Measured>; 3] = Default::default();
-    for _ in 0..args.runs.0 {
-        for (runs, way) in runs.iter_mut().zip([Mode::Delta, Mode::Full, Mode::Auto]) {
+    for run in 0..args.runs.0 {
+        let mut turns: Vec<_> = runs.iter_mut().zip([Mode::Delta, Mode::Full, Mode::Auto]).collect();
+        // There and back: what ran right before decides what memory costs.
+        if run % 2 == 1 {
+            turns.reverse();
+        }
+        for (runs, way) in turns {
             runs.push(measure(Work::Second(way))?);
         }
     }
@@ -291,8 +298,6 @@ pub(super) fn measure_weeks(
         let runs = post_all(worker, &before, &rows, &next, memory, watch)?;
         if worker.index() == 0 {
             let posted = Posted { seconds: begun.elapsed().as_secs_f64(), runs };
-            // What is still on its way to the disk would be in the way of what is measured next.
-            sync_folder(&postings)?;
             replace(&list, &serde_json::to_vec(&posted).context("a list is plain data")?)?;
         }
         return Ok(Said { sums: vec![0; 7], ..Said::default() });
