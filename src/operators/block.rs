@@ -73,10 +73,34 @@ thread_local! {
 /// What threads left to others.
 static LEFT: Mutex<Left> = Mutex::new(Left { kept: Vec::new(), given_back: Vec::new() });
 
+/// Memory of full blocks that nobody uses.
 struct Left {
+    /// Blocks that have their pages.
     kept: Vec<Full>,
-    /// Those whose pages were given back to the system.
+    /// Blocks whose pages were given back to the system.
     given_back: Vec<Full>,
+}
+
+impl Left {
+    /// Puts what is kept in the order of memory.
+    fn sort(&mut self) {
+        self.kept.sort_unstable_by_key(|full| full.as_ptr());
+    }
+
+    /// Gives the pages of so many of the blocks that are kept back to the system.
+    fn give_back(&mut self, blocks: usize) {
+        self.sort();
+        self.given_back.extend(self.kept.drain(..blocks.min(self.kept.len())));
+        // With those before: what one thread left lies between what others did, and huge pages go only whole.
+        self.given_back.sort_unstable_by_key(|full| full.as_ptr());
+        give_back(&mut self.given_back);
+    }
+
+    /// Takes some blocks; those that have their pages come first.
+    fn take(&mut self, most: usize) -> impl Iterator<Item = Full> {
+        let from = if self.kept.is_empty() { &mut self.given_back } else { &mut self.kept };
+        from.drain(from.len().saturating_sub(most)..)
+    }
 }
 
 struct Spare(RefCell<Vec<Full>>);
@@ -106,27 +130,27 @@ fn left() -> MutexGuard<'static, Left> {
     LEFT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Puts the memory that is kept for blocks, by this thread or left by others, in order: blocks that are begun together then
+/// lie side by side.
+pub fn sort_spare() {
+    SPARE.with(Spare::release);
+    left().sort();
+}
+
 /// Gives about so many `bytes` of the memory that is kept for blocks, by this thread or left by others, back to the
-/// system. Where no block is in use, these are whole huge pages, which others may have at once: memory that the process
-/// had before costs a tenth of what is new to it, where a hypervisor must find it first. The rest is put in order, so that
-/// blocks that are begun together lie side by side.
+/// system, and puts the rest in order. When all threads have done so and no block is in use, these are whole huge pages,
+/// which others may have at once: memory that the process had before costs a tenth of what is new to it, where a hypervisor
+/// must find it first.
 pub fn release_spare(bytes: usize) {
     SPARE.with(Spare::release);
-    let Left { kept, given_back } = &mut *left();
-    kept.sort_unstable_by_key(|full| full.as_ptr());
-    let count = bytes.div_ceil(size_of::<[u64; WORDS + APART]>()).min(kept.len());
-    give_back(&mut kept[..count]);
-    given_back.extend(kept.drain(..count));
+    left().give_back(bytes.div_ceil(size_of::<[u64; WORDS + APART]>()));
 }
 
 fn fresh() -> Full {
     SPARE.with(|spare| {
         let mut spare = spare.0.borrow_mut();
         if spare.is_empty() {
-            let Left { kept, given_back } = &mut *left();
-            let from = if kept.is_empty() { given_back } else { kept };
-            let rest = from.len().saturating_sub(KEPT);
-            spare.extend(from.drain(rest..));
+            spare.extend(left().take(KEPT));
         }
         if spare.is_empty() {
             let slab = vec![0; SLAB * (WORDS + APART) + LINE / 8].leak();
@@ -487,7 +511,7 @@ impl<T: Pod> Dealer<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::{DocId, Edge};
+    use crate::records::{DocId, Edge, mix};
     use proptest::prelude::*;
 
     fn block(count: u64) -> Block<Edge> {
@@ -620,5 +644,30 @@ mod tests {
         release_spare(usize::MAX);
         assert_eq!(SPARE.with(|spare| spare.0.borrow().len()), 0);
         assert_eq!(again.records(), block(1536).records());
+    }
+
+    #[test]
+    fn so_much_is_given_back_and_the_rest_is_in_order() {
+        const BLOCKS: usize = 300;
+        let mut kept: Vec<Full> = vec![1; BLOCKS * (WORDS + APART)].leak().as_chunks_mut().0.iter_mut().collect();
+        let places: Vec<*const u64> = kept.iter().map(|full| full.as_ptr()).collect();
+        kept.sort_by_key(|full| mix(full.as_ptr().addr() as u64));
+        let mut left = Left { kept, given_back: Vec::new() };
+        let order = |blocks: &[Full]| blocks.iter().map(|full| full.as_ptr()).collect::<Vec<_>>();
+        left.give_back(0);
+        assert_eq!(order(&left.kept), places);
+        let mut from = 0;
+        for to in [100, 180, BLOCKS] {
+            left.give_back(if to == BLOCKS { usize::MAX } else { to - from });
+            assert_eq!((order(&left.given_back), order(&left.kept)), (places[..to].to_vec(), places[to..].to_vec()));
+            assert!(left.kept.iter().all(|full| full.iter().all(|word| *word == 1)));
+            let given = left.given_back.iter().flat_map(|full| full.iter()).filter(|word| **word == 0).count();
+            assert!(!cfg!(target_os = "linux") || given > to * WORDS * 9 / 10, "{given} words of {to} blocks");
+            from = to;
+        }
+        // Who needs blocks takes first what has its pages.
+        left.kept.extend(left.given_back.drain(..10));
+        assert_eq!([7, 7, 7].map(|most| left.take(most).count()), [7, 3, 7]);
+        assert_eq!((left.kept.len(), left.given_back.len()), (0, BLOCKS - 17));
     }
 }

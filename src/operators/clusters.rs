@@ -24,13 +24,13 @@ use anyhow::{Result, bail, ensure};
 use bytemuck::Pod;
 use timely::worker::Worker;
 
-use super::block::release_spare;
+use super::block::{release_spare, sort_spare};
 use super::chunks::{Chunk, VectorFiles};
 use super::collapse::{Collapsed, collapse};
 use super::forest::Forest;
 use super::gather::gather;
 use super::join::{Joined, join};
-use super::lookup::{Known, Near, SIDE_BY_SIDE, lookup};
+use super::lookup::{Known, Near, lookup};
 use super::numbering::Numbering;
 use super::pairs::pairs;
 use super::phase::Owned;
@@ -40,7 +40,7 @@ use super::shared::InProcess;
 use super::stash::Stash;
 use super::survivors::Survivors;
 use crate::features::VectorKeys;
-use crate::kernels::memory::huge;
+use crate::kernels::memory::{SIDE_BY_SIDE, huge};
 use crate::records::DocId;
 use crate::watch::{Stage, Watch};
 
@@ -176,23 +176,21 @@ pub fn clusters(
     watch.enter(Stage::Collapse);
     let vectors = Owned::new(worker.index(), worker.peers(), &stage.numbering.rows());
     let Collapsed { marks, roots } = collapse(worker, stage, &vectors)?;
-    // In order, for what is dealt next.
-    release_spare(0);
+    sort_spare();
     watch.enter(Stage::Prune);
     let representatives = (marks.len() - roots.len()) as u64;
     let survivors = prune(worker, stage, &vectors, marks, representatives)?;
     watch.enter(Stage::Pairs);
     let nodes = nodes(worker, stage, &survivors)?;
+    // The forest has the pages that blocks of the phase before had.
+    release_spare(nodes.numbering.len() as usize / stage.threads * Forest::NODE_BYTES);
     let forest = stage.shared.forest.of(|| Forest::new(nodes.numbering.len() as usize));
-    forest.begin(worker.index() % stage.threads, stage.threads);
+    forest.take_pages(worker.index() % stage.threads, stage.threads);
     let (survivors, mut took) = pairs(worker, stage, &vectors, &nodes.numbering, survivors, &forest)?;
-    // What follows needs memory of other kinds, and few blocks. What is made at once is made of what they gave back.
+    // What follows needs memory of other kinds, and few blocks.
     release_spare(usize::MAX);
     let (survivors, duplicates) = survivors.into_lists();
-    let mut similar = Vec::with_capacity(duplicates.len());
-    huge(similar.spare_capacity_mut());
-    similar.resize(duplicates.len(), 0);
-    let duplicates = Found { own: duplicates, roots: similar, neighbours: roots };
+    let duplicates = Duplicates::new(duplicates, roots);
     (took.duplicates, took.survivors) = (duplicates.own.len() as u64, survivors.len() as u64);
     watch.enter(Stage::Components);
     let joined = join(worker, &nodes.numbering, &nodes.owned, forest, stage.threads, watch)?;
@@ -224,15 +222,34 @@ fn nodes(worker: &mut Worker, stage: &Clustering, survivors: &Survivors) -> Resu
     Ok(Nodes { numbering, owned: Owned::new(worker.index(), worker.peers(), &rows) })
 }
 
-/// Puts names to what was found of survivors and of duplicates, whose neighbours are numbers yet, and whose roots are not
-/// known.
+/// The own duplicates, whose roots are not known yet.
+struct Duplicates {
+    /// Which of the own vectors they are, ascending.
+    own: Vec<u32>,
+    /// The number of the first vector that is the same.
+    firsts: Vec<u64>,
+    /// Room for the names of their roots.
+    roots: Vec<u64>,
+}
+
+impl Duplicates {
+    fn new(own: Vec<u32>, firsts: Vec<u64>) -> Duplicates {
+        let mut roots = Vec::with_capacity(own.len());
+        huge(roots.spare_capacity_mut());
+        // Written at once, into pages that blocks just gave back: the system's own zeros would be taken only when they are needed.
+        roots.resize(own.len(), 0);
+        Duplicates { own, firsts, roots }
+    }
+}
+
+/// Puts names to what was found of survivors and of duplicates.
 fn named(
     worker: &mut Worker,
     stage: &Clustering,
     (vectors, nodes): (&Owned, &Owned),
     own: Vec<u32>,
     Joined { roots, neighbours, .. }: Joined,
-    duplicates: Found,
+    duplicates: Duplicates,
     name: impl Fn(usize) -> u64 + Send + Sync + 'static,
 ) -> Result<(Found, Found)> {
     let (watch, boards) = (&stage.watch, &stage.shared.names);
@@ -254,7 +271,7 @@ fn named(
 
     let ranks = Ranks::new(vectors.len(), own.iter().copied());
     let near = Near::of_process(worker, &boards.1, RootNames { ranks, roots: roots.clone(), name }, watch)?;
-    let (identical, mut similar) = (in_place(duplicates.neighbours), duplicates.roots);
+    let (identical, mut similar) = (in_place(duplicates.firsts), duplicates.roots);
     let numbering = stage.numbering.clone();
     let ask = questions(&identical, move |number| numbering.id(number));
     lookup(worker, vectors, ask, &near, watch, |at, [name, root]| {

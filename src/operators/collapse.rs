@@ -33,7 +33,6 @@ use timely::worker::Worker;
 use super::block::{Block, Dealer};
 use super::clusters::{CHANGED, Clustering, is_expected};
 use super::counters::Counters;
-use super::lookup::SIDE_BY_SIDE;
 use super::marks::Marks;
 use super::numbering::{Numbering, OwnNumbers};
 use super::partitions::{each_partition, received};
@@ -41,7 +40,7 @@ use super::phase::{Owned, run_to_end};
 use super::ranges::{Cut, Deal, ranges};
 use super::ranks::Ranks;
 use super::stash::Partition;
-use crate::kernels::memory::{fetch_to_write, huge};
+use crate::kernels::memory::{SIDE_BY_SIDE, fetch_to_write, huge, look};
 use crate::records::{fold, spread};
 
 /// A vector, where vectors with the same first supershingle meet: bytes, since records are packed.
@@ -252,7 +251,7 @@ impl Heard {
 struct Collapse {
     numbers: OwnNumbers,
     counters: Counters,
-    /// Keys of vectors of a block whose first supershingle occurs again, each with which of the own ones of its sender it is.
+    /// Keys of vectors of a block whose first supershingle occurs again, each with its place among its sender's vectors.
     shared: Vec<(u64, u64)>,
     candidates: Vec<Candidate>,
     /// Open addressing by vector: the number of a representative plus one, or 0.
@@ -356,11 +355,12 @@ impl Table<'_> {
         (spread(key) >> self.shift) as usize
     }
 
-    /// Brings what is known of some vectors near. No branch waits for it, as those of `representative` do.
+    /// Looks at the representatives of some vectors, so that the branches of `representative` wait for nothing. An empty slot
+    /// looks at the first one.
     fn fetch(&self, all: &[Representative], some: &[(u64, u64)]) {
         if !all.is_empty() {
             let number = |key| all[(self.slots[self.slot(key)] as usize).saturating_sub(1)].number;
-            std::hint::black_box(some.iter().fold(0, |sum, (key, _)| sum ^ number(*key)));
+            look(some.iter().map(|(key, _)| number(*key)));
         }
     }
 

@@ -3,8 +3,8 @@
 //! A node is a number; its parent is a smaller node of the same component, so that a root is the smallest node that it
 //! joins. Workers join at the same time: a root is hung below a smaller one by compare-and-swap, paths are halved on
 //! the way (Anderson and Woll 1991; Jayanti and Tarjan 2016). A parent is always an ancestor and smaller than its
-//! node, which is why halving may race with hanging. Nodes that no edge touches cost no memory: zeros stand for
-//! "itself".
+//! node, which is why halving may race with hanging. Zeros stand for "itself": pages of nodes that no edge touches
+//! need not be there.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,10 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::{Result, bail};
 use bytemuck::Zeroable;
 
-use crate::kernels::memory::huge;
-
-/// Edges that are joined together: their nodes are fetched from memory side by side.
-pub const BATCH: usize = 64;
+use crate::kernels::memory::{SIDE_BY_SIDE, huge, look};
 
 /// Nodes of a page of 4 KiB.
 const PAGE: usize = 4096 / size_of::<Node>();
@@ -45,12 +42,12 @@ impl Forest {
         Forest { nodes }
     }
 
-    /// Writes to the pages of one of so many `parts`, as all of them soon will be: while the system still has at hand what
-    /// blocks gave back.
-    pub fn begin(&self, part: usize, parts: usize) {
+    /// Takes the pages of one of so many `parts` of the nodes now, by zeros that are written over zeros: while the system still
+    /// has at hand what blocks gave back. Edges may be joined meanwhile.
+    pub fn take_pages(&self, part: usize, parts: usize) {
         let each = self.nodes.len().div_ceil(parts).max(1);
         for node in self.nodes.iter().skip(part * each).take(each).step_by(PAGE) {
-            // What another worker wrote already is left.
+            // What another worker wrote stays.
             let _ = node.parent.compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
@@ -105,10 +102,10 @@ impl Forest {
     /// # Errors
     /// Where an edge's nodes have two roots after it: a fault in this program, or in the machine.
     pub fn join(&self, edges: &[(u32, u32)]) -> Result<()> {
-        for batch in edges.chunks(BATCH) {
+        for batch in edges.chunks(SIDE_BY_SIDE) {
             // Most edges join what is joined, and many of those a node with its parent: of these no more is asked. Which they
             // are decides no branch.
-            let (mut open, mut count) = ([(0, 0); BATCH], 0);
+            let (mut open, mut count) = ([(0, 0); SIDE_BY_SIDE], 0);
             for (a, b) in batch {
                 open[count] = (*a, *b);
                 count += usize::from(self.parent(*a) != *b);
@@ -128,18 +125,18 @@ impl Forest {
     /// Loads that wait for nothing run side by side.
     #[inline]
     fn touch(&self, nodes: impl Iterator<Item = u32>) {
-        let (mut parents, mut count) = ([0; 2 * BATCH], 0);
+        let (mut parents, mut count) = ([0; 2 * SIDE_BY_SIDE], 0);
         for (parent, node) in parents.iter_mut().zip(nodes) {
             *parent = self.parent(node);
             count += 1;
         }
-        std::hint::black_box(parents[..count].iter().fold(0, |sum, parent| sum ^ self.parent(*parent)));
+        look(parents[..count].iter().map(|parent| self.parent(*parent).into()));
     }
 
     /// Some nodes that follow each other, with their roots.
     pub fn roots(&self, nodes: Range<u32>) -> impl Iterator<Item = (u32, u32)> {
-        nodes.clone().step_by(BATCH).flat_map(move |first| {
-            let batch = first..nodes.end.min(first.saturating_add(BATCH as u32));
+        nodes.clone().step_by(SIDE_BY_SIDE).flat_map(move |first| {
+            let batch = first..nodes.end.min(first.saturating_add(SIDE_BY_SIDE as u32));
             self.touch(batch.clone());
             batch.map(|node| (node, self.root(node)))
         })
@@ -161,9 +158,8 @@ impl Forest {
 
     /// Notes of every node in a pair that it has the other one as a neighbour; the smallest one is kept.
     pub fn note_neighbours(&self, pairs: &[(u32, u32)]) {
-        for batch in pairs.chunks(BATCH) {
-            let touched = batch.iter().fold(0, |sum, (node, _)| sum ^ self.parent(*node));
-            std::hint::black_box(touched);
+        for batch in pairs.chunks(SIDE_BY_SIDE) {
+            look(batch.iter().map(|(node, _)| self.parent(*node).into()));
             for (node, neighbour) in batch {
                 let (kept, noted) = (&self.nodes[*node as usize].neighbour, u32::MAX - neighbour);
                 if kept.load(Ordering::Relaxed) < noted {
@@ -201,9 +197,13 @@ mod tests {
         #[test]
         fn roots_are_the_smallest_nodes(edges in prop::collection::vec((0u32..60, 0u32..60), 0..80)) {
             let forest = Forest::new(60);
-            forest.join(&edges).unwrap();
-            let roots: Vec<u32> = (0..60).map(|node| forest.root(node)).collect();
-            prop_assert_eq!(&roots, &twin(60, &edges));
+            // Once more: of what is joined nothing is asked again.
+            for _ in 0..2 {
+                forest.join(&edges).unwrap();
+                forest.take_pages(0, 1);
+                prop_assert!((0..60).map(|node| forest.root(node)).eq(twin(60, &edges)));
+            }
+            let roots = twin(60, &edges);
             let from = edges.len() as u32 / 2;
             prop_assert!(forest.roots(from..60).eq((from..60).zip(roots[from as usize..].iter().copied())));
         }
@@ -215,13 +215,18 @@ mod tests {
         for seed in 0..20 {
             let node = |i: u64| (mix(seed << 32 | i) % nodes as u64) as u32;
             let mut edges: Vec<(u32, u32)> = (0..2000).map(|i| (node(2 * i), node(2 * i + 1))).collect();
-            // A chain in descending order, where every root moves.
+            // A chain in descending order, where every root moves; and stars whose edges come again and again.
             edges.extend((1..1000).rev().map(|i| (i - 1, i)));
+            edges.extend((0..2000).map(|i| (1000 + node(i) / 2, 1000 + i as u32 % 3)));
             let forest = Forest::new(nodes);
             std::thread::scope(|scope| {
-                for part in edges.chunks(edges.len().div_ceil(4)) {
+                for (at, part) in edges.chunks(edges.len().div_ceil(4)).enumerate() {
                     let forest = &forest;
-                    scope.spawn(move || forest.join(part).unwrap());
+                    scope.spawn(move || {
+                        forest.join(part).unwrap();
+                        forest.take_pages(at, 4);
+                        forest.join(part).unwrap();
+                    });
                 }
             });
             let roots: Vec<u32> = forest.roots(0..nodes as u32).map(|(_, root)| root).collect();

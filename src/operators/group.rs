@@ -3,7 +3,7 @@
 //! A partition's records are few enough that its table stays near the core; partitions are grouped
 //! one after the other. What is found does not depend on the order of the records.
 
-use super::lookup::SIDE_BY_SIDE;
+use crate::kernels::memory::{SIDE_BY_SIDE, look};
 
 /// The groups of one partition; its tables are reused from partition to partition.
 #[derive(Default)]
@@ -60,12 +60,12 @@ impl Grouper {
         (key >> self.shift) as usize
     }
 
-    /// Brings what is known of some records' keys near. No branch waits for it, as those of `add` do, of which half go the other
-    /// way.
+    /// Looks at the last records of some records' groups: the branches of `add`, which nobody can foretell, then wait for
+    /// nothing. An empty slot looks at the first group, so that here nothing branches.
     fn fetch(&self, some: &[(u64, u32)]) {
         if !self.groups.is_empty() {
             let last = |key| self.groups[(self.slots[self.slot(key)] as usize).saturating_sub(1)].last;
-            std::hint::black_box(some.iter().fold(0, |sum, (key, _)| sum ^ last(*key)));
+            look(some.iter().map(|(key, _)| last(*key).into()));
         }
     }
 

@@ -24,13 +24,12 @@ use super::gather::gather;
 use super::phase::{Owned, run_to_end};
 use super::ranges::SLICE;
 use super::shared::Shared;
+use crate::kernels::memory::SIDE_BY_SIDE;
 use crate::records::{DocId, mix};
 use crate::watch::Watch;
 
 /// Questions between two looks at the clock.
 const SOME: usize = 1 << 14;
-/// Nodes of which something is looked up in one go: with little between the loads many of them are under way at once.
-pub(super) const SIDE_BY_SIDE: usize = 64;
 
 /// Nodes that were asked about lately, in a direct-mapped cache.
 struct Asked<const WORDS: usize>(Vec<Option<(DocId, [u64; WORDS])>>);

@@ -6,8 +6,8 @@ use crate::kernels::memory::huge;
 
 /// Of every own vector, which of its supershingles are shared with another representative, and whether it is a duplicate.
 ///
-/// Column by column, a bit for each vector: owners hear of vectors in nearly any order, of one column at a time, and its
-/// bits are an eighth of what a byte for each vector would be. They stay in the cache (19 MB for 150 million vectors).
+/// Column by column, a bit for each vector: owners hear of vectors in nearly any order, of one column at a time (and of
+/// duplicates), and its bits, 19 MB for 150 million vectors, are an eighth of what a byte for each vector would be.
 #[derive(Clone, Default)]
 pub struct Marks {
     /// For each supershingle, and at last for duplicates: bits of 64 vectors each.

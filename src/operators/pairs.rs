@@ -23,7 +23,7 @@ use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
 use super::clusters::{Clustering, Took};
-use super::forest::{BATCH, Forest};
+use super::forest::Forest;
 use super::gather::gather;
 use super::group::Grouper;
 use super::numbering::{Numbering, OwnNumbers};
@@ -33,6 +33,7 @@ use super::ranges::{Cut, Deal, ranges};
 use super::resolve::DocHasher;
 use super::stash::{Partition, Stash};
 use super::survivors::{Rows, Survivors};
+use crate::kernels::memory::SIDE_BY_SIDE;
 use crate::records::{Key, spread};
 
 /// A representative under a key that it may share; bytes, since records are packed.
@@ -65,7 +66,7 @@ impl Shared {
 /// Records of a partition, at most: what they are grouped with then stays near the core.
 const MOST_RECORDS: u64 = 3 << 15;
 /// Edges that are joined, and then noted of the middles of their stars: few enough that these still are near the core.
-const AT_ONCE: usize = 16 * BATCH;
+const AT_ONCE: usize = 16 * SIDE_BY_SIDE;
 /// Documents of one shard that are sent under one key.
 const MOST: u32 = 1024;
 
@@ -233,7 +234,7 @@ struct Pairs {
 
 /// Joins edges from the nodes of stars to their middles, and notes these as neighbours.
 fn join_stars(edges: &[(u32, u32)], forest: &Forest) -> Result<()> {
-    edges.chunks(BATCH).try_for_each(|batch| {
+    edges.chunks(SIDE_BY_SIDE).try_for_each(|batch| {
         forest.join(batch)?;
         forest.note_neighbours(batch);
         Ok(())

@@ -101,10 +101,10 @@ impl Owned {
         self.shards[doc.shard() as usize].owner as usize
     }
 
-    /// Whether a document, of any worker, is an own one.
+    /// Whether a document of any worker is an own one.
     #[inline]
     pub fn has(&self, doc: DocId) -> bool {
-        self.shards.get(doc.shard() as usize).is_some_and(|shard| shard.owner as usize == self.worker)
+        self.owner(doc) == self.worker
     }
 
     /// The number of a document among those of its owner.
@@ -155,6 +155,11 @@ mod tests {
                     assert!(owned.has(*doc));
                     assert_eq!(owned.index(*doc), number);
                     assert_eq!(owned.of_shard(doc.shard()).nth(doc.row() as usize), Some(number));
+                }
+                let of_any =
+                    rows.iter().zip(0..).flat_map(|(rows, shard)| (0..*rows).map(move |row| DocId::new(shard, row)));
+                for doc in of_any {
+                    assert_eq!((owned.owner(doc), owned.has(doc)), (doc.owner(peers), docs.contains(&doc)));
                 }
                 all.extend(docs);
             }

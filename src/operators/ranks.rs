@@ -1,6 +1,6 @@
 //! Where numbers stand in an ascending list of some of them.
 
-use crate::kernels::memory::huge;
+use crate::kernels::memory::{huge, look};
 
 /// Ranks of some numbers in their ascending list, found in one step: a bit for each number, and the count before each
 /// word.
@@ -50,7 +50,7 @@ impl Ranks {
     /// As [`Ranks::get`], for some numbers, whose words are fetched from memory side by side.
     #[inline]
     pub fn get_all(&self, numbers: impl Iterator<Item = usize> + Clone, ranks: &mut [(bool, usize)]) {
-        std::hint::black_box(numbers.clone().fold(0, |sum, number| sum ^ self.words[number / 64].0));
+        look(numbers.clone().map(|number| self.words[number / 64].0));
         ranks.iter_mut().zip(numbers).for_each(|(rank, number)| *rank = self.get(number));
     }
 }

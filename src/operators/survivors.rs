@@ -10,7 +10,6 @@ use anyhow::{Result, ensure};
 use super::block::{BLOCK_BYTES, Block, release_spare};
 use super::chunks::{Chunks, VectorFiles};
 use super::clusters::{CHANGED, Clustering};
-use super::forest::Forest;
 use super::marks::Marks;
 use super::phase::Owned;
 use super::stash::{Partition, Stash};
@@ -30,11 +29,11 @@ pub struct Survivors {
 }
 
 impl Survivors {
-    /// Those of the own vectors of which enough supershingles are marked as shared.
+    /// Those of the own vectors of which enough supershingles are marked as shared. Their list takes memory that is kept for
+    /// blocks.
     pub fn new(stage: &Clustering, owned: &Owned, marks: Marks) -> Survivors {
         let count = marks.count(stage.agreements);
-        // What the former phase leaves, for the survivors and for what will be known of each of them.
-        release_spare(count * (size_of::<u32>() + Forest::NODE_BYTES));
+        release_spare(count * size_of::<u32>());
         // Names are looked up by it in any order.
         let mut own = Vec::with_capacity(count);
         huge(own.spare_capacity_mut());

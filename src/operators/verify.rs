@@ -10,8 +10,8 @@ use anyhow::{Result, bail};
 use timely::worker::Worker;
 
 use super::edges::tell_edges;
-use super::lookup::SIDE_BY_SIDE;
 use super::phase::Owned;
+use crate::kernels::memory::SIDE_BY_SIDE;
 use crate::records::{DocId, Edge};
 use crate::watch::Watch;
 
