@@ -24,7 +24,6 @@ use anyhow::{Result, bail, ensure};
 use bytemuck::Pod;
 use timely::worker::Worker;
 
-use super::block::{release_spare, sort_spare};
 use super::chunks::{Chunk, VectorFiles};
 use super::collapse::{Collapsed, collapse};
 use super::forest::Forest;
@@ -37,6 +36,7 @@ use super::phase::Owned;
 use super::prune::prune;
 use super::ranks::Ranks;
 use super::shared::InProcess;
+use super::spare::{release_spare, sort_spare};
 use super::stash::Stash;
 use super::survivors::Survivors;
 use crate::features::VectorKeys;
@@ -175,10 +175,10 @@ pub fn clusters(
     }
     watch.enter(Stage::Collapse);
     let vectors = Owned::new(worker.index(), worker.peers(), &stage.numbering.rows());
-    let Collapsed { marks, roots } = collapse(worker, stage, &vectors)?;
+    let Collapsed { marks, firsts } = collapse(worker, stage, &vectors)?;
     sort_spare();
     watch.enter(Stage::Prune);
-    let representatives = (marks.len() - roots.len()) as u64;
+    let representatives = (marks.len() - firsts.len()) as u64;
     let survivors = prune(worker, stage, &vectors, marks, representatives)?;
     watch.enter(Stage::Pairs);
     let nodes = nodes(worker, stage, &survivors)?;
@@ -190,7 +190,7 @@ pub fn clusters(
     // What follows needs memory of other kinds, and few blocks.
     release_spare(usize::MAX);
     let (survivors, duplicates) = survivors.into_lists();
-    let duplicates = Duplicates::new(duplicates, roots);
+    let duplicates = Duplicates::new(duplicates, firsts);
     (took.duplicates, took.survivors) = (duplicates.own.len() as u64, survivors.len() as u64);
     watch.enter(Stage::Components);
     let joined = join(worker, &nodes.numbering, &nodes.owned, forest, stage.threads, watch)?;

@@ -98,12 +98,12 @@ struct Told {
 
 impl Told {
     #[inline]
-    fn new(own: u32, root: u64) -> Told {
-        Told { own, low: root as u32, high: (root >> 32) as u32 }
+    fn new(own: u32, first: u64) -> Told {
+        Told { own, low: first as u32, high: (first >> 32) as u32 }
     }
 
     #[inline]
-    fn root(&self) -> u64 {
+    fn first(&self) -> u64 {
         u64::from(self.high) << 32 | u64::from(self.low)
     }
 }
@@ -118,7 +118,7 @@ pub struct Collapsed {
     /// Which own vectors are duplicates, and which of the others share their first supershingle.
     pub marks: Marks,
     /// The number of the smallest vector that is the same as each duplicate, in the order of these.
-    pub roots: Vec<u64>,
+    pub firsts: Vec<u64>,
 }
 
 /// Vectors of a partition, at most: see `prune`.
@@ -224,26 +224,26 @@ impl Heard {
         let Heard { mut marks, duplicates, repeated } = self;
         marks.set_duplicates(repeated.iter().map(|told| told.own));
         let ranks = Ranks::of_bits(marks.duplicate_bits());
-        let mut roots = vec![0; ranks.len()];
-        huge(&mut roots);
+        let mut firsts = vec![0; ranks.len()];
+        huge(&mut firsts);
         for block in duplicates {
             for told in block.records().chunks(SIDE_BY_SIDE) {
                 let mut places = [(true, 0); SIDE_BY_SIDE];
                 ranks.get_all(told.iter().map(|told| told.own as usize), &mut places);
                 let places = &places[..told.len()];
-                places.iter().for_each(|(_, place)| fetch_to_write(&roots, *place));
-                places.iter().zip(told).for_each(|((_, place), told)| roots[*place] = told.root());
+                places.iter().for_each(|(_, place)| fetch_to_write(&firsts, *place));
+                places.iter().zip(told).for_each(|((_, place), told)| firsts[*place] = told.first());
             }
         }
         for told in repeated {
-            let first = told.root();
-            let root = match ranks.get(owned.index(numbering.id(first))) {
-                (true, rank) => roots[rank],
-                (false, _) => first,
+            let same = told.first();
+            let first = match ranks.get(owned.index(numbering.id(same))) {
+                (true, rank) => firsts[rank],
+                (false, _) => same,
             };
-            roots[ranks.get(told.own as usize).1] = root;
+            firsts[ranks.get(told.own as usize).1] = first;
         }
-        Collapsed { marks, roots }
+        Collapsed { marks, firsts }
     }
 }
 

@@ -84,6 +84,7 @@ mod segments;
 mod sent;
 mod shared;
 mod sieve;
+mod spare;
 mod spill;
 mod stash;
 mod sums;

@@ -13,7 +13,8 @@ use bytemuck::Pod;
 use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::{Scope, Stream};
 
-use super::block::{BLOCK_BYTES, Block, BlockBuilder, Dealer};
+use super::block::{Block, BlockBuilder, Dealer};
+use super::spare::BLOCK_BYTES;
 use crate::watch::Watch;
 
 /// How long a slice of work lasts before other operators get their turn.

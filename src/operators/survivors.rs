@@ -7,11 +7,12 @@ use std::ops::Range;
 
 use anyhow::{Result, ensure};
 
-use super::block::{BLOCK_BYTES, Block, release_spare};
+use super::block::Block;
 use super::chunks::{Chunks, VectorFiles};
 use super::clusters::{CHANGED, Clustering};
 use super::marks::Marks;
 use super::phase::Owned;
+use super::spare::{BLOCK_BYTES, release_spare};
 use super::stash::{Partition, Stash};
 use crate::kernels::memory::huge;
 
