@@ -12,7 +12,7 @@
 //! launch | jobs             neither knows the other
 //! operators   summary       timely appears from here up
 //! plan  stats  mirror       mirror: a store in a bucket, worked on in a folder
-//! state  tables  readers  features
+//! state  tables  readers  features  structures
 //! text  objects             objects: the client of object stores
 //! kernels                   the only unsafe code
 //! records   config   watch
@@ -39,6 +39,7 @@ pub mod records;
 pub mod report;
 pub mod state;
 pub mod stats;
+pub mod structures;
 pub mod summary;
 pub mod tables;
 pub mod text;

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::{WrongUse, home};
+use super::errors::WrongUse;
+use super::session::home;
 use crate::config::{Bytes, Job, read_config, read_job};
 use crate::launch::{Checked, Place, Pool, Questions, check as ask};
-use crate::readers;
 use crate::report::say;
 
 /// A clock that is further off than this is to be set: certificates and the ages of files go by it.
@@ -68,10 +68,10 @@ impl Written {
 }
 
 /// Checks the pool, and prints a table of what was found.
-pub(super) fn check(args: &CheckArgs) -> Result<ExitCode> {
+pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
     let wrong_use = |error: anyhow::Error| WrongUse(format!("{error:#}"));
     let config = read_config(&args.config).map_err(wrong_use)?;
-    let pool = super::pool_of(&config, None)?;
+    let pool = super::session::pool_of(&config, None)?;
     let job = args.job.as_deref().map(read_job).transpose().map_err(wrong_use)?;
     let (store, input, reading) = match job {
         None => (None, Vec::new(), None),
@@ -80,9 +80,10 @@ pub(super) fn check(args: &CheckArgs) -> Result<ExitCode> {
         Some(Job::Evolution(job)) => (job.store, Vec::new(), None),
     };
     let input = if args.input.is_empty() { input } else { args.input.clone() };
-    let inputs = if input.is_empty() { Vec::new() } else { readers::list(&input, &reading.unwrap_or_default())? };
+    let inputs =
+        if input.is_empty() { Vec::new() } else { crate::readers::list(&input, &reading.unwrap_or_default())? };
     let files = inputs.iter().filter_map(|input| match &input.place {
-        readers::Place::File(path) => Some((path.clone(), input.bytes)),
+        crate::readers::Place::File(path) => Some((path.clone(), input.bytes)),
         _ => None,
     });
     let files: Vec<(PathBuf, u64)> = files.collect();

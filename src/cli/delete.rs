@@ -6,9 +6,11 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::{
-    Run, Work, WrongUse, cluster, end_when_lost, home, pool_of, say_json, say_notices, stop_on_signals, take_work,
-};
+use super::errors::WrongUse;
+use super::print::say_json;
+use super::session::{Run, end_when_lost, home, pool_of, say_notices, take_work};
+use super::signals::stop_on_signals;
+use super::worker::{Work, cluster};
 use crate::config::{Config, Count, Mode, Reading, read_config};
 use crate::jobs::deletion;
 use crate::launch::{Peers, Pool};
@@ -21,7 +23,7 @@ use crate::summary::Summary;
 use crate::text::{NoPattern, UrlPatterns, canonical};
 
 #[derive(Args)]
-pub(super) struct DeleteArgs {
+pub(crate) struct DeleteArgs {
     /// The folder of tables, or s3://BUCKET/PREFIX.
     #[arg(long, value_name = "DIR_OR_URL")]
     store: PathBuf,
@@ -83,16 +85,16 @@ struct Deleted {
 
 impl DeleteArgs {
     /// The log of the command.
-    pub(super) fn log(&self) -> Log {
+    pub(crate) fn log(&self) -> Log {
         Log::new(Display::new(self.quiet, false, self.json), self.json)
     }
 }
 
 /// Deletes pages, and says how many.
-pub(super) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
+pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
     let wrong_use = |error: anyhow::Error| WrongUse(format!("{error:#}"));
     let config = args.config.as_deref().map_or_else(|| Ok(Config::default()), read_config).map_err(wrong_use)?;
-    super::known_kernels()?;
+    super::session::known_kernels()?;
     let patterns = args.meant.patterns()?;
     let home = home(&args.store, args.mirror.as_deref(), &config)?;
     let store = home.store().clone();
@@ -225,7 +227,7 @@ fn plan(
         week: last.week,
         store: store.root().to_owned(),
         work: store.work_name(),
-        earlier: manifest.before(last.week),
+        earlier: Earlier::before(manifest, last.week),
         deletion: Some(Deletion { patterns: patterns.clone(), of: last.clone(), key: whole.journal.key }),
         mode: Mode::Auto,
         method: manifest.method.clone(),

@@ -5,21 +5,24 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
-use timely::worker::Worker;
 
-use super::{Run, RunArgs, Work, WrongUse, end_when_lost, home, say_json, say_notices, stop_on_signals, take_work};
+use super::args::RunArgs;
+use super::errors::WrongUse;
+use super::print::say_json;
+use super::session::{Run, end_when_lost, home, say_notices, take_work};
+use super::signals::stop_on_signals;
+use super::worker::{Work, evolution};
 use crate::config::{Config, Evolution, Job};
-use crate::jobs;
-use crate::jobs::evolution::{EvolutionPlan, FOLDER};
-use crate::launch::{Peers, Pool, run_workers};
+use crate::jobs::{EvolutionPlan, FOLDER};
+use crate::launch::{Peers, Pool};
 use crate::log::Log;
-use crate::report::{self, say};
+use crate::report;
+use crate::report::say;
 use crate::state::{History, Results, Store};
 use crate::summary::EvolutionSummary;
-use crate::watch::Watch;
 
 /// Runs the job, and prints its summary.
-pub(super) fn run(mut job: Evolution, config: &Config, pool: &Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
+pub(crate) fn run(mut job: Evolution, config: &Config, pool: &Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
     job.store = args.store.clone().or(job.store);
     let place = args.job.display();
     let wrong_use = |text: String| -> Result<ExitCode> { Err(WrongUse(format!("{place}: {text}")).into()) };
@@ -121,7 +124,13 @@ fn read_summary(store: &Store) -> Result<EvolutionSummary> {
 }
 
 /// The job's weeks, with config and flags.
-fn plan(store: &Store, job: &Evolution, config: &Config, args: &RunArgs, pool: &Pool) -> Result<EvolutionPlan> {
+pub(crate) fn plan(
+    store: &Store,
+    job: &Evolution,
+    config: &Config,
+    args: &RunArgs,
+    pool: &Pool,
+) -> Result<EvolutionPlan> {
     let processes = pool.processes();
     let workers = args.workers.map_or(config.workers(processes), |count| count.0);
     let history = History::open(store, job.first, job.last)?;
@@ -142,11 +151,4 @@ fn planned(plan: &EvolutionPlan, store: &Path) -> String {
         plan.workers,
         plan.processes
     )
-}
-
-/// The job in this process, alone or one of several.
-pub(super) fn evolution(plan: EvolutionPlan, peers: Peers, watch: &Arc<Watch>) -> Result<Option<EvolutionSummary>> {
-    let (workers, watched) = (plan.workers, watch.clone());
-    let work = move |worker: &mut Worker| jobs::evolution::evolution(worker, &plan, &watched);
-    Ok(run_workers(workers, peers, watch, work)?.into_iter().flatten().next())
 }

@@ -8,12 +8,12 @@ use clap::{Args, Subcommand};
 
 use super::check::{CheckArgs, check};
 use crate::config::Count;
-use crate::launch::keys::{self, DEFAULT_DAYS, Made};
+use crate::launch::{DEFAULT_DAYS, Made};
 use crate::report::say;
 
 /// Arguments of `nigh pool`.
 #[derive(Args)]
-pub(super) struct PoolArgs {
+pub(crate) struct PoolArgs {
     #[command(subcommand)]
     what: What,
 }
@@ -40,7 +40,7 @@ struct KeysArgs {
 }
 
 /// Does what `nigh pool` was asked for.
-pub(super) fn pool(args: &PoolArgs) -> Result<ExitCode> {
+pub(crate) fn pool(args: &PoolArgs) -> Result<ExitCode> {
     match &args.what {
         What::Keys(args) => make_keys(args),
         What::Check(args) => check(args),
@@ -48,7 +48,7 @@ pub(super) fn pool(args: &PoolArgs) -> Result<ExitCode> {
 }
 
 fn make_keys(args: &KeysArgs) -> Result<ExitCode> {
-    let Made { new_authority, made, kept } = keys::make(&args.out, args.processes.0, args.days)?;
+    let Made { new_authority, made, kept } = crate::launch::make(&args.out, args.processes.0, args.days)?;
     let folder = args.out.display();
     let authority = match new_authority {
         true => "a new authority".to_owned(),

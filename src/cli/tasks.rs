@@ -5,13 +5,15 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Result, bail};
 
-use super::{RunArgs, STOPS_IN_ORDER, WrongUse};
+use super::args::RunArgs;
+use super::errors::WrongUse;
+use super::signals::STOPS_IN_ORDER;
 use crate::config::{Bytes, Config, Count, Tasks};
 use crate::launch::{Pool, Task, Voice, serve_task};
 use crate::log::Log;
 
 /// What a task has to do.
-pub(super) enum Part {
+pub(crate) enum Part {
     /// The run, with this pool.
     Supervisor(Pool),
     /// Nothing more: the run that it served ended so.
@@ -19,7 +21,7 @@ pub(super) enum Part {
 }
 
 /// Finds out which task this is; one that is not the first serves the run until that is over.
-pub(super) fn part(table: &Tasks, config: &mut Config, args: &RunArgs, log: &Log) -> Result<Part> {
+pub(crate) fn part(table: &Tasks, config: &mut Config, args: &RunArgs, log: &Log) -> Result<Part> {
     if args.processes.is_some() {
         bail!(WrongUse("--processes is for this machine alone: the scheduler says how many tasks there are".into()));
     }

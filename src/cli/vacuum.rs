@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::{WrongUse, end_when_lost, home, say_json, say_notices};
+use super::errors::WrongUse;
+use super::print::say_json;
+use super::session::{end_when_lost, home, say_notices};
 use crate::config::{Bytes, Config, Count};
 use crate::log::Log;
 use crate::records::Week;
@@ -14,7 +16,7 @@ use crate::report::say;
 use crate::state::Vacuumed;
 
 #[derive(Args)]
-pub(super) struct VacuumArgs {
+pub(crate) struct VacuumArgs {
     /// The folder of tables, or s3://BUCKET/PREFIX.
     #[arg(long, value_name = "DIR_OR_URL")]
     store: PathBuf,
@@ -44,7 +46,7 @@ struct Kept {
 }
 
 /// Removes old weeks, and says what is gone.
-pub(super) fn run(args: &VacuumArgs, log: &Log) -> Result<ExitCode> {
+pub(crate) fn run(args: &VacuumArgs, log: &Log) -> Result<ExitCode> {
     log.name("vacuum".to_owned());
     let home = home(&args.store, args.mirror.as_deref(), &Config::default())?;
     let store = home.store();

@@ -5,29 +5,32 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
 
-use super::{
-    Run, RunArgs, Work, WrongUse, cluster, end_when_lost, home, print_summary, say_notices, stop_on_signals, take_work,
-};
+use super::args::RunArgs;
+use super::errors::WrongUse;
+use super::print::print_summary;
+use super::session::{Run, end_when_lost, home, say_notices, take_work};
+use super::signals::stop_on_signals;
+use super::worker::{Work, cluster};
 use crate::config::{Cluster, Config, Job, Mode, Reading, Weekly};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::plan::{Plan, cut_waves, job_text};
-use crate::readers;
 use crate::records::Week;
-use crate::report::{self, Disk, say};
-use crate::state::{Begun, Store};
+use crate::report;
+use crate::report::{Disk, say};
+use crate::state::{Begun, Earlier, Store};
 use crate::summary::Summary;
 
 /// Makes the week, or goes on with it, and prints its summary.
-pub(super) fn run(job: Crawled, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
+pub(crate) fn run(job: Crawled, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
     let draft = Draft::new(job, config, pool, args)?;
     let home = home(&draft.store, args.mirror.as_deref(), config)?;
     let store = home.store().clone();
     store.check_writable()?;
     // A run finds out now, not hours later; objects were asked for when they were listed.
     for input in &draft.inputs {
-        if args.dry_run || matches!(input.place, readers::Place::File(_)) {
-            readers::check(input, draft.reading())?;
+        if args.dry_run || matches!(input.place, crate::readers::Place::File(_)) {
+            crate::readers::check(input, draft.reading())?;
         }
     }
     let say_notice = say_notices(log);
@@ -112,7 +115,7 @@ struct Draft {
     job: Crawled,
     week: Week,
     store: PathBuf,
-    inputs: Vec<readers::Input>,
+    inputs: Vec<crate::readers::Input>,
     pool: Pool,
     workers: usize,
     memory: u64,
@@ -121,7 +124,7 @@ struct Draft {
 
 /// A job that makes a week from a crawl.
 #[derive(Clone)]
-pub(super) enum Crawled {
+pub(crate) enum Crawled {
     /// A store's first week.
     First(Cluster),
     /// A later one.
@@ -167,7 +170,7 @@ impl Draft {
         if input.is_empty() {
             bail!(missing("input", "--input PATH_OR_GLOB_OR_URL"));
         }
-        let inputs = readers::list(input, reading)?;
+        let inputs = crate::readers::list(input, reading)?;
         ensure!(u32::try_from(inputs.len()).is_ok(), "{} inputs are more than one week can have", inputs.len());
         let workers = args.workers.map_or(config.workers(pool.processes()), |count| count.0);
         let (memory, replace) = (config.memory(), args.replace);
@@ -199,7 +202,7 @@ impl Draft {
         let manifest = store.manifest()?;
         let weeks = manifest.as_ref().map_or(&[][..], |manifest| &manifest.weeks);
         let made = weeks.iter().position(|known| known.week == week);
-        let earlier = manifest.as_ref().map(|manifest| manifest.before(week)).unwrap_or_default();
+        let earlier = manifest.as_ref().map(|manifest| Earlier::before(manifest, week)).unwrap_or_default();
         if made.is_some() && earlier.last().is_none() && earlier.removed.is_some() {
             bail!("week {week} is in {root} already, and stays as it is: the weeks that it goes on from were removed");
         }

@@ -53,7 +53,7 @@ impl Tasks {
     ///
     /// # Errors
     /// Says which field is missing, or means nothing here.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         if self.control.first == 0 {
             return Err("control = 0: the other tasks must know the port".into());
         }

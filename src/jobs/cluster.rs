@@ -24,15 +24,17 @@ use timely::worker::Worker;
 
 use super::deletion::leave_out;
 use super::roots::Roots;
+use super::week::ReadWeek;
 use crate::features::{Fingerprinter, Polynomials, VectorKeys, polynomials};
 use crate::kernels;
-use crate::operators::{
-    Failed, Found, InProcess, LevelClusters, Note, Owned, check_rejects, commit, crawl, failures, gather, links,
-    run_to_end, segments, tally,
-};
+use crate::operators::InProcess;
+use crate::operators::exchange::{gather, run_to_end};
+use crate::operators::ingest::{Failed, Found, Note, check_rejects, commit, crawl, failures, segments};
+use crate::operators::output::{LevelClusters, links, tally};
 use crate::plan::Plan;
 use crate::records::{DocId, Level};
 use crate::state::{CommittedWeek, Journal, Unfinished, WholeWeek, sync_folder};
+use crate::structures::Owned;
 use crate::summary::Summary;
 use crate::watch::{Stage, Watch};
 
@@ -139,15 +141,4 @@ fn read(
         commit(made.concat(failures), plan, journal, watch).probe_with(&probe);
     });
     run_to_end(worker, &probe, watch)
-}
-
-/// A week whose waves are all committed, as one worker sees it.
-pub(super) struct ReadWeek<'a> {
-    pub plan: &'a Arc<Plan>,
-    pub journal: &'a Journal,
-    pub unfinished: &'a Unfinished,
-    /// The documents of this week and of all earlier ones.
-    pub owned: &'a Owned,
-    pub shared: &'a Arc<InProcess>,
-    pub watch: &'a Arc<Watch>,
 }

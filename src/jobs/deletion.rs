@@ -22,10 +22,12 @@ use anyhow::Result;
 use arrow_array::{BooleanArray, Int64Array, RecordBatch, StringArray};
 use timely::worker::Worker;
 
-use crate::operators::{Owned, gather, own_segments};
+use crate::operators::exchange::gather;
+use crate::operators::scan::own_segments;
 use crate::plan::{Deletion, Plan};
 use crate::records::{DocId, UrlHash, Week};
 use crate::state::{Earlier, Journal, Segment, Store, Unfinished, sync_folder};
+use crate::structures::Owned;
 use crate::tables::{
     DeletedRow, DocumentRow, FeatureRow, LinkRow, MissingRow, RejectRow, Scan, Table, UrlRow, Writer, field, sift,
 };
@@ -109,7 +111,7 @@ pub fn note(unfinished: &Unfinished, docs: &[DocId]) -> Result<()> {
 }
 
 /// Makes the segments of a week without what is deleted from it; worker 0 writes the journal.
-pub(super) fn leave_out(
+pub(crate) fn leave_out(
     worker: &mut Worker,
     plan: &Plan,
     deletion: &Deletion,
@@ -151,7 +153,7 @@ pub(super) fn leave_out(
 }
 
 /// Writes a shard's `missing` without what is deleted, and counts the reasons of its rows.
-pub(super) fn missing_without(from: &Path, to: &Path, deletion: &Deletion, mut count: impl FnMut(&str)) -> Result<()> {
+pub(crate) fn missing_without(from: &Path, to: &Path, deletion: &Deletion, mut count: impl FnMut(&str)) -> Result<()> {
     if !from.exists() {
         return Ok(());
     }

@@ -21,10 +21,12 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
-use crate::operators::{Owned, amounts, births, cluster_map, deaths, gather, host_clusters, retention};
+use crate::operators::evolution::{amounts, births, cluster_map, deaths, host_clusters, retention};
+use crate::operators::exchange::gather;
 use crate::records::Week;
 use crate::state::{History, Results, Store, replace};
 use crate::stats::{Amounts, BySize, Change, Retained, SizeClass, add_by_size, cluster_changes, ratio};
+use crate::structures::Owned;
 use crate::summary::{ChangeCount, ClassRetention, EvolutionSummary, HostChanges, PUBLISHED_UNCHANGED, Turnover};
 use crate::tables::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow, Table, Writer};
 use crate::watch::{Stage, Watch};

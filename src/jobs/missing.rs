@@ -13,9 +13,9 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use arrow_array::{Int64Array, StringArray};
 
-use super::cluster::ReadWeek;
 use super::deletion::missing_without;
-use crate::operators::Reasons;
+use super::week::ReadWeek;
+use crate::operators::ingest::Reasons;
 use crate::records::DocId;
 use crate::summary::OTHER_REASONS;
 use crate::tables::{MissingRow, Scan, Table, Writer, field};
@@ -27,7 +27,7 @@ const COUNTED: usize = 1000;
 
 impl ReadWeek<'_> {
     /// Writes `missing`, given a root of every own document that has a page; counts its rows in own shards by reason.
-    pub(super) fn missing(&self, roots: &[DocId]) -> Result<BTreeMap<String, u64>> {
+    pub(crate) fn missing(&self, roots: &[DocId]) -> Result<BTreeMap<String, u64>> {
         let store = self.plan.open_store();
         let url_files = store.url_files(&self.plan.earlier)?;
         let mut sums = BTreeMap::new();

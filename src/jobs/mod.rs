@@ -7,6 +7,9 @@
 pub mod cluster;
 pub mod deletion;
 pub mod evolution;
-mod missing;
-mod roots;
-mod tables;
+pub mod missing;
+pub mod roots;
+pub mod tables;
+pub mod week;
+
+pub use self::evolution::{EvolutionPlan, FOLDER};

@@ -1,28 +1,28 @@
 //! Whose cluster each page of a week is in: from all pages, or from the week before and what changed.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use timely::worker::Worker;
 
-use super::cluster::ReadWeek;
+use super::week::{LastWeek, ReadWeek};
 use crate::config::Mode;
 use crate::features::VectorKeys;
 use crate::kernels::chosen;
-use crate::operators::{
-    Choice, Clustering, Clusters, Delta, Delved, Index, NextRun, Numbering, Owned, Sieve, VectorFiles, VectorRoots,
-    choose, clusters, delta, exact, gather, own_segments, pages, post_all, read_roots,
-};
+use crate::operators::clustering::{Clustering, Clusters, clusters, exact};
+use crate::operators::delta::{Choice, Delta, Delved, Index, NextRun, choose, delta, post_all};
+use crate::operators::exchange::gather;
+use crate::operators::scan::{VectorFiles, VectorRoots, pages, read_roots};
 use crate::records::DocId;
-use crate::state::{CommittedWeek, Journal, Runs, run_folder};
+use crate::state::{CommittedWeek, Runs, run_folder};
+use crate::structures::{Numbering, Sieve};
 use crate::tables::{ClusterRow, Table};
 use crate::watch::Stage;
 
 /// The roots of all own documents at the three levels, by number; [`DocId::NONE`] where a URL has no page this week.
-pub(super) struct Roots {
+pub(crate) struct Roots {
     pub similar: Vec<DocId>,
     pub identical: Vec<DocId>,
     pub exact: Vec<DocId>,
@@ -35,7 +35,7 @@ pub(super) struct Roots {
 }
 
 /// Whose neighbours are known.
-pub(super) enum Known {
+pub(crate) enum Known {
     /// Everybody's.
     All,
     /// Those of the clusters with these roots, ascending: the others are as they were last week.
@@ -44,7 +44,7 @@ pub(super) enum Known {
 
 impl Known {
     /// Whether the neighbours in the cluster with this root are known.
-    pub(super) fn has(&self, root: DocId) -> bool {
+    pub(crate) fn has(&self, root: DocId) -> bool {
         match self {
             Known::All => true,
             Known::Of(roots) => roots.binary_search(&root).is_ok(),
@@ -63,32 +63,15 @@ struct ByDelta {
     runs: Option<Runs>,
 }
 
-/// A committed week, as the next one finds it.
-pub(super) struct LastWeek {
-    pub folder: PathBuf,
-    pub journal: Journal,
-    /// The postings of its vectors, if there are any.
-    pub postings: Option<Runs>,
-}
-
-impl LastWeek {
-    /// The files of a table of own shards that segments gave, each with its shard.
-    pub(super) fn files(&self, table: &str, owned: &Owned) -> impl Iterator<Item = (PathBuf, u32)> {
-        let segments = own_segments(&self.journal, owned).into_iter();
-        let folder = self.folder.join(table);
-        segments.map(move |segment| (folder.join(segment.file()), segment.shard))
-    }
-}
-
 impl ReadWeek<'_> {
     /// What is known already: the week before, or this one with what is deleted from it; `None` for a store's first.
-    pub(super) fn last_week(&self) -> Result<Option<LastWeek>> {
+    pub(crate) fn last_week(&self) -> Result<Option<LastWeek>> {
         let known = self.plan.deletion.as_ref().map(|deletion| &deletion.of).or(self.plan.earlier.last());
         known.map(|known| self.committed(known)).transpose()
     }
 
     /// The week before; `None` for a store's first.
-    pub(super) fn week_before(&self) -> Result<Option<LastWeek>> {
+    pub(crate) fn week_before(&self) -> Result<Option<LastWeek>> {
         self.plan.earlier.last().map(|before| self.committed(before)).transpose()
     }
 
@@ -99,7 +82,7 @@ impl ReadWeek<'_> {
     }
 
     /// Finds the clusters at all levels.
-    pub(super) fn roots(&self, worker: &mut Worker, keys: &Rc<VectorKeys>, last: Option<&LastWeek>) -> Result<Roots> {
+    pub(crate) fn roots(&self, worker: &mut Worker, keys: &Rc<VectorKeys>, last: Option<&LastWeek>) -> Result<Roots> {
         let (plan, owned, watch) = (self.plan, self.owned, self.watch);
         let width = plan.method.supershingles;
         let after = VectorFiles::of_week(self.unfinished.folder(), self.journal, owned, width);

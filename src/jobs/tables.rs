@@ -8,12 +8,12 @@ use anyhow::{Context, Result, ensure};
 use arrow_array::{Float32Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use timely::worker::Worker;
 
-use super::cluster::ReadWeek;
-use super::roots::{Known, LastWeek};
-use crate::operators::{
-    Alike, Choice, LevelClusters, Names, Naming, Past, Vectors, evidence, gather, largest, names, own_segments,
-    read_past,
-};
+use super::roots::Known;
+use super::week::{LastWeek, ReadWeek};
+use crate::operators::delta::Choice;
+use crate::operators::exchange::gather;
+use crate::operators::output::{Alike, LevelClusters, Names, Naming, evidence, largest, names};
+use crate::operators::scan::{Past, Vectors, own_segments, read_past};
 use crate::records::DocId;
 use crate::stats;
 use crate::summary::{LargestCluster, LevelSummary, Since, Summary};
@@ -23,7 +23,7 @@ use crate::tables::{
 
 impl ReadWeek<'_> {
     /// Writes `evidence`; of clusters that are as they were, what it said last week.
-    pub(super) fn evidence(
+    pub(crate) fn evidence(
         &self,
         worker: &mut Worker,
         levels: &[LevelClusters; 3],
@@ -75,7 +75,7 @@ impl ReadWeek<'_> {
     }
 
     /// Writes `clusters`.
-    pub(super) fn cluster_map(&self, levels: &[LevelClusters; 3], names: &[DocId]) -> Result<()> {
+    pub(crate) fn cluster_map(&self, levels: &[LevelClusters; 3], names: &[DocId]) -> Result<()> {
         let owned = self.owned;
         for segment in own_segments(self.journal, owned) {
             let path = self.unfinished.table(ClusterRow::NAME, &segment.file());
@@ -108,7 +108,7 @@ impl ReadWeek<'_> {
     }
 
     /// Counts sizes, finds the largest clusters, fits the power law; worker 0 writes the tables.
-    pub(super) fn statistics(
+    pub(crate) fn statistics(
         &self,
         worker: &mut Worker,
         levels: &[LevelClusters; 3],
@@ -174,12 +174,12 @@ impl ReadWeek<'_> {
         move || Vectors::open(&unfinished, &journal, &owned)
     }
 
-    pub(super) fn table(&self, table: &str, shard: u32) -> PathBuf {
+    pub(crate) fn table(&self, table: &str, shard: u32) -> PathBuf {
         self.unfinished.table(table, &shard_file(shard))
     }
 
     /// Names the clusters as in the `last` week that is known, and writes `changes` since the week before.
-    pub(super) fn names(&self, worker: &mut Worker, levels: &LevelClusters, last: Option<&LastWeek>) -> Result<Names> {
+    pub(crate) fn names(&self, worker: &mut Worker, levels: &LevelClusters, last: Option<&LastWeek>) -> Result<Names> {
         let (owned, watch) = (self.owned, self.watch);
         let past = |last: Option<&LastWeek>| match last {
             Some(last) => read_past(last.files(ClusterRow::NAME, owned), owned),
@@ -224,7 +224,7 @@ impl ReadWeek<'_> {
     }
 
     /// What the summary says of the week before.
-    pub(super) fn since(
+    pub(crate) fn since(
         &self,
         worker: &mut Worker,
         names: &Names,

@@ -15,44 +15,22 @@
 //!            ◀── progress, outcome ────────────────┘
 //! ```
 
-mod agent;
-mod agents;
-mod check;
-mod child;
-mod control;
-mod frames;
-mod generation;
-mod hello;
-mod hosts;
-mod identity;
-mod join;
-pub mod keys;
-mod link;
-mod probe;
-mod process;
-mod speech;
-mod strangers;
-mod supervisor;
-mod task;
+mod events;
+mod exit_codes;
+mod handshake;
+mod pipes;
+mod pool;
+mod program;
+mod scheduler;
+mod supervise;
 mod threads;
-mod tls;
-mod watchdog;
+pub mod wire;
 
-pub use agent::serve_task;
-pub use agents::Agents;
-pub use check::{Checked, check};
-pub use frames::MAX_FRAME_BYTES;
-pub use hosts::{Binary, Host, Launch, Place, Pool};
-pub use identity::{Credentials, Identity, Secrets};
-pub use join::{Deadlines, Roster, join, listen};
-pub use link::Link;
-pub use probe::{Answers, Questions, serve_probe};
-pub use process::{Outcome, Report, Start, serve};
-pub use supervisor::{Event, Plans, Voice, supervise};
-pub use task::Task;
-pub use threads::{Peers, exit_on_panic, run_workers};
-
-/// The exit code of a process that panicked: a fault in this program.
-pub const EXIT_PANIC: i32 = 70;
-/// The exit code of a process that lost the connection to another one: a victim, not the cause.
-pub const EXIT_PEER_LOST: i32 = 75;
+pub use self::events::{Event, Voice};
+pub use self::exit_codes::EXIT_PANIC;
+pub use self::handshake::{Deadlines, Identity, Roster, join, listen};
+pub use self::pool::{Checked, Place, Pool, Questions, check, serve_probe};
+pub use self::scheduler::{Task, serve_task};
+pub use self::supervise::{Outcome, serve, supervise};
+pub use self::threads::{Peers, exit_on_panic, run_workers};
+pub use self::wire::{DEFAULT_DAYS, Made, make};

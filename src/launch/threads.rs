@@ -8,9 +8,8 @@ use timely::communication::allocator::zero_copy::initialize::initialize_networki
 use timely::communication::allocator::{AllocatorBuilder, ProcessBuilder};
 use timely::worker::Worker;
 
-use super::EXIT_PEER_LOST;
-use super::frames;
-use super::link::Link;
+use super::exit_codes::EXIT_PEER_LOST;
+use crate::launch::wire::Link;
 use crate::watch::Watch;
 
 /// The other processes of a run.
@@ -81,7 +80,7 @@ pub fn exit_on_panic(code: i32) {
         let place = info.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("a thread");
-        if message.contains(frames::REFUSED) {
+        if message.contains(crate::launch::wire::REFUSED) {
             // The other process, or something between, is not what it showed itself to be: a cause, not a victim.
             eprintln!("nigh: a connection was ended: {message}, in {name}");
             std::process::exit(code);

@@ -3,8 +3,10 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::{Item, Skip, list, open};
+use super::item::{Item, Skip};
+use super::open::open;
 use crate::config::Reading;
+use crate::readers::find::list;
 
 /// Folder of the corpus, beside this crate.
 const CORPUS: &str = "../shared/corpus";

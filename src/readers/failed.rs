@@ -5,12 +5,13 @@
 //! `tests/data`. Lines may end in CRLF. A line without URL or reason is a reject; a file whose header lacks one of the
 //! two is one reject, and is not read further, since nobody can say what its lines mean.
 
-use std::io::{self, Read};
+use std::io;
+use std::io::Read;
 
 use anyhow::Context as _;
 
-use super::lines::{Lines, Step};
-use super::{Failure, Item, Reader, Reject};
+use super::item::{Failure, Item, Reader, Reject};
+use crate::readers::streams::{Lines, Step};
 
 /// The longest line, in bytes: a URL of eight times the length that is taken for one.
 const LONGEST: usize = 64 << 10;
@@ -119,7 +120,7 @@ fn failure(line: &[u8], columns: Columns, offset: u64) -> Item {
     };
     match cell(columns.reason) {
         Some(reason) => {
-            let (reason, _) = super::cut(super::utf8(reason), REASON_BYTES);
+            let (reason, _) = super::fields::cut(super::fields::utf8(reason), REASON_BYTES);
             Item::Failed(Failure { url, reason, offset })
         }
         None => reject(offset, Some(url), "tsv: no reason"),

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use anyhow::Context as _;
 
-use super::{Body, Item, Page, Reader};
+use super::item::{Body, Item, Page, Reader};
 
 /// Reads one HTML file.
 pub struct HtmlReader {

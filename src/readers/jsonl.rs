@@ -5,16 +5,16 @@
 //! memchr and unescaped by hand (0.9 to 1.2 of serde_json's speed; seeing that they are UTF-8 is a quarter of either).
 
 use std::borrow::Cow;
-use std::fmt;
-use std::io::{self, Read};
+use std::io::Read;
+use std::{fmt, io};
 
 use anyhow::Context as _;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::lines::{Lines, Step};
+use super::item::{Item, Reader, Reject};
 use super::rows::Row;
-use super::{Item, Reader, Reject};
 use crate::config::{Columns, Reading};
+use crate::readers::streams::{Lines, Step};
 
 /// Room in a line for what is not the page.
 const SLACK: usize = 1 << 20;
@@ -92,7 +92,7 @@ fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
         html_is_text: true,
         text: fields.text.0,
         ip: fields.ip.0,
-        fetched: fields.date.0.and_then(|date| super::microseconds(&date)),
+        fetched: fields.date.0.and_then(|date| super::fields::microseconds(&date)),
     };
     Some(row.item(offset, reading.page_limit(), "jsonl"))
 }
@@ -245,7 +245,7 @@ mod tests {
 
     use super::*;
     use crate::config::Bytes;
-    use crate::readers::{Body, Page};
+    use crate::readers::item::{Body, Page};
 
     fn read(bytes: &[u8], reading: &Reading) -> Vec<Item> {
         let mut reader = JsonlReader::new(Box::new(io::Cursor::new(bytes.to_vec())), "test", reading).unwrap();

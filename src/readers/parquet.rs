@@ -19,8 +19,8 @@ use arrow_array::types::{
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 
+use super::item::{Item, Reader, Reject};
 use super::rows::Row;
-use super::{Item, Reader, Reject};
 use crate::config::Reading;
 
 /// Rows decoded at once, at most: their text is in memory.
@@ -273,7 +273,7 @@ impl Column {
             DataType::Utf8 => Some(Cow::Borrowed(array.as_string::<i32>().value(at))),
             DataType::LargeUtf8 => Some(Cow::Borrowed(array.as_string::<i64>().value(at))),
             DataType::Utf8View => Some(Cow::Borrowed(array.as_string_view().value(at))),
-            _ => self.bytes(at).map(super::utf8),
+            _ => self.bytes(at).map(super::fields::utf8),
         }
     }
 
@@ -295,7 +295,7 @@ impl Column {
             DataType::Timestamp(TimeUnit::Nanosecond, _) => {
                 Some(array.as_primitive::<TimestampNanosecondType>().value(at).div_euclid(1000))
             }
-            _ => self.bytes(at).and_then(|bytes| std::str::from_utf8(bytes).ok()).and_then(super::microseconds),
+            _ => self.bytes(at).and_then(|bytes| std::str::from_utf8(bytes).ok()).and_then(super::fields::microseconds),
         }
     }
 }
@@ -323,7 +323,7 @@ mod tests {
 
     use super::*;
     use crate::config::Columns;
-    use crate::readers::Body;
+    use crate::readers::item::Body;
 
     fn written(columns: Vec<(&str, ArrayRef)>, group: usize) -> File {
         let batch =

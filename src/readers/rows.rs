@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use super::{Body, Item, Page, Reject};
+use super::item::{Body, Item, Page, Reject};
 
 /// What a row has in the columns of the job.
 pub struct Row<'a> {
@@ -43,7 +43,7 @@ impl Row<'_> {
                 (Body::Html(bytes), self.html_is_text.then(|| "utf-8".to_owned()), "text/html", cut)
             }
             (None, Some(text)) => {
-                let (text, cut) = super::cut(text, limit);
+                let (text, cut) = super::fields::cut(text, limit);
                 (Body::Text(text), None, "text/plain", cut)
             }
             (None, None) => return reject(Some(url), "no text"),

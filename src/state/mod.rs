@@ -27,27 +27,14 @@
 //! URLs keep their rows in the week in which they were first seen (`urls`), so that a week is
 //! committed by one rename; what was written is not written again, but that rows of deleted URLs are left out of `urls`.
 
-mod downloads;
 mod durable;
-mod earlier;
-mod forget;
 mod history;
-mod journal;
-mod manifest;
-mod postings;
-mod results;
+mod indexes;
 mod store;
-mod urls;
-mod vacuum;
+mod weeks;
 
-pub use downloads::{Download, Downloads};
-pub use durable::{replace, sync_folder};
-pub use earlier::Earlier;
-pub use history::{History, PastWeek};
-pub use journal::{Counts, InputKey, Journal, Segment};
-pub use manifest::{CommittedWeek, FORMAT, Manifest, Removed, WholeWeek};
-pub use postings::{Coding, PostingFile, Runs, run_folder, write_postings};
-pub use results::Results;
-pub use store::{Begun, Store, Unfinished};
-pub use urls::{UrlIndex, UrlLookup};
-pub use vacuum::Vacuumed;
+pub use self::durable::{replace, sync_folder};
+pub use self::history::{Downloads, History, PastWeek, Results};
+pub use self::indexes::{Coding, PostingFile, Runs, UrlIndex, write_postings};
+pub use self::store::{Begun, Store, Vacuumed, run_folder};
+pub use self::weeks::{CommittedWeek, Counts, Earlier, InputKey, Journal, Manifest, Segment, Unfinished, WholeWeek};

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use differential_dataflow::algorithms::graphs::propagate::propagate;
 use differential_dataflow::input::Input;
-use nigh::operators::{Labels, Owned, components, edges as edges_to, resolve, run_to_end};
+use nigh::operators::components::{Labels, components, edges as edges_to, resolve};
+use nigh::operators::exchange::run_to_end;
 use nigh::records::{DocId, Edge, mix};
+use nigh::structures::Owned;
 use nigh::watch::Watch;
 use timely::dataflow::operators::probe::Handle;
 use timely::order::Product;

@@ -10,7 +10,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use nigh::launch::{Deadlines, Identity, Roster, join, keys, listen};
+use nigh::launch::wire::{key_files, keys};
+use nigh::launch::{Deadlines, Identity, Roster, join, listen};
 use serde_json::{Value, json};
 
 use crate::program::{Made, nigh, run, run_well};
@@ -120,7 +121,7 @@ fn without_certificate(folder: &Path, address: SocketAddr) -> String {
     let ring = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(ring).with_safe_default_protocol_versions().unwrap();
     let config = config.with_root_certificates(roots).with_no_client_auth();
-    let name = keys::name(0).try_into().unwrap();
+    let name = key_files::name(0).try_into().unwrap();
     let mut connection = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
     let mut socket = TcpStream::connect(address).unwrap();
     let mut stream = rustls::Stream::new(&mut connection, &mut socket);

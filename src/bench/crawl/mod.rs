@@ -1,0 +1,13 @@
+//! Benchmarks of the stages from crawl files to features, on one machine.
+//!
+//! In reading order: `setting` (arguments), `stages` (reading, HTML, text, features), `texts` (made-up texts), `rows` (the
+//! figures as rows).
+
+mod rows;
+mod setting;
+mod stages;
+mod texts;
+
+pub(crate) use self::rows::Report;
+pub(crate) use self::setting::{Common, Crawl, Setting, Texts, Workers};
+pub(crate) use self::stages::{features, html, read, text};

@@ -1,0 +1,159 @@
+//! What a measurement says, as a row of a table and as JSON.
+
+use std::fmt;
+use std::time::Instant;
+
+use serde::Serialize;
+
+use crate::kernels::Kernels;
+
+/// Passes of which the median is taken, after one that is not counted.
+const PASSES: usize = 15;
+
+/// The work of one pass.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Work {
+    pub documents: u64,
+    pub words: u64,
+    /// Bytes that went in: of text, or of bodies.
+    pub bytes: u64,
+}
+
+/// One stage over documents of one length.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Row {
+    /// What was measured.
+    pub stage: &'static str,
+    /// The level of kernels.
+    pub kernel: &'static str,
+    /// Words of a document, in the mean.
+    pub words_per_document: f64,
+    /// Documents of one pass.
+    pub documents: u64,
+    /// Words of one pass; each starts a shingle.
+    pub words: u64,
+    /// Bytes that went in: of text, or of bodies.
+    pub bytes: u64,
+    /// CPU seconds of a pass; seconds where several threads worked.
+    pub seconds: f64,
+    /// Nanoseconds a word.
+    pub ns_per_word: f64,
+    /// Nanoseconds a shingle: the same, since every word starts one.
+    pub ns_per_shingle: f64,
+    /// Megabytes (10^6) a second.
+    pub mb_per_s: f64,
+    /// Documents a second.
+    pub documents_per_s: f64,
+    /// The share of this stage's floor in its time, where a floor is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share_of_limit: Option<f64>,
+}
+
+impl Row {
+    /// The row of work that took so many seconds.
+    pub(crate) fn new(stage: &'static str, kernels: &Kernels, work: Work, seconds: f64) -> Row {
+        let (documents, words) = (work.documents as f64, work.words as f64);
+        let of = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
+        Row {
+            stage,
+            kernel: kernels.name(),
+            words_per_document: of(words, documents),
+            documents: work.documents,
+            words: work.words,
+            bytes: work.bytes,
+            seconds,
+            ns_per_word: of(seconds * 1e9, words),
+            ns_per_shingle: of(seconds * 1e9, words),
+            mb_per_s: of(work.bytes as f64 / 1e6, seconds),
+            documents_per_s: of(documents, seconds),
+            share_of_limit: None,
+        }
+    }
+}
+
+/// What one run of a benchmark measured.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Report {
+    /// The row that sums the benchmark up.
+    #[serde(flatten)]
+    pub sum: Row,
+    /// All of them.
+    pub rows: Vec<Row>,
+}
+
+impl Report {
+    /// A report of these rows, one at least; that of number `sum` sums it up.
+    pub(crate) fn new(rows: Vec<Row>, sum: usize) -> Report {
+        Report { sum: rows[sum].clone(), rows }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "kernels {}; CPU time of one core, median of {PASSES} passes", self.sum.kernel)?;
+        writeln!(
+            f,
+            "{:<22} {:>10} {:>10} {:>8} {:>9} {:>10} {:>12}  of limit",
+            "stage", "words/doc", "documents", "ns/word", "MB/s", "MB", "documents/s"
+        )?;
+        for row in &self.rows {
+            write!(
+                f,
+                "{:<22} {:>10.0} {:>10} {:>8.2} {:>9.1} {:>10.1} {:>12.0}",
+                row.stage,
+                row.words_per_document,
+                row.documents,
+                row.ns_per_word,
+                row.mb_per_s,
+                row.bytes as f64 / 1e6,
+                row.documents_per_s
+            )?;
+            match row.share_of_limit {
+                Some(share) => writeln!(f, "  {:>7.0}%", share * 100.0)?,
+                None => writeln!(f)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn thread_cpu() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// CPU seconds of this thread for one pass: the median of several.
+pub(crate) fn cpu_seconds(mut pass: impl FnMut()) -> f64 {
+    median(|| {
+        let start = thread_cpu();
+        pass();
+        thread_cpu() - start
+    })
+}
+
+/// Seconds for one pass: the median of several.
+pub(crate) fn wall_seconds(mut pass: impl FnMut()) -> f64 {
+    median(|| {
+        let start = Instant::now();
+        pass();
+        start.elapsed().as_secs_f64()
+    })
+}
+
+fn median(mut seconds: impl FnMut() -> f64) -> f64 {
+    // Once unmeasured: files are then in the page cache, buffers have their size.
+    seconds();
+    let mut all: Vec<f64> = (0..PASSES).map(|_| seconds()).collect();
+    all.sort_by(f64::total_cmp);
+    all[PASSES / 2]
+}
+
+/// Cycles a nanosecond, by a chain of additions and rotations that each wait for the one before.
+pub(crate) fn clock_rate() -> f64 {
+    const STEPS: u64 = 1_000_000;
+    let seconds = cpu_seconds(|| {
+        let chained = (0..std::hint::black_box(STEPS)).fold(1u64, |x, _| x.wrapping_add(0x9E37_79B9).rotate_left(7));
+        std::hint::black_box(chained);
+    });
+    2.0 * STEPS as f64 / (seconds * 1e9)
+}

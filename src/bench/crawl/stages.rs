@@ -1,0 +1,344 @@
+//! The measurements: each stage alone, then the way through all of them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{Result, bail};
+
+use super::rows::{Report, Row, Work, clock_rate, cpu_seconds, wall_seconds};
+use super::setting::Setting;
+use super::texts::{documents, each_page, made_up, pages};
+use crate::config::Method;
+use crate::features::{Fingerprinter, Polynomials, Shingler, Sketch, Sketcher, VectorKeys, polynomials};
+use crate::kernels::{Functions, Kernels, Runs, Shingles};
+use crate::readers::{Body, Page};
+use crate::text::{charset, html, urls};
+
+/// Words of a document, in the rows of one length.
+const LENGTHS: [usize; 3] = [50, 500, 5000];
+/// The row of text to features that sums a report up: that of 500 words a document.
+const SUM: usize = 1;
+
+/// Reading alone.
+pub(crate) fn read(setting: &Setting) -> Result<Report> {
+    Ok(Report::new(crawl(setting, "read", || |_: &Page| 0)?, 0))
+}
+
+/// HTML to text, title and links, stage by stage.
+pub(crate) fn html(setting: &Setting) -> Result<Report> {
+    let pages = pages(setting)?;
+    let bodies: Vec<(&[u8], Option<&str>, urls::Canonical)> = pages
+        .iter()
+        .filter_map(|page| match (&page.body, urls::canonical(&page.url)) {
+            (Body::Html(body), Some(url)) => Some((body.as_slice(), page.charset.as_deref(), url)),
+            _ => None,
+        })
+        .collect();
+    let (mut decoded, mut bounds, mut extract) = (String::new(), Vec::new(), html::Extract::default());
+    let mut work = Work { documents: bodies.len() as u64, ..Work::default() };
+    for (body, label, _) in &bodies {
+        html::scan(charset::decode_bytes(body, *label, &mut decoded), 0, setting.kernels, &mut extract);
+        setting.kernels.words(&extract.text, &mut bounds);
+        work.words += bounds.len() as u64 / 2;
+        work.bytes += body.len() as u64;
+    }
+    let links = setting.reading.max_links;
+    let decode = cpu_seconds(|| {
+        for (body, label, _) in &bodies {
+            std::hint::black_box(charset::decode_bytes(body, *label, &mut decoded));
+        }
+    });
+    let scan = cpu_seconds(|| {
+        for (body, label, _) in &bodies {
+            let decoded = charset::decode_bytes(body, *label, &mut decoded);
+            html::scan(decoded, links, setting.kernels, &mut extract);
+        }
+    });
+    let resolve = cpu_seconds(|| {
+        for (body, label, url) in &bodies {
+            let decoded = charset::decode_bytes(body, *label, &mut decoded);
+            html::scan(decoded, links, setting.kernels, &mut extract);
+            std::hint::black_box(urls::out_links(url, extract.base.as_deref(), extract.hrefs.iter()));
+        }
+    });
+    let row = |stage, seconds: f64| Row::new(stage, setting.kernels, work, seconds.max(1e-9));
+    let rows = vec![
+        row("html to text and links", resolve),
+        row("  decode", decode),
+        row("  scan", scan - decode),
+        row("  links", resolve - scan),
+    ];
+    Ok(Report::new(rows, 0))
+}
+
+/// Text to words and pre-images, for several lengths of documents.
+pub(crate) fn text(setting: &Setting) -> Result<Report> {
+    let mut sums = Vec::new();
+    let mut parts = Vec::new();
+    each_length(setting, |texts| {
+        let stages = Stages::new(setting, texts);
+        let (words, preimages) = (stages.words(), stages.preimages());
+        sums.push(stages.row("text to pre-images", words + preimages));
+        parts.push(stages.row("  words", words));
+        parts.push(stages.row("  pre-images", preimages));
+    })?;
+    Ok(Report::new([sums, parts].concat(), SUM))
+}
+
+/// Text to features and megashingles, for several lengths of documents; pages and crawls to features.
+pub(crate) fn features(setting: &Setting) -> Result<Report> {
+    let (mut sums, mut parts) = (Vec::new(), Vec::new());
+    // One matrix product a cycle: eight for the leading byte of 64 images.
+    let floor = 8.0 / 64.0 * setting.method.features as f64 / clock_rate();
+    each_length(setting, |texts| {
+        let stages = Stages::new(setting, texts);
+        parts.push(stages.row("  words", stages.words()));
+        let preimages = stages.preimages();
+        parts.push(stages.row("  pre-images", preimages));
+        let mut minima = stages.row("  minima", stages.minima());
+        if setting.kernels.name() == "avx512" {
+            minima.share_of_limit = Some(floor / minima.ns_per_shingle);
+        }
+        parts.push(minima);
+        let supershingles = stages.supershingles();
+        parts.push(stages.row("  supershingles", supershingles));
+        let megashingles = stages.megashingles();
+        parts.push(stages.row("  megashingles", megashingles));
+        let all = stages.all();
+        sums.push(stages.row("text to features", all));
+    })?;
+    let mut rows = [sums, parts].concat();
+    if !setting.input.is_empty() {
+        rows.push(pages_to_features(setting)?);
+        let polynomials = polynomials(setting.method.seed, setting.method.features);
+        rows.extend(crawl(setting, "crawl to features", || {
+            let mut fingerprinter = fingerprinter(setting, &polynomials);
+            move |page: &Page| fingerprint(&mut fingerprinter, page)
+        })?);
+    }
+    Ok(Report::new(rows, SUM))
+}
+
+/// Calls `measure` with documents of each length, and with the texts of the input as they are.
+fn each_length(setting: &Setting, mut measure: impl FnMut(&[&str])) -> Result<()> {
+    let texts: Vec<String> = if setting.input.is_empty() { vec![made_up()] } else { texts(setting)? };
+    let whole = texts.join("\n");
+    for length in LENGTHS {
+        let documents = documents(setting.kernels, &whole, length);
+        if documents.is_empty() {
+            bail!("the input has no {length} words: too few to measure on");
+        }
+        measure(&documents);
+    }
+    if !setting.input.is_empty() {
+        measure(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+    Ok(())
+}
+
+/// The texts of the input's pages, those with words, white space folded.
+fn texts(setting: &Setting) -> Result<Vec<String>> {
+    let (mut buffer, mut extract) = (String::new(), html::Extract::default());
+    let mut all = Vec::new();
+    for page in pages(setting)? {
+        let bytes = match &page.body {
+            Body::Html(body) => {
+                let decoded = charset::decode_bytes(body, page.charset.as_deref(), &mut buffer);
+                html::scan(decoded, 0, setting.kernels, &mut extract);
+                &extract.text
+            }
+            Body::Plain(body) => charset::decode_bytes(body, page.charset.as_deref(), &mut buffer),
+            Body::Text(text) => text.as_bytes(),
+        };
+        let text = String::from_utf8_lossy(bytes).split_whitespace().collect::<Vec<_>>().join(" ");
+        if text.contains(char::is_alphanumeric) {
+            all.push(text);
+        }
+    }
+    Ok(all)
+}
+
+/// The stages from text to megashingles, each over all documents.
+struct Stages<'a> {
+    kernels: &'static Kernels,
+    method: &'a Method,
+    polynomials: Polynomials,
+    texts: &'a [&'a str],
+    shingles: Shingles,
+    functions: Functions,
+    runs: Runs,
+    keys: VectorKeys,
+    bounds: Vec<Vec<u32>>,
+    all_preimages: Vec<Vec<u64>>,
+    work: Work,
+}
+
+impl<'a> Stages<'a> {
+    fn new(setting: &'a Setting, texts: &'a [&'a str]) -> Stages<'a> {
+        let method = &setting.method;
+        let polynomials = polynomials(method.seed, method.features);
+        let kernels = setting.kernels;
+        let shingles = Shingles::new(polynomials.shingles, method.words);
+        let (mut bounds, mut all_preimages, mut words) = (Vec::new(), Vec::new(), 0);
+        for text in texts {
+            let (mut of_text, mut preimages) = (Vec::new(), Vec::new());
+            kernels.words(text.as_bytes(), &mut of_text);
+            kernels.preimages(&shingles, text.as_bytes(), &of_text, &mut preimages);
+            words += preimages.len() as u64;
+            bounds.push(of_text);
+            all_preimages.push(preimages);
+        }
+        Stages {
+            kernels,
+            method,
+            texts,
+            shingles,
+            functions: Functions::new(&polynomials.features),
+            runs: Runs::new(polynomials.supershingles, method.features / method.supershingles),
+            keys: VectorKeys::new(method, &polynomials),
+            polynomials,
+            bounds,
+            all_preimages,
+            work: Work {
+                documents: texts.len() as u64,
+                words,
+                bytes: texts.iter().map(|text| text.len() as u64).sum(),
+            },
+        }
+    }
+
+    fn row(&self, stage: &'static str, seconds: f64) -> Row {
+        Row::new(stage, self.kernels, self.work, seconds)
+    }
+
+    fn words(&self) -> f64 {
+        let mut bounds = Vec::new();
+        cpu_seconds(|| self.texts.iter().for_each(|text| self.kernels.words(text.as_bytes(), &mut bounds)))
+    }
+
+    fn preimages(&self) -> f64 {
+        let mut preimages = Vec::new();
+        cpu_seconds(|| {
+            for (text, bounds) in self.texts.iter().zip(&self.bounds) {
+                self.kernels.preimages(&self.shingles, text.as_bytes(), bounds, &mut preimages);
+            }
+        })
+    }
+
+    fn minima(&self) -> f64 {
+        let mut minima = Vec::new();
+        cpu_seconds(|| {
+            self.all_preimages
+                .iter()
+                .for_each(|preimages| self.kernels.minima(&self.functions, preimages, &mut minima));
+        })
+    }
+
+    fn supershingles(&self) -> f64 {
+        let (mut minima, mut supershingles) = (Vec::new(), Vec::new());
+        self.kernels.minima(&self.functions, &self.all_preimages[0], &mut minima);
+        cpu_seconds(|| {
+            self.texts.iter().for_each(|_| self.kernels.supershingles(&self.runs, &minima, &mut supershingles));
+        })
+    }
+
+    fn megashingles(&self) -> f64 {
+        let supershingles: Vec<u64> = (0..self.method.supershingles as u64).collect();
+        cpu_seconds(|| {
+            for _ in self.texts {
+                self.keys.megashingles(std::hint::black_box(&supershingles), u64::MAX).for_each(|key| {
+                    std::hint::black_box(key);
+                });
+            }
+        })
+    }
+
+    /// All of them, one document after the other.
+    fn all(&self) -> f64 {
+        let mut shingler = Shingler::new(self.polynomials.shingles, self.method.words, self.kernels);
+        let mut sketcher = Sketcher::new(self.method, &self.polynomials, self.kernels);
+        let mut sketch = Sketch::default();
+        cpu_seconds(|| {
+            for text in self.texts {
+                sketcher.sketch(shingler.preimages(text.as_bytes()), &mut sketch);
+                self.keys.megashingles(&sketch.supershingles, u64::MAX).for_each(|key| {
+                    std::hint::black_box(key);
+                });
+            }
+        })
+    }
+}
+
+fn fingerprinter(setting: &Setting, polynomials: &Polynomials) -> Fingerprinter {
+    Fingerprinter::new(&setting.method, polynomials, setting.reading.max_links, setting.kernels)
+}
+
+/// Takes a page apart; gives its words.
+fn fingerprint(fingerprinter: &mut Fingerprinter, page: &Page) -> u64 {
+    let Some(url) = urls::canonical(&page.url) else { return 0 };
+    let label = page.charset.as_deref();
+    let facts = match &page.body {
+        Body::Html(body) => fingerprinter.html(body, label, &url),
+        Body::Plain(body) => fingerprinter.plain(body, label),
+        Body::Text(text) => fingerprinter.text(text),
+    };
+    facts.words
+}
+
+/// Pages that are in memory, to features, title and links.
+fn pages_to_features(setting: &Setting) -> Result<Row> {
+    let pages = pages(setting)?;
+    let polynomials = polynomials(setting.method.seed, setting.method.features);
+    let mut fingerprinter = fingerprinter(setting, &polynomials);
+    let mut work = Work::default();
+    let seconds = cpu_seconds(|| {
+        work = Work::default();
+        for page in &pages {
+            work.documents += 1;
+            work.bytes += page.body.bytes();
+            work.words += fingerprint(&mut fingerprinter, page);
+        }
+    });
+    Ok(Row::new("pages to features", setting.kernels, work, seconds))
+}
+
+/// The whole input, by one worker and by `workers`: each worker reads its share of the files and does with every page
+/// what `start` gives it. MB/s are of page bodies. One worker's time is CPU time, that of several is what the clock
+/// shows.
+fn crawl<F: FnMut(&Page) -> u64>(
+    setting: &Setting,
+    stage: &'static str,
+    start: impl Fn() -> F + Sync,
+) -> Result<Vec<Row>> {
+    let [documents, words, bytes] = [const { AtomicU64::new(0) }; 3];
+    let share = |worker: usize, workers: usize| {
+        let mut each = start();
+        each_page(setting, worker, workers, |page| {
+            documents.fetch_add(1, Ordering::Relaxed);
+            bytes.fetch_add(page.body.bytes(), Ordering::Relaxed);
+            words.fetch_add(each(&page), Ordering::Relaxed);
+        })
+    };
+    let work = || Work {
+        documents: documents.swap(0, Ordering::Relaxed),
+        words: words.swap(0, Ordering::Relaxed),
+        bytes: bytes.swap(0, Ordering::Relaxed),
+    };
+    // Once before it is timed, so that files that cannot be read are told.
+    share(0, 1)?;
+    let counted = work();
+    let seconds = cpu_seconds(|| drop(share(0, 1)));
+    let mut rows = vec![Row::new(stage, setting.kernels, counted, seconds)];
+    if setting.workers > 1 {
+        let share = &share;
+        let all = |workers: usize| {
+            wall_seconds(|| {
+                std::thread::scope(|scope| {
+                    (0..workers).for_each(|worker| drop(scope.spawn(move || share(worker, workers))));
+                });
+            })
+        };
+        rows.push(Row::new("  by the clock, 1", setting.kernels, counted, all(1)));
+        rows.push(Row::new("  by the clock, all", setting.kernels, counted, all(setting.workers)));
+    }
+    Ok(rows)
+}

@@ -1,0 +1,311 @@
+//! Synthetic vectors as Parquet files, one a shard: what the cluster stage reads, without pages and crawls before it.
+//!
+//! A file has the columns `doc`, `vector` and `supershingles` as the `features` table has them: supershingles are six
+//! little-endian words a row; all are plain, neither compressed nor by a dictionary; here without statistics. Pages hold 20,000 rows, nearly
+//! 1 MiB.
+//!
+//! `dataset.json` says what the files hold. It is written first, and a file has its name only when it is whole: a
+//! dataset whose making was interrupted is gone on with.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{fmt, io};
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use super::vectors::{GENERATION, Noise, Synthetic, WIDTH};
+use crate::operators::scan::{VectorFile, VectorFiles};
+use crate::records::{DocId, MAX_SHARDS, fold};
+use crate::state::replace;
+use crate::tables::{Column, Table, Writer};
+
+/// Shards of the vectors, as in a job.
+pub(crate) const SHARDS: u32 = 64;
+
+pub(crate) fn files(dataset: &Dataset, shards: impl Iterator<Item = u32>) -> VectorFiles {
+    let rows = dataset.rows();
+    let file = |shard: u32| VectorFile { path: dataset.path(shard), shard, rows: rows[shard as usize] };
+    VectorFiles::new(shards.map(file).collect(), WIDTH)
+}
+
+/// Documents between two words of progress.
+const STEP: u64 = 1 << 16;
+
+/// A folder of synthetic vectors.
+#[derive(Debug)]
+pub(crate) struct Dataset {
+    /// Where the files are.
+    pub folder: PathBuf,
+    /// Documents in all of them.
+    pub documents: u64,
+    /// Files.
+    pub shards: u32,
+}
+
+/// What `dataset.json` says.
+#[derive(PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Description {
+    documents: u64,
+    shards: u32,
+    noise: Noise,
+    change: f64,
+    generation: u32,
+}
+
+impl fmt::Display for Description {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Description { documents, shards, noise, change, generation } = self;
+        write!(
+            f,
+            "{documents} documents in {shards} shards with the noise {noise}, {change} of them changed, generation {generation}"
+        )
+    }
+}
+
+/// A document's vector, as a file has it.
+struct VectorRow {
+    doc: i64,
+    supershingles: [u64; WIDTH],
+}
+
+impl Table for VectorRow {
+    const NAME: &'static str = "vectors";
+    const UNIQUE: &'static [&'static str] = &["doc", "vector", "supershingles"];
+    const RANDOM: &'static [&'static str] = &["doc", "vector", "supershingles"];
+    const UNORDERED: &'static [&'static str] = &["vector", "supershingles"];
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        // This machine is little-endian: `records` sees to it.
+        let bytes = rows.iter().map(|row| bytemuck::bytes_of(&row.supershingles));
+        vec![
+            Column::longs("doc", rows.iter().map(|row| row.doc)),
+            Column::longs("vector", rows.iter().map(|row| fold(&row.supershingles) as i64)),
+            Column::bytes("supershingles", size_of::<[u64; WIDTH]>(), bytes),
+        ]
+    }
+}
+
+impl Dataset {
+    /// Makes the files of a dataset, as many at a time as there are threads; those that the folder already has, of the
+    /// same dataset, are kept. `synthetic` is of these documents, this noise and this change. Calls `progress` with documents that
+    /// were added to those done.
+    ///
+    /// # Errors
+    /// Where the folder holds anything else, or a file cannot be written.
+    pub(crate) fn make(
+        folder: &Path,
+        synthetic: &Synthetic,
+        documents: u64,
+        (noise, change): (Noise, f64),
+        shards: u32,
+        threads: usize,
+        progress: impl Fn(u64) + Sync,
+    ) -> Result<Dataset> {
+        if !(1..=MAX_SHARDS).contains(&shards) {
+            bail!("a dataset has from 1 to {MAX_SHARDS} shards, not {shards}");
+        }
+        describe(folder, &Description { documents, shards, noise, change, generation: GENERATION })?;
+        let dataset = Dataset { folder: folder.to_owned(), documents, shards };
+        let next = AtomicU32::new(0);
+        let work = || -> Result<()> {
+            loop {
+                let shard = next.fetch_add(1, Ordering::Relaxed);
+                if shard >= shards {
+                    return Ok(());
+                }
+                // Shards are no more than 2^16: the others' additions do not lead round to 0.
+                dataset.write(shard, synthetic, &progress).inspect_err(|_| next.store(shards, Ordering::Relaxed))?;
+            }
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
+            let mut ends = threads.into_iter().map(|thread| thread.join());
+            ends.try_for_each(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })?;
+        Ok(dataset)
+    }
+
+    /// The file of a shard.
+    pub(crate) fn path(&self, shard: u32) -> PathBuf {
+        self.folder.join(format!("shard{shard:05}.parquet"))
+    }
+
+    /// The number of documents of each shard.
+    pub(crate) fn rows(&self) -> Vec<u64> {
+        (0..self.shards).map(|shard| self.first(shard + 1) - self.first(shard)).collect()
+    }
+
+    /// Drops the files from the page cache, so that they are next read from the disk.
+    ///
+    /// # Errors
+    /// Names the file that cannot be opened; says so where the system has no way to do it.
+    pub(crate) fn forget(&self) -> Result<()> {
+        for shard in 0..self.shards {
+            let path = self.path(shard);
+            // Only what is on the disk can be dropped.
+            let drop = || File::open(&path).and_then(|file| file.sync_all().and_then(|()| forget(&file)));
+            drop().with_context(|| format!("cannot drop {} from the page cache", path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// The first document of a shard: ranges of documents that differ in length by one at most.
+    fn first(&self, shard: u32) -> u64 {
+        (u128::from(shard) * u128::from(self.documents) / u128::from(self.shards)) as u64
+    }
+
+    fn write(&self, shard: u32, synthetic: &Synthetic, progress: &impl Fn(u64)) -> Result<()> {
+        let (path, range) = (self.path(shard), self.first(shard)..self.first(shard + 1));
+        if path.exists() {
+            progress(range.end - range.start);
+            return Ok(());
+        }
+        let mut writer = Writer::create(&path)?;
+        for start in range.clone().step_by(STEP as usize) {
+            let end = range.end.min(start + STEP);
+            for document in start..end {
+                let doc = DocId::new(shard, document - range.start).to_table();
+                writer.push(VectorRow { doc, supershingles: synthetic.vector(document) })?;
+            }
+            progress(end - start);
+        }
+        writer.finish()?;
+        Ok(())
+    }
+}
+
+/// Makes sure that a folder, which is made where it is missing, is one of this dataset.
+fn describe(folder: &Path, wanted: &Description) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let path = folder.join("dataset.json");
+    let found = match std::fs::read(&path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let mut entries = folder.read_dir().with_context(|| format!("cannot list {}", folder.display()))?;
+            if entries.next().is_some() {
+                bail!("{} is not empty and has no dataset.json: give a folder for vectors alone", folder.display());
+            }
+            let described = serde_json::to_vec_pretty(wanted).context("a description is plain data")?;
+            return replace(&path, &described);
+        }
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+    };
+    let found: Description = serde_json::from_slice(&found)
+        .with_context(|| format!("{} describes no vectors of this program", path.display()))?;
+    if found != *wanted {
+        bail!("{} holds {found}, not {wanted}: give another folder", folder.display());
+    }
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+fn forget(file: &File) -> io::Result<()> {
+    Ok(rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn forget(_: &File) -> io::Result<()> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "this system has no way to do it"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use arrow_array::{Array, FixedSizeBinaryArray};
+    use parquet::basic::{Compression, Encoding};
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+
+    use super::*;
+    use crate::tables::{Scan, field};
+
+    fn make(folder: &Path, documents: u64, shards: u32, threads: usize) -> Result<Dataset> {
+        let noise = Noise::default();
+        let done = AtomicU64::new(0);
+        let progress = |more| _ = done.fetch_add(more, Ordering::Relaxed);
+        let synthetic = Synthetic::new(documents, noise);
+        let made = Dataset::make(folder, &synthetic, documents, (noise, 0.0), shards, threads, progress)?;
+        assert_eq!(done.into_inner(), documents);
+        Ok(made)
+    }
+
+    fn read(dataset: &Dataset) -> Vec<[u64; WIDTH]> {
+        let mut vectors = Vec::new();
+        for (shard, rows) in (0..dataset.shards).zip(dataset.rows()) {
+            let before = vectors.len() as u64;
+            let scan = Scan::open(&dataset.path(shard), &["supershingles"]).unwrap();
+            scan.for_each(|batch| {
+                let column: &FixedSizeBinaryArray = field(batch, "supershingles")?;
+                assert_eq!(column.value_length(), 48);
+                for row in 0..column.len() {
+                    let words = column.value(row).as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+                    vectors.push(<[u64; WIDTH]>::try_from(words.collect::<Vec<_>>()).unwrap());
+                }
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(vectors.len() as u64 - before, rows);
+        }
+        vectors
+    }
+
+    #[test]
+    fn what_is_read_is_what_was_made() {
+        for (documents, shards, threads) in [(0, 1, 1), (5, 8, 3), (10_000, 7, 2), (70_000, 1, 0)] {
+            let folder = tempfile::tempdir().unwrap();
+            let dataset = make(folder.path(), documents, shards, threads).unwrap();
+            let synthetic = Synthetic::new(documents, Noise::default());
+            let expected: Vec<_> = (0..documents).map(|document| synthetic.vector(document)).collect();
+            assert!(read(&dataset) == expected, "{documents} documents in {shards} shards");
+        }
+    }
+
+    #[test]
+    fn vectors_are_plain_in_large_pages() {
+        let folder = tempfile::tempdir().unwrap();
+        let dataset = make(folder.path(), 140_000, 1, 1).unwrap();
+        let file = SerializedFileReader::new(File::open(dataset.path(0)).unwrap()).unwrap();
+        let groups: Vec<i64> = file.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
+        assert_eq!(groups, [1 << 17, 140_000 - (1 << 17)]);
+        for column in 0..3 {
+            let described = file.metadata().row_group(0).column(column);
+            assert_eq!(described.compression(), Compression::UNCOMPRESSED);
+            assert!(described.encodings().all(|encoding| matches!(encoding, Encoding::PLAIN | Encoding::RLE)));
+            assert_eq!(described.statistics().is_some(), column == 0, "documents are looked up by order");
+            let pages = file.get_row_group(0).unwrap().get_column_page_reader(column).unwrap().count();
+            assert_eq!(pages, 7);
+        }
+        assert!(dataset.path(0).metadata().unwrap().len() < 140_000 * 64 + 16_384, "little besides the values");
+    }
+
+    #[test]
+    fn a_dataset_is_made_once_and_gone_on_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let dataset = make(folder.path(), 1000, 4, 2).unwrap();
+        let whole = read(&dataset);
+        let kept = dataset.path(0).metadata().unwrap().modified().unwrap();
+        std::fs::remove_file(dataset.path(3)).unwrap();
+        std::fs::write(folder.path().join("shard00003.parquet.tmp"), "half a file").unwrap();
+        assert!(read(&make(folder.path(), 1000, 4, 2).unwrap()) == whole);
+        assert_eq!(dataset.path(0).metadata().unwrap().modified().unwrap(), kept);
+        dataset.forget().unwrap();
+        assert!(read(&dataset) == whole);
+    }
+
+    #[test]
+    fn a_folder_of_something_else_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        make(folder.path(), 1000, 4, 1).unwrap();
+        let told = |documents, shards| format!("{:#}", make(folder.path(), documents, shards, 1).unwrap_err());
+        assert!(told(999, 4).contains("holds 1000 documents in 4 shards"), "{}", told(999, 4));
+        assert!(told(1000, 0).contains("from 1 to 65536 shards"), "{}", told(1000, 0));
+        std::fs::write(folder.path().join("dataset.json"), "{}").unwrap();
+        assert!(told(1000, 4).contains("describes no vectors"), "{}", told(1000, 4));
+        std::fs::remove_file(folder.path().join("dataset.json")).unwrap();
+        assert!(told(1000, 4).contains("not empty"), "{}", told(1000, 4));
+        assert!(Path::new(folder.path()).join("shard00003.parquet").exists());
+    }
+}

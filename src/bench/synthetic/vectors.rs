@@ -1,0 +1,372 @@
+//! Supershingle vectors of any number of documents, clustered as the study's pages are (Fetterly 2004, section 2).
+//!
+//! Any document's vector is made by itself, in a fraction of a microsecond and from no more than a few runs of cluster
+//! sizes, so that every worker can make its share of 150 million.
+//!
+//! A permutation sends documents to slots: first those of the clusters, the largest cluster first, then the documents
+//! outside of clusters. Of the study are the number of documents in clusters, the number of clusters, the duplicates
+//! (which of two documents agree in all supershingles) and the three largest clusters, all scaled by the number of
+//! documents. The other sizes follow a power law that is fitted to these sums; for the study's 150,836,209 documents
+//! its exponent is 2.608, for a few thousand, whose sizes have less room, it is nearer to 2.
+//!
+//! A cluster is a chain as the study describes it: each member but the first derives from a random earlier one, of
+//! which it keeps all supershingles or only two to five. So its first and its last member often agree in none.
+//!
+//! Ours, not the study's: the sizes of the clusters from the fourth on, how many supershingles a member keeps, the
+//! noise, and that documents come in random order (a crawl's neighbours often are of one host, and cluster).
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::permutation::{Permutation, below};
+use super::sizes::{Equals, fit, sizes};
+use crate::records::mix;
+
+/// Supershingles of a vector.
+pub(crate) const WIDTH: usize = 6;
+/// Raised whenever the vectors change, so that files of others are not taken for them.
+pub(crate) const GENERATION: u32 = 3;
+
+/// The study's documents, those of them in clusters, their clusters, and the duplicates that are virtually identical.
+const DOCUMENTS: f64 = 150_836_209.0;
+const CLUSTERED: f64 = 57_305_947.0;
+const CLUSTERS: f64 = 13_283_856.0;
+const DUPLICATES: f64 = 33_473_165.0;
+/// The study's largest clusters, and five between them and those of the power law.
+const LARGEST: [f64; 8] = [921_374.0, 315_000.0, 201_000.0, 150_000.0, 120_000.0, 95_000.0, 80_000.0, 65_000.0];
+/// The size at which the power law ends.
+const CAP: f64 = 60_000.0;
+/// The least such size, where there are few documents: the mean of the sizes, over 4, needs room.
+const LEAST_CAP: u64 = 50;
+/// What the changes of a week are drawn by.
+const WEEK: u64 = 0x7765_656b;
+/// How often, of 600 times, a member that is no duplicate keeps one given choice of 2, 3, 4 or 5 supershingles of its
+/// parent: shares of 0.2, 0.2, 0.25 and 0.35 over 15, 20, 15 and 6 choices.
+const KEPT: [(u32, usize); 4] = [(2, 8), (3, 6), (4, 10), (5, 35)];
+
+/// What share of the documents outside of clusters borrows supershingles from others: too few to be in a cluster with
+/// them, enough to make work.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Noise {
+    /// Borrows one supershingle from one document.
+    pub one: f64,
+    /// Borrows two supershingles from two documents, one each.
+    pub two: f64,
+}
+
+impl Default for Noise {
+    fn default() -> Noise {
+        Noise { one: 0.10, two: 0.03 }
+    }
+}
+
+impl FromStr for Noise {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Noise, String> {
+        let share = |text: &str| text.trim().parse().ok().filter(|share| (0.0..=1.0).contains(share));
+        match text.split_once(',').map(|(one, two)| (share(one), share(two))) {
+            Some((Some(one), Some(two))) if one + two <= 1.0 => Ok(Noise { one, two }),
+            _ => Err(format!("`{text}` is no noise: two shares, together at most 1, as in `0.10,0.03`")),
+        }
+    }
+}
+
+impl fmt::Display for Noise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{}", self.one, self.two)
+    }
+}
+
+/// The vectors of so many documents.
+pub(crate) struct Synthetic {
+    documents: u64,
+    clusters: u64,
+    /// Documents in clusters: slots below this.
+    clustered: u64,
+    runs: Vec<Run>,
+    slots: Permutation,
+    /// The share of members that repeat an earlier one, of 2^64.
+    duplicates: u64,
+    /// The shares of documents outside of clusters that borrow two supershingles, and any, of 2^64.
+    two: u64,
+    any: u64,
+    /// Sets of supershingles, as bits, that a member may have for itself: each as often as it is likely.
+    fresh: Vec<u8>,
+    /// The share of documents that are changed, of 2^64.
+    change: u64,
+}
+
+/// Clusters of one size, side by side.
+struct Run {
+    slot: u64,
+    cluster: u64,
+    size: u64,
+}
+
+impl Synthetic {
+    /// Plans the clusters of so many documents.
+    pub(crate) fn new(documents: u64, noise: Noise) -> Synthetic {
+        let (mut slot, mut cluster, mut runs) = (0, 0, Vec::new());
+        for Equals { size, clusters } in planned(documents) {
+            runs.push(Run { slot, cluster, size });
+            slot += size * clusters;
+            cluster += clusters;
+        }
+        let derived = (slot - cluster).max(1) as f64;
+        Synthetic {
+            documents,
+            clusters: cluster,
+            clustered: slot,
+            runs,
+            slots: Permutation::new(documents, 1),
+            duplicates: of_all_words(documents as f64 * (DUPLICATES / DOCUMENTS) / derived),
+            two: of_all_words(noise.two),
+            any: of_all_words(noise.one + noise.two),
+            fresh: fresh(),
+            change: 0,
+        }
+    }
+
+    /// The same documents a week later: a share of them is changed. Of these one in two is edited, and keeps two to five
+    /// of its supershingles; one in four is new; one in four becomes like another document.
+    pub(crate) fn later(self, change: f64) -> Synthetic {
+        Synthetic { change: of_all_words(change), ..self }
+    }
+
+    /// The supershingles of a document, which is below the number of documents.
+    pub(crate) fn vector(&self, document: u64) -> [u64; WIDTH] {
+        let random = mix(document ^ mix(WEEK));
+        if random >= self.change {
+            return self.first_vector(document);
+        }
+        let random = mix(random);
+        let (mut vector, fresh) = match random % 4 {
+            0 | 1 => (self.first_vector(document), self.a_fresh(random)),
+            2 => ([0; WIDTH], u8::MAX),
+            _ => (self.first_vector(below(mix(random ^ 2), self.documents)), self.a_fresh(random)),
+        };
+        for (column, supershingle) in vector.iter_mut().enumerate().filter(|(column, _)| fresh >> column & 1 == 1) {
+            *supershingle = mix(random.wrapping_add(3 + column as u64));
+        }
+        vector
+    }
+
+    /// Supershingles that a document has for itself, by random.
+    fn a_fresh(&self, random: u64) -> u8 {
+        self.fresh[below(mix(random ^ 1), self.fresh.len() as u64) as usize]
+    }
+
+    fn first_vector(&self, document: u64) -> [u64; WIDTH] {
+        let slot = self.slots.at(document);
+        let mut vector = self.undisturbed(slot);
+        if slot >= self.clustered {
+            self.disturb(slot, &mut vector);
+        }
+        vector
+    }
+
+    #[cfg(test)]
+    /// The number of a document's cluster, by construction; documents outside of clusters have numbers of their own.
+    pub(crate) fn cluster(&self, document: u64) -> u64 {
+        self.place(self.slots.at(document)).0
+    }
+
+    #[cfg(test)]
+    /// Clusters of at least two documents, by construction.
+    pub(crate) fn clusters(&self) -> u64 {
+        self.clusters
+    }
+
+    /// The cluster of a slot, and the number of its member there.
+    fn place(&self, slot: u64) -> (u64, u64) {
+        if slot >= self.clustered {
+            return (self.clusters + (slot - self.clustered), 0);
+        }
+        let run = &self.runs[self.runs.partition_point(|run| run.slot <= slot) - 1];
+        (run.cluster + (slot - run.slot) / run.size, (slot - run.slot) % run.size)
+    }
+
+    /// The vector of a slot without noise. From member to parent, each gives the supershingles that it does not have
+    /// from its own parent; the first member, which is reached in about ln(member) steps, gives what is left.
+    fn undisturbed(&self, slot: u64) -> [u64; WIDTH] {
+        let (cluster, mut member) = self.place(slot);
+        let cluster = mix(cluster);
+        let mut vector = [0; WIDTH];
+        let mut open = (1u8 << WIDTH) - 1;
+        loop {
+            let random = mix(cluster.wrapping_add(member));
+            let own = match member {
+                0 => open,
+                _ if random < self.duplicates => 0,
+                _ => open & self.a_fresh(random),
+            };
+            for (column, supershingle) in vector.iter_mut().enumerate() {
+                if own >> column & 1 == 1 {
+                    *supershingle = mix(random.wrapping_add(2 + column as u64));
+                }
+            }
+            open &= !own;
+            if open == 0 {
+                return vector;
+            }
+            member = below(mix(random), member);
+        }
+    }
+
+    /// Gives a document outside of clusters its share of the noise.
+    fn disturb(&self, slot: u64, vector: &mut [u64; WIDTH]) {
+        let random = mix(!slot);
+        if random >= self.any {
+            return;
+        }
+        let draw = |number: u64, bound: u64| below(mix(random.wrapping_add(number)), bound);
+        let (column, lender) = (draw(1, 6), draw(2, self.documents));
+        let mut borrow = |column: u64, lender: u64| vector[column as usize] = self.undisturbed(lender)[column as usize];
+        borrow(column, lender);
+        if random < self.two {
+            let (column, lender) = (column + 1 + draw(3, 5), lender + 1 + draw(4, self.documents - 1));
+            borrow(column % 6, lender % self.documents);
+        }
+    }
+}
+
+/// The clusters of so many documents by size, the largest first. Where the largest of the study would, scaled, be no
+/// larger than those of the power law, they are left out.
+fn planned(documents: u64) -> Vec<Equals> {
+    let scaled = |count: f64| (documents as f64 * (count / DOCUMENTS)) as u64;
+    let cap = scaled(CAP).max(LEAST_CAP);
+    let mut planned: Vec<Equals> =
+        LARGEST.map(|size| Equals { size: scaled(size), clusters: 1 }).into_iter().filter(|e| e.size > cap).collect();
+    let clusters = scaled(CLUSTERS) - planned.len() as u64;
+    let members = scaled(CLUSTERED) - planned.iter().map(|equals| equals.size).sum::<u64>();
+    planned.extend(sizes(fit(&(2..=cap), clusters, members), &(2..=cap), clusters));
+    planned
+}
+
+/// A share, from 0 to 1, of all 64-bit words.
+fn of_all_words(share: f64) -> u64 {
+    // The cast saturates, and 2^64 is exact.
+    (share * 2f64.powi(64)) as u64
+}
+
+fn fresh() -> Vec<u8> {
+    let all = (1u8 << WIDTH) - 1;
+    let times = |kept: u8| KEPT.iter().find(|(count, _)| *count == kept.count_ones()).map_or(0, |(_, times)| *times);
+    (0..=all).flat_map(|kept| std::iter::repeat_n(all & !kept, times(kept))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, HashSet};
+
+    use super::*;
+    use crate::bench::single_thread as yardstick;
+
+    const SILENT: Noise = Noise { one: 0.0, two: 0.0 };
+
+    fn vectors(synthetic: &Synthetic) -> Vec<[u64; WIDTH]> {
+        (0..synthetic.documents).map(|document| synthetic.vector(document)).collect()
+    }
+
+    /// The smallest document of each document's cluster, by construction.
+    fn roots(synthetic: &Synthetic) -> Vec<u32> {
+        let mut roots = HashMap::new();
+        (0..synthetic.documents).map(|d| *roots.entry(synthetic.cluster(d)).or_insert(d as u32)).collect()
+    }
+
+    #[test]
+    fn shares_and_sizes_are_the_study_s() {
+        let synthetic = Synthetic::new(200_000, Noise::default());
+        let mut sizes: HashMap<u64, u64> = HashMap::new();
+        (0..200_000).for_each(|document| *sizes.entry(synthetic.cluster(document)).or_default() += 1);
+        sizes.retain(|_, size| *size > 1);
+        assert_eq!(sizes.len() as u64, synthetic.clusters());
+        assert!((sizes.len() as f64 / 200_000.0 - 0.0881).abs() < 0.0001, "{} clusters", sizes.len());
+        let clustered = sizes.values().sum::<u64>() as f64 / 200_000.0;
+        assert!((clustered - 0.380).abs() < 0.001, "{clustered} in clusters");
+        assert_eq!(sizes.values().max(), Some(&1221));
+        let distinct = vectors(&synthetic).into_iter().collect::<HashSet<_>>().len();
+        let duplicates = 1.0 - distinct as f64 / 200_000.0;
+        assert!((duplicates - 0.222).abs() < 0.003, "{duplicates} duplicates");
+    }
+
+    #[test]
+    fn the_study_s_size_has_its_exponent() {
+        let clusters = CLUSTERS as u64 - 8;
+        let members = CLUSTERED as u64 - LARGEST.iter().sum::<f64>() as u64;
+        let exponent = fit(&(2..=CAP as u64), clusters, members);
+        assert!((exponent - 2.608).abs() < 0.002, "{exponent}");
+        let synthetic = Synthetic::new(DOCUMENTS as u64, Noise::default());
+        assert_eq!(synthetic.clusters(), CLUSTERS as u64);
+        assert!(synthetic.clustered.abs_diff(CLUSTERED as u64) < 1000, "{} in clusters", synthetic.clustered);
+        assert_eq!(synthetic.vector(150_836_208), synthetic.vector(150_836_208));
+    }
+
+    #[test]
+    fn without_noise_components_are_the_clusters_by_construction() {
+        for documents in [20_000, 200_000] {
+            let synthetic = Synthetic::new(documents, SILENT);
+            assert!(yardstick::clusters(&vectors(&synthetic), 2) == roots(&synthetic), "{documents} documents");
+        }
+    }
+
+    #[test]
+    fn clusters_hold_together_by_chains() {
+        let synthetic = Synthetic::new(20_000, SILENT);
+        let largest: Vec<_> = (0..20_000).filter(|document| synthetic.cluster(*document) == 0).collect();
+        let first = synthetic.vector(largest[0]);
+        let agreements = |vector: [u64; WIDTH]| first.iter().zip(vector).filter(|(a, b)| *a == b).count();
+        assert!(largest.iter().any(|document| agreements(synthetic.vector(*document)) < 2));
+    }
+
+    #[test]
+    fn noise_is_shared_and_joins_next_to_nothing() {
+        let (silent, noisy) = (Synthetic::new(50_000, SILENT), Synthetic::new(50_000, Noise::default()));
+        let [mut one, mut two] = [0, 0];
+        for document in 0..50_000 {
+            let changed = silent.vector(document).iter().zip(noisy.vector(document)).filter(|(a, b)| **a != *b).count();
+            one += u32::from(changed == 1);
+            two += u32::from(changed == 2);
+            assert!(changed <= 2 && (changed == 0 || silent.cluster(document) >= silent.clusters()));
+        }
+        // 62% of the documents are outside of clusters.
+        assert!((f64::from(one) / 31_000.0 - 0.10).abs() < 0.01, "{one} borrow one");
+        assert!((f64::from(two) / 31_000.0 - 0.03).abs() < 0.005, "{two} borrow two");
+        let [silent, noisy] = [silent, noisy].map(|synthetic| yardstick::clusters(&vectors(&synthetic), 2));
+        let joined = silent.iter().zip(&noisy).filter(|(a, b)| a != b).count();
+        assert!(joined < 20, "{joined} documents joined by noise");
+    }
+
+    #[test]
+    fn few_documents_and_none_are_made_too() {
+        for documents in (0..300).chain([1000, 8200, 8300, 125_000]) {
+            for noise in [SILENT, Noise::default(), Noise { one: 0.0, two: 1.0 }, Noise { one: 1.0, two: 0.0 }] {
+                let synthetic = Synthetic::new(documents, noise);
+                assert!(synthetic.clustered <= documents && 2 * synthetic.clusters <= synthetic.clustered);
+                for document in (0..documents).take(300) {
+                    assert_eq!(synthetic.vector(document), synthetic.vector(document));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_documents_have_the_same_vectors_everywhere() {
+        let synthetic = Synthetic::new(100_000, Noise::default());
+        let sum = yardstick::checksum(vectors(&synthetic).into_iter().map(|vector| (vector[0], vector[5])));
+        assert_eq!(sum, 430_704_906_597_254_998, "raise GENERATION where the vectors change");
+    }
+
+    #[test]
+    fn noise_is_read_as_it_is_written() {
+        assert_eq!("0.10,0.03".parse(), Ok(Noise::default()));
+        assert_eq!(Noise::default().to_string().parse(), Ok(Noise::default()));
+        for wrong in ["", "0.1", "0.1,", "0.1,x", "0.1,0.2,0.3", "-0.1,0", "0.6,0.6", "nan,0", "2,0"] {
+            assert!(wrong.parse::<Noise>().unwrap_err().contains("no noise"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Values with a unit or a bound: bytes, shares, counts.
+
+use std::fmt;
+use std::str::FromStr;
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+/// A number of bytes, written as a number or with a unit: `"512MiB"`, `"16GB"`, `1048576`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "BytesText")]
+pub struct Bytes(pub u64);
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a number of bytes, or a text such as \"512MiB\" or \"16GB\"")]
+pub(crate) enum BytesText {
+    Number(u64),
+    Text(String),
+}
+
+/// Units of [`Bytes`], the longest spelling of a suffix first.
+const UNITS: [(&str, u64); 10] = [
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+    ("kB", 1000),
+    ("KB", 1000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("B", 1),
+];
+
+impl TryFrom<BytesText> for Bytes {
+    type Error = String;
+
+    fn try_from(text: BytesText) -> Result<Bytes, String> {
+        match text {
+            BytesText::Number(number) => Ok(Bytes(number)),
+            BytesText::Text(text) => text.parse(),
+        }
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Bytes, String> {
+        let (digits, unit) = UNITS
+            .iter()
+            .find_map(|(suffix, unit)| Some((text.strip_suffix(suffix)?.trim_end(), *unit)))
+            .unwrap_or((text, 1));
+        let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+        bytes.map(Bytes).ok_or_else(|| {
+            format!("`{text}` is no size: write a whole number and one of B, kB, KiB, MB, MiB, GB, GiB, TB, TiB")
+        })
+    }
+}
+
+impl Serialize for Bytes {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(self.0)
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            bytes if bytes < 10 << 10 => write!(f, "{bytes} B"),
+            bytes if bytes < 10 << 20 => write!(f, "{:.1} KiB", bytes as f64 / (1u64 << 10) as f64),
+            bytes if bytes < 10 << 30 => write!(f, "{:.1} MiB", bytes as f64 / (1u64 << 20) as f64),
+            bytes => write!(f, "{:.1} GiB", bytes as f64 / (1u64 << 30) as f64),
+        }
+    }
+}
+
+/// A share from 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "f64", into = "f64")]
+pub struct Share(pub f64);
+
+impl TryFrom<f64> for Share {
+    type Error = String;
+
+    fn try_from(value: f64) -> Result<Share, String> {
+        match (0.0..=1.0).contains(&value) {
+            true => Ok(Share(value)),
+            false => Err(format!("{value} is no share: allowed is 0.0 to 1.0")),
+        }
+    }
+}
+
+/// A number of workers or processes: 1 to 1024.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "u64", into = "u64")]
+pub struct Count(pub usize);
+
+impl TryFrom<u64> for Count {
+    type Error = String;
+
+    fn try_from(value: u64) -> Result<Count, String> {
+        match value {
+            1..=1024 => Ok(Count(value as usize)),
+            _ => Err(format!("{value}: allowed is 1 to 1024")),
+        }
+    }
+}
+
+impl std::str::FromStr for Count {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Count, String> {
+        text.parse::<u64>().map_err(|_| format!("`{text}` is no whole number"))?.try_into()
+    }
+}

@@ -1,0 +1,751 @@
+//! Processes connect to each other, and to nobody else.
+//!
+//! Every process listens on a port and tells the supervisor, which tells the [`Roster`] to all. Process j then
+//! connects to every i < j, and accepts those above it, all at the same time. A connection is joined in these steps:
+//!
+//! ```text
+//!    j                                                       i
+//! 1  TLS 1.3: j takes only the certificate of process i; i takes any certificate of the pool's authority
+//! 2  hello: versions, job, epoch, roster, "I am j, you are i"  ─▶  i checks, the certificate's name against j, too
+//! 3  j checks  ◀─  welcome: the same of i; or refused, with the reason
+//! 4  joined; or refused, with the reason  ─▶  i counts j as joined
+//! 5  the engine's frames, both ways
+//! ```
+//!
+//! Without keys step 1 is left out, and hello and welcome carry a secret each that the processes of a run have from
+//! the supervisor's pipes; that is for loopback alone, and refused elsewhere.
+//!
+//! What differs is a reason that both sides tell, with both values. A refusal is final for who hears it. A connection
+//! that breaks or stays silent is tried again until the deadline of the whole: it may be that the other was
+//! busy with strangers. These cost a thread for some seconds and nothing else: each step has a deadline, slow bytes
+//! do not extend it, and the oldest stranger makes room (see `strangers`). A stranger without the pool's certificate
+//! is never heard, one without the secret only up to 4 KiB. Nobody who did not come through step 4 reaches the engine.
+//!
+//! Known limitation: a secret shows that its owner is of the run, but not that nobody took the port of one that
+//! died; on a machine with hostile users, use keys on loopback, too.
+
+use std::io;
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+
+use super::hello::{Hello, Word};
+use super::identity::{Credentials, same_secret};
+use super::messages::{Speech, Timed};
+use super::roster::Roster;
+use super::unauthenticated::{Say, Strangers};
+use crate::launch::wire::{Link, Tls};
+
+/// How long the steps may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadlines {
+    /// All connections together.
+    pub join: Duration,
+    /// The TLS handshake of one.
+    pub handshake: Duration,
+    /// Its hello and welcome.
+    pub hello: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Deadlines {
+        let seconds = Duration::from_secs;
+        Deadlines { join: seconds(30), handshake: seconds(5), hello: seconds(5) }
+    }
+}
+
+/// How long one who was refused may take to read why.
+const PARTING: Duration = Duration::from_secs(1);
+/// How long to wait before a broken connection is tried again.
+const AGAIN: Duration = Duration::from_millis(100);
+/// How often the door is looked at.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Opens this process' port at `address`; the system chooses one for port 0.
+///
+/// # Errors
+/// Where the system gives none, and off loopback without keys.
+pub fn listen(address: SocketAddr, credentials: &Credentials) -> Result<(TcpListener, SocketAddr)> {
+    credentials.allow(address)?;
+    let listener = TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
+    let address = listener.local_addr().context("cannot tell the port")?;
+    Ok((listener, address))
+}
+
+/// Connects to all other processes of the roster; this one is number `me`. `None` stands at its own place.
+///
+/// # Errors
+/// Names the process that did not join within the deadline, or that refused, and why.
+pub fn join(
+    me: usize,
+    listener: &TcpListener,
+    roster: &Roster,
+    credentials: &Credentials,
+    deadlines: Deadlines,
+) -> Result<Vec<Option<Link>>> {
+    ensure!(me < roster.addresses.len(), "process {me} is not of the {} of the roster", roster.addresses.len());
+    roster.addresses.iter().try_for_each(|address| credentials.allow(*address))?;
+    Arc::new(Party::new(me, roster.clone(), credentials.clone(), deadlines)).join(listener)
+}
+
+/// One process that joins.
+pub(crate) struct Party {
+    me: usize,
+    roster: Roster,
+    credentials: Credentials,
+    deadlines: Deadlines,
+    /// When all must have joined.
+    until: Instant,
+    pub strangers: Strangers,
+    /// Who has, of those that connect to this process.
+    joined: Mutex<Vec<bool>>,
+}
+
+/// A process with its connection; or why there is none and never will be.
+type News = Result<(usize, Link)>;
+
+impl Party {
+    /// One of several processes: its supervisor reads its stderr, and adds of which run it is.
+    pub fn new(me: usize, roster: Roster, credentials: Credentials, deadlines: Deadlines) -> Party {
+        let say = move |text: &str| eprintln!("nigh: process {me} {text}");
+        Party::telling(me, roster, credentials, deadlines, Box::new(say))
+    }
+
+    /// One that tells of strangers in its own way.
+    pub fn telling(me: usize, roster: Roster, credentials: Credentials, deadlines: Deadlines, say: Say) -> Party {
+        let joined = Mutex::new(vec![false; roster.addresses.len()]);
+        let until = Instant::now() + deadlines.join;
+        Party { me, roster, credentials, deadlines, until, strangers: Strangers::new(say), joined }
+    }
+
+    fn join(self: &Arc<Party>, listener: &TcpListener) -> Result<Vec<Option<Link>>> {
+        let links = self.gather(listener);
+        self.strangers.close_all();
+        links
+    }
+
+    fn gather(self: &Arc<Party>, listener: &TcpListener) -> Result<Vec<Option<Link>>> {
+        let (me, count) = (self.me, self.roster.addresses.len());
+        let mut links: Vec<Option<Link>> = (0..count).map(|_| None).collect();
+        let (sender, news) = channel();
+        for other in 0..me {
+            let (party, sender) = (self.clone(), sender.clone());
+            thread(move || sender.send(party.connect(other)).unwrap_or(()))?;
+        }
+        listener.set_nonblocking(true).context("cannot listen")?;
+        let mut missing = count - 1;
+        while missing > 0 {
+            self.let_in(listener, &sender)?;
+            match news.recv_timeout(LOOK) {
+                Ok(Ok((other, link))) => {
+                    link.watch_silence(self.roster.peer_timeout).context("cannot have a connection watched")?;
+                    missing -= usize::from(links[other].replace(link).is_none());
+                }
+                Ok(Err(error)) => return Err(error),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+            // Those that connect from here have their own words for it, and some time to say them.
+            if Instant::now() > self.until + AGAIN {
+                let late: Vec<String> =
+                    (0..count).filter(|at| *at != me && links[*at].is_none()).map(|at| at.to_string()).collect();
+                let refused = self.strangers.last().map_or_else(String::new, |last| format!("; {last}"));
+                let (late, seconds) = (late.join(", "), self.deadlines.join.as_secs_f32());
+                bail!("process {late} did not join process {me} within {seconds} s{refused}");
+            }
+        }
+        Ok(links)
+    }
+
+    /// Lets in who stands at the door now, each with a thread of its own.
+    fn let_in(self: &Arc<Party>, listener: &TcpListener, sender: &Sender<News>) -> Result<()> {
+        loop {
+            let (socket, who) = match listener.accept() {
+                Ok(accepted) => accepted,
+                // Also what became of one connection, or what the system lacks just now: the deadline bounds it.
+                Err(_) => return Ok(()),
+            };
+            let sender = sender.clone();
+            self.ask(socket, who, move |other, socket, connection| {
+                let _ = sender.send(joined(socket, connection).map(|link| (other, link)));
+            })?;
+        }
+    }
+
+    /// Asks who it is, in a thread of its own; `known` takes a process of the run.
+    pub fn ask(
+        self: &Arc<Party>,
+        socket: TcpStream,
+        who: SocketAddr,
+        known: impl FnOnce(usize, TcpStream, Option<rustls::Connection>) + Send + 'static,
+    ) -> Result<()> {
+        // What it lacks to be let in passes: it comes again.
+        let Ok(number) = self.strangers.enter(&socket) else { return Ok(()) };
+        let party = self.clone();
+        thread(move || match party.welcome(&socket, number) {
+            Ok((other, connection)) => known(other, socket, connection),
+            Err(reason) => {
+                party.strangers.refused(who, &reason);
+                part(&socket);
+                party.strangers.leave(number);
+            }
+        })
+    }
+
+    /// Forgets that a process has joined: it may do so again.
+    pub fn forget(&self, other: usize) {
+        self.joined.lock().unwrap_or_else(PoisonError::into_inner)[other] = false;
+    }
+
+    /// Steps 1 to 4 as the process that accepts; or the reason why not.
+    fn welcome(&self, socket: &TcpStream, number: u64) -> Result<(usize, Option<rustls::Connection>), String> {
+        let plain = |error: io::Error| self.silent(&error, self.deadlines.handshake);
+        socket.set_nonblocking(false).and_then(|()| socket.set_nodelay(true)).map_err(plain)?;
+        let mut connection = match &self.credentials {
+            Credentials::Secrets(_) => None,
+            Credentials::Keys(keys) => Some(keys.accept().map_err(|error| crate::launch::wire::described(&error))?),
+        };
+        if let Some(connection) = &mut connection {
+            self.handshake(socket, connection).map_err(plain)?;
+        }
+        let slow = |error: io::Error| self.silent(&error, self.deadlines.hello);
+        let mut wire = self.wire(socket, &mut connection);
+        let Word::Hello(hello) = wire.hear().map_err(slow)? else { return Err("its first word is no hello".into()) };
+        let own = Hello::new(self.me, hello.me, &self.roster, self.credentials.secret(|secrets| secrets.welcome));
+        if let Err(reason) =
+            self.known(&wire, &hello).and_then(|()| own.check(&hello)).and_then(|()| self.free(hello.me))
+        {
+            // Whether it hears it or not, it is refused.
+            let _ = wire.say(&Word::Refused(reason.clone()));
+            return Err(reason);
+        }
+        wire.say(&Word::Welcome(own)).map_err(slow)?;
+        match wire.hear().map_err(slow)? {
+            Word::Joined => {}
+            Word::Refused(reason) => return Err(format!("process {} refuses: {reason}", hello.me)),
+            _ => return Err("its last word is not that it joined".into()),
+        }
+        // One that was closed to make room for another has only its last word left.
+        if !self.strangers.leave(number) {
+            return Err("too many others came meanwhile".into());
+        }
+        let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::replace(&mut joined[hello.me], true) {
+            return Err(format!("process {} has joined already", hello.me));
+        }
+        Ok((hello.me, connection))
+    }
+
+    /// Whether who says hello is who it says.
+    fn known(&self, wire: &Speech<'_>, hello: &Hello) -> Result<(), String> {
+        let me = hello.me;
+        match (&self.credentials, wire.connection()) {
+            (Credentials::Keys(keys), Some(connection)) => keys.check(connection, me).map_err(|error| {
+                format!("it says that it is process {me}: {}", crate::launch::wire::described(&error))
+            }),
+            (credentials, _) => match same_secret(hello.secret, credentials.secret(|secrets| secrets.hello)) {
+                true => Ok(()),
+                false => Err(format!("it says that it is process {me}, and does not know the secret of this run")),
+            },
+        }
+    }
+
+    /// Whether a process may connect to this one, and has not.
+    fn free(&self, other: usize) -> Result<(), String> {
+        let joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
+        match joined.get(other) {
+            Some(_) if other <= self.me => {
+                Err(format!("process {other} does not connect to process {}, but waits for it", self.me))
+            }
+            Some(true) => Err(format!("process {other} has joined already")),
+            Some(false) => Ok(()),
+            None => Err(format!("there is no process {other} among {}", joined.len())),
+        }
+    }
+
+    /// Connects, again and again until the deadline.
+    fn connect(&self, other: usize) -> News {
+        let (me, address) = (self.me, self.roster.addresses[other]);
+        loop {
+            let broken = match self.attempt(other, address) {
+                Ok(link) => return Ok((other, link)),
+                Err(Unjoined::Refused(reason)) => {
+                    bail!("process {me} cannot join process {other} at {address}: {reason}")
+                }
+                Err(Unjoined::Broken(reason)) => reason,
+            };
+            if Instant::now() + AGAIN >= self.until {
+                let seconds = self.deadlines.join.as_secs_f32();
+                bail!("process {me} could not join process {other} at {address} within {seconds} s: {broken}");
+            }
+            std::thread::sleep(AGAIN);
+        }
+    }
+
+    fn attempt(&self, other: usize, address: SocketAddr) -> Result<Link, Unjoined> {
+        let left = self.until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        let socket = TcpStream::connect_timeout(&address, left).map_err(|error| Unjoined::Broken(error.to_string()))?;
+        let connection = self.introduce(&socket, other)?;
+        joined(socket, connection).map_err(|error| Unjoined::Broken(format!("{error:#}")))
+    }
+
+    /// Steps 1 to 4 as the process that connects.
+    pub fn introduce(&self, socket: &TcpStream, other: usize) -> Result<Option<rustls::Connection>, Unjoined> {
+        socket.set_nodelay(true).map_err(|error| Unjoined::Broken(error.to_string()))?;
+        let refused = |error: &rustls::Error| Unjoined::Refused(crate::launch::wire::described(error));
+        let mut connection = match &self.credentials {
+            Credentials::Secrets(_) => None,
+            Credentials::Keys(keys) => Some(keys.connect(other).map_err(|error| refused(&error))?),
+        };
+        if let Some(connection) = &mut connection
+            && let Err(error) = self.handshake(socket, connection)
+        {
+            // The alert that says why may lie unread at the other side, and would go with the connection.
+            part(socket);
+            return Err(self.unjoined(&error, self.deadlines.handshake));
+        }
+        let slow = |error: io::Error| self.unjoined(&error, self.deadlines.hello);
+        let mut wire = self.wire(socket, &mut connection);
+        let own = Hello::new(self.me, other, &self.roster, self.credentials.secret(|secrets| secrets.hello));
+        // Who is refused by TLS learns it when it reads, and may not be able to write any more.
+        let said = wire.say(&Word::Hello(own.clone()));
+        let welcome = match (wire.hear(), said) {
+            (Ok(Word::Welcome(welcome)), _) => welcome,
+            (Ok(Word::Refused(reason)), _) => return Err(Unjoined::Refused(format!("it refuses: {reason}"))),
+            (Ok(_), _) => return Err(Unjoined::Refused("its first word is no welcome".into())),
+            (Err(error), _) => return Err(slow(error)),
+        };
+        let secret = same_secret(welcome.secret, self.credentials.secret(|secrets| secrets.welcome));
+        let known = secret.then_some(()).ok_or_else(|| "it does not know the secret of this run".to_owned());
+        if let Err(reason) = known.and_then(|()| own.check(&welcome)) {
+            let _ = wire.say(&Word::Refused(reason.clone()));
+            part(socket);
+            return Err(Unjoined::Refused(reason));
+        }
+        wire.say(&Word::Joined).map_err(slow)?;
+        Ok(connection)
+    }
+
+    fn handshake(&self, socket: &TcpStream, connection: &mut rustls::Connection) -> io::Result<()> {
+        let mut timed = Timed::new(socket, self.deadline(self.deadlines.handshake));
+        while connection.is_handshaking() || connection.wants_write() {
+            if let Err(error) = connection.complete_io(&mut timed) {
+                // The alert that says why may stand behind what was to be written before it.
+                while connection.wants_write() && connection.write_tls(&mut timed).is_ok() {}
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// When a step that begins now must be over.
+    fn deadline(&self, step: Duration) -> Instant {
+        (Instant::now() + step).min(self.until)
+    }
+
+    fn wire<'a>(&self, socket: &'a TcpStream, connection: &'a mut Option<rustls::Connection>) -> Speech<'a> {
+        Speech::new(socket, connection.as_mut(), self.deadline(self.deadlines.hello))
+    }
+
+    /// An error of the network in words.
+    fn silent(&self, error: &io::Error, step: Duration) -> String {
+        match error.kind() {
+            io::ErrorKind::TimedOut => format!("it did not say who it is within {} s", step.as_secs_f32()),
+            io::ErrorKind::UnexpectedEof => {
+                "it closed the connection, or had to make room, before it had said who it is".into()
+            }
+            _ => crate::launch::wire::described_io(error),
+        }
+    }
+
+    /// What TLS or a strange word says is final; what the network does may pass.
+    fn unjoined(&self, error: &io::Error, step: Duration) -> Unjoined {
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        match error.kind() {
+            _ if inner.is_some() => Unjoined::Refused(crate::launch::wire::described_io(error)),
+            io::ErrorKind::InvalidData => Unjoined::Refused(error.to_string()),
+            _ => Unjoined::Broken(self.silent(error, step)),
+        }
+    }
+}
+
+/// Why a connection was not joined.
+pub(crate) enum Unjoined {
+    /// The other side said so, or shows that it is another: there is no use in trying again.
+    Refused(String),
+    /// It broke, or stayed silent.
+    Broken(String),
+}
+
+/// A connection as the engine takes it: without deadlines.
+fn joined(socket: TcpStream, connection: Option<rustls::Connection>) -> Result<Link> {
+    socket.set_read_timeout(None).and_then(|()| socket.set_write_timeout(None)).context("cannot use a connection")?;
+    Ok(match connection {
+        Some(connection) => Link::tls(Tls::new(socket, connection)),
+        None => Link::plain(socket),
+    })
+}
+
+/// Ends a connection so that the other side can read the last word: bytes of it that are not read would
+/// have the system throw that away.
+fn part(socket: &TcpStream) {
+    let mut rest = Timed::new(socket, Instant::now() + PARTING);
+    if socket.shutdown(std::net::Shutdown::Write).is_ok() {
+        let _ = io::copy(&mut (&mut rest).take(64 << 10), &mut io::sink());
+    }
+    let _ = socket.shutdown(std::net::Shutdown::Both);
+}
+
+fn thread(work: impl FnOnce() + Send + 'static) -> Result<()> {
+    let thread = std::thread::Builder::new().name("nigh:join".into()).spawn(work);
+    thread.map(|_| ()).map_err(|error| anyhow!("cannot start a thread to join others: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::path::Path;
+    use std::thread::JoinHandle;
+
+    use timely::communication::allocator::zero_copy::stream::Stream;
+
+    use super::*;
+    use crate::launch::handshake::identity::{Identity, Secrets};
+    use crate::launch::handshake::roster::Roster;
+    use crate::launch::wire::keys;
+
+    const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+    /// As patient as a loaded machine needs; a test that waits for a deadline takes one of its own.
+    const PATIENT: Deadlines =
+        Deadlines { join: Duration::from_secs(60), handshake: Duration::from_secs(30), hello: Duration::from_secs(30) };
+
+    fn secrets() -> Identity {
+        Identity::Secrets(Secrets::generate().unwrap())
+    }
+
+    fn keys(folder: &Path) -> Identity {
+        keys::make(folder, 3, 1).unwrap();
+        Identity::Keys(folder.to_owned())
+    }
+
+    /// Three processes that listen.
+    fn three(identity: &Identity) -> (Vec<TcpListener>, Roster) {
+        let credentials = |me| identity.credentials(me).unwrap();
+        let listeners = (0..3).map(|me| listen(LOOPBACK, &credentials(me)).unwrap());
+        let (listeners, addresses): (Vec<TcpListener>, Vec<SocketAddr>) = listeners.unzip();
+        (listeners, Roster::new(7, 3, addresses))
+    }
+
+    type Joining = JoinHandle<Result<Vec<Option<Link>>>>;
+
+    fn start(party: &Arc<Party>, listener: TcpListener) -> Joining {
+        let party = party.clone();
+        std::thread::spawn(move || party.join(&listener))
+    }
+
+    /// Every two processes say something to each other, more than sockets hold, and goodbye.
+    fn assert_joined(joined: Vec<Vec<Option<Link>>>) {
+        const BYTES: usize = 3 << 20;
+        let mut threads = Vec::new();
+        for (me, links) in joined.into_iter().enumerate() {
+            for (other, link) in links.into_iter().enumerate() {
+                assert_eq!(link.is_none(), me == other);
+                let Some(link) = link else { continue };
+                let (mut reader, mut writer) = (link.try_clone().unwrap(), link);
+                threads.push(std::thread::spawn(move || {
+                    // A frame as the engine has it.
+                    let mut frame = vec![me as u8; 48 + BYTES];
+                    frame[32..40].copy_from_slice(&(BYTES as u64).to_be_bytes());
+                    writer.write_all(&frame).unwrap();
+                    writer.flush().unwrap();
+                    writer.shutdown(std::net::Shutdown::Write).unwrap();
+                }));
+                threads.push(std::thread::spawn(move || {
+                    let mut all = Vec::new();
+                    reader.read_to_end(&mut all).unwrap();
+                    assert!(all.len() == 48 + BYTES && all[48..].iter().all(|byte| *byte == other as u8));
+                }));
+            }
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+
+    /// What one process said that tried to join process 0 of three in some way, and what process 0 said of it; the
+    /// three then join each other.
+    fn intruder(identity: &Identity, intrude: impl FnOnce(&Roster) -> String) -> (String, String) {
+        let (listeners, roster) = three(identity);
+        let party = |me| Arc::new(Party::new(me, roster.clone(), identity.credentials(me).unwrap(), PATIENT));
+        let parties: Vec<Arc<Party>> = (0..3).map(party).collect();
+        let mut listeners = listeners.into_iter();
+        let mut threads = vec![start(&parties[0], listeners.next().unwrap())];
+        let theirs = intrude(&roster);
+        let begun = Instant::now();
+        let ours = loop {
+            if let Some(last) = parties[0].strangers.last() {
+                break last;
+            }
+            assert!(begun.elapsed() < PATIENT.join, "nothing was refused");
+            std::thread::sleep(LOOK);
+        };
+        threads.extend(parties[1..].iter().zip(listeners).map(|(party, listener)| start(party, listener)));
+        assert_joined(threads.into_iter().map(|thread| thread.join().unwrap().unwrap()).collect());
+        (theirs, ours)
+    }
+
+    /// A process of the program that should not be there.
+    fn impostor(me: usize, roster: Roster, credentials: &Credentials) -> String {
+        let (listener, _) = listen(LOOPBACK, credentials).unwrap();
+        let error = join(me, &listener, &roster, credentials, PATIENT).err().expect("it was refused");
+        format!("{error:#}")
+    }
+
+    fn assert_words(text: &str, words: &[&str]) {
+        words.iter().for_each(|word| assert!(text.contains(word), "{word}: {text}"));
+    }
+
+    #[test]
+    fn processes_join_each_other_by_secrets_and_by_keys() {
+        let folder = tempfile::tempdir().unwrap();
+        for identity in [secrets(), keys(folder.path())] {
+            let (listeners, roster) = three(&identity);
+            let thread = |(me, listener)| {
+                start(&Arc::new(Party::new(me, roster.clone(), identity.credentials(me).unwrap(), PATIENT)), listener)
+            };
+            let threads: Vec<Joining> = listeners.into_iter().enumerate().map(thread).collect();
+            assert_joined(threads.into_iter().map(|thread| thread.join().unwrap().unwrap()).collect());
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn connections_are_watched_for_as_long_as_the_roster_says() {
+        let folder = tempfile::tempdir().unwrap();
+        for identity in [secrets(), keys(folder.path())] {
+            let (listeners, roster) = three(&identity);
+            let roster = Roster { peer_timeout: Duration::from_millis(90_500), ..roster };
+            let thread = |(me, listener)| {
+                start(&Arc::new(Party::new(me, roster.clone(), identity.credentials(me).unwrap(), PATIENT)), listener)
+            };
+            let threads: Vec<Joining> = listeners.into_iter().enumerate().map(thread).collect();
+            let links: Vec<Link> =
+                threads.into_iter().flat_map(|thread| thread.join().unwrap().unwrap()).flatten().collect();
+            assert_eq!(links.len(), 6);
+            for link in &links {
+                assert_eq!(rustix::net::sockopt::tcp_user_timeout(link.socket()).unwrap(), 90_500);
+            }
+        }
+    }
+
+    #[test]
+    fn plain_sockets_stay_on_this_machine() {
+        let credentials = secrets().credentials(0).unwrap();
+        let elsewhere: SocketAddr = "192.0.2.1:0".parse().unwrap();
+        assert_words(
+            &format!("{:#}", listen(elsewhere, &credentials).unwrap_err()),
+            &["192.0.2.1:0", "not on loopback"],
+        );
+        let (listener, own) = listen(LOOPBACK, &credentials).unwrap();
+        let roster = Roster::new(7, 0, vec![own, elsewhere]);
+        let error = join(0, &listener, &roster, &credentials, PATIENT).err().unwrap();
+        assert_words(&format!("{error:#}"), &["192.0.2.1:0", "not on loopback", "TLS"]);
+    }
+
+    #[test]
+    fn the_secret_of_another_run_is_refused() {
+        let identity = secrets();
+        let other = secrets().credentials(1).unwrap();
+        let (theirs, ours) = intruder(&identity, |roster| impostor(1, roster.clone(), &other));
+        assert_words(&theirs, &["process 1 cannot join process 0", "does not know the secret of this run"]);
+        assert_words(&ours, &["it is process 1", "does not know the secret of this run"]);
+    }
+
+    #[test]
+    fn the_certificate_of_another_pool_is_refused() {
+        let (own, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let identity = keys(own.path());
+        let stranger = keys(other.path()).credentials(1).unwrap();
+        let (theirs, ours) = intruder(&identity, |roster| impostor(1, roster.clone(), &stranger));
+        // It does not take ours either, and says so before it shows its own.
+        assert_words(&theirs, &["process 1 cannot join process 0", "not of the authority of this pool"]);
+        assert_words(&ours, &["127.0.0.1", "the other side refuses the connection"]);
+        // One that takes any certificate is refused for its own.
+        let mixed = tempfile::tempdir().unwrap();
+        for (from, name) in [(&own, "authority.pem"), (&other, "process-001.pem"), (&other, "process-001.key")]
+            .map(|(f, n)| (f.path(), n))
+        {
+            std::fs::copy(from.join(name), mixed.path().join(name)).unwrap();
+        }
+        let unchecked = Credentials::Keys(crate::launch::wire::Keys::load_unchecked(mixed.path(), 1));
+        let (theirs, ours) = intruder(&identity, |roster| impostor(1, roster.clone(), &unchecked));
+        assert_words(&theirs, &["process 1 cannot join process 0", "the other side refuses the connection"]);
+        assert_words(&ours, &["the certificate is not of the authority of this pool"]);
+    }
+
+    #[test]
+    fn a_certificate_serves_its_own_process_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let identity = keys(folder.path());
+        let second = identity.credentials(2).unwrap();
+        let (theirs, ours) = intruder(&identity, |roster| impostor(1, roster.clone(), &second));
+        let reason = "that of process-2.nigh.internal, not of process-1.nigh.internal";
+        assert_words(&theirs, &["process 1 cannot join process 0", "it refuses", reason]);
+        assert_words(&ours, &["says that it is process 1", reason]);
+    }
+
+    /// What both sides of a connection that is not joined say of it: who connects, as process 1, and who accepts.
+    fn unjoined(client: Credentials, server: Credentials) -> (String, String) {
+        let (listener, address) = listen(LOOPBACK, &server).unwrap();
+        let roster = Roster::new(7, 3, vec![address; 2]);
+        let party = |me, credentials| Party::new(me, roster.clone(), credentials, PATIENT);
+        let (one, zero) = (party(1, client), party(0, server));
+        let connecting = std::thread::spawn(move || match one.introduce(&TcpStream::connect(address).unwrap(), 0) {
+            Err(Unjoined::Refused(reason)) => reason,
+            Err(Unjoined::Broken(reason)) => panic!("it would try again: {reason}"),
+            Ok(_) => panic!("it joined"),
+        });
+        let (socket, _) = listener.accept().unwrap();
+        let number = zero.strangers.enter(&socket).unwrap();
+        let ours = zero.welcome(&socket, number).expect_err("it is not joined");
+        part(&socket);
+        (connecting.join().unwrap(), ours)
+    }
+
+    #[test]
+    fn a_certificate_that_expires_before_a_handshake_is_told_by_both_sides() {
+        let shown = "the certificate expired on 2023-11-14T22:13:20Z";
+        let own = "the other side refuses the connection: this one's certificate has expired there";
+        for expired in [1, 0] {
+            let folder = tempfile::tempdir().unwrap();
+            let identity = keys(folder.path());
+            keys::expire(folder.path(), expired);
+            // Its file was looked at when it was still valid.
+            let late = Credentials::Keys(crate::launch::wire::Keys::load_unchecked(folder.path(), expired));
+            let valid = identity.credentials(1 - expired).unwrap();
+            let (client, server) = if expired == 1 { (late, valid) } else { (valid, late) };
+            let (theirs, ours) = unjoined(client, server);
+            let (late, valid) = if expired == 1 { (theirs, ours) } else { (ours, theirs) };
+            assert_words(&late, &[own]);
+            assert_words(&valid, &[shown]);
+        }
+    }
+
+    #[test]
+    fn a_straggler_and_another_job_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for identity in [secrets(), keys(folder.path())] {
+            let own = identity.credentials(1).unwrap();
+            let reason = "process 1 is of epoch 2, process 0 is of epoch 3";
+            let (theirs, ours) = intruder(&identity, |roster| impostor(1, Roster { epoch: 2, ..roster.clone() }, &own));
+            assert_words(&theirs, &["process 1 cannot join process 0", "it refuses", reason]);
+            assert_words(&ours, &[reason]);
+            let reason = "process 1 does job 0000000000000008, process 0 does job 0000000000000007";
+            let (theirs, ours) = intruder(&identity, |roster| impostor(1, Roster { job: 8, ..roster.clone() }, &own));
+            assert_words(&theirs, &["it refuses", reason]);
+            assert_words(&ours, &[reason]);
+        }
+    }
+
+    #[test]
+    fn garbage_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for (identity, reason) in [(secrets(), "this is no process of nigh"), (keys(folder.path()), "this is not TLS")]
+        {
+            let (_, ours) = intruder(&identity, |roster| {
+                let mut garbage = TcpStream::connect(roster.addresses[0]).unwrap();
+                garbage.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+                let mut answer = Vec::new();
+                // Also where the system cuts it.
+                let _ = garbage.read_to_end(&mut answer);
+                String::from_utf8_lossy(&answer).into_owned()
+            });
+            assert_words(&ours, &["1 connections were refused, the last from 127.0.0.1", reason]);
+        }
+    }
+
+    #[test]
+    fn more_silent_strangers_than_there_is_room_for_keep_nobody_out() {
+        let folder = tempfile::tempdir().unwrap();
+        for identity in [secrets(), keys(folder.path())] {
+            let mut silent = Vec::new();
+            let (_, ours) = intruder(&identity, |roster| {
+                silent.extend((0..200).map(|_| TcpStream::connect(roster.addresses[0]).unwrap()));
+                String::new()
+            });
+            assert_words(&ours, &["it closed the connection, or had to make room"]);
+        }
+    }
+
+    #[test]
+    fn slow_bytes_do_not_extend_a_deadline() {
+        let identity = secrets();
+        let (listeners, roster) = three(&identity);
+        let deadlines = Deadlines { join: PATIENT.join, handshake: PATIENT.hello, hello: Duration::from_millis(300) };
+        let party = Arc::new(Party::new(0, roster.clone(), identity.credentials(0).unwrap(), deadlines));
+        let (socket, server) = {
+            let socket = TcpStream::connect(roster.addresses[0]).unwrap();
+            (socket, listeners[0].accept().unwrap().0)
+        };
+        // A byte every 20 ms would be heard for ever if each were waited for.
+        let ended = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let dripping = std::thread::spawn({
+            let (ended, mut socket) = (ended.clone(), socket.try_clone().unwrap());
+            move || {
+                for byte in b"nigh-jn\n\xff\x0f\0\0".iter().chain(std::iter::repeat(&b' ')) {
+                    if ended.load(std::sync::atomic::Ordering::Relaxed) || socket.write_all(&[*byte]).is_err() {
+                        return;
+                    }
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            }
+        });
+        let number = party.strangers.enter(&server).unwrap();
+        let reason = party.welcome(&server, number).err().unwrap();
+        ended.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_words(&reason, &["it did not say who it is within 0.3 s"]);
+        dripping.join().unwrap();
+    }
+
+    #[test]
+    fn a_process_that_never_comes_is_named_with_who_came_instead() {
+        let identity = secrets();
+        let (mut listeners, roster) = three(&identity);
+        let short = Deadlines { join: Duration::from_secs(2), ..PATIENT };
+        let mut garbage = TcpStream::connect(roster.addresses[0]).unwrap();
+        garbage.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        let credentials = identity.credentials(0).unwrap();
+        let error = join(0, &listeners.remove(0), &roster, &credentials, short).err().unwrap();
+        assert_words(&format!("{error:#}"), &["process 1, 2 did not join process 0 within 2 s", "no process of nigh"]);
+        // Whom it would connect to is named with the address.
+        drop(listeners.remove(0));
+        let credentials = identity.credentials(2).unwrap();
+        let error = join(2, &listeners.remove(0), &roster, &credentials, short).err().unwrap();
+        assert_words(&format!("{error:#}"), &["could not join process", "127.0.0.1:", "within 2 s"]);
+    }
+
+    #[test]
+    fn a_frame_that_claims_too_much_ends_a_joined_connection() {
+        let folder = tempfile::tempdir().unwrap();
+        for identity in [secrets(), keys(folder.path())] {
+            let (listeners, roster) = three(&identity);
+            let roster = Roster::new(7, 3, roster.addresses[..2].to_vec());
+            let thread = |(me, listener)| {
+                start(&Arc::new(Party::new(me, roster.clone(), identity.credentials(me).unwrap(), PATIENT)), listener)
+            };
+            let threads: Vec<Joining> = listeners.into_iter().take(2).enumerate().map(thread).collect();
+            let mut links = threads.into_iter().map(|thread| thread.join().unwrap().unwrap());
+            let (mut zero, mut one) = (links.next().unwrap(), links.next().unwrap());
+            let (mut reader, mut writer) = (zero[1].take().unwrap(), one[0].take().unwrap());
+            let mut frame = [0; 48];
+            frame[32..40].copy_from_slice(&(1u64 << 60).to_be_bytes());
+            writer.write_all(&frame).unwrap();
+            writer.flush().unwrap();
+            let error = reader.read_to_end(&mut Vec::new()).unwrap_err();
+            assert_words(&error.to_string(), &["refused a frame of 1152921504606846976 bytes"]);
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! What a supervisor and the agent of a task tell each other, once they know each other.
+//!
+//! Frames over TLS: a byte that says which, four little-endian bytes of length, and at most 64 KiB. What is longer goes
+//! in several. Both sides say a beat every second or more often: one that hears nothing for the config's `timeout`
+//! gives the other up. What comes through is what would go through the pipes of a child.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use std::{fmt, io};
+
+use crate::launch::wire::{Tls, watch_silence};
+
+/// The most bytes of a frame.
+pub(crate) const MOST: usize = 64 << 10;
+/// How often each side shows that it is there, at least.
+const BEAT_EVERY: Duration = Duration::from_secs(1);
+/// The most bytes of the name of a host.
+const MOST_NAME: usize = 255;
+
+/// What is said. Messages have it as [`std::fmt::Display`] does, without its bytes; hence no `Debug` but for tests.
+#[derive(PartialEq, Eq)]
+#[cfg_attr(test, derive(Debug))]
+pub(crate) enum Frame {
+    /// The sender is there.
+    Beat,
+    /// The agent's first: the name of its host.
+    Name(String),
+    /// To the agent: start the process.
+    Begin,
+    /// To the agent: bytes for its stdin.
+    Input(Vec<u8>),
+    /// To the agent: its stdin ends.
+    InputEnd,
+    /// To the agent: kill it.
+    Kill,
+    /// To the agent: the run is over, with this exit code.
+    Finish(u8),
+    /// To the supervisor: what the process wrote to stdout.
+    Output(Vec<u8>),
+    /// To the supervisor: what it wrote to stderr.
+    Errors(Vec<u8>),
+    /// To the supervisor: it has ended, as the system says it.
+    Ended(i32),
+}
+
+/// Its kind and its length: what it holds may be anything, and much.
+impl fmt::Display for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, length) = match self {
+            Frame::Beat => ("beat", 0),
+            Frame::Name(name) => ("name", name.len()),
+            Frame::Begin => ("begin", 0),
+            Frame::Input(bytes) => ("input", bytes.len()),
+            Frame::InputEnd => ("end of input", 0),
+            Frame::Kill => ("kill", 0),
+            Frame::Finish(_) => ("finish", 1),
+            Frame::Output(bytes) => ("output", bytes.len()),
+            Frame::Errors(bytes) => ("errors", bytes.len()),
+            Frame::Ended(_) => ("ended", 4),
+        };
+        write!(f, "`{kind}` ({length} bytes)")
+    }
+}
+
+impl Frame {
+    fn bytes(&self) -> Vec<u8> {
+        let (kind, payload): (u8, &[u8]) = match self {
+            Frame::Beat => (0, &[]),
+            Frame::Name(name) => (1, name.as_bytes()),
+            Frame::Begin => (2, &[]),
+            Frame::Input(bytes) => (3, bytes),
+            Frame::InputEnd => (4, &[]),
+            Frame::Kill => (5, &[]),
+            Frame::Finish(code) => (6, &[*code]),
+            Frame::Output(bytes) => (7, bytes),
+            Frame::Errors(bytes) => (8, bytes),
+            Frame::Ended(status) => (9, &status.to_le_bytes()),
+        };
+        [&[kind][..], &(payload.len() as u32).to_le_bytes(), payload].concat()
+    }
+
+    /// Reads one, and no byte more.
+    fn read(from: &mut impl Read) -> io::Result<Frame> {
+        let strange = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
+        let mut head = [0; 5];
+        from.read_exact(&mut head)?;
+        let [kind, length @ ..] = head;
+        let length = u32::from_le_bytes(length) as usize;
+        if length > MOST {
+            return Err(strange(format!("a frame of {length} bytes: at most {MOST} are taken")));
+        }
+        let mut payload = vec![0; length];
+        from.read_exact(&mut payload)?;
+        match (kind, &payload[..]) {
+            (0, []) => Ok(Frame::Beat),
+            (1, name) if name.len() <= MOST_NAME => {
+                let name = String::from_utf8_lossy(name);
+                Ok(Frame::Name(name.chars().filter(|c| !c.is_control()).collect()))
+            }
+            (2, []) => Ok(Frame::Begin),
+            (3, _) => Ok(Frame::Input(payload)),
+            (4, []) => Ok(Frame::InputEnd),
+            (5, []) => Ok(Frame::Kill),
+            (6, [code]) => Ok(Frame::Finish(*code)),
+            (7, _) => Ok(Frame::Output(payload)),
+            (8, _) => Ok(Frame::Errors(payload)),
+            (9, status) if status.len() == 4 => {
+                Ok(Frame::Ended(i32::from_le_bytes(status.try_into().map_err(io::Error::other)?)))
+            }
+            _ => Err(strange(format!("a frame of kind {kind} with {length} bytes, which this version does not know"))),
+        }
+    }
+}
+
+/// A connection between the supervisor and an agent; every handle is the same connection.
+#[derive(Clone)]
+pub(crate) struct Control {
+    tls: Tls,
+    sending: Arc<Mutex<()>>,
+}
+
+impl Control {
+    /// A connection whose two sides know each other; it ends when the other side is silent for so long.
+    pub fn new(socket: TcpStream, connection: rustls::Connection, timeout: Duration) -> io::Result<Control> {
+        watch_silence(&socket, timeout)?;
+        socket.set_read_timeout(Some(timeout))?;
+        socket.set_write_timeout(Some(timeout))?;
+        let control = Control { tls: Tls::new(socket, connection), sending: Arc::default() };
+        let (beating, pause) = (control.clone(), BEAT_EVERY.min(timeout / 4));
+        std::thread::Builder::new().name("nigh:beat".into()).spawn(move || {
+            while beating.send(&Frame::Beat).is_ok() {
+                std::thread::sleep(pause);
+            }
+        })?;
+        Ok(control)
+    }
+
+    /// Says something.
+    pub fn send(&self, frame: &Frame) -> io::Result<()> {
+        let _one = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = self.tls.clone().write_all(&frame.bytes());
+        if said.is_err() {
+            // Half a frame may have gone: nothing can follow it.
+            self.cut();
+        }
+        said
+    }
+
+    /// Hears the next frame.
+    pub fn hear(&self) -> io::Result<Frame> {
+        Frame::read(&mut self.tls.clone())
+    }
+
+    /// Says that nothing more is said.
+    pub fn end(&self) {
+        // An error says that the other side is gone.
+        let _ = self.tls.shutdown(Shutdown::Write);
+    }
+
+    /// Ends it at once, whatever is on its way.
+    pub fn cut(&self) {
+        let _ = self.tls.socket().shutdown(Shutdown::Both);
+    }
+
+    /// The addresses of the two ends, this one's first.
+    pub fn addresses(&self) -> io::Result<(SocketAddr, SocketAddr)> {
+        Ok((self.tls.socket().local_addr()?, self.tls.socket().peer_addr()?))
+    }
+}
+
+/// Why a connection broke, in words.
+pub(crate) fn broke(error: &io::Error, timeout: Duration) -> String {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            format!("nothing was heard for {} s", timeout.as_secs_f32())
+        }
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+            "the connection ended".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_read_as_they_were_written() {
+        let frames = [
+            Frame::Beat,
+            Frame::Name("node-1".into()),
+            Frame::Begin,
+            Frame::Input(vec![7; MOST]),
+            Frame::InputEnd,
+            Frame::Kill,
+            Frame::Finish(143),
+            Frame::Output(b"out".to_vec()),
+            Frame::Errors(Vec::new()),
+            Frame::Ended(-1),
+        ];
+        let bytes: Vec<u8> = frames.iter().flat_map(Frame::bytes).collect();
+        let mut rest = &bytes[..];
+        frames.iter().for_each(|frame| assert_eq!(Frame::read(&mut rest).unwrap(), *frame));
+        assert_eq!(Frame::read(&mut rest).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn a_message_has_the_kind_and_the_length_of_a_frame() {
+        assert_eq!(Frame::Output(vec![7; MOST]).to_string(), "`output` (65536 bytes)");
+        assert_eq!(Frame::Name("node-1".into()).to_string(), "`name` (6 bytes)");
+        assert_eq!(Frame::Begin.to_string(), "`begin` (0 bytes)");
+    }
+
+    #[test]
+    fn what_is_no_frame_is_not_taken() {
+        let refused = |bytes: &[u8], wanted: &str| {
+            let error = Frame::read(&mut &bytes[..]).unwrap_err();
+            assert!(error.to_string().contains(wanted), "{error}");
+        };
+        refused(&[7, 1, 0, 1, 0], "65537 bytes: at most 65536");
+        refused(&[7, 255, 255, 255, 255], "4294967295 bytes");
+        refused(&[77, 0, 0, 0, 0], "kind 77");
+        refused(&[6, 0, 0, 0, 0], "kind 6 with 0 bytes");
+        refused(&[9, 1, 0, 0, 0, 5], "kind 9 with 1 bytes");
+        refused(&Frame::Name("x".repeat(300)).bytes(), "kind 1 with 300 bytes");
+        let odd = Frame::Name("a\u{1b}[31m\n".into()).bytes();
+        assert_eq!(Frame::read(&mut &odd[..]).unwrap(), Frame::Name("a[31m".into()));
+    }
+}

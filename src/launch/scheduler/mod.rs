@@ -1,0 +1,14 @@
+//! Processes that a scheduler (SLURM, Kubernetes) has started as tasks of one job.
+//!
+//! In reading order: `task` (which task this is, from the scheduler's variables), `control` (the messages between task 0 and
+//! the others), `agents` (the other tasks, as task 0 sees them), `agent` (the side of the other tasks).
+
+mod agent;
+mod agents;
+mod control;
+mod task;
+
+pub use self::agent::serve_task;
+pub use self::agents::Agents;
+pub(crate) use self::agents::Running;
+pub use self::task::Task;

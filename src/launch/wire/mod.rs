@@ -1,0 +1,18 @@
+//! Connections between processes.
+//!
+//! In reading order: `key_files` and `keys` (the TLS keys of a pool), `tls` (mutual TLS 1.3), `frames` (messages with a
+//! length), `link` (a connection as timely uses it, which notices silence).
+
+pub(crate) mod frames;
+pub mod key_files;
+pub mod keys;
+mod link;
+pub(crate) mod tls;
+
+pub use self::frames::MAX_FRAME_BYTES;
+pub(crate) use self::frames::REFUSED;
+pub use self::keys::{DEFAULT_DAYS, Made, make};
+pub use self::link::Link;
+pub(crate) use self::link::watch_silence;
+pub use self::tls::{Keys, Tls};
+pub(crate) use self::tls::{described, described_io};

@@ -1,0 +1,17 @@
+//! From supershingles to clusters (Fetterly 2004, section 2).
+//!
+//! In reading order: `stage` (parameters and statistics), `clusters` (the stage from top to bottom), `collapse` (identical
+//! vectors become one node), `prune` (drops vectors that cannot agree with another one), `survivors` (the vectors that
+//! remain), `pairs` (shared megashingles become edges), `exact_copies` (equal bodies among identical vectors).
+
+mod clusters;
+mod collapse;
+mod exact_copies;
+mod pairs;
+mod prune;
+mod stage;
+mod survivors;
+
+pub use self::clusters::{Clusters, clusters};
+pub use self::exact_copies::exact;
+pub use self::stage::{Clustering, Took};

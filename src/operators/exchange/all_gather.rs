@@ -1,0 +1,41 @@
+//! Small results of all workers, at all workers.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use anyhow::Result;
+use timely::ExchangeData;
+use timely::container::CapacityContainerBuilder;
+use timely::dataflow::channels::pact::Pipeline;
+use timely::dataflow::operators::generic::Operator;
+use timely::dataflow::operators::probe::Handle;
+use timely::dataflow::operators::vec::Broadcast;
+use timely::dataflow::operators::{Probe, ToStream};
+use timely::worker::Worker;
+
+use super::run::run_to_end;
+use crate::watch::Watch;
+
+/// Gives every worker the items of all, in an order of their own (`Ord`), the same everywhere. A barrier, too:
+/// it returns when every worker has called it.
+///
+/// # Errors
+/// Where a worker of this process failed.
+pub fn gather<T: ExchangeData + Clone + Ord>(worker: &mut Worker, items: Vec<T>, watch: &Watch) -> Result<Vec<T>> {
+    let gathered = Rc::new(RefCell::new(Vec::new()));
+    let (probe, kept) = (Handle::new(), gathered.clone());
+    worker.dataflow::<u64, _, _>(|scope| {
+        items
+            .to_stream(scope)
+            .container::<Vec<T>>()
+            .broadcast()
+            .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(Pipeline, "Gather", |_, _| {
+                move |input, _output| input.for_each(|_, items| kept.borrow_mut().append(items))
+            })
+            .probe_with(&probe);
+    });
+    run_to_end(worker, &probe, watch)?;
+    let mut gathered = gathered.take();
+    gathered.sort_unstable();
+    Ok(gathered)
+}

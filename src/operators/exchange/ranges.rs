@@ -1,0 +1,168 @@
+//! A source of keyed records that bounds how many of them are in flight.
+//!
+//! The key space is cut in partitions, and these in ranges: the source goes over its input once a
+//! range and deals only the keys of that range, a range at a time. Timely has no backpressure, so the
+//! next range waits until the one before is grouped.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use bytemuck::Pod;
+use timely::dataflow::operators::generic::operator::source;
+use timely::dataflow::{Scope, Stream};
+
+use super::block::{Block, BlockBuilder};
+use super::dealer::Dealer;
+use super::key_ranges::Cut;
+use crate::watch::Watch;
+
+/// How long a slice of work lasts before other operators get their turn.
+pub const SLICE: Duration = Duration::from_millis(5);
+/// How often a source that waits for a range to be grouped looks again.
+const WAIT: Duration = Duration::from_millis(1);
+
+/// Where a dealt record goes: kept only if its key lies in the range of the moment.
+pub struct Deal<'a, R> {
+    cut: Cut,
+    /// Which range it is.
+    pub range: u64,
+    parts: Range<u64>,
+    dealer: &'a mut Dealer<R>,
+}
+
+impl<R: Pod> Deal<'_, R> {
+    /// Whether keys of the first space with this hash lie in the range.
+    #[inline]
+    pub fn takes(&self, hash: u64) -> bool {
+        self.parts.contains(&self.cut.partition(0, hash))
+    }
+
+    /// The spaces of which keys lie in the range.
+    pub fn spaces(&self) -> Range<usize> {
+        let end = self.parts.end.div_ceil(self.cut.partitions);
+        (self.parts.start / self.cut.partitions) as usize..end as usize
+    }
+
+    /// Deals a record by the hash of its key; the space's number is below the cut's.
+    #[inline]
+    pub fn deal(&mut self, space: usize, hash: u64, record: R) {
+        let part = self.cut.partition(space, hash);
+        if self.parts.contains(&part) {
+            self.dealer.deal(part, record);
+        }
+    }
+
+    /// Deals a record that tells a gap of numbers, by the hash of its key: see [`Dealer::deal_gap`]. The space's number is
+    /// below the cut's.
+    #[inline]
+    pub fn deal_gap(&mut self, space: usize, hash: u64, number: u32, record: impl Fn(u16) -> R) {
+        let part = self.cut.partition(space, hash);
+        if self.parts.contains(&part) {
+            self.dealer.deal_gap(part, number, record);
+        }
+    }
+}
+
+/// Goes over an input once a range. `open` begins it; the feed that it returns deals some more records, and says
+/// whether there was any more. `grouped` tells whether a range is grouped. A range is its own time.
+pub fn ranges<'scope, R, F>(
+    scope: Scope<'scope, u64>,
+    name: &str,
+    cut: Cut,
+    watch: &Arc<Watch>,
+    mut open: impl FnMut() -> F + 'static,
+    grouped: impl Fn(u64) -> bool + 'static,
+) -> Stream<'scope, u64, Block<R>>
+where
+    R: Pod + Send,
+    F: FnMut(&mut Deal<'_, R>) -> Result<bool> + 'static,
+{
+    let watch = watch.clone();
+    source::<_, BlockBuilder<R>, _, _>(scope, name, |capability, info| {
+        let activator = scope.activator_for(info.address);
+        let mut held = Some(capability);
+        let mut dealer = Dealer::new(scope.index(), 0, &watch);
+        let mut range = 0;
+        let mut feed: Option<F> = None;
+        move |output| {
+            let Some(capability) = held.as_mut() else { return };
+            // After a failure what is held is kept: silence would be taken for an end.
+            if watch.failed() {
+                return;
+            }
+            if range == cut.ranges {
+                held = None;
+                return;
+            }
+            capability.downgrade(&range);
+            if feed.is_none() && range > 0 && !grouped(range - 1) {
+                return activator.activate_after(WAIT);
+            }
+            let deal_some = feed.get_or_insert_with(|| {
+                dealer.turn_to(cut.range(range));
+                open()
+            });
+            let mut session = output.session_with_builder(&*capability);
+            let slice = Instant::now();
+            let mut more = true;
+            while more && slice.elapsed() < SLICE {
+                let parts = cut.range(range);
+                let dealt = deal_some(&mut Deal { cut, range, parts, dealer: &mut dealer });
+                let Some(any) = watch.check(dealt) else { break };
+                more = any;
+                dealer.full().for_each(|mut block| session.give_container(&mut block));
+            }
+            if !more {
+                dealer.finish().for_each(|mut block| session.give_container(&mut block));
+                feed = None;
+                range += 1;
+            }
+            activator.activate();
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operators::exchange::key_ranges::{Cut, MAX_PARTITIONS};
+
+    #[test]
+    fn a_small_memory_cuts_more_ranges() {
+        assert_eq!(Cut::new(1000, 1 << 16, 24, 1, 2, 1 << 30), Cut::of(8, 1, 1));
+        assert_eq!(Cut::new(1 << 20, 1 << 16, 16, 1, 1, 4 << 20), Cut::of(16, 1, 5));
+        assert_eq!(Cut::new(1 << 20, 1 << 16, 4, 5, 1, 4 << 20), Cut::of(16, 5, 6));
+        assert_eq!(Cut::new(1 << 40, 1 << 16, 16, 1, 1, 1 << 40).partitions, MAX_PARTITIONS);
+        // Whole spaces, as many as fit: of five the memory holds two, or one.
+        let five = |memory| Cut::new(1 << 20, 1 << 16, 4, 5, 1, memory).ranges;
+        assert_eq!([25 << 20, 10 << 20, 6 << 20].map(five), [1, 3, 5]);
+        // Hardly any memory: a partition at a time.
+        assert_eq!(Cut::new(1 << 40, 1 << 16, 16, 1, 4, 1).ranges, MAX_PARTITIONS);
+    }
+
+    #[test]
+    fn every_partition_is_in_one_range() {
+        for ranges in 1..=24 {
+            let cut = Cut::of(8, 3, ranges);
+            let all: Vec<u64> = (0..ranges).flat_map(|range| cut.range(range)).collect();
+            assert!(all.into_iter().eq(0..24));
+            assert!(ranges > 3 || (0..ranges).all(|range| cut.range(range).start.is_multiple_of(8)), "whole spaces");
+            assert_eq!(cut.partition(2, u64::MAX), 23);
+            assert_eq!(cut.partition(1, 0), 8);
+            for range in 0..ranges {
+                let (mut dealer, parts) = (Dealer::<u8>::new(0, 0, &Arc::default()), cut.range(range));
+                let spaces = Deal { cut, range, parts: parts.clone(), dealer: &mut dealer }.spaces();
+                assert!(
+                    parts.map(|part| part as usize / 8).all(|space| spaces.contains(&space)),
+                    "{range} of {ranges}"
+                );
+                assert!(ranges > 3 || spaces.len() == cut.range(range).count() / 8);
+            }
+        }
+        assert_eq!(Cut::of(8, 3, 5).at_least(2), Cut::of(8, 3, 5));
+        assert_eq!(Cut::of(8, 3, 1).at_least(2), Cut::of(8, 3, 2));
+        assert_eq!(Cut::of(8, 3, 1).at_least(200), Cut::of(8, 3, 24));
+    }
+}

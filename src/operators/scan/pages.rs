@@ -1,0 +1,41 @@
+//! Reads the documents of a week with the hashes of their bodies, and lists the segments that a worker owns.
+
+use std::collections::VecDeque;
+
+use anyhow::{Context, Result};
+use arrow_array::{FixedSizeBinaryArray, Int64Array};
+
+use crate::records::DocId;
+use crate::state::{Journal, Segment, Unfinished};
+use crate::structures::Owned;
+use crate::tables::{DocumentRow, Scan, Table, field};
+
+/// The segments of a worker's own shards, shard by shard.
+pub fn own_segments(journal: &Journal, owned: &Owned) -> VecDeque<Segment> {
+    let shards = journal.by_shard();
+    owned.shards().filter_map(|shard| shards.get(&shard)).flatten().copied().collect()
+}
+
+/// The pages of a week among own documents, by number: each itself, [`DocId::NONE`] for URLs without a page; and the
+/// checksums of all.
+///
+/// # Errors
+/// Names the segment that cannot be read, or that holds a document that its shard has not.
+pub fn pages(unfinished: &Unfinished, journal: &Journal, owned: &Owned) -> Result<(Vec<DocId>, Vec<u128>)> {
+    let (mut pages, mut checksums) = (vec![DocId::NONE; owned.len()], vec![0; owned.len()]);
+    for segment in own_segments(journal, owned) {
+        let path = unfinished.table(DocumentRow::NAME, &segment.file());
+        Scan::open(&path, &["doc", "checksum"])?.for_each(|batch| {
+            let docs: &Int64Array = field(batch, "doc")?;
+            let column: &FixedSizeBinaryArray = field(batch, "checksum")?;
+            for row in 0..batch.num_rows() {
+                let doc = DocId::from_table(docs.value(row));
+                owned.check(doc, segment.shard, &path)?;
+                let bytes = column.value(row).try_into().context("a checksum has 16 bytes")?;
+                (pages[owned.index(doc)], checksums[owned.index(doc)]) = (doc, u128::from_be_bytes(bytes));
+            }
+            Ok(())
+        })?;
+    }
+    Ok((pages, checksums))
+}

@@ -1,0 +1,448 @@
+//! From what a user names to the inputs there are.
+//!
+//! An item is a file, a folder, a glob (`*`, `?`, `**`, `[..]`, `{..}`), a URL of an object or of a folder of objects, a listing
+//! (`warc.paths`, `warc.paths.gz`, or any file after an `@`) with one of these a line. A named file of unknown ending is known
+//! by its first bytes; in folders and globs such files are passed over, as are names that begin with `.` or `_`, and, in
+//! folders, `.json` files, which in a mirrored site are anything but lines of pages.
+//! Of `.tsv` files those named `failed*` are inputs: failed downloads.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{ErrorKind, Read as _};
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use globset::{GlobBuilder, GlobMatcher};
+use walkdir::WalkDir;
+
+use super::found::{Found, How};
+use crate::config::Reading;
+use crate::readers::input::{Format, Input, Place};
+use crate::readers::streams::{Members, Piece, Stored};
+use crate::readers::{failed, sniff};
+
+/// The longest listing read, in bytes.
+const LISTING: usize = 1 << 30;
+/// Bytes of a file looked at to know its format.
+const FIRST: u64 = 64 << 10;
+
+/// Lists the inputs that the items name, sorted by name, without duplicates.
+///
+/// # Errors
+/// When an item names nothing, cannot be read, or is of no known format; the message says what to do.
+pub fn list(items: &[String], reading: &Reading) -> anyhow::Result<Vec<Input>> {
+    let mut found = Vec::new();
+    for item in items {
+        let listing = item.strip_prefix('@').or_else(|| is_listing(item).then_some(item.as_str()));
+        match listing {
+            Some(listing) => find(&listed(listing, reading)?, &mut found).with_context(|| {
+                let base = reading.base_url.as_deref();
+                let below = base.map_or("set base-url in [cluster.read] to what its lines lie below".into(), |base| {
+                    format!("its lines are taken below base-url = {base}")
+                });
+                format!("in the listing {listing} ({below})")
+            })?,
+            None => find(std::slice::from_ref(item), &mut found)?,
+        }
+    }
+    let mut inputs = Vec::with_capacity(found.len());
+    for one in found {
+        inputs.extend(input(one, reading)?);
+    }
+    inputs.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut seen = HashSet::new();
+    inputs.retain(|input| seen.insert(one_name(&input.place)));
+    if let Some(odd) = inputs.iter().find(|input| matches!(&input.place, Place::File(path) if path.to_str().is_none()))
+    {
+        bail!("the name of {} is no UTF-8: rename it, for tables hold file names and URLs as text", odd.name);
+    }
+    if inputs.is_empty() && !items.is_empty() {
+        bail!("no input in {}: there are files, but none ends in {KNOWN}", items.join(" "));
+    }
+    Ok(inputs)
+}
+
+/// A place under the one name that it has however it was named.
+fn one_name(place: &Place) -> PathBuf {
+    match place {
+        Place::File(path) => path.canonicalize().unwrap_or_else(|_| path.clone()),
+        Place::Object { store, key } => PathBuf::from(format!("{store}/{key}")),
+    }
+}
+
+const KNOWN: &str = ".warc, .wet, .jsonl, .ndjson, .json, failed*.tsv (each also .gz or .zst), .parquet, .html or .htm";
+
+/// Finds what some items name.
+fn find(items: &[String], found: &mut Vec<Found>) -> anyhow::Result<()> {
+    let (remote, local): (Vec<&String>, Vec<&String>) = items.iter().partition(|item| super::objects::is_url(item));
+    for item in local {
+        find_local(item.strip_prefix("file://").unwrap_or(item), found)?;
+    }
+    if !remote.is_empty() {
+        super::objects::find(&remote, found)?;
+    }
+    Ok(())
+}
+
+/// Makes an input of what was found; none if it is to be passed over.
+fn input(found: Found, reading: &Reading) -> anyhow::Result<Option<Input>> {
+    let Found { name, bytes, place, relative, how } = found;
+    let hidden = relative.split('/').any(|part| part.starts_with(['.', '_']));
+    let format = match format_of(&relative) {
+        Some(Format::Jsonl) if how == How::Walked && relative.to_ascii_lowercase().ends_with(".json") => None,
+        Some(_) if how != How::Named && hidden => None,
+        None if how == How::Named => Some(sniffed(&name, bytes, &place)?),
+        format => format,
+    };
+    let Some(format) = format else {
+        return Ok(None);
+    };
+    let page_url = match format {
+        Format::Html => Some(page_url(&relative, reading).with_context(|| {
+            format!("{name} is HTML of unknown URL: set base-url in [cluster.read], or lay the folder out as HOST/PATH")
+        })?),
+        _ => None,
+    };
+    Ok(Some(Input { name, bytes, format, place, page_url }))
+}
+
+/// Gives the format that a name's ending says.
+fn format_of(name: &str) -> Option<Format> {
+    let name = name.to_ascii_lowercase();
+    let name = name.rsplit('/').next().unwrap_or_default();
+    let plain = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
+    let ending = |name: &str| name.rsplit_once('.').map(|(_, ending)| ending.to_owned()).unwrap_or_default();
+    match (ending(plain).as_str(), ending(name).as_str()) {
+        ("warc" | "wet", _) => Some(Format::Warc),
+        ("jsonl" | "ndjson" | "json", _) => Some(Format::Jsonl),
+        ("tsv", _) if plain.starts_with("failed") => Some(Format::Failed),
+        (_, "parquet") => Some(Format::Parquet),
+        (_, "html" | "htm" | "xhtml") => Some(Format::Html),
+        _ => None,
+    }
+}
+
+/// Gives the format that the first bytes of a file say.
+fn sniffed(name: &str, bytes: u64, place: &Place) -> anyhow::Result<Format> {
+    let mut source = crate::readers::open::source(name, bytes.min(FIRST), place)?;
+    let mut first = Vec::new();
+    source.by_ref().take(FIRST).read_to_end(&mut first).with_context(|| crate::readers::open::cannot("read", name))?;
+    if first.starts_with(b"PAR1") {
+        return Ok(Format::Parquet);
+    }
+    let first = first_decoded(first, 1024).with_context(|| crate::readers::open::cannot("read", name))?;
+    if first.starts_with(b"WARC/") {
+        Ok(Format::Warc)
+    } else if first.trim_ascii_start().starts_with(b"{") {
+        Ok(Format::Jsonl)
+    } else if failed::begins(&first) {
+        Ok(Format::Failed)
+    } else if sniff::is_html(&first) {
+        Ok(Format::Html)
+    } else {
+        bail!("cannot tell what {name} is: it neither ends in {KNOWN} nor begins like one of them")
+    }
+}
+
+/// Decodes the first bytes of a file of any compression.
+fn first_decoded(stored: Vec<u8>, count: usize) -> std::io::Result<Vec<u8>> {
+    let mut members = Members::new(Stored::new(Box::new(std::io::Cursor::new(stored))), |bytes| !bytes.is_empty())?;
+    let mut out = Vec::new();
+    while out.len() < count {
+        match members.step(&mut out)? {
+            Piece::End | Piece::Damage { .. } => break,
+            Piece::Start(_) | Piece::Bytes => {}
+        }
+    }
+    Ok(out)
+}
+
+/// Gives the URL of an HTML file by its path below the folder named: behind base-url, or by the mirror layout of wget.
+fn page_url(relative: &str, reading: &Reading) -> Option<String> {
+    if let Some(base) = &reading.base_url {
+        return Some(format!("{}/{}", base.trim_end_matches('/'), escaped(relative, false)));
+    }
+    let (host, path) = relative.split_once('/')?;
+    let name = host.split(':').next().unwrap_or_default();
+    let is_host = name.contains('.') && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+    // wget writes the query into the name of the file.
+    is_host.then(|| format!("http://{host}/{}", escaped(path, true)))
+}
+
+fn escaped(path: &str, query: bool) -> String {
+    let mut url = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/".contains(&byte) || query && byte == b'?' {
+            url.push(char::from(byte));
+        } else {
+            url.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    url
+}
+
+fn is_listing(item: &str) -> bool {
+    item.ends_with(".paths") || item.ends_with(".paths.gz")
+}
+
+/// Gives the items that a listing names.
+fn listed(listing: &str, reading: &Reading) -> anyhow::Result<Vec<String>> {
+    let mut found = Vec::new();
+    find(&[listing.to_owned()], &mut found)?;
+    let mut items = Vec::new();
+    for Found { name, bytes, place, .. } in found {
+        let what = || format!("cannot read the listing {name}");
+        let mut members =
+            Members::new(Stored::new(crate::readers::open::source(&name, bytes, &place)?), |bytes| !bytes.is_empty());
+        let members = members
+            .as_mut()
+            .map_err(|error| std::io::Error::new(error.kind(), error.to_string()))
+            .with_context(what)?;
+        let mut text = Vec::new();
+        loop {
+            match members.step(&mut text).with_context(what)? {
+                Piece::End => break,
+                Piece::Damage { reason, .. } => {
+                    bail!("cannot read the listing {name}: {reason}; fetch it again")
+                }
+                Piece::Start(_) | Piece::Bytes if text.len() > LISTING => {
+                    bail!("the listing {name} is longer than 1 GiB")
+                }
+                Piece::Start(_) | Piece::Bytes => {}
+            }
+        }
+        let text = String::from_utf8(text).with_context(|| format!("the listing {name} is no text"))?;
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        items.extend(lines.map(|line| match &reading.base_url {
+            Some(base) if !super::objects::is_url(line) && !line.starts_with('/') => {
+                format!("{}/{line}", base.trim_end_matches('/'))
+            }
+            _ => line.to_owned(),
+        }));
+    }
+    Ok(items)
+}
+
+fn find_local(item: &str, found: &mut Vec<Found>) -> anyhow::Result<()> {
+    let path = tidy(Path::new(item));
+    match fs::metadata(&path) {
+        Ok(metadata) if metadata.is_dir() => walk(&path, found),
+        Ok(metadata) => {
+            let relative = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            found.push(local(path, metadata.len(), relative, How::Named));
+            Ok(())
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound && is_glob(item) => glob(item, found),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            bail!(
+                "no input matches {item}: there is no such file or folder; paths are relative to the working directory"
+            )
+        }
+        Err(error) => Err(error).with_context(|| crate::readers::open::cannot("open", item)),
+    }
+}
+
+fn walk(folder: &Path, found: &mut Vec<Found>) -> anyhow::Result<()> {
+    let before = found.len();
+    for entry in WalkDir::new(folder).follow_links(true) {
+        let entry = entry.with_context(|| format!("cannot read the folder {}", folder.display()))?;
+        if entry.file_type().is_file() {
+            let bytes = entry
+                .metadata()
+                .with_context(|| crate::readers::open::cannot("open", &entry.path().to_string_lossy()))?
+                .len();
+            let relative = entry.path().strip_prefix(folder).unwrap_or(entry.path()).to_string_lossy().into_owned();
+            found.push(local(entry.path().to_owned(), bytes, relative, How::Walked));
+        }
+    }
+    if found.len() == before {
+        bail!("no input in the folder {}: it is empty", folder.display());
+    }
+    Ok(())
+}
+
+fn glob(pattern: &str, found: &mut Vec<Found>) -> anyhow::Result<()> {
+    let pattern = tidy(Path::new(pattern)).to_string_lossy().into_owned();
+    let matcher = matcher(&pattern)?;
+    let fixed = fixed_prefix(&pattern);
+    let root = if fixed.is_empty() { "." } else { fixed };
+    let before = found.len();
+    let levels = pattern[fixed.len()..].trim_start_matches('/').split('/').count();
+    let depth = if pattern.contains("**") || pattern.contains('{') { usize::MAX } else { levels };
+    let mut entries = WalkDir::new(root).follow_links(true).max_depth(depth).into_iter();
+    while let Some(entry) = entries.next() {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) if error.depth() == 0 => break,
+            Err(error) => return Err(error).with_context(|| format!("cannot look for {pattern}")),
+        };
+        let path = tidy(entry.path());
+        if !matcher.is_match(&path) {
+            continue;
+        }
+        if entry.file_type().is_dir() {
+            walk(&path, found)?;
+            entries.skip_current_dir();
+        } else {
+            let bytes =
+                entry.metadata().with_context(|| crate::readers::open::cannot("open", &path.to_string_lossy()))?.len();
+            let relative = path.strip_prefix(fixed).unwrap_or(&path).to_string_lossy().into_owned();
+            found.push(local(path, bytes, relative, How::Matched));
+        }
+    }
+    if found.len() == before {
+        bail!(
+            "no input matches {pattern}: put the glob in quotes, and note that `*` stays within one folder (`**` does not)"
+        );
+    }
+    Ok(())
+}
+
+/// Compiles a glob whose `*` and `?` stay within one folder.
+///
+/// # Errors
+/// When it is no glob.
+pub fn matcher(pattern: &str) -> anyhow::Result<GlobMatcher> {
+    let glob = GlobBuilder::new(pattern).literal_separator(true).build();
+    Ok(glob.with_context(|| format!("{pattern} is no glob"))?.compile_matcher())
+}
+
+/// Whether an item has a sign that only globs have.
+pub fn is_glob(item: &str) -> bool {
+    item.contains(['*', '?', '[', '{'])
+}
+
+/// Gives the folders before the first sign of a glob.
+pub fn fixed_prefix(pattern: &str) -> &str {
+    let sign = pattern.find(['*', '?', '[', '{']).unwrap_or(pattern.len());
+    &pattern[..pattern[..sign].rfind('/').map_or(0, |slash| slash.max(1))]
+}
+
+fn local(path: PathBuf, bytes: u64, relative: String, how: How) -> Found {
+    Found { name: path.to_string_lossy().into_owned(), bytes, place: Place::File(path), relative, how }
+}
+
+/// Takes `.` out of a path, so that one file has one name.
+fn tidy(path: &Path) -> PathBuf {
+    let tidy: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
+    if tidy.as_os_str().is_empty() { PathBuf::from(".") } else { tidy }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, file).unwrap();
+        }
+        folder
+    }
+
+    fn names(folder: &Path, items: &[&str], reading: &Reading) -> Vec<String> {
+        let items: Vec<String> = items.iter().map(|item| format!("{}/{item}", folder.display())).collect();
+        let root = format!("{}/", folder.display());
+        list(&items, reading).unwrap().into_iter().map(|input| input.name.replace(&root, "")).collect()
+    }
+
+    fn error(items: &[&str]) -> String {
+        let items: Vec<String> = items.iter().map(|&item| item.to_owned()).collect();
+        format!("{:#}", list(&items, &Reading::default()).unwrap_err())
+    }
+
+    const FILES: [&str; 8] = [
+        "week-01/b.warc.gz",
+        "week-01/a.warc.gz",
+        "week-01/notes.txt",
+        "week-01/x/c.jsonl",
+        "week-01/report.json",
+        "week-01/_old.warc",
+        "week-02/d.warc.wet.gz",
+        "week-02/e.parquet",
+    ];
+
+    #[test]
+    fn folders_globs_and_files_give_sorted_inputs_without_duplicates() {
+        let folder = folder(&FILES);
+        let names = |items: &[&str]| names(folder.path(), items, &Reading::default());
+        assert_eq!(names(&["week-01"]), ["week-01/a.warc.gz", "week-01/b.warc.gz", "week-01/x/c.jsonl"]);
+        assert_eq!(names(&["week-01/*.warc.gz", "week-01/./a.warc.gz"]), ["week-01/a.warc.gz", "week-01/b.warc.gz"]);
+        assert_eq!(names(&["**/*.jsonl"]), ["week-01/x/c.jsonl"]);
+        assert_eq!(names(&["week-0?/{d,e}*"]), ["week-02/d.warc.wet.gz", "week-02/e.parquet"]);
+        assert_eq!(names(&["week-0[2-3]"]), ["week-02/d.warc.wet.gz", "week-02/e.parquet"]);
+        assert_eq!(names(&["week-01/report.json"]), ["week-01/report.json"]);
+        assert_eq!(names(&["week-01/_old.warc"]), ["week-01/_old.warc"]);
+    }
+
+    #[test]
+    fn side_files_of_failed_downloads_are_known_by_their_names() {
+        let files =
+            ["w/failed.tsv", "w/failed-00001.tsv.gz", "w/x/Failed.TSV", "w/index.tsv.gz", "w/_failed.tsv", "w/failed"];
+        let folder = folder(&files);
+        let names = |items: &[&str]| names(folder.path(), items, &Reading::default());
+        assert_eq!(names(&["w"]), ["w/failed-00001.tsv.gz", "w/failed.tsv", "w/x/Failed.TSV"]);
+        assert_eq!(names(&["w/*"]), ["w/failed-00001.tsv.gz", "w/failed.tsv", "w/x/Failed.TSV"]);
+        assert_eq!(names(&["w/failed*"]), ["w/failed-00001.tsv.gz", "w/failed.tsv"]);
+        let inputs = list(&[folder.path().display().to_string()], &Reading::default()).unwrap();
+        assert!(inputs.iter().all(|input| input.format == Format::Failed));
+    }
+
+    #[test]
+    fn html_files_have_urls_by_base_or_by_layout() {
+        let folder =
+            folder(&["www.a.example/index.html", "www.a.example/p/q ü.htm", "www.a.example/s.css", "r?x=1.html"]);
+        let urls = |items: &[&str], base: Option<&str>| -> anyhow::Result<Vec<String>> {
+            let items: Vec<String> = items.iter().map(|item| format!("{}/{item}", folder.path().display())).collect();
+            let reading = Reading { base_url: base.map(str::to_owned), ..Reading::default() };
+            Ok(list(&items, &reading)?.into_iter().filter_map(|input| input.page_url).collect())
+        };
+        let base = Some("http://b.example/");
+        assert_eq!(
+            urls(&["www.a.example"], base).unwrap(),
+            ["http://b.example/index.html", "http://b.example/p/q%20%C3%BC.htm"]
+        );
+        assert_eq!(urls(&["*.example/*.html"], None).unwrap(), ["http://www.a.example/index.html"]);
+        let error = format!("{:#}", urls(&["www.a.example"], None).unwrap_err());
+        assert!(error.contains("set base-url"), "{error}");
+    }
+
+    #[test]
+    fn listings_name_inputs_behind_the_base() {
+        let folder = folder(&FILES);
+        let reading = Reading { base_url: Some(folder.path().display().to_string()), ..Reading::default() };
+        fs::write(folder.path().join("warc.paths"), "week-01/b.warc.gz\n\n# a note\nweek-02/e.parquet\n").unwrap();
+        fs::write(folder.path().join("list"), "week-01/a.warc.gz\n").unwrap();
+        assert_eq!(names(folder.path(), &["warc.paths"], &reading), ["week-01/b.warc.gz", "week-02/e.parquet"]);
+        let at = format!("@{}/list", folder.path().display());
+        assert_eq!(list(&[at], &reading).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn files_of_unknown_ending_are_known_by_their_first_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let reading = Reading { base_url: Some("http://a".into()), ..Reading::default() };
+        let format = |content: &[u8]| {
+            let path = folder.path().join("data");
+            fs::write(&path, content).unwrap();
+            list(&[path.display().to_string()], &reading).map(|inputs| inputs[0].format)
+        };
+        assert_eq!(format(b"WARC/1.0\r\n").unwrap(), Format::Warc);
+        assert_eq!(format(&zstd::bulk::compress(b"WARC/1.0\r\n", 1).unwrap()).unwrap(), Format::Warc);
+        assert_eq!(format(b"{\"url\":").unwrap(), Format::Jsonl);
+        assert_eq!(format(b"PAR1").unwrap(), Format::Parquet);
+        assert_eq!(format(b"url\tdate\treason\n").unwrap(), Format::Failed);
+        assert_eq!(format(b"<!doctype html>").unwrap(), Format::Html);
+        assert!(format(b"hello").unwrap_err().to_string().contains("cannot tell"));
+    }
+
+    #[test]
+    fn errors_name_the_item_and_what_to_do() {
+        assert!(error(&["/no/such/file"]).starts_with("no input matches /no/such/file"));
+        assert!(error(&["/no/such/*.warc"]).starts_with("no input matches /no/such/*.warc"));
+        let folder = folder(&["notes.txt"]);
+        assert!(error(&[&folder.path().display().to_string()]).starts_with("no input in"));
+    }
+}

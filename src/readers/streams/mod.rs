@@ -1,0 +1,12 @@
+//! Compressed files as streams of bytes.
+//!
+//! In reading order: `stored` (the stored bytes, read ahead), `members` (gzip members and zstd frames, with their offsets),
+//! `lines` (lines of text).
+
+mod lines;
+mod members;
+mod stored;
+
+pub use self::lines::{Lines, Step};
+pub use self::members::{Members, Piece};
+pub use self::stored::Stored;

@@ -1,0 +1,110 @@
+//! The head of a WARC record, read without believing it.
+
+/// What WARC-Type says, as far as it matters here.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// An HTTP response.
+    Response,
+    /// A page without HTTP around it.
+    Resource,
+    /// A page made into something else: the text of WET files.
+    Conversion,
+    /// Every other type.
+    Other,
+}
+
+/// The head of a record. Its block is [`super::framing::Records::block`].
+#[derive(Debug)]
+pub struct Record {
+    /// Where to fetch it from: see [`crate::readers::item::Page::offset`].
+    pub offset: u64,
+    /// Its type.
+    pub kind: Kind,
+    /// WARC-Target-URI without angle brackets; none if missing or empty.
+    pub url: Option<String>,
+    /// WARC-Date as written.
+    pub date: Option<String>,
+    /// WARC-IP-Address as written.
+    pub ip: Option<String>,
+    /// Content-Type of the block.
+    pub content_type: Vec<u8>,
+    /// Whether the block is incomplete: marked WARC-Truncated, or longer than the cap.
+    pub cut: bool,
+    /// Content-Length; none if missing.
+    pub length: Option<u64>,
+}
+
+/// Reads the head of a record, which is to be fetched from `offset`.
+///
+/// # Errors
+/// The URL, if there is one, and a short phrase: when the version, the type or the length is of no use.
+pub fn parse(head: &[u8], offset: u64) -> Result<Record, (Option<String>, &'static str)> {
+    let (version, fields) = super::header::split(head);
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    let mut record = Record {
+        offset,
+        kind: Kind::Other,
+        url: None,
+        date: None,
+        ip: None,
+        content_type: Vec::new(),
+        cut: false,
+        length: None,
+    };
+    let mut kind = None;
+    let mut length = None;
+    for (name, value) in fields {
+        match name.len() {
+            9 if name.eq_ignore_ascii_case(b"warc-type") => kind = Some(value.to_ascii_lowercase()),
+            9 if name.eq_ignore_ascii_case(b"warc-date") => record.date = Some(text(&value)),
+            12 if name.eq_ignore_ascii_case(b"content-type") => record.content_type = value.into_owned(),
+            14 if name.eq_ignore_ascii_case(b"content-length") => length = Some(text(&value)),
+            14 if name.eq_ignore_ascii_case(b"warc-truncated") => record.cut = true,
+            15 if name.eq_ignore_ascii_case(b"warc-target-uri") => {
+                let url = value.strip_prefix(b"<").and_then(|url| url.strip_suffix(b">")).unwrap_or(&value);
+                record.url = Some(text(url.trim_ascii())).filter(|url| !url.is_empty());
+            }
+            15 if name.eq_ignore_ascii_case(b"warc-ip-address") => record.ip = Some(text(&value)),
+            _ => {}
+        }
+    }
+    if !version.starts_with(b"WARC/1.") && !version.starts_with(b"WARC/0.1") {
+        return Err((record.url, "warc: unknown version"));
+    }
+    record.kind = match kind.as_deref() {
+        Some(b"response") => Kind::Response,
+        Some(b"resource") => Kind::Resource,
+        Some(b"conversion") => Kind::Conversion,
+        Some(_) => Kind::Other,
+        None => return Err((record.url, "warc: no WARC-Type")),
+    };
+    if let Some(length) = length {
+        match length.parse::<u64>() {
+            Ok(length) if length < 1 << 60 => record.length = Some(length),
+            _ => return Err((record.url, "warc: Content-Length is no length")),
+        }
+    }
+    Ok(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_no_case_and_brackets_are_off() {
+        let head = b"WARC/1.0\r\nWARC-type: Response\r\nwarc-target-uri: <http://a/>\r\nCONTENT-LENGTH: 7\r\n\r\n";
+        let record = parse(head, 5).unwrap();
+        assert_eq!((record.kind, record.url.as_deref()), (Kind::Response, Some("http://a/")));
+        assert_eq!((record.length, record.offset, record.cut), (Some(7), 5, false));
+    }
+
+    #[test]
+    fn lengths_that_are_none_are_errors_that_name_the_url() {
+        for length in ["-5", "", "7 bytes", "99999999999999999999999", "2000000000000000000"] {
+            let head = format!("WARC/1.1\nWARC-Type: response\nWARC-Target-URI: u\nContent-Length: {length}\n\n");
+            let (url, reason) = parse(head.as_bytes(), 0).unwrap_err();
+            assert_eq!((url.as_deref(), reason), (Some("u"), "warc: Content-Length is no length"), "{length}");
+        }
+    }
+}
