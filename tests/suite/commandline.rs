@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::program::{Made, WEEK, data, job, nigh, ran, run, run_well, shipped_job, skipped};
+use crate::skips::Need;
 
 #[test]
 fn the_readme_command_clusters_the_shipped_crawl() {
@@ -118,7 +119,7 @@ fn a_store_of_other_parameters_is_refused_with_both_values() {
 }
 
 #[test]
-fn typos_are_shown_where_they_stand() {
+fn typos_are_shown_with_their_line_and_column() {
     let folder = tempfile::tempdir().unwrap();
     let cases = [
         ("[clutser]\nweek = \"2024-01-08\"\n", ["line 1", "clutser", "`cluster`"]),
@@ -182,7 +183,7 @@ fn missing_and_unreadable_inputs_are_refused_before_anything_is_written() {
     std::fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
     let mut inputs = vec!["no/such/file.warc.gz", "tests/data/*.nothing", "tests/data/no-such-folder"];
     match std::fs::File::open(&secret) {
-        Ok(_) => skipped("an unreadable file: this user may read every file"),
+        Ok(_) => skipped(Need::User, "an unreadable input"),
         Err(_) => inputs.push(secret.to_str().unwrap()),
     }
     for input in inputs {
@@ -194,7 +195,7 @@ fn missing_and_unreadable_inputs_are_refused_before_anything_is_written() {
 }
 
 #[test]
-fn a_dry_run_says_what_is_needed_and_writes_nothing() {
+fn a_dry_run_prints_what_a_run_needs_and_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
     let arguments = [
@@ -324,7 +325,7 @@ fn kernels_are_chosen_by_name() {
 }
 
 #[test]
-fn output_that_nobody_reads_is_no_fault() {
+fn a_closed_stdout_is_not_an_error() {
     let made = Made::new(&[]);
     let mut command = nigh(&["show", made.store().to_str().unwrap()]);
     let (reader, writer) = std::io::pipe().unwrap();

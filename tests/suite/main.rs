@@ -1,11 +1,14 @@
-//! What a user would notice, tried on real pages: one binary, its suites in reading order.
+//! What a user would notice, tested on real pages: one binary, its suites in reading order.
 //!
-//! Timings are never asserted here, but for bounds that a hang would break; figures come from `nigh bench`.
+//! Timings are not asserted here, except for bounds that only a hang would break; figures come from `nigh bench`. A test
+//! that needs something that this machine lacks is skipped and listed at the end: see `skips`.
 
 /// Running the program, and reading its tables.
 mod program;
 /// A real object store.
 mod seaweed;
+/// What tests need of the machine, and how they report that it is not there.
+mod skips;
 
 /// Benchmarks of the cluster stage, which check it against a single thread.
 mod benchmarks;
@@ -19,15 +22,15 @@ mod components;
 mod deletion;
 /// The same bytes whatever the workers, the processes and the order of inputs.
 mod determinism;
-/// Hostile files: every one does what its manifest says.
+/// Damaged and hostile files: each gives the pages and rejects that its manifest states.
 mod dirty;
 /// The evolution of clusters against brute force over URLs, on stores with random histories.
 mod evolution;
-/// Processes that die, freeze or are killed again and again: the run goes on by itself.
+/// Processes that are killed or freeze: the run restarts them by itself.
 mod faults;
 /// Every format and odd name gives the same pages.
 mod formats;
-/// Who is not of a run does not come in; processes over TLS.
+/// Unauthenticated peers are refused; processes work over TLS.
 mod intruders;
 /// What could not be downloaded, against a plain walk over the tables and the inputs.
 mod missing;
@@ -37,11 +40,11 @@ mod objects;
 mod pool;
 /// Tables open in DuckDB, Polars and pyarrow.
 mod queries;
-/// Interrupted runs go on where they stopped; full disks and damaged stores are told.
+/// Interrupted runs continue where they stopped; full disks and damaged stores are reported.
 mod survival;
 /// Tasks that a scheduler starts, SLURM or Kubernetes.
 mod tasks;
 /// Recall, estimates and chains against the exact similarity of real pages.
 mod truth;
-/// Week over week: from what changed as from all pages.
+/// Week over week: from what changed and from all pages, with the same tables.
 mod weekly;

