@@ -30,6 +30,8 @@ mod evolution;
 mod faults;
 /// Every format and odd name gives the same pages.
 mod formats;
+/// The tables as they were reviewed: golden text and digests.
+mod golden;
 /// Unauthenticated peers are refused; processes work over TLS.
 mod intruders;
 /// What could not be downloaded, against a plain walk over the tables and the inputs.
