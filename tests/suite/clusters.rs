@@ -57,16 +57,16 @@ fn assert_clusters_are_right(week: &Path, agreements: usize) {
     let wanted: BTreeSet<i64> = docs.iter().copied().filter(|doc| similar[doc] != *doc).collect();
     assert_eq!(explained.iter().copied().collect::<BTreeSet<i64>>(), wanted);
     assert_eq!(explained.len(), wanted.len());
-    let (mut agreeing, mut alike) = (Vec::new(), Vec::new());
-    each(week, "evidence", "agreements", |array: &Int32Array| agreeing.extend(array.values().to_vec()));
-    each(week, "evidence", "similarity", |array: &Float32Array| alike.extend(array.values().to_vec()));
+    let (mut shared_supershingles, mut similarities) = (Vec::new(), Vec::new());
+    each(week, "evidence", "agreements", |array: &Int32Array| shared_supershingles.extend(array.values().to_vec()));
+    each(week, "evidence", "similarity", |array: &Float32Array| similarities.extend(array.values().to_vec()));
     for (at, (doc, neighbour)) in explained.iter().zip(longs(week, "evidence", "neighbour")).enumerate() {
         assert_ne!(*doc, neighbour);
         assert_eq!(similar[doc], similar[&neighbour]);
-        assert_eq!(agreeing[at] as usize, agree(*doc, neighbour));
-        assert!(agreeing[at] as usize >= agreements);
+        assert_eq!(shared_supershingles[at] as usize, agree(*doc, neighbour));
+        assert!(shared_supershingles[at] as usize >= agreements);
         let equal = features[doc].iter().zip(&features[&neighbour]).filter(|(a, b)| a == b).count();
-        assert_eq!(alike[at], equal as f32 / features[doc].len() as f32);
+        assert_eq!(similarities[at], equal as f32 / features[doc].len() as f32);
     }
 
     // Cluster ids: one for each cluster of at least two, none for others.
@@ -92,8 +92,8 @@ fn assert_statistics(week: &Path, level: &str, documents: i64, members: &BTreeMa
         texts(week, table, "level")
             .into_iter()
             .zip(longs(week, table, column))
-            .filter(|(l, _)| l == level)
-            .map(|r| r.1)
+            .filter(|(row_level, _)| row_level == level)
+            .map(|(_, value)| value)
             .collect()
     };
     let mut sizes: BTreeMap<i64, i64> = BTreeMap::new();
@@ -106,7 +106,8 @@ fn assert_statistics(week: &Path, level: &str, documents: i64, members: &BTreeMa
     assert_eq!(of("summary", "clusters"), [clusters]);
     assert_eq!(of("summary", "duplicates"), [clustered - clusters]);
 
-    let mut largest: Vec<(i64, i64)> = members.iter().filter(|(_, size)| **size > 1).map(|(r, s)| (-s, *r)).collect();
+    let mut largest: Vec<(i64, i64)> =
+        members.iter().filter(|(_, size)| **size > 1).map(|(root, size)| (-size, *root)).collect();
     largest.sort_unstable();
     largest.truncate(20);
     let shown: Vec<(i64, i64)> =
@@ -146,7 +147,7 @@ fn every_number_of_agreements_is_right() {
     }
 }
 
-/// A crawl of random families of pages: copies, near-copies, chains of edits, and strangers.
+/// A crawl of random families of pages: copies, near-copies, chains of edits, and pages with nothing in common.
 fn random_crawl(seed: u64) -> String {
     let mut state = seed;
     let mut random = |below: u64| {

@@ -151,7 +151,7 @@ fn chains_and_stars_take_few_rounds() {
 }
 
 #[test]
-fn a_graph_without_edges_is_left_alone() {
+fn nodes_without_edges_are_components_of_their_own() {
     assert_eq!(labelled(20, &[], 2).0, twin(20, &[]));
     assert_eq!(labelled(0, &[], 2).0, []);
 }

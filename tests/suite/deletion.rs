@@ -265,7 +265,7 @@ fn weeks_of(weeks: &Weeks) -> usize {
 }
 
 #[test]
-fn clusters_keep_their_names_when_pages_are_deleted() {
+fn clusters_keep_their_ids_when_pages_are_deleted() {
     let base = Weeks::new(2);
     let names = |weeks: &Weeks| -> BTreeMap<String, i64> {
         let mut ids = Vec::new();
@@ -314,7 +314,7 @@ fn events(weeks: &Weeks, week: usize) -> Vec<(String, i64, Option<i64>, i64, i64
 }
 
 #[test]
-fn what_became_of_clusters_agrees_with_the_names_that_they_keep() {
+fn the_changes_table_agrees_with_the_cluster_ids_of_both_weeks() {
     let folder = tempfile::tempdir().unwrap();
     let (store, crawl) = (folder.path().join("store"), folder.path().join("crawl.jsonl"));
     let job = |name: &str, text: &str| {
@@ -361,7 +361,7 @@ fn what_became_of_clusters_agrees_with_the_names_that_they_keep() {
 }
 
 #[test]
-fn nothing_of_deleted_pages_is_left_or_comes_back() {
+fn deleted_pages_leave_nothing_in_the_store_and_do_not_come_back() {
     let weeks = Weeks::new(3);
     let (flags, patterns) = &meant()[0];
     let store = weeks.store();
@@ -384,7 +384,7 @@ fn nothing_of_deleted_pages_is_left_or_comes_back() {
 }
 
 #[test]
-fn a_url_that_comes_again_is_a_new_one() {
+fn a_deleted_url_that_is_crawled_again_gets_a_new_id() {
     let weeks = Weeks::new(3);
     let ids = |week: usize| -> BTreeMap<String, i64> {
         let docs = longs(&weeks.week(week), "documents", "doc");
@@ -408,7 +408,7 @@ fn a_url_that_comes_again_is_a_new_one() {
 }
 
 #[test]
-fn workers_and_processes_delete_the_same() {
+fn a_deletion_gives_the_same_bytes_for_any_workers_and_processes() {
     let base = Weeks::new(2);
     let flags = &meant()[1].0;
     let deleted = |more: &[&str]| {
@@ -424,22 +424,22 @@ fn workers_and_processes_delete_the_same() {
 }
 
 #[test]
-fn what_cannot_be_deleted_is_told() {
+fn a_deletion_that_is_not_possible_is_refused_with_the_reason() {
     let weeks = Weeks::new(1);
     let store = weeks.store();
     let before = weeks.tables();
-    let told = |flags: &[&str], code: i32, wanted: &str| {
+    let assert_prints = |flags: &[&str], code: i32, wanted: &str| {
         let ran = run(&[&["delete", "--store", &store], flags].concat());
         let text = ran.stdout + &ran.stderr;
         assert!(ran.code == Some(code) && text.contains(wanted), "{flags:?}: {:?} {text}", ran.code);
     };
-    told(&[], 2, "--host");
-    told(&["--host", "http://h1.example/"], 2, "--host: `http://h1.example/` is not a host");
-    told(&["--url", "h1.example/x"], 2, "`h1.example/x` is not an http or https URL");
-    told(&["--urls", "/nowhere"], 2, "cannot read /nowhere");
-    told(&["--host", "h9.example"], 0, "nothing to delete");
-    told(&["--host", "h1.example", "--dry-run"], 0, "Would delete 50 URLs");
-    told(&["--host", "h1.example", "--dry-run", "--json"], 0, "\"urls\":50");
+    assert_prints(&[], 2, "--host");
+    assert_prints(&["--host", "http://h1.example/"], 2, "--host: `http://h1.example/` is not a host");
+    assert_prints(&["--url", "h1.example/x"], 2, "`h1.example/x` is not an http or https URL");
+    assert_prints(&["--urls", "/nowhere"], 2, "cannot read /nowhere");
+    assert_prints(&["--host", "h9.example"], 0, "nothing to delete");
+    assert_prints(&["--host", "h1.example", "--dry-run"], 0, "Would delete 50 URLs");
+    assert_prints(&["--host", "h1.example", "--dry-run", "--json"], 0, "\"urls\":50");
     assert!(weeks.tables() == before);
     let nowhere = weeks.folder.path().join("nowhere");
     let ran = run(&["delete", "--store", nowhere.to_str().unwrap(), "--host", "h1.example"]);
@@ -447,20 +447,20 @@ fn what_cannot_be_deleted_is_told() {
     assert!(!nowhere.exists());
     let list = weeks.folder.path().join("list");
     std::fs::write(&list, "http://h1.example/d1/p1\n\n http://H1.example/d3/p7\n").unwrap();
-    told(&["--urls", list.to_str().unwrap()], 0, "Deleted 2 pages");
+    assert_prints(&["--urls", list.to_str().unwrap()], 0, "Deleted 2 pages");
     std::fs::write(&list, "http://h1.example/d1/p13\nhalf a line\n").unwrap();
-    told(&["--urls", list.to_str().unwrap()], 2, "list, line 2: `half a line`");
-    told(&["--prefix", "http://h1.example/#x"], 2, "canonical form");
+    assert_prints(&["--urls", list.to_str().unwrap()], 2, "list, line 2: `half a line`");
+    assert_prints(&["--prefix", "http://h1.example/#x"], 2, "canonical form");
     // All of it.
-    told(&["--prefix", "http://h0.example/", "--host", "h1.example", "h2.example"], 0, "Deleted 148 pages");
-    told(&["--host", "h3.example", "h4.example", "h5.example"], 0, "Deleted 150 pages");
+    assert_prints(&["--prefix", "http://h0.example/", "--host", "h1.example", "h2.example"], 0, "Deleted 148 pages");
+    assert_prints(&["--host", "h3.example", "h4.example", "h5.example"], 0, "Deleted 150 pages");
     assert_eq!(longs(&weeks.week(0), "documents", "doc"), [0; 0]);
     weeks.add(1, &UrlPatterns::default());
     assert!(longs(&weeks.week(1), "documents", "doc").len() > 200);
 }
 
 #[test]
-fn killed_at_any_moment_a_deletion_is_done_or_not_and_a_rerun_ends_the_same() {
+fn a_deletion_killed_at_any_moment_is_done_or_not_begun_and_a_rerun_ends_the_same() {
     let base = Weeks::new(2);
     let flags = &meant()[1].0;
     let whole = base.copy();
@@ -497,7 +497,7 @@ fn killed_at_any_moment_a_deletion_is_done_or_not_and_a_rerun_ends_the_same() {
 }
 
 #[test]
-fn later_weeks_are_the_same_when_old_ones_are_gone() {
+fn later_weeks_are_the_same_after_old_weeks_are_removed() {
     let kept = Weeks::new(2);
     let gone = kept.copy();
     let store = gone.store();
@@ -534,7 +534,7 @@ fn later_weeks_are_the_same_when_old_ones_are_gone() {
     since(&mut without);
     assert_eq!(differing(&with, &without), [""; 0]);
     let now = files(&gone.week(3), "changes").iter().map(|path| std::fs::read(path).unwrap()).collect::<Vec<_>>();
-    assert!(now == changes, "what became of a week that is not there is not told anew");
+    assert!(now == changes, "the changes since a week that is removed are not computed again");
     run_well(&["run", "jobs/evolution.toml", "-q", "--store", &store]);
     let again =
         run(&["run", "jobs/weekly.toml", "--store", &store, "--week", WEEKS[3], "--input", "README.md", "--replace"]);
@@ -542,7 +542,7 @@ fn later_weeks_are_the_same_when_old_ones_are_gone() {
 }
 
 #[test]
-fn killed_at_any_moment_a_vacuum_leaves_a_store() {
+fn a_vacuum_killed_at_any_moment_is_finished_by_the_next_commands() {
     let base = Weeks::new(3);
     let whole = base.copy();
     let begun = Instant::now();

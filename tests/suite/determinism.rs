@@ -13,7 +13,7 @@ fn assert_same(a: &Made, b: &Made, what: &str) {
 }
 
 #[test]
-fn workers_and_processes_never_show_in_the_tables() {
+fn the_tables_do_not_depend_on_workers_and_processes() {
     let one = Made::new(&["--workers", "1"]);
     for (workers, processes) in [("2", "1"), ("4", "1"), ("1", "2"), ("2", "2"), ("3", "3")] {
         let other = Made::new(&["--workers", workers, "--processes", processes]);
@@ -22,7 +22,7 @@ fn workers_and_processes_never_show_in_the_tables() {
 }
 
 #[test]
-fn the_order_of_inputs_never_shows_in_the_tables() {
+fn the_tables_do_not_depend_on_the_order_of_inputs() {
     let files: Vec<String> =
         (0..3).map(|i| data(&format!("week-2024-01-08/crawl-0000{i}.warc.gz")).to_str().unwrap().to_owned()).collect();
     let made = |order: [usize; 3]| {

@@ -1,4 +1,4 @@
-//! Hostile files: every one does what its manifest says.
+//! Damaged and hostile files: each gives the pages and rejects that its manifest states.
 //!
 //! What each file gives record by record is tested beside the readers; here the whole program meets them.
 
@@ -13,8 +13,8 @@ fn tolerant(folder: &Path) -> std::path::PathBuf {
     job(folder, "[cluster]\nweek = \"2024-01-08\"\nmax-reject-share = 1.0\n[cluster.method]\nshards = 4\n")
 }
 
-/// Files whose manifest leaves the counts open, or that have more pages than `pages_to_read` counts: good pages apart,
-/// what must hold is told in `expected`.
+/// The pages and rejects that a row of the manifest asks for; `None` where it leaves a count open (its column `expected` says
+/// in words what must hold). Three kinds of files have other counts than their columns state.
 fn wanted(row: &BTreeMap<String, String>) -> (Option<u64>, Option<u64>) {
     let number = |column: &str| row[column].parse::<u64>().ok();
     match row["file"].as_str() {
@@ -37,7 +37,7 @@ fn manifest(folder: &Path) -> Vec<BTreeMap<String, String>> {
 }
 
 /// Runs the program over one dirty file, within 10 s and 1 GiB, and compares with its row.
-fn assert_as_told(folder: &Path, row: &BTreeMap<String, String>, job: &Path) {
+fn assert_as_in_manifest(folder: &Path, row: &BTreeMap<String, String>, job: &Path) {
     let file = folder.join(&row["file"]);
     let store = tempfile::tempdir().unwrap();
     let store = store.path().join("store");
@@ -65,16 +65,16 @@ fn assert_as_told(folder: &Path, row: &BTreeMap<String, String>, job: &Path) {
     let duplicates = counts["skipped"]["duplicate of a URL"].as_u64().unwrap_or(0);
     let pages = counts["documents"].as_u64().unwrap() + duplicates;
     let (wanted_pages, wanted_skips) = wanted(row);
-    let told = format!("{}: {pages} pages, {rejected} rejected: {counts}; expected: {}", row["file"], row["expected"]);
+    let found = format!("{}: {pages} pages, {rejected} rejected: {counts}; expected: {}", row["file"], row["expected"]);
     eprintln!("{}: {pages} pages ({duplicates} of the same URL), {rejected} rejected", row["file"]);
     if let Some(wanted) = wanted_pages {
-        assert_eq!(pages, wanted, "{told}");
+        assert_eq!(pages, wanted, "{found}");
     }
     if let Some(wanted) = wanted_skips {
-        assert_eq!(rejected, wanted, "{told}");
+        assert_eq!(rejected, wanted, "{found}");
     }
     if wanted_pages.is_none() {
-        assert!(pages >= 4, "the good pages are read: {told}");
+        assert!(pages >= 4, "the good pages are read: {found}");
     }
     // Every reject has its place and its reason.
     let week = store.join("week=2024-01-08");
@@ -101,7 +101,7 @@ fn shipped_dirty_files_do_what_their_manifest_says() {
     let jobs = tempfile::tempdir().unwrap();
     let rows = manifest(&folder);
     assert!(rows.len() >= 6);
-    rows.iter().for_each(|row| assert_as_told(&folder, row, &tolerant(jobs.path())));
+    rows.iter().for_each(|row| assert_as_in_manifest(&folder, row, &tolerant(jobs.path())));
 }
 
 #[test]
@@ -110,11 +110,11 @@ fn all_dirty_files_of_the_corpus_do_what_their_manifest_says() {
     let jobs = tempfile::tempdir().unwrap();
     let rows = manifest(&folder);
     assert_eq!(rows.len(), 51);
-    rows.iter().for_each(|row| assert_as_told(&folder, row, &tolerant(jobs.path())));
+    rows.iter().for_each(|row| assert_as_in_manifest(&folder, row, &tolerant(jobs.path())));
 }
 
 #[test]
-fn dirty_files_beside_a_crawl_harm_nothing() {
+fn dirty_files_beside_a_crawl_lose_none_of_its_pages() {
     let clean = Made::new(&[]);
     let folder = tempfile::tempdir().unwrap();
     let (crawl, dirty) = (data("week-2024-01-08"), data("dirty"));
@@ -130,7 +130,7 @@ fn dirty_files_beside_a_crawl_harm_nothing() {
 }
 
 #[test]
-fn a_flood_of_bad_records_is_bounded_and_told() {
+fn a_flood_of_bad_records_is_bounded_and_reported() {
     use std::io::Write;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("flood.warc.gz");
@@ -184,7 +184,7 @@ fn a_cut_parquet_file_is_one_reject_beside_good_files() {
 }
 
 #[test]
-fn pages_without_words_are_nobodys_duplicates() {
+fn pages_without_words_are_in_no_cluster() {
     let folder = tempfile::tempdir().unwrap();
     let rows = folder.path().join("rows.jsonl");
     let empty = |i: usize| format!("{{\"url\": \"http://a.example/{i}\", \"text\": \" -- \"}}\n");

@@ -91,74 +91,125 @@ fn row(words: &[&dyn ToString], fractions: &[Option<f64>]) -> Row {
 /// The tables of the evolution job by brute force, from the tables of any store; `amounts` is the number of features
 /// of a page and two.
 fn twin(weeks: &[Seen], amounts: usize) -> Expected {
-    let mut expected = Expected::new();
-    let first = &weeks[0];
-    let study: Vec<&str> = CLASSES[1..].iter().map(|(_, name)| *name).collect();
-    for week in weeks {
-        let mut of: BTreeMap<&str, [Vec<f64>; 3]> = BTreeMap::new();
-        // Clusters as sets, once each: of pages by root, and of what could not be downloaded.
-        let mut sets: BTreeMap<(bool, Option<i64>), BTreeSet<i64>> = BTreeMap::new();
-        for doc in first.pages.keys() {
-            let (was, is) = (first.pages[doc].root, week.pages.get(doc).map(|page| page.root));
-            sets.entry((false, Some(was))).or_insert_with(|| first.cluster(*doc));
-            sets.entry((true, is)).or_insert_with(|| week.cluster(*doc));
-            let (was, is) = (&sets[&(false, Some(was))], &sets[&(true, is)]);
-            let common = was.intersection(is).count() as f64;
-            let means = of.entry(class(was.len() as u64)).or_default();
-            means[0].push(common / was.len() as f64);
-            means[1].push(common / was.union(is).count() as f64);
-            means[2].push(common / is.len() as f64);
-        }
-        for class in &study {
-            let means = of.get(class).cloned().unwrap_or_default();
-            let row = row(&[&week.week, class, &means[0].len()], &means.each_ref().map(|all| mean(all)));
-            expected.entry("retention").or_default().push(row);
-        }
-    }
+    let pairs = DownloadPairs::of(weeks);
+    Expected::from([
+        ("retention", retention(weeks)),
+        ("host-changes", host_changes(&weeks[0], &weeks[weeks.len() - 1])),
+        ("amounts", change_amounts(&pairs, amounts)),
+        ("change-classes", change_classes(&pairs, amounts - 2)),
+        ("births", weeks.windows(2).flat_map(|two| births(&two[0], &two[1])).collect()),
+        ("deaths", weeks.windows(2).flat_map(|two| deaths(&two[0], &two[1])).collect()),
+    ])
+}
 
-    let hosts = |week: &Seen| {
-        let mut hosts: BTreeMap<String, BTreeSet<i64>> = BTreeMap::new();
+/// The classes of clusters that have pages.
+fn classes_with_pages() -> impl Iterator<Item = &'static str> {
+    CLASSES[1..].iter().map(|(_, name)| *name)
+}
+
+/// How the clusters of the first week keep together (Fig. 4, 5 and 7).
+fn retention(weeks: &[Seen]) -> Vec<Row> {
+    weeks.iter().flat_map(|week| retention_in(&weeks[0], week)).collect()
+}
+
+/// The means of a week: of every URL of the first week, its cluster there against its cluster in this week.
+fn retention_in(first: &Seen, week: &Seen) -> Vec<Row> {
+    // Clusters as sets, once each: by root. A URL without a page in the week has no root there: it is in the cluster of
+    // what could not be downloaded.
+    let mut first_clusters: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
+    let mut clusters: BTreeMap<Option<i64>, BTreeSet<i64>> = BTreeMap::new();
+    let mut shares_of_class: BTreeMap<&str, [Vec<f64>; 3]> = BTreeMap::new();
+    for (doc, page) in &first.pages {
+        let root = week.pages.get(doc).map(|page| page.root);
+        let was = &*first_clusters.entry(page.root).or_insert_with(|| first.cluster(*doc));
+        let is = &*clusters.entry(root).or_insert_with(|| week.cluster(*doc));
+        let common = was.intersection(is).count() as f64;
+        let [retention, similarity, reverse] = shares_of_class.entry(class(was.len() as u64)).or_default();
+        retention.push(common / was.len() as f64);
+        similarity.push(common / was.union(is).count() as f64);
+        reverse.push(common / is.len() as f64);
+    }
+    let row_of = |class| {
+        let shares = shares_of_class.get(class).cloned().unwrap_or_default();
+        row(&[&week.week, &class, &shares[0].len()], &shares.each_ref().map(|shares| mean(shares)))
+    };
+    classes_with_pages().map(row_of).collect()
+}
+
+/// Hosts by the change of their number of clusters (Fig. 6).
+fn host_changes(first: &Seen, last: &Seen) -> Vec<Row> {
+    let clusters_of_hosts = |week: &Seen| {
+        let mut roots: BTreeMap<String, BTreeSet<i64>> = BTreeMap::new();
         for page in week.pages.values() {
-            hosts.entry(page.host.clone()).or_default().insert(page.root);
+            roots.entry(page.host.clone()).or_default().insert(page.root);
         }
-        hosts
+        roots.into_iter().map(|(host, roots)| (host, roots.len() as i64)).collect::<BTreeMap<_, _>>()
     };
-    let (was, is) = (hosts(first), hosts(&weeks[weeks.len() - 1]));
-    let clusters = |of: &BTreeMap<String, BTreeSet<i64>>, host| of.get(host).map_or(0, |roots| roots.len() as i64);
-    let mut changes: BTreeMap<i64, u64> = BTreeMap::new();
+    let (was, is) = (clusters_of_hosts(first), clusters_of_hosts(last));
+    let clusters = |of: &BTreeMap<String, i64>, host| of.get(host).copied().unwrap_or_default();
+    let mut hosts_of_change: BTreeMap<i64, u64> = BTreeMap::new();
     for host in was.keys().chain(is.keys()).collect::<BTreeSet<_>>() {
-        *changes.entry(clusters(&is, host) - clusters(&was, host)).or_default() += 1;
+        *hosts_of_change.entry(clusters(&is, host) - clusters(&was, host)).or_default() += 1;
     }
-    expected.insert("host-changes", changes.iter().map(|(change, hosts)| row(&[change, hosts], &[])).collect());
+    hosts_of_change.iter().map(|(change, hosts)| row(&[change, hosts], &[])).collect()
+}
 
-    let mut pairs: BTreeMap<(usize, &str), usize> = BTreeMap::new();
-    for doc in &weeks[weeks.len() - 1].known {
-        let downloads: Vec<&Seen> = weeks.iter().filter(|week| week.pages.contains_key(doc)).collect();
-        for two in downloads.windows(2) {
-            let (earlier, later) = (&two[0].pages[doc], &two[1].pages[doc]);
-            let equal = earlier.features.iter().zip(&later.features).filter(|(a, b)| a == b).count();
-            let amount = if earlier.checksum == later.checksum { amounts - 1 } else { equal };
-            let root = downloads[0].pages[doc].root;
-            let size = downloads[0].pages.values().filter(|page| page.root == root).count();
-            *pairs.entry((amount, class(size as u64))).or_default() += 1;
+/// Pairs of successive downloads of a URL.
+struct DownloadPairs {
+    /// How many there are, by equal features (`None` where the bytes are equal) and the class of the URL's cluster at its
+    /// first download.
+    counts: BTreeMap<(Option<usize>, &'static str), usize>,
+}
+
+impl DownloadPairs {
+    fn of(weeks: &[Seen]) -> DownloadPairs {
+        let mut counts = BTreeMap::new();
+        for doc in &weeks[weeks.len() - 1].known {
+            let downloads: Vec<&Seen> = weeks.iter().filter(|week| week.pages.contains_key(doc)).collect();
+            for two in downloads.windows(2) {
+                let (earlier, later) = (&two[0].pages[doc], &two[1].pages[doc]);
+                let equal = earlier.features.iter().zip(&later.features).filter(|(a, b)| a == b).count();
+                let amount = (earlier.checksum != later.checksum).then_some(equal);
+                let root = downloads[0].pages[doc].root;
+                let size = downloads[0].pages.values().filter(|page| page.root == root).count();
+                *counts.entry((amount, class(size as u64))).or_default() += 1;
+            }
         }
+        DownloadPairs { counts }
     }
-    let count = |keep: &dyn Fn(usize, &str) -> bool| {
-        pairs.iter().filter(|((a, c), _)| keep(*a, c)).map(|(_, pairs)| pairs).sum::<usize>()
-    };
-    let share = |part: usize, all: usize| (all > 0).then(|| part as f64 / all as f64);
-    let of_amount =
+
+    /// The pairs of the chosen amounts and classes, of pages with so many features. Equal bytes are one amount more.
+    fn count(&self, features: usize, chosen: impl Fn(usize, &str) -> bool) -> usize {
+        let amount = |equal: &Option<usize>| equal.unwrap_or(features + 1);
+        self.counts.iter().filter(|((equal, class), _)| chosen(amount(equal), class)).map(|(_, pairs)| pairs).sum()
+    }
+}
+
+fn share(part: usize, all: usize) -> Option<f64> {
+    (all > 0).then(|| part as f64 / all as f64)
+}
+
+/// Pairs by change amount and class (Fig. 8 and 9).
+fn change_amounts(pairs: &DownloadPairs, amounts: usize) -> Vec<Row> {
+    let count = |chosen: &dyn Fn(usize, &str) -> bool| pairs.count(amounts - 2, chosen);
+    let share_of_class =
         |amount: usize, class: &str| share(count(&|a, c| a == amount && c == class), count(&|a, _| a == amount));
+    let mut rows = Vec::new();
     for amount in 0..amounts {
-        for class in &study {
-            let all: Vec<f64> = (0..amounts).filter_map(|amount| of_amount(amount, class)).collect();
-            let here = of_amount(amount, class);
-            let relative = here.zip(mean(&all)).filter(|(_, mean)| *mean > 0.0).map(|(share, mean)| share / mean);
-            let pairs = count(&|a, c| a == amount && c == *class);
-            expected.entry("amounts").or_default().push(row(&[&amount, class, &pairs], &[here, relative]));
+        for class in classes_with_pages() {
+            let all: Vec<f64> = (0..amounts).filter_map(|amount| share_of_class(amount, class)).collect();
+            let share = share_of_class(amount, class);
+            let relative = share.zip(mean(&all)).filter(|(_, mean)| *mean > 0.0).map(|(share, mean)| share / mean);
+            let pairs = count(&|a, c| a == amount && c == class);
+            rows.push(row(&[&amount, &class, &pairs], &[share, relative]));
         }
     }
-    let (third, features) = ((amounts - 2) / 3, amounts - 2);
+    rows
+}
+
+/// The changes of each class (Fig. 10): amounts in six ranges, the inner three of a third of the features each.
+fn change_classes(pairs: &DownloadPairs, features: usize) -> Vec<Row> {
+    let third = features / 3;
     let changes = [
         ("complete", 0..1),
         ("large", 1..third + 1),
@@ -167,35 +218,36 @@ fn twin(weeks: &[Seen], amounts: usize) -> Expected {
         ("no-text-change", features..features + 1),
         ("no-change", features + 1..features + 2),
     ];
-    for class in &study {
+    let mut rows = Vec::new();
+    for class in classes_with_pages() {
         for (change, range) in &changes {
-            let pairs = count(&|a, c| range.contains(&a) && c == *class);
-            let share = share(pairs, count(&|_, c| c == *class));
-            expected.entry("change-classes").or_default().push(row(&[class, change, &pairs], &[share]));
+            let of_change = pairs.count(features, |a, c| range.contains(&a) && c == class);
+            let share = share(of_change, pairs.count(features, |_, c| c == class));
+            rows.push(row(&[&class, change, &of_change], &[share]));
         }
     }
+    rows
+}
 
-    for two in weeks.windows(2) {
-        let (before, week) = (&two[0], &two[1]);
-        let mut births: BTreeMap<&str, u64> = BTreeMap::new();
-        for doc in week.pages.keys().filter(|doc| !before.known.contains(doc)) {
-            let others = week.cluster(*doc).into_iter().filter(|other| before.known.contains(other)).count();
-            *births.entry(class(others as u64)).or_default() += 1;
-        }
-        let mut deaths: BTreeMap<&str, u64> = BTreeMap::new();
-        for doc in before.pages.keys().filter(|doc| !week.pages.contains_key(doc)) {
-            *deaths.entry(class(before.cluster(*doc).len() as u64)).or_default() += 1;
-        }
-        let rows = |counts: &BTreeMap<&str, u64>, classes: &[(u64, &str)]| -> Vec<Row> {
-            let count = |class: &str| counts.get(class).copied().unwrap_or_default();
-            classes.iter().map(|(_, class)| row(&[&week.week, class, &count(class)], &[])).collect()
-        };
-        expected.entry("births").or_default().extend(rows(&births, &CLASSES));
-        expected.entry("deaths").or_default().extend(rows(&deaths, &CLASSES[1..]));
-    }
-    expected.entry("births").or_default();
-    expected.entry("deaths").or_default();
-    expected
+/// URLs first seen in a week, by how many URLs known before are in their cluster.
+fn births(before: &Seen, week: &Seen) -> Vec<Row> {
+    let born = week.pages.keys().filter(|doc| !before.known.contains(doc));
+    let others = born.map(|doc| week.cluster(*doc).intersection(&before.known).count());
+    rows_of_classes(&week.week, &CLASSES, others)
+}
+
+/// URLs with a page in the week before and none in this one, by the size of the cluster that they leave.
+fn deaths(before: &Seen, week: &Seen) -> Vec<Row> {
+    let gone = before.pages.keys().filter(|doc| !week.pages.contains_key(doc));
+    rows_of_classes(&week.week, &CLASSES[1..], gone.map(|doc| before.cluster(*doc).len()))
+}
+
+/// A row for each class of a week: how many of the sizes are in it.
+fn rows_of_classes(week: &String, classes: &[(u64, &str)], sizes: impl Iterator<Item = usize>) -> Vec<Row> {
+    let mut urls_of_class: BTreeMap<&str, u64> = BTreeMap::new();
+    sizes.for_each(|size| *urls_of_class.entry(class(size as u64)).or_default() += 1);
+    let count = |class: &str| urls_of_class.get(class).copied().unwrap_or_default();
+    classes.iter().map(|(_, class)| row(&[week, class, &count(class)], &[])).collect()
 }
 
 /// Compares every table that the job made of a store with its twin: of all its weeks, or of some.
@@ -466,7 +518,7 @@ fn evolution_is_that_of_brute_force_whatever_the_workers_and_processes() {
 }
 
 #[test]
-fn some_weeks_of_a_store_are_looked_at() {
+fn first_and_last_choose_the_weeks_of_the_evolution() {
     let store = Synthetic::new(5, 4);
     let text = "[evolution]\nfirst = \"2024-01-08\"\nlast = \"2024-01-15\"\n";
     let job = job(store.folder.path(), text);
@@ -507,7 +559,7 @@ fn one_week_is_compared_with_itself() {
 }
 
 #[test]
-fn a_kill_between_the_renames_is_mended() {
+fn tables_lost_by_a_kill_between_two_renames_are_put_back_by_the_next_run() {
     let store = Synthetic::new(6, 2);
     let before = store.evolution(&[]);
     let (folder, work) = (store.path().join("evolution"), store.path().join("_work"));
@@ -524,7 +576,7 @@ fn a_kill_between_the_renames_is_mended() {
 }
 
 #[test]
-fn killed_at_any_moment_a_run_leaves_the_former_tables_or_the_new_ones() {
+fn a_run_killed_at_any_moment_leaves_the_former_tables_or_the_new_ones() {
     let store = Synthetic::new(10, 3);
     let text = "[evolution]\nlast = \"2024-01-08\"\n";
     let two_weeks = job(store.folder.path(), text);
@@ -555,7 +607,7 @@ fn killed_at_any_moment_a_run_leaves_the_former_tables_or_the_new_ones() {
 }
 
 #[test]
-fn damage_is_told_with_its_file() {
+fn a_damaged_or_missing_file_is_named() {
     let file = |store: &Path, table: &str| {
         let mut files = crate::program::files(&store.join("week=2024-01-08"), table);
         files.swap_remove(0)
@@ -580,7 +632,7 @@ fn damage_is_told_with_its_file() {
 }
 
 #[test]
-fn tables_that_contradict_each_other_are_told() {
+fn tables_that_contradict_each_other_are_reported_as_damage() {
     let store = Synthetic::new(8, 2);
     let path = store.path();
     let arguments = ["run", "jobs/evolution.toml", "--store", path.to_str().unwrap()];
@@ -613,7 +665,7 @@ fn tables_that_contradict_each_other_are_told() {
 }
 
 #[test]
-fn wrong_use_is_told() {
+fn wrong_use_is_refused_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let nowhere = folder.path().join("nowhere");
     let nowhere = nowhere.to_str().unwrap();

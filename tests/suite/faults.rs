@@ -1,4 +1,4 @@
-//! Processes that die, freeze or are killed again and again: the run goes on by itself, and ends with the same bytes.
+//! Processes that are killed or freeze: the run restarts them by itself, and ends with the same bytes.
 //!
 //! `scripts/faults.sh` does the same many times over, at random moments, and with more kinds of faults.
 
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::program::{Made, Ran, nigh, run_well, tables};
 use crate::survival::waves;
 
-/// A run of several processes that somebody disturbs.
+/// A run of several processes that the test disturbs.
 struct Disturbed {
     child: Child,
     store: PathBuf,
@@ -100,7 +100,7 @@ fn a_run_whose_processes_are_killed_ends_by_itself_with_the_same_bytes() {
 }
 
 #[test]
-fn a_frozen_process_is_noticed_named_and_replaced() {
+fn a_frozen_process_is_detected_reported_and_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let undisturbed = Made::with_job(&waves(folder.path()), &[]);
     for (round, processes) in [(0, 2), (1, 3)] {
@@ -116,7 +116,7 @@ fn a_frozen_process_is_noticed_named_and_replaced() {
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         assert!(ran.stderr.contains("has said nothing for 3 s: it is frozen"), "{}", ran.stderr);
         assert!(gone, "the frozen process is still there");
-        // Whoever reads the log as events knows of what each line is.
+        // Each event names its job, process and epoch.
         let events = ran.stderr.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
         let restart = events.into_iter().find(|event| event["event"] == "restart").unwrap();
         assert_eq!((&restart["job"], &restart["epoch"]), (&"cluster 2024-01-08".into(), &1.into()), "{restart}");
@@ -126,7 +126,7 @@ fn a_frozen_process_is_noticed_named_and_replaced() {
 }
 
 #[test]
-fn after_the_last_restart_the_cause_is_told_and_the_store_can_be_gone_on_with() {
+fn after_the_last_restart_the_cause_is_reported_and_a_rerun_finishes_the_week() {
     let folder = tempfile::tempdir().unwrap();
     for (restarts, wanted) in [(0, "process "), (1, "it was started anew once already")] {
         let config = format!("restarts = {restarts}\n");
@@ -150,7 +150,7 @@ fn after_the_last_restart_the_cause_is_told_and_the_store_can_be_gone_on_with() 
 }
 
 #[test]
-fn what_would_only_fail_again_is_not_tried_again() {
+fn an_error_that_would_only_repeat_is_not_retried() {
     let folder = tempfile::tempdir().unwrap();
     let job = waves(folder.path());
     let strict = std::fs::read_to_string(&job).unwrap().replace("share = 1.0", "share = 0.0");

@@ -1,4 +1,5 @@
-//! Who is not of a run does not come in, is told why, and harms nobody; two processes over TLS give the same tables.
+//! Peers that do not belong to a run are refused with the reason and do not disturb it; two processes over TLS give the same
+//! tables.
 //!
 //! The test is the supervisor of processes that it starts itself. Everything is on loopback.
 
@@ -187,7 +188,7 @@ fn intruders_are_refused_with_reasons_while_the_processes_of_the_run_work() {
 }
 
 #[test]
-fn a_process_that_sends_a_frame_too_long_is_cut_off_and_told_of() {
+fn a_process_that_sends_too_long_a_frame_is_disconnected_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     keys::make(folder.path(), 2, 1).unwrap();
     let identity = Identity::Keys(folder.path().to_owned());
@@ -207,7 +208,7 @@ fn a_process_that_sends_a_frame_too_long_is_cut_off_and_told_of() {
 }
 
 #[test]
-fn keys_are_made_by_one_command_and_serve_a_run() {
+fn the_keys_of_one_command_serve_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let pool = folder.path().join("pool");
     let pool = pool.to_str().unwrap();

@@ -164,7 +164,7 @@ fn assert_same_weeks(a: &Made, b: &Made, what: &str) {
 }
 
 #[test]
-fn what_could_not_be_downloaded_is_told_with_its_reason() {
+fn urls_that_could_not_be_downloaded_are_listed_with_the_reason() {
     let made = shipped_weeks(&shipped_job(), &shipped_weekly_job(), &["--workers", "1"]);
     let store = made.store();
     assert!(files(&folder_of(&store, WEEKS[0]), "missing").is_empty(), "a first week misses nothing");
@@ -175,8 +175,8 @@ fn what_could_not_be_downloaded_is_told_with_its_reason() {
     assert!(third["not seen"] > 60 && third.contains_key("timeout"), "{third:?}");
     assert!(second.keys().chain(third.keys()).any(|reason| reason.starts_with("status ")), "{second:?} {third:?}");
     let shown = run_well(&["show", store.to_str().unwrap(), "--week", WEEKS[2]]).stdout;
-    let told = format!("         not downloaded: {} not seen, ", third["not seen"]);
-    assert!(shown.contains(&told), "{told}: {shown}");
+    let line = format!("         not downloaded: {} not seen, ", third["not seen"]);
+    assert!(shown.contains(&line), "{line}: {shown}");
     // Side files are counted, in a first week too.
     for (week, failed) in WEEKS.iter().zip([13, 18, 11]) {
         let shown = run_well(&["show", store.to_str().unwrap(), "--week", week]).stdout;
@@ -187,7 +187,7 @@ fn what_could_not_be_downloaded_is_told_with_its_reason() {
 }
 
 #[test]
-fn many_waves_and_little_memory_miss_the_same() {
+fn the_missing_urls_do_not_depend_on_waves_and_memory() {
     let folder = tempfile::tempdir().unwrap();
     let (cluster, weekly) = jobs_of_many_waves(folder.path());
     let config = folder.path().join("config.toml");
@@ -218,7 +218,7 @@ fn pages(paths: &[&str]) -> String {
 }
 
 #[test]
-fn the_first_failure_counts_and_a_page_beats_them_all() {
+fn the_first_failure_of_a_url_counts_unless_it_has_a_page() {
     let folder = tempfile::tempdir().unwrap();
     let first = write(&folder.path().join("1"), &[("pages.jsonl", &pages(&["p", "q", "r", "s", "t", "u"]))]);
     let second = write(&folder.path().join("2"), &[("pages.jsonl", &pages(&["p", "r", "s", "t", "u", "v"]))]);
@@ -271,7 +271,7 @@ fn first_week(folder: &Path) -> (Made, PathBuf) {
 }
 
 #[test]
-fn killed_at_any_moment_a_rerun_misses_the_same() {
+fn after_a_kill_at_any_moment_a_rerun_lists_the_same_missing_urls() {
     let folder = tempfile::tempdir().unwrap();
     let (first, weekly) = first_week(folder.path());
     let undisturbed = folder.path().join("undisturbed");

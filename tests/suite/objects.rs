@@ -137,8 +137,8 @@ fn a_store_in_a_bucket_has_the_tables_of_one_in_a_folder() {
     for (at, (plain, remote)) in both.enumerate() {
         let said = ran(&mut nigh(&texts(&plain)));
         assert_eq!(said.code, Some(0), "{}", said.stderr);
-        let told = server.run_well(&machines[at % 2], &texts(&remote));
-        let there = told.stdout.replace(url, store.to_str().unwrap());
+        let in_bucket = server.run_well(&machines[at % 2], &texts(&remote));
+        let there = in_bucket.stdout.replace(url, store.to_str().unwrap());
         // But for the bytes of what was removed: the job is kept with the week, and names the store.
         let without_bytes = |text: &str| {
             text.split(" KiB").next().unwrap_or_default().trim_end_matches(|c: char| !c.is_alphabetic()).to_owned()
@@ -181,7 +181,7 @@ fn a_store_in_a_bucket_has_the_tables_of_one_in_a_folder() {
 }
 
 #[test]
-fn a_second_run_is_refused_and_told_who_writes() {
+fn a_second_run_is_refused_with_the_name_of_the_run_that_writes() {
     let Some(server) = Cloud::start("two runs into one bucket") else { return };
     let folder = tempfile::tempdir().unwrap();
     let (url, jobs) = (URL, jobs(folder.path()));
@@ -305,7 +305,7 @@ fn a_signal_ends_a_run_whose_bucket_does_not_answer() {
 }
 
 #[test]
-fn killed_at_any_moment_a_rerun_here_or_elsewhere_ends_with_the_same_bytes() {
+fn after_a_kill_at_any_moment_a_rerun_here_or_elsewhere_ends_with_the_same_bytes() {
     let Some(server) = Cloud::start("kills while a bucket is written") else { return };
     let folder = tempfile::tempdir().unwrap();
     let (jobs, store) = (jobs(folder.path()), folder.path().join("store"));
@@ -375,7 +375,7 @@ fn meanwhile(server: &Cloud, machine: &Path, step: &[String], act: impl FnOnce()
 }
 
 #[test]
-fn a_run_that_slept_while_another_one_took_its_place_commits_nothing() {
+fn a_run_that_was_suspended_while_another_took_the_lease_commits_nothing() {
     let Some(OneWeek { server, folder: _folder, steps, one }) = OneWeek::new("a race for a bucket's manifest") else {
         return;
     };
@@ -403,7 +403,7 @@ fn a_run_that_slept_while_another_one_took_its_place_commits_nothing() {
 }
 
 #[test]
-fn a_damaged_object_is_named_and_put_back_by_who_has_it() {
+fn a_damaged_object_is_named_and_restored_by_a_run_that_has_a_good_copy() {
     let Some(OneWeek { server, folder, steps, one }) = OneWeek::new("damaged objects") else { return };
     let keys = server.keys("store");
     let key = keys.iter().find(|key| key.contains("clusters/shard00001")).unwrap();

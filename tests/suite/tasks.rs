@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use crate::program::{Made, Ran, nigh, run, run_well, tables};
 use crate::survival::waves;
 
-/// No run of the test data takes nearly so long.
+/// No run of the test data takes nearly so long, not even one that waits for several timeouts of 4 s.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// Tasks of a run.
 const COUNT: usize = 3;
 
-/// Who is said to have started the tasks.
+/// The scheduler whose variables the tasks get.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Scheduler {
     Slurm,
@@ -77,6 +78,13 @@ impl Runs {
         self.folder.path().join(name)
     }
 
+    /// Writes another config.
+    fn config(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
     /// What one process makes of the job.
     fn undisturbed(&self) -> Made {
         Made::with_job(&self.path("job.toml"), &["--workers", "2"])
@@ -116,6 +124,12 @@ impl Runs {
         assert!(tables(&store.join("week=2024-01-08")) == undisturbed.tables(), "{what}: tables differ");
         let left: Vec<_> = std::fs::read_dir(store).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("_work")), "{what}: {left:?}");
+    }
+
+    /// Runs the tasks once more into the store of a run that was ended: they finish it with the same tables.
+    fn assert_rerun_ends_the_same(&self, store: &Path, undisturbed: &Made) {
+        all_end_well(&mut self.all(store));
+        self.assert_same("rerun", store, undisturbed);
     }
 }
 
@@ -163,13 +177,27 @@ impl Task {
     }
 }
 
+/// Waits for all tasks, which must end with exit code 0.
+fn all_end_well(tasks: &mut [Task]) -> Vec<Ran> {
+    let ended: Vec<Ran> = tasks.iter_mut().map(Task::ends).collect();
+    for (me, ran) in ended.iter().enumerate() {
+        assert_eq!(ran.code, Some(0), "task {me}: {}\ntask 0: {}", ran.stderr, ended[0].stderr);
+    }
+    ended
+}
+
+/// Waits until none of the processes is left.
+fn wait_until_gone(processes: &[u32]) {
+    wait_until(|| !processes.iter().any(|id| Path::new(&format!("/proc/{id}")).exists()));
+}
+
 fn signal(name: &str, process: u32) {
     // One that ended meanwhile needs no signal.
     let _ = Command::new("kill").args(["-s", name, &process.to_string()]).stderr(Stdio::null()).status().unwrap();
 }
 
 /// Waits until a process of the run has written something.
-fn working(tasks: &mut [Task], store: &Path) {
+fn wait_until_working(tasks: &mut [Task], store: &Path) {
     wait_until(|| {
         assert!(tasks[0].child.try_wait().unwrap().is_none(), "it ended before it was disturbed");
         let works = std::fs::read_dir(store).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
@@ -216,26 +244,22 @@ fn a_task_or_its_process_that_is_killed_does_not_end_the_run() {
         let undisturbed = runs.undisturbed();
         let store = runs.path("process");
         let mut tasks = runs.all(&store);
-        working(&mut tasks, &store);
+        wait_until_working(&mut tasks, &store);
         signal("KILL", tasks[1].process().expect("it has a process"));
-        let ended: Vec<Ran> = tasks.iter_mut().map(Task::ends).collect();
-        assert!(ended.iter().all(|ran| ran.code == Some(0)), "{}", ended[0].stderr);
-        let said = &ended[0].stderr;
-        assert!(said.contains("process 1 on") && said.contains("was killed by SIGKILL"), "{said}");
-        assert!(said.contains("(restart 1 of 3)"), "{said}");
+        let log = &all_end_well(&mut tasks)[0].stderr;
+        assert!(log.contains("process 1 on") && log.contains("was killed by SIGKILL"), "{log}");
+        assert!(log.contains("(restart 1 of 3)"), "{log}");
         runs.assert_same("a process was killed", &store, &undisturbed);
 
         let store = runs.path("task");
         let mut tasks = runs.all(&store);
-        working(&mut tasks, &store);
+        wait_until_working(&mut tasks, &store);
         let orphan = tasks[2].process().expect("it has a process");
         tasks[2].signal("KILL");
-        wait_until(|| !Path::new(&format!("/proc/{orphan}")).exists());
+        wait_until_gone(&[orphan]);
         tasks[2] = runs.start(2, &store);
-        let ended: Vec<Ran> = tasks.iter_mut().map(Task::ends).collect();
-        assert!(ended.iter().all(|ran| ran.code == Some(0)), "{}", ended[0].stderr);
-        let said = &ended[0].stderr;
-        assert!(said.contains("process 2 on") && said.contains("its task is gone"), "{said}");
+        let log = &all_end_well(&mut tasks)[0].stderr;
+        assert!(log.contains("process 2 on") && log.contains("its task is gone"), "{log}");
         runs.assert_same("a task was killed", &store, &undisturbed);
     }
 }
@@ -245,15 +269,12 @@ fn a_task_that_is_frozen_is_given_up_and_may_come_back() {
     let runs = Runs::new(Scheduler::Kubernetes, "");
     let (store, undisturbed) = (runs.path("store"), runs.undisturbed());
     let mut tasks = runs.all(&store);
-    working(&mut tasks, &store);
+    wait_until_working(&mut tasks, &store);
     tasks[1].signal("STOP");
-    // Longer than the timeout, and than the supervisor waits for an answer to the kill.
+    // Longer than the timeout of 4 s, and than the supervisor waits for an answer to the kill.
     std::thread::sleep(Duration::from_secs(12));
     tasks[1].signal("CONT");
-    let ended: Vec<Ran> = tasks.iter_mut().map(Task::ends).collect();
-    for ran in &ended {
-        assert_eq!(ran.code, Some(0), "{}{}", ended[0].stderr, ended[1].stderr);
-    }
+    let ended = all_end_well(&mut tasks);
     assert!(ended[0].stderr.contains("process 1 on"), "{}", ended[0].stderr);
     assert!(ended[1].stderr.contains("task 1 lost task 0"), "{}", ended[1].stderr);
     runs.assert_same("a task was frozen", &store, &undisturbed);
@@ -264,7 +285,7 @@ fn tasks_end_by_themselves_when_the_supervisor_is_killed_and_a_rerun_goes_on() {
     let runs = Runs::new(Scheduler::Slurm, "");
     let (store, undisturbed) = (runs.path("store"), runs.undisturbed());
     let mut tasks = runs.all(&store);
-    working(&mut tasks, &store);
+    wait_until_working(&mut tasks, &store);
     let processes: Vec<u32> = tasks.iter().filter_map(Task::process).collect();
     assert_eq!(processes.len(), COUNT);
     tasks[0].signal("KILL");
@@ -273,11 +294,8 @@ fn tasks_end_by_themselves_when_the_supervisor_is_killed_and_a_rerun_goes_on() {
         assert_eq!(ran.code, Some(1), "{}", ran.stderr);
         assert!(ran.stderr.contains("lost task 0") && ran.stderr.contains("task 0 has ended"), "{}", ran.stderr);
     }
-    wait_until(|| !processes.iter().any(|id| Path::new(&format!("/proc/{id}")).exists()));
-    let mut again = runs.all(&store);
-    let ended: Vec<Ran> = again.iter_mut().map(Task::ends).collect();
-    assert!(ended.iter().all(|ran| ran.code == Some(0)), "{}", ended[0].stderr);
-    runs.assert_same("rerun", &store, &undisturbed);
+    wait_until_gone(&processes);
+    runs.assert_rerun_ends_the_same(&store, &undisturbed);
 }
 
 #[test]
@@ -288,7 +306,7 @@ fn a_signal_ends_all_tasks_and_a_rerun_goes_on() {
     for to_all in [true, false] {
         let store = runs.path(&format!("store-{to_all}"));
         let mut tasks = runs.all(&store);
-        working(&mut tasks, &store);
+        wait_until_working(&mut tasks, &store);
         let processes: Vec<u32> = tasks.iter().filter_map(Task::process).collect();
         let stopped = if to_all { &tasks[..] } else { &tasks[..1] };
         stopped.iter().for_each(|task| task.signal("TERM"));
@@ -296,29 +314,18 @@ fn a_signal_ends_all_tasks_and_a_rerun_goes_on() {
             let ran = task.ends();
             assert_eq!(ran.code, Some(143), "to all: {to_all}: {}", ran.stderr);
         }
-        wait_until(|| !processes.iter().any(|id| Path::new(&format!("/proc/{id}")).exists()));
-        let mut again = runs.all(&store);
-        let ended: Vec<Ran> = again.iter_mut().map(Task::ends).collect();
-        assert!(ended.iter().all(|ran| ran.code == Some(0)), "{}", ended[0].stderr);
-        runs.assert_same("rerun", &store, &undisturbed);
+        wait_until_gone(&processes);
+        runs.assert_rerun_ends_the_same(&store, &undisturbed);
     }
 }
 
 #[test]
-fn strangers_are_refused_and_missing_tasks_are_named() {
+fn tasks_that_do_not_join_in_time_are_named_with_the_connections_that_were_refused() {
     let runs = Runs::new(Scheduler::Slurm, "");
-    let store = runs.path("store");
     let text = std::fs::read_to_string(runs.path("config.toml")).unwrap();
-    let config = |name: &str, text: String| {
-        let path = runs.path(name);
-        std::fs::write(&path, text).unwrap();
-        path
-    };
     let port = text.lines().find_map(|line| line.strip_prefix("control = ")).unwrap().parse::<u16>().unwrap();
-
-    // Whoever is not there is named, with what was at the door instead.
-    let short = config("short.toml", text.replace("wait = \"100s\"", "wait = \"3s\""));
-    let mut command = runs.command(0, &short, &store);
+    let short_wait = runs.config("short.toml", &text.replace("wait = \"100s\"", "wait = \"3s\""));
+    let mut command = runs.command(0, &short_wait, &runs.path("store"));
     command.arg("--json");
     let mut first = Task::start(command);
     wait_until(|| match TcpStream::connect(("127.0.0.1", port)) {
@@ -334,8 +341,13 @@ fn strangers_are_refused_and_missing_tasks_are_named() {
     let refused = events.into_iter().find(|event| event["event"] == "refused").expect(&ran.stderr);
     let of = (&refused["job"], &refused["epoch"], &refused["process"]);
     assert_eq!(of, (&"cluster 2024-01-08".into(), &0.into(), &0.into()), "{refused}");
+}
 
-    // One of another pool, one with another's key, one of another job.
+#[test]
+fn tasks_of_another_pool_or_job_or_with_the_key_of_another_task_are_refused_and_do_not_disturb_the_run() {
+    let runs = Runs::new(Scheduler::Slurm, "");
+    let store = runs.path("store");
+    let text = std::fs::read_to_string(runs.path("config.toml")).unwrap();
     let other = runs.path("other");
     run_well(&["pool", "keys", "--processes", "3", "--out", other.to_str().unwrap()]);
     let stolen = runs.path("stolen");
@@ -345,8 +357,9 @@ fn strangers_are_refused_and_missing_tasks_are_named() {
     for kind in ["pem", "key"] {
         std::fs::copy(keys.join(format!("process-001.{kind}")), stolen.join(format!("process-002.{kind}"))).unwrap();
     }
-    let with = |name: &str, folder: &Path| config(name, text.replace(keys.to_str().unwrap(), folder.to_str().unwrap()));
-    let (foreign, thief) = (with("foreign.toml", &other), with("thief.toml", &stolen));
+    let with_keys =
+        |name: &str, folder: &Path| runs.config(name, &text.replace(keys.to_str().unwrap(), folder.to_str().unwrap()));
+    let (foreign, thief) = (with_keys("foreign.toml", &other), with_keys("thief.toml", &stolen));
     let mut first = runs.start(0, &store);
     let refused = |me: usize, config: &Path, variable: Option<(&str, &str)>, words: &[&str]| {
         let mut command = runs.command(me, config, &store);
@@ -357,8 +370,8 @@ fn strangers_are_refused_and_missing_tasks_are_named() {
     };
     refused(1, &foreign, None, &["task 1 cannot join task 0", "not of the authority"]);
     refused(2, &thief, None, &["process-002.pem", "that of process-1.nigh.internal, not of process-2.nigh.internal"]);
-    let own = runs.path("config.toml");
-    refused(2, &own, Some(("SLURM_JOB_ID", "8")), &["it refuses", "process 2 does job"]);
+    let right_config = runs.path("config.toml");
+    refused(2, &right_config, Some(("SLURM_JOB_ID", "8")), &["it refuses", "process 2 does job"]);
     // The run is not disturbed by any of them.
     let mut others: Vec<Task> = (1..COUNT).map(|me| runs.start(me, &store)).collect();
     for task in others.iter_mut().chain([&mut first]) {
@@ -369,7 +382,7 @@ fn strangers_are_refused_and_missing_tasks_are_named() {
 }
 
 #[test]
-fn what_the_scheduler_does_not_say_is_told() {
+fn variables_that_the_scheduler_does_not_set_and_mistakes_in_its_config_are_named() {
     let wrong = |config: &str, flags: &[&str], words: &[&str]| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config.toml");

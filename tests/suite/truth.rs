@@ -19,12 +19,14 @@ use sha1::{Digest, Sha1};
 
 use crate::program::{Made, UnionFind, corpus, data, longs, roots, texts};
 
-/// The chance that two pages of similarity `p` share at least two of six supershingles (method of Fetterly 2004, section 2).
-fn shared_megashingle(p: f64) -> f64 {
-    let q = p.powi(14);
-    1.0 - (1.0 - q).powi(6) - 6.0 * q * (1.0 - q).powi(5)
+/// The chance that two pages of a similarity share at least two of six supershingles (method of Fetterly 2004, section 2):
+/// a supershingle is shared where all of its 14 features are.
+fn chance_of_two_supershingles(similarity: f64) -> f64 {
+    let one = similarity.powi(14);
+    1.0 - (1.0 - one).powi(6) - 6.0 * one * (1.0 - one).powi(5)
 }
 
+/// Two URLs, and the exact similarity of their pages.
 struct Pair {
     a: String,
     b: String,
@@ -111,17 +113,89 @@ fn words_agree(pages: &[Page], docs: &Path) -> (f64, Vec<String>) {
 const BANDS: [(f64, f64); 8] =
     [(0.5, 0.7), (0.7, 0.8), (0.8, 0.85), (0.85, 0.9), (0.9, 0.95), (0.95, 0.98), (0.98, 1.0), (1.0, 1.1)];
 
-/// What is compared in a band: shared megashingle, all six, and equal features over all, each less its expectation.
+/// What is compared in a band of similarity.
 #[derive(Default, Clone)]
 struct Band {
     pairs: usize,
+    /// A value a seed, the mean over pairs: whether two or more supershingles are shared, less the chance of that.
     two: Vec<f64>,
+    /// The same for all six supershingles.
     six: Vec<f64>,
+    /// The same for the share of equal features, less the similarity.
     estimate: Vec<f64>,
+    /// The means over pairs and seeds: pairs that share two or more supershingles, and the chance of that.
+    recall: f64,
+    expected: f64,
+    /// The means over pairs and seeds: the squared error of the estimate, and the variance of the binomial distribution.
+    spread: f64,
+    binomial: f64,
+}
+
+impl Band {
+    /// Adds what one seed gave.
+    fn add(&mut self, sums: &Sums, seeds: u64) {
+        let pairs = sums.pairs as f64;
+        self.pairs = sums.pairs;
+        self.two.push(sums.two / pairs);
+        self.six.push(sums.six / pairs);
+        self.estimate.push(sums.estimate / pairs);
+        self.recall += sums.recall / pairs / seeds as f64;
+        self.expected += sums.expected / pairs / seeds as f64;
+        self.spread += sums.spread / pairs / seeds as f64;
+        self.binomial += sums.binomial / pairs / seeds as f64;
+    }
+
+    fn assert_as_expected(&self, (low, high): (f64, f64), seeds: u64, what: &str) {
+        let ((two, two_error), (six, six_error)) = (mean_and_error(&self.two), mean_and_error(&self.six));
+        let (estimate, estimate_error) = mean_and_error(&self.estimate);
+        eprintln!(
+            "{what} {low:.2}-{:.2}: {:5} pairs, recall {:.4} (expected {:.4}, difference {two:+.4} +- {two_error:.4}), \
+             six {six:+.4} +- {six_error:.4}, estimate {estimate:+.5} +- {estimate_error:.5}, spread {:.4} (binomial {:.4})",
+            high.min(1.0),
+            self.pairs,
+            self.recall,
+            self.expected,
+            self.spread.sqrt(),
+            self.binomial.sqrt(),
+        );
+        // Four errors of the mean; and for rare events what three of them among all trials would make.
+        let rare = 3.0 / (self.pairs as f64 * seeds as f64);
+        assert!(two.abs() <= 4.0 * two_error + rare, "{what} {low}: two of six");
+        assert!(six.abs() <= 4.0 * six_error + rare, "{what} {low}: six of six");
+        assert!(estimate.abs() <= 4.0 * estimate_error + 1e-12, "{what} {low}: equal features");
+        // The spread of one estimate is that of the binomial distribution: within 15%, over all pairs and seeds.
+        let ratio = if low < 1.0 { (self.spread / self.binomial).sqrt() } else { 1.0 };
+        assert!((0.85..1.15).contains(&ratio), "{what} {low}: spread over binomial {ratio}");
+    }
+}
+
+/// The sums over the pairs of a band, by the features of one seed; the fields are those of [`Band`].
+#[derive(Default)]
+struct Sums {
+    pairs: usize,
+    two: f64,
+    six: f64,
+    estimate: f64,
     recall: f64,
     expected: f64,
     spread: f64,
     binomial: f64,
+}
+
+impl Sums {
+    fn add(&mut self, similarity: f64, a: &Sketch, b: &Sketch) {
+        let shared = a.supershingles.iter().zip(&b.supershingles).filter(|(a, b)| a == b).count();
+        let estimate = a.features.iter().zip(&b.features).filter(|(a, b)| a == b).count() as f64 / 84.0;
+        let expected = chance_of_two_supershingles(similarity);
+        self.pairs += 1;
+        self.two += f64::from(shared >= 2) - expected;
+        self.six += f64::from(shared == 6) - similarity.powi(84);
+        self.estimate += estimate - similarity;
+        self.recall += f64::from(shared >= 2);
+        self.expected += expected;
+        self.spread += (estimate - similarity).powi(2);
+        self.binomial += similarity * (1.0 - similarity) / 84.0;
+    }
 }
 
 fn mean_and_error(values: &[f64]) -> (f64, f64) {
@@ -156,59 +230,18 @@ fn assert_probabilities(pages: &[Page], pairs: &[Pair], others: &[String], seeds
             sketches.insert(url, sketch.clone());
         }
         for (at, (low, high)) in BANDS.iter().enumerate() {
-            let mut sums = Band::default();
-            let (mut two, mut six, mut estimate) = (0.0, 0.0, 0.0);
+            let mut sums = Sums::default();
             for pair in pairs.iter().filter(|pair| (*low..*high).contains(&pair.similarity)) {
-                let (a, b) = (&sketches[pair.a.as_str()], &sketches[pair.b.as_str()]);
-                let agree = a.supershingles.iter().zip(&b.supershingles).filter(|(a, b)| a == b).count();
-                let equal = a.features.iter().zip(&b.features).filter(|(a, b)| a == b).count() as f64 / 84.0;
-                let p = pair.similarity;
-                sums.pairs += 1;
-                two += f64::from(agree >= 2) - shared_megashingle(p);
-                six += f64::from(agree == 6) - p.powi(84);
-                estimate += equal - p;
-                sums.recall += f64::from(agree >= 2);
-                sums.expected += shared_megashingle(p);
-                sums.spread += (equal - p).powi(2);
-                sums.binomial += p * (1.0 - p) / 84.0;
+                sums.add(pair.similarity, &sketches[pair.a.as_str()], &sketches[pair.b.as_str()]);
             }
             if sums.pairs > 0 {
-                let band = bands.entry(at).or_default();
-                let pairs = sums.pairs as f64;
-                band.pairs = sums.pairs;
-                band.two.push(two / pairs);
-                band.six.push(six / pairs);
-                band.estimate.push(estimate / pairs);
-                band.recall += sums.recall / pairs / seeds as f64;
-                band.expected += sums.expected / pairs / seeds as f64;
-                band.spread += sums.spread / pairs / seeds as f64;
-                band.binomial += sums.binomial / pairs / seeds as f64;
+                bands.entry(at).or_default().add(&sums, seeds);
             }
         }
     }
     assert!(bands.len() >= 5, "{what}: pairs in {} bands", bands.len());
     for (at, band) in bands {
-        let (low, high) = BANDS[at];
-        let ((two, two_error), (six, six_error)) = (mean_and_error(&band.two), mean_and_error(&band.six));
-        let (estimate, estimate_error) = mean_and_error(&band.estimate);
-        eprintln!(
-            "{what} {low:.2}-{:.2}: {:5} pairs, recall {:.4} (expected {:.4}, difference {two:+.4} +- {two_error:.4}), \
-             six {six:+.4} +- {six_error:.4}, estimate {estimate:+.5} +- {estimate_error:.5}, spread {:.4} (binomial {:.4})",
-            high.min(1.0),
-            band.pairs,
-            band.recall,
-            band.expected,
-            band.spread.sqrt(),
-            band.binomial.sqrt(),
-        );
-        // Four errors of the mean, and for rare events what one of them among all trials would make.
-        let rare = 3.0 / (band.pairs as f64 * seeds as f64);
-        assert!(two.abs() <= 4.0 * two_error + rare, "{what} {low}: two of six");
-        assert!(six.abs() <= 4.0 * six_error + rare, "{what} {low}: six of six");
-        assert!(estimate.abs() <= 4.0 * estimate_error + 1e-12, "{what} {low}: equal features");
-        // The spread of one estimate is the binomial's: within a tenth, over all pairs and seeds.
-        let ratio = if low < 1.0 { (band.spread / band.binomial).sqrt() } else { 1.0 };
-        assert!((0.85..1.15).contains(&ratio), "{what} {low}: spread over binomial {ratio}");
+        band.assert_as_expected(BANDS[at], seeds, what);
     }
 }
 
@@ -238,7 +271,7 @@ fn chained(week: &Path, pairs: &[Pair]) -> f64 {
 fn the_words_of_the_shipped_crawl_are_those_of_the_reference() {
     let (_, mut others) = words_agree(&pages(&data("week-2024-01-08")), &data("truth/docs-2024-01-08.tsv.gz"));
     others.sort();
-    // Two kinds, both told in text/html.rs: what `noframes` holds, and a comment within an attribute's value.
+    // Two kinds, both described in text/html.rs: what `noframes` holds, and a comment within an attribute's value.
     assert_eq!(
         others,
         [
@@ -283,7 +316,7 @@ fn the_corpus_is_joined_as_its_similarity_says() {
 #[test]
 fn change_amounts_are_what_the_similarity_of_successive_weeks_says() {
     let Some(corpus) = corpus("", "truth of successive weeks") else { return };
-    // The reference has the words of the first and last week; who differs there is left out of all.
+    // The reference has the words of the first and last week; a URL whose words differ there is left out of all weeks.
     let mut different: BTreeSet<String> = BTreeSet::new();
     let (mut all, mut others): (Vec<Page>, Vec<String>) = Default::default();
     let name = |week: &str, url: &str| format!("{}: {url}", week.trim_start_matches('0'));

@@ -1,4 +1,5 @@
-//! Week over week: from what changed as from all pages, with ids and names that stay, and never half a week.
+//! Week over week: `delta`, `full` and `auto` give the same tables, URLs and clusters keep their ids, and a kill never leaves
+//! half a week.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,8 +17,9 @@ const WEEKS: [&str; 3] = ["2024-01-08", "2024-01-15", "2024-01-22"];
 /// A store that weeks are added to.
 struct Weeks {
     folder: tempfile::TempDir,
-    /// What each kind of job says besides.
+    /// The job of the first week.
     first: PathBuf,
+    /// The job of the weeks after.
     later: PathBuf,
 }
 
@@ -118,7 +120,7 @@ fn partition(map: &BTreeMap<String, Clustered>) -> BTreeSet<BTreeSet<String>> {
 }
 
 #[test]
-fn every_way_gives_the_same_tables_for_any_workers() {
+fn full_delta_and_auto_give_the_same_tables_for_any_workers() {
     let full = Weeks::shipped("full", "", &["--workers", "1"]);
     for (mode, workers, processes) in [
         ("delta", "1", "1"),
@@ -141,8 +143,8 @@ fn every_way_gives_the_same_tables_for_any_workers() {
     }
 }
 
-/// The folders of runs of postings that a store has, by name; `None` where it has no postings.
-fn runs(weeks: &Weeks) -> Option<Vec<String>> {
+/// The names of the folders of runs of postings that a store has; `None` where it has no postings.
+fn posting_runs(weeks: &Weeks) -> Option<Vec<String>> {
     let list = std::fs::read(weeks.store().join("_postings/postings.json")).ok()?;
     let list: serde_json::Value = serde_json::from_slice(&list).unwrap();
     let listed: Vec<String> =
@@ -155,7 +157,7 @@ fn runs(weeks: &Weeks) -> Option<Vec<String>> {
 
 /// A file of the first run of postings.
 fn posting_file(weeks: &Weeks) -> PathBuf {
-    let run = weeks.store().join("_postings").join(&runs(weeks).unwrap()[0]);
+    let run = weeks.store().join("_postings").join(&posting_runs(weeks).unwrap()[0]);
     let mut files: Vec<PathBuf> = std::fs::read_dir(run).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     files.swap_remove(0)
@@ -165,7 +167,7 @@ fn posting_file(weeks: &Weeks) -> PathBuf {
 fn postings_are_those_of_the_last_week_and_may_be_lost() {
     let input = |at: usize| data(&format!("week-{}", WEEKS[at]));
     let full = Weeks::shipped("full", "", &["--workers", "1"]);
-    assert_eq!(runs(&full), None, "nothing followed a change");
+    assert_eq!(posting_runs(&full), None, "nothing followed a change");
     type Damage = fn(&Weeks);
     let damages: [(&str, Damage); 6] = [
         ("untouched", |_| {}),
@@ -189,25 +191,25 @@ fn postings_are_those_of_the_last_week_and_may_be_lost() {
     for (what, damage) in damages {
         let weeks = Weeks::new("delta", "");
         weeks.add(WEEKS[0], &input(0), &[]);
-        assert_eq!(runs(&weeks), None);
+        assert_eq!(posting_runs(&weeks), None);
         weeks.add(WEEKS[1], &input(1), &[]);
-        let first = runs(&weeks).unwrap();
+        let first = posting_runs(&weeks).unwrap();
         assert!(first.len() == 1 && first[0].contains(WEEKS[1]), "{first:?}");
         damage(&weeks);
         weeks.add(WEEKS[2], &input(2), &[]);
         assert_same(&full, &weeks, what);
-        let then = runs(&weeks).unwrap();
+        let then = posting_runs(&weeks).unwrap();
         let is_new = then[0] != first[0];
         assert!(then.iter().any(|run| run.contains(WEEKS[2])), "{what}: {then:?}");
         assert_eq!(is_new, what != "untouched", "{what}: {then:?}");
         // The same week once more stands on the postings of the week before, which are gone.
         weeks.add(WEEKS[2], &input(2), &["--replace"]);
         assert_same(&full, &weeks, what);
-        assert_eq!(runs(&weeks).unwrap().len(), 1, "{what}");
+        assert_eq!(posting_runs(&weeks).unwrap().len(), 1, "{what}");
         let store = weeks.store();
         let host = ["delete", "--store", store.to_str().unwrap(), "--host", "arm64.guide.debian.example", "-q"];
         run_well(&host);
-        assert_eq!(runs(&weeks), None, "nothing of deleted pages is kept");
+        assert_eq!(posting_runs(&weeks), None, "nothing of deleted pages is kept");
     }
 }
 
@@ -215,7 +217,7 @@ fn postings_are_those_of_the_last_week_and_may_be_lost() {
 fn damaged_postings_are_named() {
     let weeks = Weeks::new("delta", "");
     (0..2).for_each(|at| _ = weeks.add(WEEKS[at], &data(&format!("week-{}", WEEKS[at])), &[]));
-    let folder = weeks.store().join("_postings").join(&runs(&weeks).unwrap()[0]);
+    let folder = weeks.store().join("_postings").join(&posting_runs(&weeks).unwrap()[0]);
     // Postings that do not ascend, behind heads that do.
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -239,7 +241,7 @@ fn damaged_postings_are_named() {
 }
 
 #[test]
-fn many_waves_and_little_memory_give_the_same_pages_either_way() {
+fn full_and_delta_give_the_same_tables_with_many_waves_and_little_memory() {
     let more = "wave-bytes = 1";
     let full = Weeks::shipped("full", more, &["--workers", "1"]);
     let config = full.folder.path().join("config.toml");
@@ -269,9 +271,11 @@ fn a_week_has_the_clusters_that_its_crawl_alone_has_and_urls_keep_their_ids() {
     assert_eq!(distinct.len(), ids.len(), "an id is of one URL");
 }
 
-/// The names and changes that two weeks' clusters and the names given so far ask for.
-fn assert_names_are_right(weeks: &Weeks, before: &str, after: &str, known: &BTreeSet<i64>) {
+/// Works out from the cluster maps of two weeks which ids the clusters of the later one should have and which changes
+/// its table should list. `known` are the ids of all clusters so far.
+fn assert_cluster_ids_and_changes_are_right(weeks: &Weeks, before: &str, after: &str, known: &BTreeSet<i64>) {
     let (old, new) = (cluster_map(&weeks.week(before)), cluster_map(&weeks.week(after)));
+    // How many pages a cluster of the earlier week, by id, has in each cluster of the later one, by root.
     let mut shared: BTreeMap<i64, BTreeMap<i64, i64>> = BTreeMap::new();
     for (url, page) in &new {
         if let Some(id) = old.get(url).and_then(|page| page.id)
@@ -300,11 +304,12 @@ fn assert_names_are_right(weeks: &Weeks, before: &str, after: &str, known: &BTre
             .iter()
             .filter_map(|(id, parts)| Some((*id, *parts.get(root)?, successor(parts) == Some(*root))))
             .collect();
-        let heirs = parts.iter().filter(|part| part.2);
-        let name = heirs.max_by_key(|(id, count, _)| (*count, std::cmp::Reverse(*id))).map(|part| part.0);
+        // Of the clusters that this one succeeds, the one with most pages here passes on its id.
+        let predecessors = parts.iter().filter(|(_, _, succeeds)| *succeeds);
+        let inherited = predecessors.max_by_key(|(id, count, _)| (*count, std::cmp::Reverse(*id))).map(|part| part.0);
         let id = page.id.unwrap();
-        match name {
-            Some(name) => assert_eq!(id, name, "{}", page.root),
+        match inherited {
+            Some(inherited) => assert_eq!(id, inherited, "{}", page.root),
             None => assert!(!known.contains(&id), "{id} was given before"),
         }
         if parts.is_empty() {
@@ -350,17 +355,18 @@ fn assert_names_are_right(weeks: &Weeks, before: &str, after: &str, known: &BTre
     assert_eq!(found, events, "{before} to {after}");
 }
 
-fn names(map: &BTreeMap<String, Clustered>) -> BTreeSet<i64> {
+/// The ids of the clusters of a week.
+fn cluster_ids(map: &BTreeMap<String, Clustered>) -> BTreeSet<i64> {
     map.values().filter_map(|page| page.id).collect()
 }
 
 #[test]
-fn clusters_keep_their_names_and_every_change_is_listed() {
+fn clusters_keep_their_ids_and_every_change_is_listed() {
     let weeks = Weeks::shipped("delta", "", &["--workers", "3"]);
-    let mut known = names(&cluster_map(&weeks.week(WEEKS[0])));
+    let mut known = cluster_ids(&cluster_map(&weeks.week(WEEKS[0])));
     for pair in WEEKS.windows(2) {
-        assert_names_are_right(&weeks, pair[0], pair[1], &known);
-        known.extend(names(&cluster_map(&weeks.week(pair[1]))));
+        assert_cluster_ids_and_changes_are_right(&weeks, pair[0], pair[1], &known);
+        known.extend(cluster_ids(&cluster_map(&weeks.week(pair[1]))));
     }
     let store = weeks.store();
     let shown = run_well(&["show", store.to_str().unwrap(), "--changes"]).stdout;
@@ -375,7 +381,7 @@ fn clusters_keep_their_names_and_every_change_is_listed() {
 }
 
 #[test]
-fn three_weeks_evolve_as_their_twin_says() {
+fn the_evolution_of_three_weeks_is_that_of_brute_force() {
     let weeks = Weeks::shipped("auto", "wave-bytes = 1", &[]);
     let store = weeks.store();
     let made = |flags: &[&str]| {
@@ -389,7 +395,7 @@ fn three_weeks_evolve_as_their_twin_says() {
 }
 
 #[test]
-fn weeks_are_made_in_their_order_and_only_the_last_is_made_anew() {
+fn weeks_are_added_in_order_and_only_the_last_can_be_replaced() {
     let weeks = Weeks::new("delta", "");
     let input = |week: &str| data(&format!("week-{week}"));
     weeks.add(WEEKS[0], &input(WEEKS[0]), &[]);
@@ -452,15 +458,15 @@ fn jobs_that_do_not_fit_their_store_are_refused() {
 }
 
 #[test]
-fn killed_at_any_moment_last_week_is_whole_and_a_rerun_ends_with_the_same_bytes() {
+fn after_a_kill_at_any_moment_earlier_weeks_are_whole_and_a_rerun_ends_with_the_same_bytes() {
     let begun = Instant::now();
     let whole = Weeks::shipped("delta", "wave-bytes = 1", &["--workers", "2"]);
     let (week, took) = (WEEKS[2], begun.elapsed() / 3);
     let input = data(&format!("week-{week}"));
     let base = Weeks::new("delta", "wave-bytes = 1");
     WEEKS[..2].iter().for_each(|week| _ = base.add(week, &data(&format!("week-{week}")), &["--workers", "2"]));
-    let mut left = 0;
-    // A new week, and the same week made anew.
+    let mut unfinished = 0;
+    // A new week, and the same week once more.
     for (round, processes) in (0..16).zip(["1", "2"].into_iter().cycle()) {
         let replaces = round >= 8;
         let flags: &[&str] = if replaces { &["--replace"] } else { &[] };
@@ -479,7 +485,7 @@ fn killed_at_any_moment_last_week_is_whole_and_a_rerun_ends_with_the_same_bytes(
         if base.week(week).exists() {
             assert!(tables(&base.week(week)) == tables(&whole.week(week)), "round {round}");
         }
-        left += u32::from(base.store().join("_work").exists());
+        unfinished += u32::from(base.store().join("_work").exists());
         base.add(week, &input, flags);
         assert_same(&base, &whole, &format!("round {round}"));
         assert!(!base.store().join("_work").exists());
@@ -492,12 +498,13 @@ fn killed_at_any_moment_last_week_is_whole_and_a_rerun_ends_with_the_same_bytes(
             std::fs::write(&manifest, json.to_string()).unwrap();
         }
     }
-    eprintln!("{left} of 16 runs were killed with something unfinished");
-    assert!(left > 4);
+    eprintln!("{unfinished} of 16 runs were killed with something unfinished");
+    // Kills are spread over the time that a run took before. If fewer hit one, the times are wrong and nothing is tested.
+    assert!(unfinished > 4);
 }
 
 #[test]
-fn eleven_weeks_of_a_larger_crawl_are_the_same_either_way() {
+fn full_and_delta_give_the_same_tables_over_eleven_weeks_of_a_larger_crawl() {
     let wanted_by = "weekly runs over eleven weeks";
     if corpus("week-01", wanted_by).is_none() {
         return;
@@ -516,9 +523,9 @@ fn eleven_weeks_of_a_larger_crawl_are_the_same_either_way() {
             assert!(delta[name] == *bytes, "week {number}: {name}");
         }
         if let Some(last) = &last {
-            assert_names_are_right(&stores[1], last, &week, &known);
+            assert_cluster_ids_and_changes_are_right(&stores[1], last, &week, &known);
         }
-        known.extend(names(&cluster_map(&stores[1].week(&week))));
+        known.extend(cluster_ids(&cluster_map(&stores[1].week(&week))));
         last = Some(week);
     }
     assert!(known.len() > 400, "{}", known.len());
