@@ -25,14 +25,14 @@ fn main() {
     }
     let needs = Need::ALL.into_iter().filter_map(|need| {
         let tests = skipped.get(need.name())?;
-        let allowed = if may_be_skipped.contains(&need) { ", as NIGH_MAY_SKIP allows" } else { "" };
-        Some(format!("{} without {}{allowed} ({})", tests.len(), need.words(), tests.join(", ")))
+        let allowed = if may_be_skipped.contains(&need) { ", and NIGH_MAY_SKIP allows it" } else { "" };
+        Some(format!("{} for want of {}{allowed} ({})", tests.len(), need.words(), tests.join(", ")))
     });
     let needs: Vec<String> = needs.collect();
     if needs.is_empty() {
-        println!("\nSKIPPED: nothing that the suite ran");
+        println!("\nSKIPPED tests: none");
     } else {
-        println!("\nSKIPPED: {}", needs.join("; "));
+        println!("\nSKIPPED tests, or parts of them: {}", needs.join("; "));
     }
 }
 

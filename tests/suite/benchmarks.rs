@@ -43,12 +43,12 @@ fn the_cluster_stage_has_the_labels_of_a_single_thread() {
         ] {
             assert!(figures[key].is_number(), "{key}: {figures}");
         }
-        // What is counted, but for what a worker keeps to itself, does not depend on workers.
+        // 0.2216 when it was measured; the synthetic pages do not depend on the workers.
         assert!((0.20..0.25).contains(&figures["duplicates_per_document"].as_f64().unwrap()), "{figures}");
         checksums.push(figures["checksum"].as_str().unwrap().to_owned());
     }
     assert!(checksums.windows(2).all(|pair| pair[0] == pair[1]), "{checksums:?}");
-    // Without noise fewer have anything in common with others.
+    // Without noise fewer documents share a key with others: 0.120 of them against 0.159 when it was measured.
     let [noisy, quiet] = [&[][..], &["--noise", "0,0"]].map(|flags| {
         let figures = figures(&[&["cluster", "--documents", "30000"], flags].concat());
         assert_eq!(figures["labels_match"], true);
@@ -63,7 +63,7 @@ fn components_of_every_shape_have_the_labels_of_a_single_thread() {
         for flags in [&["--workers", "1"][..], &["--apart"], &["--workers", "4", "--apart"], &["--processes", "2"]] {
             let figures = figures(&[&["components", "--nodes", "20000", "--shape", shape], flags].concat());
             assert_eq!(figures["labels_match"], true, "{shape} {flags:?}");
-            // Plain label propagation would need as many rounds as a chain has nodes.
+            // Plain label propagation would need as many rounds as a chain has nodes. The most measured is 15, of chains.
             assert!(figures["rounds"].as_u64().unwrap() <= 40, "{shape} {flags:?}: {figures}");
             for key in ["nodes", "edges", "wall_s", "single_thread_s", "max_worker_share"] {
                 assert!(figures[key].is_number(), "{key}: {figures}");

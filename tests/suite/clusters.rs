@@ -131,6 +131,7 @@ fn assert_statistics(week: &Path, level: &str, documents: i64, members: &BTreeMa
 fn the_shipped_crawl_has_the_clusters_of_brute_force() {
     let made = Made::new(&["--workers", "2"]);
     assert_clusters_are_right(&made.week(), 2);
+    // 523, says tests/data/README.md: not a week that lost most of its pages.
     assert!(longs(&made.week(), "documents", "doc").len() > 400);
 }
 

@@ -504,6 +504,46 @@ fn write<T: Table>(path: &Path, rows: impl Iterator<Item = T>) {
     writer.finish().unwrap();
 }
 
+/// Two weeks whose figures are worked out by hand: what the twin says is checked, too.
+#[test]
+fn the_twin_gives_the_figures_of_a_store_that_is_worked_out_by_hand() {
+    let page = |doc: i64, host: &str, root: i64, checksum: u8, features: [u32; 3]| {
+        (doc, Page { host: host.into(), root, checksum: vec![checksum], features: features.to_vec() })
+    };
+    // The clusters {1, 2} and {3}.
+    let first = [page(1, "a", 1, 1, [1, 2, 3]), page(2, "a", 1, 2, [1, 2, 3]), page(3, "c", 3, 3, [7, 8, 9])];
+    // Page 1 keeps one feature of three and is in a cluster with a new page, 4. Pages 2 and 3 could not be downloaded.
+    let second = [page(1, "a", 1, 9, [1, 5, 6]), page(4, "b", 1, 4, [1, 5, 6])];
+    let weeks = [
+        Seen { week: "first".into(), pages: first.into(), known: [1, 2, 3].into() },
+        Seen { week: "second".into(), pages: second.into(), known: [1, 2, 3, 4].into() },
+    ];
+    let tables = twin(&weeks, 5);
+    // The rows of a table that count something: the count is the last of the words.
+    let rows = |table: &str| -> Vec<Row> {
+        tables[table].iter().filter(|(words, _)| words.last().unwrap() != "0").cloned().collect()
+    };
+    let row = |words: &[&str], fractions: &[Option<f64>]| -> Row {
+        (words.iter().map(|word| word.to_string()).collect(), fractions.to_vec())
+    };
+    let retention = [
+        row(&["first", "1", "1"], &[Some(1.0); 3]),
+        row(&["first", "2-10", "2"], &[Some(1.0); 3]),
+        // Page 3 was alone, and is with 2 in the cluster of what could not be downloaded.
+        row(&["second", "1", "1"], &[Some(1.0), Some(1.0 / 2.0), Some(1.0 / 2.0)]),
+        // Page 1 was with 2 and is with 4; page 2 was with 1 and is with 3.
+        row(&["second", "2-10", "2"], &[Some(1.0 / 2.0), Some(1.0 / 3.0), Some(1.0 / 2.0)]),
+    ];
+    assert_eq!(rows("retention"), retention);
+    // Host c lost its cluster, a has one as before, b has one for the first time.
+    assert_eq!(rows("host-changes"), [row(&["-1", "1"], &[]), row(&["0", "1"], &[]), row(&["1", "1"], &[])]);
+    // Page 1 alone was downloaded twice.
+    assert_eq!(rows("amounts"), [row(&["1", "2-10", "1"], &[Some(1.0), Some(1.0)])]);
+    assert_eq!(rows("change-classes"), [row(&["2-10", "large", "1"], &[Some(1.0)])]);
+    assert_eq!(rows("births"), [row(&["second", "1", "1"], &[])]);
+    assert_eq!(rows("deaths"), [row(&["second", "1", "1"], &[]), row(&["second", "2-10", "1"], &[])]);
+}
+
 #[test]
 fn evolution_is_that_of_brute_force_whatever_the_workers_and_processes() {
     for (seed, weeks) in [(1, 3), (2, 5), (3, 2), (4, 4)] {

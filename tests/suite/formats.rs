@@ -25,6 +25,7 @@ fn made(input: &str, more: &str) -> (Made, BTreeMap<String, Vec<u64>>) {
 fn the_same_pages_are_read_from_every_format() {
     let (_, crawl) = made("week-2024-01-08", "");
     let mut compared = 0;
+    // The pages of each file, as tests/data/README.md lists them.
     for (input, pages) in [
         ("formats/pages.warc.wet.gz", 40),
         ("formats/pages.jsonl.gz", 40),
@@ -33,12 +34,14 @@ fn the_same_pages_are_read_from_every_format() {
         ("formats/pages.warc", 10),
     ] {
         let (_, found) = made(input, "");
+        // Up to two of them have no words.
         assert!(found.len() <= pages && found.len() + 2 >= pages, "{input}: {} pages with words", found.len());
         for (url, vector) in &found {
             assert_eq!(Some(vector), crawl.get(url), "{input}: {url}");
             compared += 1;
         }
     }
+    // Of 170, less two a file.
     assert!(compared > 150);
 }
 
