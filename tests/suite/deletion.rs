@@ -291,7 +291,7 @@ fn clusters_keep_their_ids_when_pages_are_deleted() {
         let mut clusters: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
         after.iter().for_each(|(url, id)| clusters.entry(*id).or_default().push(before[url]));
         for (id, was) in clusters {
-            // Pages of a cluster were together before; it has its name, or one that nobody had.
+            // Pages of a cluster were together before; it keeps its id, or has a new one.
             assert!(was.iter().all(|before| *before == was[0]), "{flags:?}: {id} was {was:?}");
             assert!(id == was[0] || !given.contains(&id), "{flags:?}: {id} was {was:?}");
             split += usize::from(id != was[0]);

@@ -62,9 +62,10 @@ pub fn twin(store: &Path, week: &str, inputs: &[PathBuf]) -> BTreeMap<String, St
 fn content(path: &Path) -> Vec<u8> {
     let stored = std::fs::read(path).unwrap();
     let mut bytes = Vec::new();
-    match path.extension().is_some_and(|extension| extension == "gz") {
-        true => _ = flate2::read::MultiGzDecoder::new(&stored[..]).read_to_end(&mut bytes).unwrap(),
-        false => bytes = stored,
+    if path.extension().is_some_and(|extension| extension == "gz") {
+        flate2::read::MultiGzDecoder::new(&stored[..]).read_to_end(&mut bytes).unwrap();
+    } else {
+        bytes = stored;
     }
     bytes
 }

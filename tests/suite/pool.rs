@@ -25,7 +25,7 @@ use crate::survival::waves;
 /// What the variables of all hosts begin with.
 const SECRET: &str = "it's $a secret";
 
-/// A server that nobody ends is ended after so long: several times what the longest test takes.
+/// A server that outlives its test is ended after this time: many times what the longest test takes (32 s).
 const SERVER_SECONDS: &str = "900";
 
 /// Namespaces, bridge and servers, until they are dropped.
@@ -413,7 +413,7 @@ fn three_hosts_make_a_store_in_a_bucket() {
         ran(hosts.nigh(&[command, &store, mirror].concat()).envs(server.environment()))
     };
 
-    // The other hosts speak to no bucket: they work in a folder, which must be said.
+    // The other hosts do not speak to the bucket: they work in a folder, which must be given.
     let refused = nigh(&["run"], &[]);
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     assert!(refused.stderr.contains("`mirror` in the config, or by --mirror"), "{}", refused.stderr);

@@ -13,7 +13,7 @@ use crate::skips::{self, Need};
 /// The week of the shipped crawl that most tests use.
 pub const WEEK: &str = "2024-01-08";
 
-/// No run of the program on test data takes nearly so long: whatever does, hangs.
+/// No run of the program on test data takes nearly so long: one that does hangs.
 const DEADLINE: Duration = Duration::from_secs(240);
 
 /// The shipped data.
@@ -177,9 +177,10 @@ pub fn copy_folder(from: &Path, to: &Path) {
     for entry in walkdir::WalkDir::new(from) {
         let entry = entry.unwrap();
         let target = to.join(entry.path().strip_prefix(from).unwrap());
-        match entry.file_type().is_dir() {
-            true => std::fs::create_dir_all(target).unwrap(),
-            false => _ = std::fs::copy(entry.path(), target).unwrap(),
+        if entry.file_type().is_dir() {
+            std::fs::create_dir_all(target).unwrap();
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
         }
     }
 }

@@ -226,7 +226,7 @@ fn cut(path: &Path, arguments: &[&str], undisturbed: &dyn Fn() -> bool) -> bool 
         }
         refused |= ran.code == Some(1);
         if ran.code == Some(0) {
-            // It is made anew, and is no longer what was cut.
+            // The file was written again: it is no longer the one that was cut.
             return refused;
         }
     }

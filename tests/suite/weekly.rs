@@ -415,7 +415,7 @@ fn weeks_are_added_in_order_and_only_the_last_can_be_replaced() {
     let fresh = Weeks::new("full", "");
     fresh.add(WEEKS[0], &input(WEEKS[0]), &[]);
     fresh.add(WEEKS[2], &input(WEEKS[2]), &[]);
-    assert_same(&weeks, &fresh, "made anew");
+    assert_same(&weeks, &fresh, "the last week replaced");
     assert!(!weeks.store().join("_work").exists());
     // The same again is nothing to do.
     let arguments = weeks.arguments(WEEKS[2], &input(WEEKS[2]), &[]);
