@@ -243,11 +243,11 @@ fn deaths(before: &Seen, week: &Seen) -> Vec<Row> {
 }
 
 /// A row for each class of a week: how many of the sizes are in it.
-fn rows_of_classes(week: &String, classes: &[(u64, &str)], sizes: impl Iterator<Item = usize>) -> Vec<Row> {
+fn rows_of_classes(week: &str, classes: &[(u64, &str)], sizes: impl Iterator<Item = usize>) -> Vec<Row> {
     let mut urls_of_class: BTreeMap<&str, u64> = BTreeMap::new();
     sizes.for_each(|size| *urls_of_class.entry(class(size as u64)).or_default() += 1);
     let count = |class: &str| urls_of_class.get(class).copied().unwrap_or_default();
-    classes.iter().map(|(_, class)| row(&[week, class, &count(class)], &[])).collect()
+    classes.iter().map(|(_, class)| row(&[&week, class, &count(class)], &[])).collect()
 }
 
 /// Compares every table that the job made of a store with its twin: of all its weeks, or of some.
