@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
-use crate::launch::Event;
+use crate::launch::ProcessEvent;
 use crate::watch::Span;
 
 /// How progress is shown.
@@ -95,8 +95,8 @@ impl Log {
     }
 
     /// Says what happens to the processes of the run.
-    pub fn event(&self, event: Event<'_>) {
-        let Event { kind, text, epoch, process } = event;
+    pub fn event(&self, event: ProcessEvent<'_>) {
+        let ProcessEvent { kind, text, epoch, process } = event;
         self.say(kind, text, epoch, process);
     }
 

@@ -162,14 +162,14 @@ pub fn job_text(job: &Job) -> String {
 mod tests {
     use super::*;
     use crate::config::Cluster;
-    use crate::readers::{Format, Place};
+    use crate::readers::{Format, Location};
 
     fn inputs(bytes: &[u64]) -> Vec<Input> {
         let input = |(i, bytes): (usize, &u64)| Input {
             name: format!("{i:03}.warc"),
             bytes: *bytes,
             format: Format::Warc,
-            place: Place::File("file".into()),
+            place: Location::File("file".into()),
             page_url: None,
         };
         bytes.iter().enumerate().map(input).collect()

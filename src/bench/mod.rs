@@ -16,25 +16,25 @@ mod dataflow;
 mod single_thread;
 mod synthetic;
 
-pub use self::dataflow::{Task, serve_task};
+pub use self::dataflow::{BenchTask, serve_task};
 
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 
-use crate::bench::crawl::{Common, Crawl, Report, Setting, Texts, Workers};
+use crate::bench::crawl::{Common, Crawl, Setting, StageReport, Texts, Workers};
 use crate::report::say;
 
 /// Arguments of `nigh bench`.
 #[derive(Args)]
 pub struct BenchArgs {
     #[command(subcommand)]
-    what: What,
+    what: Benchmark,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum Benchmark {
     /// Reading crawl files: decompressing, parsing records, decoding HTTP bodies.
     Read {
         #[command(flatten)]
@@ -81,8 +81,8 @@ enum What {
 ///
 /// # Errors
 /// Where the input cannot be read.
-pub fn bench(args: &BenchArgs, as_text: fn(Task) -> Result<String>) -> Result<ExitCode> {
-    let measure = |input: &[String], workers: usize, common: &Common, of: fn(&Setting) -> Result<Report>| {
+pub fn bench(args: &BenchArgs, as_text: fn(BenchTask) -> Result<String>) -> Result<ExitCode> {
+    let measure = |input: &[String], workers: usize, common: &Common, of: fn(&Setting) -> Result<StageReport>| {
         let report = of(&Setting::new(input, workers, common)?)?;
         if common.json {
             say(&format!("{}\n", serde_json::to_string(&report).context("figures are plain data")?))
@@ -96,18 +96,22 @@ pub fn bench(args: &BenchArgs, as_text: fn(Task) -> Result<String>) -> Result<Ex
         Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     };
     match &args.what {
-        What::Cluster(args) => return checked(dataflow::bench_cluster(args, |task| as_text(Task::Cluster(task)))?),
-        What::Components(args) => {
-            return checked(dataflow::bench_components(args, |task| as_text(Task::Components(task)))?);
+        Benchmark::Cluster(args) => {
+            return checked(dataflow::bench_cluster(args, |task| as_text(BenchTask::Cluster(task)))?);
         }
-        What::Weeks(args) => return checked(dataflow::bench_weeks(args, |task| as_text(Task::Weeks(task)))?),
-        What::Exchange(args) => return checked(dataflow::bench_exchange(args, |task| as_text(Task::Exchange(task)))?),
-        What::Read { crawl, workers, common } => {
+        Benchmark::Components(args) => {
+            return checked(dataflow::bench_components(args, |task| as_text(BenchTask::Components(task)))?);
+        }
+        Benchmark::Weeks(args) => return checked(dataflow::bench_weeks(args, |task| as_text(BenchTask::Weeks(task)))?),
+        Benchmark::Exchange(args) => {
+            return checked(dataflow::bench_exchange(args, |task| as_text(BenchTask::Exchange(task)))?);
+        }
+        Benchmark::Read { crawl, workers, common } => {
             measure(&crawl.input, workers.workers.0, common, crate::bench::crawl::read)?
         }
-        What::Html { crawl, common } => measure(&crawl.input, 1, common, crate::bench::crawl::html)?,
-        What::Text { texts, common } => measure(&texts.input, 1, common, crate::bench::crawl::text)?,
-        What::Features { texts, workers, common } => {
+        Benchmark::Html { crawl, common } => measure(&crawl.input, 1, common, crate::bench::crawl::html)?,
+        Benchmark::Text { texts, common } => measure(&texts.input, 1, common, crate::bench::crawl::text)?,
+        Benchmark::Features { texts, workers, common } => {
             measure(&texts.input, workers.workers.0, common, crate::bench::crawl::features)?;
         }
     }

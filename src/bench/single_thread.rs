@@ -30,7 +30,7 @@ pub(crate) fn clusters<const WIDTH: usize>(vectors: &[[u64; WIDTH]], agreements:
 /// Components of a graph of so many nodes: the smallest node of each node's component. Sequential union-find over
 /// edges.
 pub(crate) fn components(nodes: u32, edges: impl Iterator<Item = (u32, u32)>) -> Vec<u32> {
-    let mut forest = Forest::new(nodes);
+    let mut forest = SequentialUnionFind::new(nodes);
     forest.join(edges);
     forest.roots()
 }
@@ -43,14 +43,14 @@ pub(crate) fn checksum(labels: impl Iterator<Item = (u64, u64)>) -> u64 {
 fn clusters_by<const WIDTH: usize>(partition: usize, vectors: &[[u64; WIDTH]], agreements: usize) -> Vec<u32> {
     const { assert!(WIDTH < 32, "choices are bits of a word") };
     let documents = u32::try_from(vectors.len()).expect("documents are numbered by 32 bits");
-    let mut forest = Forest::new(documents);
+    let mut forest = SequentialUnionFind::new(documents);
     let mut partitions = Partitions::new(vectors.len().div_ceil(partition));
     let mut groups = Groups::default();
     for choice in (0u32..1 << WIDTH).filter(|choice| choice.count_ones() as usize == agreements) {
         let columns: Vec<usize> = (0..WIDTH).filter(|column| choice >> column & 1 == 1).collect();
         for (document, vector) in (0..documents).zip(vectors) {
             let (key, place) = hashes(columns.iter().map(|column| vector[*column]));
-            partitions.push(place, Record { key: [key as u32, (key >> 32) as u32], document });
+            partitions.push(place, KeyedDocument { key: [key as u32, (key >> 32) as u32], document });
         }
         partitions.take(|records| forest.join(groups.edges(records)));
     }
@@ -68,7 +68,7 @@ fn hashes(words: impl Iterator<Item = u64>) -> (u64, u64) {
 
 /// A document and what it is grouped by, in 12 bytes.
 #[derive(Clone, Copy, Default)]
-struct Record {
+struct KeyedDocument {
     key: [u32; 2],
     document: u32,
 }
@@ -76,22 +76,22 @@ struct Record {
 /// Records by partition, in chunks of one arena. Records wait in buffers that lie close together, so that a record
 /// costs no cache line and no page of its own.
 struct Partitions {
-    buffers: Vec<[Record; BUFFER]>,
+    buffers: Vec<[KeyedDocument; BUFFER]>,
     /// Records of each partition so far.
     lengths: Vec<usize>,
     /// The numbers of each partition's chunks.
     chunks: Vec<Vec<usize>>,
-    arena: Vec<Record>,
+    arena: Vec<KeyedDocument>,
     /// Chunks of the arena that are in use.
     used: usize,
     /// The records of the partition that is taken.
-    taken: Vec<Record>,
+    taken: Vec<KeyedDocument>,
 }
 
 impl Partitions {
     fn new(partitions: usize) -> Partitions {
         Partitions {
-            buffers: vec![[Record::default(); BUFFER]; partitions],
+            buffers: vec![[KeyedDocument::default(); BUFFER]; partitions],
             lengths: vec![0; partitions],
             chunks: vec![Vec::new(); partitions],
             arena: Vec::new(),
@@ -101,7 +101,7 @@ impl Partitions {
     }
 
     /// Adds a record to the partition that 64 random bits fall in.
-    fn push(&mut self, place: u64, record: Record) {
+    fn push(&mut self, place: u64, record: KeyedDocument) {
         let partition = ((u128::from(place) * self.buffers.len() as u128) >> 64) as usize;
         let length = self.lengths[partition] + 1;
         self.lengths[partition] = length;
@@ -117,7 +117,7 @@ impl Partitions {
             self.chunks[partition].push(self.used);
             self.used += 1;
             if self.arena.len() < self.used * CHUNK {
-                self.arena.resize(self.used * CHUNK, Record::default());
+                self.arena.resize(self.used * CHUNK, KeyedDocument::default());
             }
         }
         let at = self.chunks[partition][first / CHUNK] * CHUNK + first % CHUNK;
@@ -125,7 +125,7 @@ impl Partitions {
     }
 
     /// Gives every partition's records in the order in which they came, and is empty after that.
-    fn take(&mut self, mut each: impl FnMut(&[Record])) {
+    fn take(&mut self, mut each: impl FnMut(&[KeyedDocument])) {
         for (partition, buffer) in self.buffers.iter().enumerate() {
             let length = std::mem::take(&mut self.lengths[partition]);
             self.taken.clear();
@@ -150,7 +150,7 @@ struct Groups {
 
 impl Groups {
     /// An edge from each document to the first one of its key.
-    fn edges(&mut self, records: &[Record]) -> impl Iterator<Item = (u32, u32)> {
+    fn edges(&mut self, records: &[KeyedDocument]) -> impl Iterator<Item = (u32, u32)> {
         let size = (2 * records.len()).next_power_of_two().max(2);
         self.slots.clear();
         self.slots.resize(size, 0);
@@ -176,13 +176,13 @@ impl Groups {
 }
 
 /// Union-find: a node's parent is never larger than the node, so that a root is the smallest of its component.
-struct Forest {
+struct SequentialUnionFind {
     parents: Vec<u32>,
 }
 
-impl Forest {
-    fn new(nodes: u32) -> Forest {
-        Forest { parents: (0..nodes).collect() }
+impl SequentialUnionFind {
+    fn new(nodes: u32) -> SequentialUnionFind {
+        SequentialUnionFind { parents: (0..nodes).collect() }
     }
 
     /// Joins the ends of all edges. A batch of edges first takes two steps up together: the processor waits for their

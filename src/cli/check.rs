@@ -9,7 +9,7 @@ use clap::Args;
 use super::errors::WrongUse;
 use super::session::home;
 use crate::config::{Bytes, Job, read_config, read_job};
-use crate::launch::{Checked, Place, Pool, Questions, check as ask};
+use crate::launch::{Checked, HostReach, Pool, Questions, check as ask};
 use crate::report::say;
 
 /// A clock that is further off than this is to be set: certificates and the ages of files go by it.
@@ -83,7 +83,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
     let inputs =
         if input.is_empty() { Vec::new() } else { crate::readers::list(&input, &reading.unwrap_or_default())? };
     let files = inputs.iter().filter_map(|input| match &input.place {
-        crate::readers::Place::File(path) => Some((path.clone(), input.bytes)),
+        crate::readers::Location::File(path) => Some((path.clone(), input.bytes)),
         _ => None,
     });
     let files: Vec<(PathBuf, u64)> = files.collect();
@@ -106,7 +106,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
         inputs: files.clone(),
         keys: pool.keys.clone().map(|folder| (folder, me)),
     })?;
-    let rows: Vec<Row> = checked.iter().enumerate().map(|(me, checked)| Row::new(&pool, me, checked)).collect();
+    let rows: Vec<HostRow> = checked.iter().enumerate().map(|(me, checked)| HostRow::new(&pool, me, checked)).collect();
     say(&table(&rows))?;
     let to_fix: Vec<String> =
         rows.iter().flat_map(|row| row.to_fix.iter().map(|text| format!("  {}: {text}\n", row.host))).collect();
@@ -117,7 +117,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
 }
 
 /// What is said of a process' host: its cells, and what is to be fixed.
-struct Row {
+struct HostRow {
     host: String,
     cells: [String; 8],
     to_fix: Vec<String>,
@@ -126,18 +126,18 @@ struct Row {
 /// The columns after the process.
 const COLUMNS: [&str; 8] = ["host", "program", "clock", "certificate", "listens at", "reaches", "free", "files"];
 
-impl Row {
-    fn new(pool: &Pool, me: usize, checked: &Checked) -> Row {
+impl HostRow {
+    fn new(pool: &Pool, me: usize, checked: &Checked) -> HostRow {
         let name = match &pool.hosts[me].place {
-            Place::Here => "this machine".to_owned(),
-            Place::There { destination, .. } => destination.to_string(),
-            Place::Task { task, .. } => format!("task {task}"),
+            HostReach::Here => "this machine".to_owned(),
+            HostReach::There { destination, .. } => destination.to_string(),
+            HostReach::Task { task, .. } => format!("task {task}"),
         };
         let answers = match &checked.answers {
             Ok(answers) => answers,
             Err(error) => {
                 let cells = std::array::from_fn(|column| if column == 0 { name.clone() } else { "-".to_owned() });
-                return Row { host: name, cells, to_fix: vec![format!("{error:#}")] };
+                return HostRow { host: name, cells, to_fix: vec![format!("{error:#}")] };
             }
         };
         let mut to_fix = Vec::new();
@@ -193,11 +193,11 @@ impl Row {
         let clock = format!("{:+.1} s", ahead as f64 / 1e3);
         let cells =
             [name.clone(), answers.version.clone(), clock, certificate, address, reaches, free, files.to_owned()];
-        Row { host: name, cells, to_fix }
+        HostRow { host: name, cells, to_fix }
     }
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[HostRow]) -> String {
     let widths: [usize; 8] = std::array::from_fn(|column| {
         rows.iter().map(|row| row.cells[column].chars().count()).max().unwrap_or(0).max(COLUMNS[column].len())
     });

@@ -8,9 +8,9 @@ use clap::Args;
 
 use super::errors::WrongUse;
 use super::print::say_json;
-use super::session::{Run, end_when_lost, home, pool_of, say_notices, take_work};
+use super::session::{Session, end_when_lost, home, pool_of, say_notices, take_work};
 use super::signals::stop_on_signals;
-use super::worker::{Work, cluster};
+use super::worker::{ProcessWork, cluster};
 use crate::config::{Config, Count, Mode, Reading, read_config};
 use crate::jobs::deletion;
 use crate::launch::{Peers, Pool};
@@ -143,7 +143,7 @@ pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
         let text = format!("week {week} of {root} is as it was. The same command begins anew");
         (!made().unwrap_or(false)).then_some(text)
     });
-    let run = Run { pool: &pool, log, bytes: 0, metrics: None };
+    let run = Session { pool: &pool, log, bytes: 0, metrics: None };
     let work = |epoch| {
         let mut plan = plan.clone();
         if epoch > 0 {
@@ -155,7 +155,7 @@ pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
             begin(&store)?;
             plan.work = store.work_name();
         }
-        Ok(Some(Work::Run(Box::new(plan))))
+        Ok(Some(ProcessWork::Run(Box::new(plan))))
     };
     let alone = plan.clone();
     let after = match run.compute(work, |watch| cluster(alone, Peers::None, watch))? {

@@ -9,9 +9,9 @@ use anyhow::{Context, Result, bail};
 use super::args::RunArgs;
 use super::errors::WrongUse;
 use super::print::say_json;
-use super::session::{Run, end_when_lost, home, say_notices, take_work};
+use super::session::{Session, end_when_lost, home, say_notices, take_work};
 use super::signals::stop_on_signals;
-use super::worker::{Work, evolution};
+use super::worker::{ProcessWork, evolution};
 use crate::config::{Config, Evolution, Job};
 use crate::jobs::{EvolutionPlan, FOLDER};
 use crate::launch::{Peers, Pool};
@@ -82,7 +82,7 @@ pub(crate) fn run(mut job: Evolution, config: &Config, pool: &Pool, args: &RunAr
         // Afterwards there is as little to stop as after a week's commit.
         (!results.has_begun_to_commit()).then(|| format!("{former} is as it was. The same command begins anew"))
     });
-    let run = Run { pool, log, bytes: 0, metrics: args.metrics };
+    let run = Session { pool, log, bytes: 0, metrics: args.metrics };
     let work = |epoch| {
         let mut plan = plan.clone();
         if epoch > 0 {
@@ -98,7 +98,7 @@ pub(crate) fn run(mut job: Evolution, config: &Config, pool: &Pool, args: &RunAr
             plan.work = store.work_name();
             *made = results;
         }
-        Ok(Some(Work::Evolution(Box::new(plan))))
+        Ok(Some(ProcessWork::Evolution(Box::new(plan))))
     };
     let alone = plan.clone();
     let mut summary: EvolutionSummary = match run.compute(work, move |watch| evolution(alone, Peers::None, watch))? {

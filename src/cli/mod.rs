@@ -28,7 +28,7 @@ use run::run;
 use session::known_kernels;
 use show::show;
 use signals::leave_to_handler;
-use worker::{Work, worker};
+use worker::{ProcessWork, worker};
 
 use crate::bench;
 use crate::launch::serve_probe;
@@ -79,7 +79,9 @@ pub fn main() -> ExitCode {
         Command::Show(args) => show(&args),
         Command::Delete(args) => delete::run(&args, &log),
         Command::Vacuum(args) => vacuum::run(&args, &log),
-        Command::Bench(args) => known_kernels().and_then(|()| bench::bench(&args, |task| Work::Bench(task).told())),
+        Command::Bench(args) => {
+            known_kernels().and_then(|()| bench::bench(&args, |task| ProcessWork::Bench(task).told()))
+        }
         Command::Pool(args) => pool::pool(&args),
         Command::Worker => worker(),
         Command::Probe => serve_probe().map(|()| ExitCode::SUCCESS),

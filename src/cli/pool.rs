@@ -8,18 +8,18 @@ use clap::{Args, Subcommand};
 
 use super::check::{CheckArgs, check};
 use crate::config::Count;
-use crate::launch::{DEFAULT_DAYS, Made};
+use crate::launch::{DEFAULT_DAYS, MadeKeys};
 use crate::report::say;
 
 /// Arguments of `nigh pool`.
 #[derive(Args)]
 pub(crate) struct PoolArgs {
     #[command(subcommand)]
-    what: What,
+    what: PoolCommand,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum PoolCommand {
     /// Make an authority and a key for each process, by which they know each other.
     Keys(KeysArgs),
     /// Try every host: ssh, program, clock, ports, disk, whether inputs and store are visible; print what to fix.
@@ -42,13 +42,13 @@ struct KeysArgs {
 /// Does what `nigh pool` was asked for.
 pub(crate) fn pool(args: &PoolArgs) -> Result<ExitCode> {
     match &args.what {
-        What::Keys(args) => make_keys(args),
-        What::Check(args) => check(args),
+        PoolCommand::Keys(args) => make_keys(args),
+        PoolCommand::Check(args) => check(args),
     }
 }
 
 fn make_keys(args: &KeysArgs) -> Result<ExitCode> {
-    let Made { new_authority, made, kept } = crate::launch::make(&args.out, args.processes.0, args.days)?;
+    let MadeKeys { new_authority, made, kept } = crate::launch::make(&args.out, args.processes.0, args.days)?;
     let folder = args.out.display();
     let authority = match new_authority {
         true => "a new authority".to_owned(),

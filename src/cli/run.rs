@@ -8,7 +8,7 @@ use super::args::RunArgs;
 use super::errors::{WrongUse, exit_code};
 use super::session::{known_kernels, pool_of};
 use super::signals::leave_to_handler;
-use super::tasks::Part;
+use super::tasks::TaskRole;
 use super::week::Crawled;
 use crate::config::{Config, Job, read_config, read_job};
 use crate::launch::Pool;
@@ -23,8 +23,8 @@ pub(crate) fn run(args: &RunArgs, log: &Log) -> Result<ExitCode> {
     let pool = match config.tasks.clone() {
         None => pool_of(&config, args.processes)?,
         Some(table) => match super::tasks::part(&table, &mut config, args, log)? {
-            Part::Supervisor(pool) => pool,
-            Part::Over(code) => return Ok(ExitCode::from(code)),
+            TaskRole::Supervisor(pool) => pool,
+            TaskRole::Over(code) => return Ok(ExitCode::from(code)),
         },
     };
     let agents = pool.agents.clone();

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use anyhow::{Context, Result, bail};
 
 use super::errors::WrongUse;
-use super::worker::Work;
+use super::worker::ProcessWork;
 use crate::config::{Config, Count};
-use crate::launch::{Outcome, Pool, Voice, exit_on_panic, supervise};
+use crate::launch::{EventSink, Outcome, Pool, exit_on_panic, supervise};
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::mirror::{Home, Say, url_of};
@@ -25,7 +25,7 @@ pub(crate) fn known_kernels() -> Result<()> {
 }
 
 /// How a run is computed, and shown.
-pub(crate) struct Run<'a> {
+pub(crate) struct Session<'a> {
     pub(crate) pool: &'a Pool,
     pub(crate) log: &'a Log,
     /// Bytes of input that are still to be read.
@@ -34,12 +34,12 @@ pub(crate) struct Run<'a> {
     pub(crate) metrics: Option<SocketAddr>,
 }
 
-impl Run<'_> {
+impl Session<'_> {
     /// Does the work in this process, by `alone`, or in several; `None` where a generation of processes did all of it
     /// and did not live to tell. What the processes are to do comes from `work`, made anew for each generation.
     pub(crate) fn compute<S: serde::de::DeserializeOwned>(
         &self,
-        mut work: impl FnMut(u64) -> Result<Option<Work>>,
+        mut work: impl FnMut(u64) -> Result<Option<ProcessWork>>,
         alone: impl FnOnce(&Arc<Watch>) -> Result<Option<S>>,
     ) -> Result<Option<S>> {
         if self.pool.is_this_process() {
@@ -65,7 +65,7 @@ impl Run<'_> {
             progresses.iter().copied().reduce(Progress::sum).unwrap_or_default()
         });
         let log = self.log.clone();
-        let voice: Voice = Arc::new(move |event| {
+        let voice: EventSink = Arc::new(move |event| {
             // A plan may be asked for and come to nothing: only a restart begins an epoch.
             if event.kind == "restart" {
                 log.begins(event.epoch);
@@ -83,7 +83,7 @@ impl Run<'_> {
     }
 }
 
-impl Run<'_> {
+impl Session<'_> {
     fn serve_metrics(&self, read: impl Fn() -> Vec<Progress> + Send + 'static) -> Result<Option<Metrics>> {
         let Some(address) = self.metrics else { return Ok(None) };
         let metrics = Metrics::serve(address, read)?;

@@ -9,11 +9,11 @@ use super::args::RunArgs;
 use super::errors::WrongUse;
 use super::signals::STOPS_IN_ORDER;
 use crate::config::{Bytes, Config, Count, Tasks};
-use crate::launch::{Pool, Task, Voice, serve_task};
+use crate::launch::{EventSink, Pool, SchedulerTask, serve_task};
 use crate::log::Log;
 
 /// What a task has to do.
-pub(crate) enum Part {
+pub(crate) enum TaskRole {
     /// The run, with this pool.
     Supervisor(Pool),
     /// Nothing more: the run that it served ended so.
@@ -21,22 +21,23 @@ pub(crate) enum Part {
 }
 
 /// Finds out which task this is; one that is not the first serves the run until that is over.
-pub(crate) fn part(table: &Tasks, config: &mut Config, args: &RunArgs, log: &Log) -> Result<Part> {
+pub(crate) fn part(table: &Tasks, config: &mut Config, args: &RunArgs, log: &Log) -> Result<TaskRole> {
     if args.processes.is_some() {
         bail!(WrongUse("--processes is for this machine alone: the scheduler says how many tasks there are".into()));
     }
-    let task = Task::find(table, |name| std::env::var(name).ok()).map_err(|error| WrongUse(format!("{error:#}")))?;
+    let task =
+        SchedulerTask::find(table, |name| std::env::var(name).ok()).map_err(|error| WrongUse(format!("{error:#}")))?;
     end_on_signals(log, task.me);
     let told = log.clone();
-    let voice: Voice = Arc::new(move |event| told.event(event));
+    let voice: EventSink = Arc::new(move |event| told.event(event));
     if task.me == 0 {
         // What the scheduler gives each task, and each of its machines.
         config.workers = Some(config.workers.unwrap_or(Count(task.cpus.unwrap_or_else(|| config.workers(1)))));
         config.memory = Some(config.memory.unwrap_or(Bytes(config.memory() * task.machines as u64)));
-        return Ok(Part::Supervisor(Pool::of_tasks(&task, table, config, &voice)?));
+        return Ok(TaskRole::Supervisor(Pool::of_tasks(&task, table, config, &voice)?));
     }
     log.is_of(task.me);
-    serve_task(&task, table, config, &voice).map(Part::Over)
+    serve_task(&task, table, config, &voice).map(TaskRole::Over)
 }
 
 /// Ends this task when a signal asks for it: its process ends with it, and the others hear of it. A supervisor has more

@@ -24,7 +24,7 @@ pub(crate) struct VacuumArgs {
     #[arg(long, value_name = "DIR")]
     mirror: Option<PathBuf>,
     #[command(flatten)]
-    kept: Kept,
+    kept: KeptWeeks,
     /// Print what would be removed, and stop.
     #[arg(long)]
     dry_run: bool,
@@ -36,7 +36,7 @@ pub(crate) struct VacuumArgs {
 /// Which weeks stay.
 #[derive(Args)]
 #[group(required = true, multiple = false)]
-struct Kept {
+struct KeptWeeks {
     /// Keep so many weeks, the last ones.
     #[arg(long, value_name = "WEEKS")]
     keep: Option<Count>,

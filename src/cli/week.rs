@@ -8,9 +8,9 @@ use anyhow::{Result, bail, ensure};
 use super::args::RunArgs;
 use super::errors::WrongUse;
 use super::print::print_summary;
-use super::session::{Run, end_when_lost, home, say_notices, take_work};
+use super::session::{Session, end_when_lost, home, say_notices, take_work};
 use super::signals::stop_on_signals;
-use super::worker::{Work, cluster};
+use super::worker::{ProcessWork, cluster};
 use crate::config::{Cluster, Config, Job, Mode, Reading, Weekly};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
@@ -29,7 +29,7 @@ pub(crate) fn run(job: Crawled, config: &Config, pool: Pool, args: &RunArgs, log
     store.check_writable()?;
     // A run finds out now, not hours later; objects were asked for when they were listed.
     for input in &draft.inputs {
-        if args.dry_run || matches!(input.place, crate::readers::Place::File(_)) {
+        if args.dry_run || matches!(input.place, crate::readers::Location::File(_)) {
             crate::readers::check(input, draft.reading())?;
         }
     }
@@ -43,7 +43,7 @@ pub(crate) fn run(job: Crawled, config: &Config, pool: Pool, args: &RunArgs, log
     };
     let standing = draft.standing(&store)?;
     if args.dry_run {
-        let (Standing::Made(plan) | Standing::ToMake(plan)) = standing;
+        let (WeekState::Made(plan) | WeekState::ToMake(plan)) = standing;
         let disk = Disk::of(&plan);
         if args.json {
             let dry = serde_json::json!({ "plan": plan, "disk": disk });
@@ -60,12 +60,12 @@ pub(crate) fn run(job: Crawled, config: &Config, pool: Pool, args: &RunArgs, log
     // Another run may have ended meanwhile, or one that was killed have been mended.
     let standing = draft.standing(&store)?;
     let mut summary = match standing {
-        Standing::Made(plan) => {
+        WeekState::Made(plan) => {
             let root = draft.store.display();
             log.notice(&format!("week {} is in {root} already, from the same input: nothing to do", plan.week));
             Summary::read(&store.week(plan.week))?
         }
-        Standing::ToMake(plan) => {
+        WeekState::ToMake(plan) => {
             let Begun { journal, dropped } = store.begin(plan.week, &plan.method, &plan.key())?;
             if dropped > 0 {
                 log.notice(&format!(
@@ -87,11 +87,11 @@ pub(crate) fn run(job: Crawled, config: &Config, pool: Pool, args: &RunArgs, log
             });
             let first = plan.waves.get(journal.waves).map_or(plan.inputs.len(), |wave| wave.0);
             let bytes = plan.inputs[first..].iter().map(|input| input.bytes).sum();
-            let run = Run { pool: &draft.pool, log, bytes, metrics: args.metrics };
+            let run = Session { pool: &draft.pool, log, bytes, metrics: args.metrics };
             let alone = (*plan).clone();
             let mut first = Some(plan);
             let work = |epoch| match first.take() {
-                Some(plan) => Ok(Some(Work::Run(plan))),
+                Some(plan) => Ok(Some(ProcessWork::Run(plan))),
                 None => draft.again(&take_work(&store, &draft.pool, epoch)?),
             };
             let summary = run.compute(work, |watch| cluster(alone, Peers::None, watch))?;
@@ -141,7 +141,7 @@ impl Crawled {
 }
 
 /// A week in its store.
-enum Standing {
+enum WeekState {
     /// It was made already, from the same input.
     Made(Box<Plan>),
     /// It is to be made, or gone on with.
@@ -186,18 +186,18 @@ impl Draft {
 
     /// What is left to do after processes ended badly; nothing where the week was committed before the last of them
     /// could tell.
-    fn again(&self, store: &Store) -> Result<Option<Work>> {
+    fn again(&self, store: &Store) -> Result<Option<ProcessWork>> {
         store.recover()?;
         if store.is_committed(self.week) {
             return Ok(None);
         }
-        let (Standing::Made(plan) | Standing::ToMake(plan)) = self.standing(store)?;
+        let (WeekState::Made(plan) | WeekState::ToMake(plan)) = self.standing(store)?;
         store.begin(plan.week, &plan.method, &plan.key())?;
-        Ok(Some(Work::Run(plan)))
+        Ok(Some(ProcessWork::Run(plan)))
     }
 
     /// The plan, given what the store holds now.
-    fn standing(&self, store: &Store) -> Result<Standing> {
+    fn standing(&self, store: &Store) -> Result<WeekState> {
         let (week, root) = (self.week, self.store.display());
         let manifest = store.manifest()?;
         let weeks = manifest.as_ref().map_or(&[][..], |manifest| &manifest.weeks);
@@ -250,14 +250,14 @@ impl Draft {
                     "later weeks of {root} stand on week {week}: only the last one, {}, can be replaced",
                     last.map_or(String::new(), |last| last.to_string())
                 );
-                Ok(Standing::ToMake(plan))
+                Ok(WeekState::ToMake(plan))
             }
             Some(made) => {
                 ensure!(
                     weeks[made].key == plan.key().hash,
                     "week {week} is in {root} already, made from other input, or with pages deleted since: take another --week or --store, or make it anew with --replace"
                 );
-                Ok(Standing::Made(plan))
+                Ok(WeekState::Made(plan))
             }
             None => {
                 if let Some(last) = last.filter(|last| *last > week) {
@@ -265,7 +265,7 @@ impl Draft {
                         "the store {root} holds week {last} already, and weeks are made in their order: {week} is older"
                     );
                 }
-                Ok(Standing::ToMake(plan))
+                Ok(WeekState::ToMake(plan))
             }
         }
     }

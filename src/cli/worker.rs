@@ -26,16 +26,16 @@ pub(crate) fn cluster(plan: Plan, peers: Peers, watch: &Arc<Watch>) -> Result<Op
 /// What one process of several is started for.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Work {
+pub(crate) enum ProcessWork {
     /// A run.
     Run(Box<Plan>),
     /// The run of an evolution job.
     Evolution(Box<EvolutionPlan>),
     /// A benchmark.
-    Bench(crate::bench::Task),
+    Bench(crate::bench::BenchTask),
 }
 
-impl Work {
+impl ProcessWork {
     /// As the process is told it.
     pub(crate) fn told(&self) -> Result<String> {
         serde_json::to_string(self).context("a plan is plain data")
@@ -58,9 +58,9 @@ pub(crate) fn worker() -> Result<ExitCode> {
     let work = |plan: &str, peers: Peers, watch: Arc<Watch>| {
         let run = || -> Result<Option<String>> {
             match serde_json::from_str(plan).context("the supervisor speaks another version")? {
-                Work::Run(plan) => cluster(*plan, peers, &watch)?.as_ref().map(told).transpose(),
-                Work::Evolution(plan) => evolution(*plan, peers, &watch)?.as_ref().map(told).transpose(),
-                Work::Bench(task) => crate::bench::serve_task(&task, peers, &watch),
+                ProcessWork::Run(plan) => cluster(*plan, peers, &watch)?.as_ref().map(told).transpose(),
+                ProcessWork::Evolution(plan) => evolution(*plan, peers, &watch)?.as_ref().map(told).transpose(),
+                ProcessWork::Bench(task) => crate::bench::serve_task(&task, peers, &watch),
             }
         };
         run().map_or_else(|error| failed(&error), Outcome::Done)

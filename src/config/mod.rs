@@ -12,7 +12,7 @@ mod units;
 
 pub use self::job::{Cluster, Columns, Evolution, Job, Mode, Reading, Weekly};
 pub use self::method::Method;
-pub use self::pool::{Destination, Host, Ports, Variables};
+pub use self::pool::{Destination, HostTable, Ports, Variables};
 pub use self::tasks::{Scheduler, Tasks};
 pub use self::units::{Bytes, Count, Share};
 
@@ -46,7 +46,7 @@ pub struct Config {
     /// The program on the hosts that do not say it; `copy` sends this one along, `nigh` where it is not given.
     pub binary: Option<String>,
     /// The processes of a pool, one each; inputs and store must have the same paths on all of them.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<HostTable>,
     /// The processes where a scheduler starts them.
     pub tasks: Option<Tasks>,
     /// A folder of pool keys (`nigh pool keys`): processes join by TLS.

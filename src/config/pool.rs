@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// Every process has the same number of workers: the engine numbers them so.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Host {
+pub struct HostTable {
     /// What `ssh` is to connect to: a name, `user@name`, or an alias of the user's ssh config.
     pub name: Destination,
     /// Where the other processes connect to: a name or an address; `name` without its user where it is not given.
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn hosts_say_what_is_wrong_with_them() {
-        let host = |text: &str| toml::from_str::<Host>(text).map_err(|error| error.to_string());
+        let host = |text: &str| toml::from_str::<HostTable>(text).map_err(|error| error.to_string());
         let plain = host("name = \"me@node-1\"\nport = \"2101-2199\"").unwrap();
         assert_eq!((plain.name.machine(), plain.port), ("node-1", Ports { first: 2101, last: 2199 }));
         assert_eq!(host("name = \"n\"\nport = 7").unwrap().port, Ports { first: 7, last: 7 });

@@ -23,18 +23,20 @@ use timely::dataflow::operators::{Concat, OkErr, Probe};
 use timely::worker::Worker;
 
 use super::deletion::leave_out;
-use super::roots::Roots;
+use super::roots::WeekRoots;
 use super::week::ReadWeek;
 use crate::features::{Fingerprinter, Polynomials, VectorKeys, polynomials};
 use crate::kernels;
 use crate::operators::InProcess;
-use crate::operators::exchange::{gather, run_to_end};
-use crate::operators::ingest::{Failed, Found, Note, check_rejects, commit, crawl, failures, segments};
-use crate::operators::output::{LevelClusters, links, tally};
+use crate::operators::exchange::{all_gather, run_to_end};
+use crate::operators::ingest::{
+    CrawlRecord, FailedDownload, WaveNote, check_rejects, commit, crawl, failures, segments,
+};
+use crate::operators::output::{LevelClusters, cluster_sizes, links};
 use crate::plan::Plan;
 use crate::records::{DocId, Level};
 use crate::state::{CommittedWeek, Journal, Unfinished, WholeWeek, sync_folder};
-use crate::structures::Owned;
+use crate::structures::Ownership;
 use crate::summary::Summary;
 use crate::watch::{Stage, Watch};
 
@@ -64,16 +66,16 @@ pub fn cluster(
     let journal = read_journal(&unfinished)?;
     check_rejects(plan, &journal.counts, true)?;
 
-    let owned = Owned::new(worker.index(), worker.peers(), &plan.urls(&journal));
+    let owned = Ownership::new(worker.index(), worker.peers(), &plan.urls(&journal));
     let week = ReadWeek { plan, journal: &journal, unfinished: &unfinished, owned: &owned, shared, watch };
     let last = week.last_week()?;
     let keys = Rc::new(VectorKeys::new(&plan.method, &polynomials));
-    let Roots { similar, identical, exact, neighbours, known, choice, postings } =
+    let WeekRoots { similar, identical, exact, neighbours, known, choice, postings } =
         week.roots(worker, &keys, last.as_ref())?;
 
     watch.enter(Stage::Tables);
     let level = |level, roots: Vec<DocId>, worker: &mut Worker| -> Result<LevelClusters> {
-        Ok(LevelClusters { level, tallies: tally(worker, &owned, &roots, watch)?, roots })
+        Ok(LevelClusters { level, tallies: cluster_sizes(worker, &owned, &roots, watch)?, roots })
     };
     let levels = [
         level(Level::Similar, similar, worker)?,
@@ -89,10 +91,10 @@ pub fn cluster(
     let missing = week.missing(&levels[0].roots)?;
     let since = week.since(worker, &named, &choice, missing)?;
     let summary = week.statistics(worker, &levels, since)?;
-    let given = gather(worker, named.given, watch)?;
+    let given = all_gather(worker, named.given, watch)?;
     // Every process makes its tables durable before any of them may be committed.
     sync_folder(unfinished.folder())?;
-    gather(worker, vec![worker.index() as u64], watch)?;
+    all_gather(worker, vec![worker.index() as u64], watch)?;
     if worker.index() > 0 {
         return Ok(None);
     }
@@ -128,16 +130,17 @@ fn read(
     let probe = Handle::new();
     worker.dataflow::<u64, _, _>(|scope| {
         let found = crawl(scope, plan, fingerprinter, journal.waves, probe.clone(), watch);
-        let (answers, others): (_, StreamVec<'_, u64, Result<Failed, Note>>) = found.ok_err(|found| match found {
-            Found::Answer(answer) => Ok(*answer),
-            Found::Failed(failed) => Err(Ok(failed)),
-            Found::Bad(bad) => Err(Err(Note::Bad(bad))),
-            Found::Counted(counts) => Err(Err(Note::Counted(counts))),
-        });
-        let (failed, notes) = others.ok_err(|other: Result<Failed, Note>| other);
+        let (answers, others): (_, StreamVec<'_, u64, Result<FailedDownload, WaveNote>>) =
+            found.ok_err(|found| match found {
+                CrawlRecord::Answer(answer) => Ok(*answer),
+                CrawlRecord::Failed(failed) => Err(Ok(failed)),
+                CrawlRecord::Bad(bad) => Err(Err(WaveNote::Bad(bad))),
+                CrawlRecord::Counted(counts) => Err(Err(WaveNote::Counted(counts))),
+            });
+        let (failed, notes) = others.ok_err(|other: Result<FailedDownload, WaveNote>| other);
         let made = segments(answers, plan, journal.waves, &journal.segments, watch);
-        let made = made.map(|made| Note::Made(Box::new(made))).concat(notes);
-        let failures = failures(failed, plan, journal.waves, watch).map(|()| Note::Failures);
+        let made = made.map(|made| WaveNote::Made(Box::new(made))).concat(notes);
+        let failures = failures(failed, plan, journal.waves, watch).map(|()| WaveNote::Failures);
         commit(made.concat(failures), plan, journal, watch).probe_with(&probe);
     });
     run_to_end(worker, &probe, watch)

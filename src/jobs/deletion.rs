@@ -22,12 +22,12 @@ use anyhow::Result;
 use arrow_array::{BooleanArray, Int64Array, RecordBatch, StringArray};
 use timely::worker::Worker;
 
-use crate::operators::exchange::gather;
+use crate::operators::exchange::all_gather;
 use crate::operators::scan::own_segments;
 use crate::plan::{Deletion, Plan};
 use crate::records::{DocId, UrlHash, Week};
 use crate::state::{Earlier, Journal, Segment, Store, Unfinished, sync_folder};
-use crate::structures::Owned;
+use crate::structures::Ownership;
 use crate::tables::{
     DeletedRow, DocumentRow, FeatureRow, LinkRow, MissingRow, RejectRow, Scan, Table, UrlRow, Writer, field, sift,
 };
@@ -121,16 +121,16 @@ pub(crate) fn leave_out(
     watch.enter(Stage::LeaveOut);
     let store = plan.open_store();
     let (old, folder) = (store.whole(plan.week)?.journal, store.week(plan.week));
-    let owned = Owned::new(worker.index(), worker.peers(), &plan.urls(&old));
+    let owned = Ownership::new(worker.index(), worker.peers(), &plan.urls(&old));
     let week = Without { folder: &folder, unfinished, deleted: read_deleted(unfinished, &owned)?, deletion };
-    let (mut segments, mut gone) = (Vec::new(), Gone::default());
+    let (mut segments, mut gone) = (Vec::new(), DeletedCounts::default());
     for segment in own_segments(&old, &owned) {
         let left = week.segment(segment, &mut gone)?;
         segments.extend((left.documents > 0).then_some(left));
     }
     let mut journal = Journal::new(plan.key());
-    let segments = gather(worker, segments, watch)?;
-    let gone = gather(worker, vec![gone], watch)?;
+    let segments = all_gather(worker, segments, watch)?;
+    let gone = all_gather(worker, vec![gone], watch)?;
     if worker.index() == 0 {
         journal.counts = old.counts;
         for gone in gone {
@@ -149,7 +149,7 @@ pub(crate) fn leave_out(
         unfinished.write_journal(&journal)?;
     }
     // The journal stands before anybody goes on.
-    gather(worker, vec![worker.index() as u64], watch).map(|_| ())
+    all_gather(worker, vec![worker.index() as u64], watch).map(|_| ())
 }
 
 /// Writes a shard's `missing` without what is deleted, and counts the reasons of its rows.
@@ -168,7 +168,7 @@ pub(crate) fn missing_without(from: &Path, to: &Path, deletion: &Deletion, mut c
 
 /// What is not in the week any more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-struct Gone {
+struct DeletedCounts {
     documents: u64,
     empty: u64,
     words: u64,
@@ -190,7 +190,7 @@ impl Without<'_> {
     }
 
     /// Makes a segment's tables, and adds up what they do not have any more.
-    fn segment(&self, segment: Segment, gone: &mut Gone) -> Result<Segment> {
+    fn segment(&self, segment: Segment, gone: &mut DeletedCounts) -> Result<Segment> {
         let Segment { wave, shard, .. } = segment;
         let documents = self.by_doc::<DocumentRow>(segment)?;
         if documents < segment.documents {
@@ -261,7 +261,7 @@ impl Without<'_> {
 }
 
 /// The own ids among those that are deleted.
-fn read_deleted(unfinished: &Unfinished, owned: &Owned) -> Result<Vec<DocId>> {
+fn read_deleted(unfinished: &Unfinished, owned: &Ownership) -> Result<Vec<DocId>> {
     let own: BTreeSet<u32> = owned.shards().collect();
     let mut deleted = Vec::new();
     Scan::open(&unfinished.table(DeletedRow::NAME, ALL), &["doc"])?.for_each(|batch| {

@@ -21,12 +21,12 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
-use crate::operators::evolution::{amounts, births, cluster_map, deaths, host_clusters, retention};
-use crate::operators::exchange::gather;
+use crate::operators::evolution::{births, change_amounts, cluster_map, deaths, host_clusters, retention};
+use crate::operators::exchange::all_gather;
 use crate::records::Week;
 use crate::state::{History, Results, Store, replace};
 use crate::stats::{Amounts, BySize, Change, Retained, SizeClass, add_by_size, cluster_changes, ratio};
-use crate::structures::Owned;
+use crate::structures::Ownership;
 use crate::summary::{ChangeCount, ClassRetention, EvolutionSummary, HostChanges, PUBLISHED_UNCHANGED, Turnover};
 use crate::tables::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow, Table, Writer};
 use crate::watch::{Stage, Watch};
@@ -60,7 +60,7 @@ struct WeekCounts {
 }
 
 /// All that the tables hold.
-struct Found {
+struct EvolutionRows {
     weeks: Vec<WeekCounts>,
     /// Hosts by the change of their number of clusters.
     hosts: BTreeMap<i64, u64>,
@@ -74,15 +74,15 @@ struct Found {
 /// Where anything cannot be read or written. The tables of the last run stay as they are.
 pub fn evolution(worker: &mut Worker, plan: &EvolutionPlan, watch: &Arc<Watch>) -> Result<Option<EvolutionSummary>> {
     watch.enter(Stage::Weeks);
-    let owned = Owned::new(worker.index(), worker.peers(), &plan.history.last().rows);
+    let owned = Ownership::new(worker.index(), worker.peers(), &plan.history.last().rows);
     let weeks = weeks(worker, plan, &owned, watch)?;
     let hosts = hosts(worker, plan, &owned, watch)?;
-    let amounts = amounts(worker, &plan.history, &owned, plan.worker_memory / 2, watch)?;
+    let amounts = change_amounts(worker, &plan.history, &owned, plan.worker_memory / 2, watch)?;
     watch.enter(Stage::Tables);
     if worker.index() > 0 {
         return Ok(None);
     }
-    let found = Found { weeks, hosts, amounts };
+    let found = EvolutionRows { weeks, hosts, amounts };
     let results = Results::of(&Store::at(&plan.history.store).working_in(&plan.work), FOLDER);
     write(&found, &plan.history, &results)?;
     let summary = summary(&found, &plan.history);
@@ -93,7 +93,7 @@ pub fn evolution(worker: &mut Worker, plan: &EvolutionPlan, watch: &Arc<Watch>) 
 }
 
 /// Retention against the first week, births and deaths against the week before: of all workers together.
-fn weeks(worker: &mut Worker, plan: &EvolutionPlan, owned: &Owned, watch: &Arc<Watch>) -> Result<Vec<WeekCounts>> {
+fn weeks(worker: &mut Worker, plan: &EvolutionPlan, owned: &Ownership, watch: &Arc<Watch>) -> Result<Vec<WeekCounts>> {
     let history = &plan.history;
     let first = Rc::new(cluster_map(worker, history, 0, owned, watch)?);
     let mut before = first.clone();
@@ -112,7 +112,7 @@ fn weeks(worker: &mut Worker, plan: &EvolutionPlan, owned: &Owned, watch: &Arc<W
         before = map;
     }
     let mut all = vec![WeekCounts::default(); history.weeks.len()];
-    for (at, counts) in gather(worker, mine, watch)? {
+    for (at, counts) in all_gather(worker, mine, watch)? {
         all[at].retained.iter_mut().zip(&counts.retained).for_each(|(sum, part)| sum.merge(part));
         add_by_size(&mut all[at].births, &counts.births);
         add_by_size(&mut all[at].deaths, &counts.deaths);
@@ -121,18 +121,23 @@ fn weeks(worker: &mut Worker, plan: &EvolutionPlan, owned: &Owned, watch: &Arc<W
 }
 
 /// Hosts of all workers, by the change of their number of clusters.
-fn hosts(worker: &mut Worker, plan: &EvolutionPlan, owned: &Owned, watch: &Arc<Watch>) -> Result<BTreeMap<i64, u64>> {
+fn hosts(
+    worker: &mut Worker,
+    plan: &EvolutionPlan,
+    owned: &Ownership,
+    watch: &Arc<Watch>,
+) -> Result<BTreeMap<i64, u64>> {
     let history = &plan.history;
     let first = host_clusters(worker, history, 0, owned, watch)?;
     let last = host_clusters(worker, history, history.weeks.len() - 1, owned, watch)?;
     let count = |counts: &mut BTreeMap<i64, u64>, (change, hosts)| *counts.entry(change).or_default() += hosts;
     let (mut mine, mut all) = (BTreeMap::new(), BTreeMap::new());
     cluster_changes(&first, &last).into_iter().for_each(|change| count(&mut mine, (change, 1)));
-    gather(worker, mine.into_iter().collect(), watch)?.into_iter().for_each(|of| count(&mut all, of));
+    all_gather(worker, mine.into_iter().collect(), watch)?.into_iter().for_each(|of| count(&mut all, of));
     Ok(all)
 }
 
-fn write(found: &Found, history: &History, results: &Results) -> Result<()> {
+fn write(found: &EvolutionRows, history: &History, results: &Results) -> Result<()> {
     let weeks = || history.weeks.iter().map(|week| week.week).zip(&found.weeks);
     let retention = weeks().flat_map(|(week, counts)| SizeClass::study().map(move |class| (week, counts, class)));
     table(
@@ -192,7 +197,7 @@ fn table<T: Table>(results: &Results, rows: impl Iterator<Item = T>) -> Result<(
     writer.finish().map(|_| ())
 }
 
-fn summary(found: &Found, history: &History) -> EvolutionSummary {
+fn summary(found: &EvolutionRows, history: &History) -> EvolutionSummary {
     let retained = found.weeks.last().map(|counts| counts.retained).unwrap_or_default();
     let class = |class: SizeClass| {
         let retained = retained[class as usize];

@@ -15,7 +15,7 @@ use arrow_array::{Int64Array, StringArray};
 
 use super::deletion::missing_without;
 use super::week::ReadWeek;
-use crate::operators::ingest::Reasons;
+use crate::operators::ingest::FailureReasons;
 use crate::records::DocId;
 use crate::summary::OTHER_REASONS;
 use crate::tables::{MissingRow, Scan, Table, Writer, field};
@@ -32,7 +32,7 @@ impl ReadWeek<'_> {
         let url_files = store.url_files(&self.plan.earlier)?;
         let mut sums = BTreeMap::new();
         for shard in self.owned.shards() {
-            let mut counts = Counted::default();
+            let mut counts = RowsByReason::default();
             if let Some(deletion) = &self.plan.deletion {
                 let to = self.table(MissingRow::NAME, shard);
                 let from = store.week(self.plan.week).join(to.strip_prefix(self.unfinished.folder())?);
@@ -48,10 +48,16 @@ impl ReadWeek<'_> {
         Ok(sums)
     }
 
-    fn missing_of_shard(&self, shard: u32, files: &[PathBuf], roots: &[DocId], counts: &mut Counted) -> Result<()> {
+    fn missing_of_shard(
+        &self,
+        shard: u32,
+        files: &[PathBuf],
+        roots: &[DocId],
+        counts: &mut RowsByReason,
+    ) -> Result<()> {
         let mut writer: Writer<MissingRow> = Writer::create(&self.table(MissingRow::NAME, shard))?;
         let waves = self.journal.waves;
-        let mut reasons = Reasons::read(self.unfinished, shard, waves, self.plan.worker_memory / 8)?;
+        let mut reasons = FailureReasons::read(self.unfinished, shard, waves, self.plan.worker_memory / 8)?;
         let mut last = None;
         for path in files {
             Scan::open(path, &["doc", "url"])?.for_each(|batch| {
@@ -77,9 +83,9 @@ impl ReadWeek<'_> {
 
 /// Rows by reason.
 #[derive(Default)]
-struct Counted(BTreeMap<String, u64>);
+struct RowsByReason(BTreeMap<String, u64>);
 
-impl Counted {
+impl RowsByReason {
     fn add(&mut self, reason: &str) {
         if let Some(count) = self.0.get_mut(reason) {
             *count += 1;

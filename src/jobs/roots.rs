@@ -11,43 +11,43 @@ use super::week::{LastWeek, ReadWeek};
 use crate::config::Mode;
 use crate::features::VectorKeys;
 use crate::kernels::chosen;
-use crate::operators::clustering::{Clustering, Clusters, clusters, exact};
-use crate::operators::delta::{Choice, Delta, Delved, Index, NextRun, choose, delta, post_all};
-use crate::operators::exchange::gather;
+use crate::operators::clustering::{Clustering, Clusters, clusters, exact_copies};
+use crate::operators::delta::{Choice, Delta, DeltaStats, NextRun, PostingIndex, choose, delta, post_all};
+use crate::operators::exchange::all_gather;
 use crate::operators::scan::{VectorFiles, VectorRoots, pages, read_roots};
 use crate::records::DocId;
-use crate::state::{CommittedWeek, Runs, run_folder};
-use crate::structures::{Numbering, Sieve};
+use crate::state::{CommittedWeek, PostingRuns, run_folder};
+use crate::structures::{DocFilter, Numbering};
 use crate::tables::{ClusterRow, Table};
 use crate::watch::Stage;
 
 /// The roots of all own documents at the three levels, by number; [`DocId::NONE`] where a URL has no page this week.
-pub(crate) struct Roots {
+pub(crate) struct WeekRoots {
     pub similar: Vec<DocId>,
     pub identical: Vec<DocId>,
     pub exact: Vec<DocId>,
     /// A neighbour of each in the first level's cluster, where it is known; itself where it has none.
     pub neighbours: Vec<DocId>,
-    pub known: Known,
+    pub known: KnownNeighbours,
     pub choice: Choice,
     /// The postings of the week's vectors, where its clusters were found from what changed.
-    pub postings: Option<Runs>,
+    pub postings: Option<PostingRuns>,
 }
 
 /// Whose neighbours are known.
-pub(crate) enum Known {
+pub(crate) enum KnownNeighbours {
     /// Everybody's.
     All,
     /// Those of the clusters with these roots, ascending: the others are as they were last week.
     Of(Vec<DocId>),
 }
 
-impl Known {
+impl KnownNeighbours {
     /// Whether the neighbours in the cluster with this root are known.
     pub(crate) fn has(&self, root: DocId) -> bool {
         match self {
-            Known::All => true,
-            Known::Of(roots) => roots.binary_search(&root).is_ok(),
+            KnownNeighbours::All => true,
+            KnownNeighbours::Of(roots) => roots.binary_search(&root).is_ok(),
         }
     }
 }
@@ -60,7 +60,7 @@ struct ByDelta {
     /// The roots of these clusters.
     marks: Vec<DocId>,
     /// The postings of the week's vectors.
-    runs: Option<Runs>,
+    runs: Option<PostingRuns>,
 }
 
 impl ReadWeek<'_> {
@@ -82,7 +82,12 @@ impl ReadWeek<'_> {
     }
 
     /// Finds the clusters at all levels.
-    pub(crate) fn roots(&self, worker: &mut Worker, keys: &Rc<VectorKeys>, last: Option<&LastWeek>) -> Result<Roots> {
+    pub(crate) fn roots(
+        &self,
+        worker: &mut Worker,
+        keys: &Rc<VectorKeys>,
+        last: Option<&LastWeek>,
+    ) -> Result<WeekRoots> {
         let (plan, owned, watch) = (self.plan, self.owned, self.watch);
         let width = plan.method.supershingles;
         let after = VectorFiles::of_week(self.unfinished.folder(), self.journal, owned, width);
@@ -91,14 +96,16 @@ impl ReadWeek<'_> {
         let (choice, VectorRoots { mut similar, mut identical }, neighbours, known) = match last {
             None => {
                 let (roots, neighbours) = self.in_full(worker, &after, keys)?;
-                (full, roots, neighbours, Known::All)
+                (full, roots, neighbours, KnownNeighbours::All)
             }
             Some(last) => {
                 watch.enter(Stage::Changes);
                 let before = VectorFiles::of_week(&last.folder, &last.journal, owned, width);
                 let index = match plan.mode {
                     Mode::Full => None,
-                    _ => Index::open(worker, &plan.open_store().postings_folder(), last.postings.clone(), watch)?,
+                    _ => {
+                        PostingIndex::open(worker, &plan.open_store().postings_folder(), last.postings.clone(), watch)?
+                    }
                 };
                 let (weeks, has_postings) = ((&before, &after), index.is_some());
                 let choice = choose(worker, plan.mode, weeks, has_postings, owned, plan.worker_memory, watch)?;
@@ -106,11 +113,11 @@ impl ReadWeek<'_> {
                     let ByDelta { roots, neighbours, marks, runs } =
                         self.by_delta(worker, last, weeks, keys, (choice.slices, index))?;
                     postings = runs;
-                    (choice, roots, neighbours, Known::Of(marks))
+                    (choice, roots, neighbours, KnownNeighbours::Of(marks))
                 } else {
                     drop(index);
                     let (roots, neighbours) = self.in_full(worker, &after, keys)?;
-                    (choice, roots, neighbours, Known::All)
+                    (choice, roots, neighbours, KnownNeighbours::All)
                 }
             }
         };
@@ -127,10 +134,12 @@ impl ReadWeek<'_> {
         let duplicates: Rc<Vec<(DocId, DocId)>> =
             Rc::new(pages.iter().zip(&identical).filter(|(doc, root)| doc != root).map(|(d, r)| (*d, *r)).collect());
         let mut exact_roots = pages;
-        for ((copy, _), root) in duplicates.iter().zip(exact(worker, owned, &duplicates, &Rc::new(checksums), watch)?) {
+        for ((copy, _), root) in
+            duplicates.iter().zip(exact_copies(worker, owned, &duplicates, &Rc::new(checksums), watch)?)
+        {
             exact_roots[owned.index(*copy)] = root;
         }
-        Ok(Roots { similar, identical, exact: exact_roots, neighbours, known, choice, postings })
+        Ok(WeekRoots { similar, identical, exact: exact_roots, neighbours, known, choice, postings })
     }
 
     /// The roots of all own vectors, and a neighbour of each.
@@ -145,7 +154,7 @@ impl ReadWeek<'_> {
         let mut rows: BTreeMap<u32, u64> = (0..plan.method.shards).map(|shard| (shard, 0)).collect();
         let mut own: BTreeMap<u32, u64> = BTreeMap::new();
         docs.iter().for_each(|doc| *own.entry(doc.shard()).or_default() += 1);
-        rows.extend(gather(worker, own.into_iter().collect(), self.watch)?);
+        rows.extend(all_gather(worker, own.into_iter().collect(), self.watch)?);
         let rows: Vec<u64> = rows.into_values().collect();
         let clustering = Clustering {
             memory: Clustering::in_flight(plan.worker_memory, &rows, plan.peers())?,
@@ -182,7 +191,7 @@ impl ReadWeek<'_> {
         last: &LastWeek,
         (before, after): (&VectorFiles, &VectorFiles),
         keys: &Rc<VectorKeys>,
-        (slices, index): (u64, Option<Index>),
+        (slices, index): (u64, Option<PostingIndex>),
     ) -> Result<ByDelta> {
         let (plan, owned, watch) = (self.plan, self.owned, self.watch);
         let mut roots = read_roots(last.files(ClusterRow::NAME, owned), owned)?;
@@ -206,18 +215,18 @@ impl ReadWeek<'_> {
             forest: &self.shared.forest,
             watch,
         };
-        let (Delved { marks, postings: mut runs, .. }, kernels) = (delta(worker, &stage, &mut roots)?, chosen()?);
+        let (DeltaStats { marks, postings: mut runs, .. }, kernels) = (delta(worker, &stage, &mut roots)?, chosen()?);
         if let (Some(next), None) = (&next_run, &runs) {
             watch.enter(Stage::Postings);
             let memory = (plan.worker_memory / 2, &*self.unfinished.spill());
             runs = Some(post_all(worker, after, &rows, next, memory, watch)?);
         }
         // Why a page is in a cluster that changed is found out anew; and with it, once more, that it is.
-        let sieve = Sieve::new(marks.iter(), kernels);
+        let sieve = DocFilter::new(marks.iter(), kernels);
         let marked = |root: &DocId| sieve.may_have(*root) && marks.binary_search(root).is_ok();
         let all = owned.docs().zip(&roots.similar);
         let changed: Rc<Vec<DocId>> = Rc::new(all.filter(|(_, root)| marked(root)).map(|(doc, _)| doc).collect());
-        let (wanted, sieve) = (changed.clone(), Sieve::new(changed.iter(), kernels));
+        let (wanted, sieve) = (changed.clone(), DocFilter::new(changed.iter(), kernels));
         let wanted = move |doc| sieve.may_have(doc) && wanted.binary_search(&doc).is_ok();
         let files = after.only(wanted, changed.len() as u64);
         let (found, neighbours) = self.in_full(worker, &files, keys)?;

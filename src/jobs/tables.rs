@@ -8,12 +8,12 @@ use anyhow::{Context, Result, ensure};
 use arrow_array::{Float32Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use timely::worker::Worker;
 
-use super::roots::Known;
+use super::roots::KnownNeighbours;
 use super::week::{LastWeek, ReadWeek};
 use crate::operators::delta::Choice;
-use crate::operators::exchange::gather;
-use crate::operators::output::{Alike, LevelClusters, Names, Naming, evidence, largest, names};
-use crate::operators::scan::{Past, Vectors, own_segments, read_past};
+use crate::operators::exchange::all_gather;
+use crate::operators::output::{Agreement, ClusterIds, IdSource, LevelClusters, cluster_ids, evidence, largest};
+use crate::operators::scan::{PastClusters, Vectors, own_segments, read_past};
 use crate::records::DocId;
 use crate::stats;
 use crate::summary::{LargestCluster, LevelSummary, Since, Summary};
@@ -28,12 +28,12 @@ impl ReadWeek<'_> {
         worker: &mut Worker,
         levels: &[LevelClusters; 3],
         neighbours: Vec<DocId>,
-        known: &Known,
+        known: &KnownNeighbours,
         last: Option<&LastWeek>,
     ) -> Result<()> {
         let [similar, identical, _] = levels;
         let method = &self.plan.method;
-        let all = Alike { agreements: method.supershingles as u32, equal: method.features as u32 };
+        let all = Agreement { agreements: method.supershingles as u32, equal: method.features as u32 };
         // Asked about: pages that are not root, and not identical to their neighbour.
         let asked: Vec<DocId> = self
             .owned
@@ -50,8 +50,10 @@ impl ReadWeek<'_> {
         for shard in self.owned.shards() {
             let mut writer: Writer<EvidenceRow> = Writer::create(&self.table(EvidenceRow::NAME, shard))?;
             let mut kept = match (known, last) {
-                (Known::Of(_), Some(last)) => Kept::open(&last.folder.join(EvidenceRow::NAME).join(shard_file(shard)))?,
-                _ => Kept::default(),
+                (KnownNeighbours::Of(_), Some(last)) => {
+                    KeptEvidence::open(&last.folder.join(EvidenceRow::NAME).join(shard_file(shard)))?
+                }
+                _ => KeptEvidence::default(),
             };
             while let Some((at, doc)) = docs.next_if(|(_, doc)| doc.shard() == shard) {
                 if [doc, DocId::NONE].contains(&similar.roots[at]) {
@@ -122,7 +124,7 @@ impl ReadWeek<'_> {
         }
         let mine: Vec<((usize, u64), u64)> = sizes.into_iter().collect();
         let mut sizes: BTreeMap<(usize, u64), u64> = BTreeMap::new();
-        for (size, clusters) in gather(worker, mine, self.watch)? {
+        for (size, clusters) in all_gather(worker, mine, self.watch)? {
             *sizes.entry(size).or_default() += clusters;
         }
         let largest = largest(worker, self.owned, levels, self.unfinished, self.journal, self.watch)?;
@@ -179,21 +181,26 @@ impl ReadWeek<'_> {
     }
 
     /// Names the clusters as in the `last` week that is known, and writes `changes` since the week before.
-    pub(crate) fn names(&self, worker: &mut Worker, levels: &LevelClusters, last: Option<&LastWeek>) -> Result<Names> {
+    pub(crate) fn names(
+        &self,
+        worker: &mut Worker,
+        levels: &LevelClusters,
+        last: Option<&LastWeek>,
+    ) -> Result<ClusterIds> {
         let (owned, watch) = (self.owned, self.watch);
         let past = |last: Option<&LastWeek>| match last {
             Some(last) => read_past(last.files(ClusterRow::NAME, owned), owned),
-            None => Ok(Past { names: vec![DocId::NONE; owned.len()], clusters: Vec::new() }),
+            None => Ok(PastClusters { names: vec![DocId::NONE; owned.len()], clusters: Vec::new() }),
         };
         let first = self.plan.named();
-        let mut named = names(worker, owned, past(last)?, levels, Naming::After(&first), watch)?;
+        let mut named = cluster_ids(worker, owned, past(last)?, levels, IdSource::After(&first), watch)?;
         match (&self.plan.deletion, self.week_before()?) {
             (None, None) => {}
             (None, Some(_)) => self.changes(&named)?,
             (Some(_), Some(before)) => {
                 // Names are those that the week has already; what became of the week before is to be told anew.
-                let kept = Naming::As(&named.of_docs);
-                named.changes = names(worker, owned, past(Some(&before))?, levels, kept, watch)?.changes;
+                let kept = IdSource::As(&named.of_docs);
+                named.changes = cluster_ids(worker, owned, past(Some(&before))?, levels, kept, watch)?.changes;
                 self.changes(&named)?;
             }
             (Some(_), None) => self.changes_as_they_are()?,
@@ -214,7 +221,7 @@ impl ReadWeek<'_> {
     }
 
     /// Writes `changes`.
-    fn changes(&self, names: &Names) -> Result<()> {
+    fn changes(&self, names: &ClusterIds) -> Result<()> {
         for (shard, rows) in &names.changes {
             let mut writer: Writer<ChangeRow> = Writer::create(&self.table(ChangeRow::NAME, *shard))?;
             rows.iter().try_for_each(|row| writer.push(row.clone()))?;
@@ -227,7 +234,7 @@ impl ReadWeek<'_> {
     pub(crate) fn since(
         &self,
         worker: &mut Worker,
-        names: &Names,
+        names: &ClusterIds,
         choice: &Choice,
         missing: BTreeMap<String, u64>,
     ) -> Result<Option<Since>> {
@@ -247,12 +254,12 @@ impl ReadWeek<'_> {
         }
         let own = counts.into_iter().map(|(event, counts)| (event.to_owned(), counts)).collect();
         let mut changes: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-        for (event, (events, documents)) in gather(worker, own, self.watch)? {
+        for (event, (events, documents)) in all_gather(worker, own, self.watch)? {
             let sums = changes.entry(event).or_default();
             *sums = (sums.0 + events, sums.1 + documents);
         }
         let new_urls = self.journal.urls(self.plan.method.shards).iter().sum::<u64>();
-        let missing = gather(worker, missing.into_iter().collect::<Vec<(String, u64)>>(), self.watch)?;
+        let missing = all_gather(worker, missing.into_iter().collect::<Vec<(String, u64)>>(), self.watch)?;
         let not_downloaded = missing.iter().map(|(_, count)| count).sum();
         let missing = Since::most(missing);
         if let Some(former) = former {
@@ -269,21 +276,21 @@ fn shard_file(shard: u32) -> String {
 
 /// Rows of last week's evidence, in the order of documents.
 #[derive(Default)]
-struct Kept {
+struct KeptEvidence {
     path: PathBuf,
     scan: Option<Scan>,
     batch: Option<RecordBatch>,
     at: usize,
 }
 
-impl Kept {
-    fn open(path: &Path) -> Result<Kept> {
+impl KeptEvidence {
+    fn open(path: &Path) -> Result<KeptEvidence> {
         // A shard without clusters has no file.
         let scan = match path.exists() {
             true => Some(Scan::open(path, &["doc", "neighbour", "agreements", "similarity"])?),
             false => None,
         };
-        Ok(Kept { path: path.to_owned(), scan, ..Kept::default() })
+        Ok(KeptEvidence { path: path.to_owned(), scan, ..KeptEvidence::default() })
     }
 
     /// The row of a document, which is larger than those asked for before.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 /// Says something to the user.
-pub type Voice = Arc<dyn Fn(Event<'_>) + Send + Sync>;
+pub type EventSink = Arc<dyn Fn(ProcessEvent<'_>) + Send + Sync>;
 
 /// Something that happens to the processes of a run.
-pub struct Event<'a> {
+pub struct ProcessEvent<'a> {
     /// Its kind.
     pub kind: &'a str,
     /// What a reader is told.

@@ -26,11 +26,11 @@ mod supervise;
 mod threads;
 pub mod wire;
 
-pub use self::events::{Event, Voice};
+pub use self::events::{EventSink, ProcessEvent};
 pub use self::exit_codes::EXIT_PANIC;
 pub use self::handshake::{Deadlines, Identity, Roster, join, listen};
-pub use self::pool::{Checked, Place, Pool, Questions, check, serve_probe};
-pub use self::scheduler::{Task, serve_task};
+pub use self::pool::{Checked, HostReach, Pool, Questions, check, serve_probe};
+pub use self::scheduler::{SchedulerTask, serve_task};
 pub use self::supervise::{Outcome, serve, supervise};
 pub use self::threads::{Peers, exit_on_panic, run_workers};
-pub use self::wire::{DEFAULT_DAYS, Made, make};
+pub use self::wire::{DEFAULT_DAYS, MadeKeys, make};

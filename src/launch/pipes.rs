@@ -14,7 +14,7 @@ pub(crate) struct Pipes {
 }
 
 /// How a process went.
-pub(crate) enum Gone {
+pub(crate) enum ProcessExit {
     /// As the system says.
     Exited(ExitStatus),
     /// With its task, and why that is taken for gone.

@@ -13,7 +13,7 @@ const CORPUS: &str = "../shared/corpus";
 
 /// What came of a file: pages, of these cut, record types skipped, statuses other than 200, media types skipped,
 /// and the reasons of rejects.
-type Outcome = (usize, usize, [usize; 3], Vec<String>);
+type ExpectedItems = (usize, usize, [usize; 3], Vec<String>);
 
 /// File, pages, of these cut, skips (record type, status, media type), reasons of rejects.
 type Expected = (&'static str, usize, usize, [usize; 3], &'static [&'static str]);
@@ -93,7 +93,7 @@ fn corpus(part: &str) -> Option<PathBuf> {
     Some(folder)
 }
 
-fn read(item: &Path, reading: &Reading) -> Outcome {
+fn read(item: &Path, reading: &Reading) -> ExpectedItems {
     let (mut pages, mut cut, mut skips, mut reasons) = (0, 0, [0; 3], Vec::new());
     for input in list(&[item.display().to_string()], reading).unwrap() {
         let mut reader = open(&input, reading).unwrap();

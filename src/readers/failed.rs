@@ -11,7 +11,7 @@ use std::io::Read;
 use anyhow::Context as _;
 
 use super::item::{Failure, Item, Reader, Reject};
-use crate::readers::streams::{Lines, Step};
+use crate::readers::streams::{LineStep, Lines};
 
 /// The longest line, in bytes: a URL of eight times the length that is taken for one.
 const LONGEST: usize = 64 << 10;
@@ -21,23 +21,23 @@ const REASON_BYTES: usize = 200;
 /// Reads the failed downloads of one side file, plain, gzip or zstd.
 pub struct FailedReader {
     lines: Lines,
-    head: Head,
+    head: HeaderState,
     name: String,
 }
 
 /// What is known of the header.
 #[derive(Clone, Copy)]
-enum Head {
+enum HeaderState {
     /// It comes next.
     Ahead,
-    Read(Columns),
+    Read(FailedColumns),
     /// It is of no use, and the file is not read further.
     Unusable,
 }
 
 /// Where the two columns are, from 0.
 #[derive(Clone, Copy)]
-struct Columns {
+struct FailedColumns {
     url: usize,
     reason: usize,
 }
@@ -48,31 +48,31 @@ impl FailedReader {
     /// # Errors
     /// When its first bytes cannot be read.
     pub fn new(source: Box<dyn Read + Send>, name: &str) -> io::Result<Self> {
-        Ok(FailedReader { lines: Lines::new(source, LONGEST)?, head: Head::Ahead, name: name.to_owned() })
+        Ok(FailedReader { lines: Lines::new(source, LONGEST)?, head: HeaderState::Ahead, name: name.to_owned() })
     }
 
     fn item(&mut self) -> io::Result<Option<Item>> {
         loop {
-            if matches!(self.head, Head::Unusable) {
+            if matches!(self.head, HeaderState::Unusable) {
                 return Ok(None);
             }
             let offset = match self.lines.advance()? {
                 None => return Ok(None),
-                Some(Step::Line(offset)) => offset,
-                Some(Step::TooLong(offset)) => return Ok(Some(reject(offset, None, "tsv: line too long"))),
-                Some(Step::Damage(offset, reason)) => return Ok(Some(reject(offset, None, reason))),
+                Some(LineStep::Line(offset)) => offset,
+                Some(LineStep::TooLong(offset)) => return Ok(Some(reject(offset, None, "tsv: line too long"))),
+                Some(LineStep::Damage(offset, reason)) => return Ok(Some(reject(offset, None, reason))),
             };
             let line = self.lines.line();
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            if let Head::Read(columns) = self.head {
+            if let HeaderState::Read(columns) = self.head {
                 return Ok(Some(failure(line, columns, offset)));
             }
             match columns(line) {
-                Ok(columns) => self.head = Head::Read(columns),
+                Ok(columns) => self.head = HeaderState::Read(columns),
                 Err(lack) => {
-                    self.head = Head::Unusable;
+                    self.head = HeaderState::Unusable;
                     return Ok(Some(reject(offset, None, lack)));
                 }
             }
@@ -99,11 +99,11 @@ pub fn begins(text: &[u8]) -> bool {
 ///
 /// # Errors
 /// What it lacks: a short stable phrase.
-fn columns(line: &[u8]) -> Result<Columns, &'static str> {
+fn columns(line: &[u8]) -> Result<FailedColumns, &'static str> {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     let column = |name: &[u8]| cells(line).position(|cell| cell.eq_ignore_ascii_case(name));
     let url = column(b"url").ok_or("tsv: no column url")?;
-    Ok(Columns { url, reason: column(b"reason").ok_or("tsv: no column reason")? })
+    Ok(FailedColumns { url, reason: column(b"reason").ok_or("tsv: no column reason")? })
 }
 
 fn cells(line: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -111,7 +111,7 @@ fn cells(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Makes the failed download of a line.
-fn failure(line: &[u8], columns: Columns, offset: u64) -> Item {
+fn failure(line: &[u8], columns: FailedColumns, offset: u64) -> Item {
     let cell = |column: usize| cells(line).nth(column).filter(|cell| !cell.is_empty());
     let url = match cell(columns.url).map(|url| String::from_utf8(url.to_owned())) {
         Some(Ok(url)) => url,

@@ -14,7 +14,7 @@ pub struct Input {
     /// What it holds.
     pub format: Format,
     /// Where it is.
-    pub place: Place,
+    pub place: Location,
     /// The URL of the page that an HTML file is.
     pub page_url: Option<String>,
 }
@@ -38,7 +38,7 @@ pub enum Format {
 /// Where an input is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum Location {
     /// A local file.
     File(PathBuf),
     /// An object of a store.

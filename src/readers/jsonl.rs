@@ -12,9 +12,9 @@ use anyhow::Context as _;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::item::{Item, Reader, Reject};
-use super::rows::Row;
+use super::rows::PageRow;
 use crate::config::{Columns, Reading};
-use crate::readers::streams::{Lines, Step};
+use crate::readers::streams::{LineStep, Lines};
 
 /// Room in a line for what is not the page.
 const SLACK: usize = 1 << 20;
@@ -43,9 +43,9 @@ impl JsonlReader {
     fn item(&mut self) -> io::Result<Option<Item>> {
         while let Some(step) = self.lines.advance()? {
             let item = match step {
-                Step::Line(offset) => page(self.lines.line(), offset, &self.reading),
-                Step::TooLong(offset) => Some(reject(offset, TOO_LONG)),
-                Step::Damage(offset, reason) => Some(reject(offset, reason)),
+                LineStep::Line(offset) => page(self.lines.line(), offset, &self.reading),
+                LineStep::TooLong(offset) => Some(reject(offset, TOO_LONG)),
+                LineStep::Damage(offset, reason) => Some(reject(offset, reason)),
             };
             if item.is_some() {
                 return Ok(item);
@@ -76,14 +76,14 @@ fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
     if line.is_empty() {
         return None;
     }
-    let mut fields = Fields::default();
+    let mut fields = JsonFields::default();
     let mut json = serde_json::Deserializer::from_slice(line);
     let seed = Object { columns: &reading.columns, prefix: "", fields: &mut fields };
     if seed.deserialize(&mut json).and_then(|()| json.end()).is_err() {
         let url = fields.url.0.map(Cow::into_owned);
         return Some(Item::Reject(Reject { offset, url, reason: "jsonl: no JSON object".to_owned() }));
     }
-    let row = Row {
+    let row = PageRow {
         url: fields.url.0,
         html: fields.html.0.map(|html| match html {
             Cow::Borrowed(html) => Cow::Borrowed(html.as_bytes()),
@@ -99,7 +99,7 @@ fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
 
 /// The fields of a line that are columns of the job.
 #[derive(Default)]
-struct Fields<'a> {
+struct JsonFields<'a> {
     url: Field<'a>,
     text: Field<'a>,
     html: Field<'a>,
@@ -107,7 +107,7 @@ struct Fields<'a> {
     date: Field<'a>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> JsonFields<'a> {
     /// Gives the place for the column of a name.
     fn slot(&mut self, name: &str, columns: &Columns) -> Option<&mut Field<'a>> {
         let is = |column: &Option<String>| column.as_deref() == Some(name);
@@ -136,7 +136,7 @@ struct Object<'r, 'a> {
     columns: &'r Columns,
     /// Name of the object inside the line, with a dot after it.
     prefix: &'r str,
-    fields: &'r mut Fields<'a>,
+    fields: &'r mut JsonFields<'a>,
 }
 
 impl<'a> DeserializeSeed<'a> for Object<'_, 'a> {

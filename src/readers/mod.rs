@@ -27,6 +27,6 @@ mod streams;
 mod warc;
 
 pub use self::find::list;
-pub use self::input::{Format, Input, Place};
+pub use self::input::{Format, Input, Location};
 pub use self::item::{Body, Failure, Item, Page, Reader, Reject, Skip};
 pub use self::open::{check, open};

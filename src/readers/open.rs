@@ -5,7 +5,7 @@ use std::io::Read;
 
 use anyhow::Context as _;
 
-use super::input::{Format, Input, Place};
+use super::input::{Format, Input, Location};
 use super::item::Reader;
 use crate::config::Reading;
 
@@ -26,8 +26,8 @@ pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>>
         }
         Format::Parquet => {
             let file = match place {
-                Place::File(path) => File::open(path).with_context(|| cannot("open", name))?,
-                Place::Object { .. } => fetched(source(name, *bytes, place)?).with_context(first)?,
+                Location::File(path) => File::open(path).with_context(|| cannot("open", name))?,
+                Location::Object { .. } => fetched(source(name, *bytes, place)?).with_context(first)?,
             };
             super::parquet::open(file, name, reading)?
         }
@@ -46,7 +46,7 @@ pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>>
 /// # Errors
 /// When it cannot be read, or is a local Parquet file without a column of the job; the message names it.
 pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<()> {
-    if let (Format::Parquet, Place::File(_)) = (input.format, &input.place) {
+    if let (Format::Parquet, Location::File(_)) = (input.format, &input.place) {
         return open(input, reading).map(drop);
     }
     let mut first = [0; 4];
@@ -62,10 +62,10 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<()> {
 }
 
 /// Opens the stored bytes of an input, of which the first `bytes` are wanted.
-pub(crate) fn source(name: &str, bytes: u64, place: &Place) -> anyhow::Result<Box<dyn Read + Send>> {
+pub(crate) fn source(name: &str, bytes: u64, place: &Location) -> anyhow::Result<Box<dyn Read + Send>> {
     match place {
-        Place::File(path) => Ok(Box::new(File::open(path).with_context(|| cannot("open", name))?)),
-        Place::Object { store, key } => crate::readers::find::open(name, store, key, bytes),
+        Location::File(path) => Ok(Box::new(File::open(path).with_context(|| cannot("open", name))?)),
+        Location::Object { store, key } => crate::readers::find::open(name, store, key, bytes),
     }
 }
 

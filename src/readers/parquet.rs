@@ -20,7 +20,7 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 
 use super::item::{Item, Reader, Reject};
-use super::rows::Row;
+use super::rows::PageRow;
 use crate::config::Reading;
 
 /// Rows decoded at once, at most: their text is in memory.
@@ -87,15 +87,15 @@ pub fn open(file: File, name: &str, reading: &Reading) -> anyhow::Result<Box<dyn
 struct Batch {
     rows: usize,
     at: usize,
-    url: Column,
-    text: Option<Column>,
-    html: Option<Column>,
-    ip: Option<Column>,
-    date: Option<Column>,
+    url: ColumnPath,
+    text: Option<ColumnPath>,
+    html: Option<ColumnPath>,
+    ip: Option<ColumnPath>,
+    date: Option<ColumnPath>,
 }
 
 /// A column, possibly inside groups.
-struct Column(arrow_array::ArrayRef);
+struct ColumnPath(arrow_array::ArrayRef);
 
 impl ParquetReader {
     fn new(
@@ -228,13 +228,13 @@ impl Batch {
     fn item(&self, offset: u64, reading: &Reading) -> Item {
         let at = self.at;
         let html = self.html.as_ref().and_then(|column| column.bytes(at)).map(Cow::Borrowed);
-        let row = Row {
+        let row = PageRow {
             url: self.url.text(at),
             // Not looked at in vain: what is no string yet would be searched for bad bytes.
             text: self.text.as_ref().filter(|_| html.is_none()).and_then(|column| column.text(at)),
             html,
             // A string column is UTF-8 whatever the page says of itself.
-            html_is_text: self.html.as_ref().is_some_and(Column::is_text),
+            html_is_text: self.html.as_ref().is_some_and(ColumnPath::is_text),
             ip: self.ip.as_ref().and_then(|column| column.text(at)),
             fetched: self.date.as_ref().and_then(|column| column.microseconds(at)),
         };
@@ -242,7 +242,7 @@ impl Batch {
     }
 }
 
-impl Column {
+impl ColumnPath {
     fn is_text(&self) -> bool {
         matches!(self.0.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
     }
@@ -301,16 +301,16 @@ impl Column {
 }
 
 /// Gives a column by its name, inside groups by its path.
-fn find(batch: &RecordBatch, name: &str) -> Option<Column> {
+fn find(batch: &RecordBatch, name: &str) -> Option<ColumnPath> {
     if let Some(column) = batch.column_by_name(name) {
-        return Some(Column(column.clone()));
+        return Some(ColumnPath(column.clone()));
     }
     let mut parts = name.split('.');
     let mut array = batch.column_by_name(parts.next()?)?.clone();
     for part in parts {
         array = array.as_struct_opt()?.column_by_name(part)?.clone();
     }
-    Some(Column(array))
+    Some(ColumnPath(array))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::item::{Body, Item, Page, Reject};
 
 /// What a row has in the columns of the job.
-pub struct Row<'a> {
+pub struct PageRow<'a> {
     /// The URL as found.
     pub url: Option<Cow<'a, str>>,
     /// HTML, taken before text.
@@ -21,7 +21,7 @@ pub struct Row<'a> {
     pub fetched: Option<i64>,
 }
 
-impl Row<'_> {
+impl PageRow<'_> {
     /// Makes the page, at most `limit` bytes of it; or a reject, in the words of this format.
     pub fn item(self, offset: u64, limit: usize, format: &str) -> Item {
         let reject = |url: Option<Cow<'_, str>>, lack: &str| {

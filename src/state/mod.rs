@@ -35,6 +35,6 @@ mod weeks;
 
 pub use self::durable::{replace, sync_folder};
 pub use self::history::{Downloads, History, PastWeek, Results};
-pub use self::indexes::{Coding, PostingFile, Runs, UrlIndex, write_postings};
+pub use self::indexes::{Coding, PostingFile, PostingRuns, UrlIndex, write_postings};
 pub use self::store::{Begun, Store, Vacuumed, run_folder};
 pub use self::weeks::{CommittedWeek, Counts, Earlier, InputKey, Journal, Manifest, Segment, Unfinished, WholeWeek};

@@ -9,21 +9,21 @@ use crate::kernels::memory::huge;
 /// Column by column, a bit for each vector: owners hear of vectors in nearly any order, of one column at a time (and of
 /// duplicates), and its bits, 19 MB for 150 million vectors, are an eighth of what a byte for each vector would be.
 #[derive(Clone, Default)]
-pub struct Marks {
+pub struct BitColumns {
     /// For each supershingle, and at last for duplicates: bits of 64 vectors each.
     columns: Vec<Vec<u64>>,
     vectors: usize,
 }
 
-impl Marks {
+impl BitColumns {
     /// No mark, of so many vectors of `width` supershingles each.
-    pub fn new(vectors: usize, width: usize) -> Marks {
+    pub fn new(vectors: usize, width: usize) -> BitColumns {
         let column = |_| {
             let mut words = vec![0; vectors.div_ceil(64)];
             huge(&mut words);
             words
         };
-        Marks { columns: (0..=width).map(column).collect(), vectors }
+        BitColumns { columns: (0..=width).map(column).collect(), vectors }
     }
 
     /// How many vectors.
@@ -128,7 +128,7 @@ mod tests {
     fn marks_of_every_width_stay_apart() {
         const VECTORS: usize = 200;
         for width in [1, 2, 6, 7, 8, 9, 15, 16, 63, 64] {
-            let mut marks = Marks::new(VECTORS, width);
+            let mut marks = BitColumns::new(VECTORS, width);
             let shared = |vector: usize| mix((vector + 1000 * width) as u64) >> (64 - width);
             let is_duplicate = |vector: usize| mix(vector as u64) & 3 == 0;
             for column in 0..width {

@@ -4,7 +4,7 @@ use crate::kernels::{Kernels, Places};
 use crate::records::DocId;
 
 /// Some documents, for a quick look whether one may be among them: most are not.
-pub struct Sieve {
+pub struct DocFilter {
     places: Places,
     kernels: &'static Kernels,
 }
@@ -12,13 +12,13 @@ pub struct Sieve {
 /// Documents that are looked up in one go.
 const SOME: usize = 1 << 12;
 
-impl Sieve {
+impl DocFilter {
     /// A sieve for these documents.
-    pub fn new<'a>(docs: impl Iterator<Item = &'a DocId> + Clone, kernels: &'static Kernels) -> Sieve {
+    pub fn new<'a>(docs: impl Iterator<Item = &'a DocId> + Clone, kernels: &'static Kernels) -> DocFilter {
         // A word for each.
         let mut places = Places::new(vec![0; docs.clone().count().next_power_of_two()], &[0]);
         docs.for_each(|doc| places.put(doc.to_table() as u64));
-        Sieve { places, kernels }
+        DocFilter { places, kernels }
     }
 
     /// Whether a document may be one of them; one of some sixty others may seem so.
@@ -64,18 +64,18 @@ mod tests {
     fn all_that_are_in_it_and_few_others_pass() {
         let doc = |row: u64| DocId::new((row % 7) as u32, row);
         let some: Vec<DocId> = (0..1000).map(|row| doc(3 * row)).collect();
-        let sieve = Sieve::new(some.iter(), chosen().unwrap());
+        let sieve = DocFilter::new(some.iter(), chosen().unwrap());
         assert!(some.iter().all(|doc| sieve.may_have(*doc)));
         let others = (0..10_000).filter(|row| row % 3 != 0).filter(|row| sieve.may_have(doc(*row))).count();
         assert!(others < 200, "{others} of 6,667 pass");
-        assert!(!Sieve::new([].iter(), chosen().unwrap()).may_have(doc(1)));
+        assert!(!DocFilter::new([].iter(), chosen().unwrap()).may_have(doc(1)));
     }
 
     #[test]
     fn many_are_looked_up_as_each_is() {
         let doc = |row: u64| DocId::new((row % 5) as u32, row);
         let some: Vec<DocId> = (0..300).map(|row| doc(29 * row)).collect();
-        for sieve in [&some[..], &[]].map(|some| Sieve::new(some.iter(), chosen().unwrap())) {
+        for sieve in [&some[..], &[]].map(|some| DocFilter::new(some.iter(), chosen().unwrap())) {
             for count in [0, 1, 63, 64, 65, SOME as u64, 9000] {
                 let mut docs: Vec<DocId> = (0..count).map(doc).collect();
                 let wanted: Vec<usize> = (0..docs.len()).filter(|at| sieve.may_have(docs[*at])).collect();

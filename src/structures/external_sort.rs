@@ -21,7 +21,7 @@ pub trait Sortable: Serialize + DeserializeOwned {
 }
 
 /// Collects records, and gives them back in the order of their keys.
-pub struct Sorter<T> {
+pub struct ExternalSort<T> {
     /// The name of a run, up to its number.
     prefix: PathBuf,
     budget: usize,
@@ -34,10 +34,10 @@ pub struct Sorter<T> {
 /// Runs that are merged into one before there are more.
 const MOST_RUNS: usize = 64;
 
-impl<T: Sortable> Sorter<T> {
+impl<T: Sortable> ExternalSort<T> {
     /// A sorter that holds about `budget` bytes in memory, and puts the rest into files named `prefix` and a number.
-    pub fn new(prefix: &Path, budget: u64) -> Sorter<T> {
-        Sorter {
+    pub fn new(prefix: &Path, budget: u64) -> ExternalSort<T> {
+        ExternalSort {
             prefix: prefix.to_owned(),
             budget: budget as usize,
             records: Vec::new(),
@@ -114,7 +114,7 @@ fn write<T: Serialize>(record: &T, buffer: Vec<u8>, file: &mut impl Write) -> st
     Ok(buffer)
 }
 
-/// Records in order: see [`Sorter::sorted`].
+/// Records in order: see [`ExternalSort::sorted`].
 pub struct Sorted<T> {
     heads: Vec<Option<T>>,
     sources: Vec<Source<T>>,
@@ -185,12 +185,12 @@ impl<T> Drop for Sorted<T> {
 mod tests {
     use super::*;
     use crate::features::Sketch;
-    use crate::operators::ingest::Answer;
+    use crate::operators::ingest::Capture;
     use crate::records::{UrlHash, mix};
 
-    fn answer(i: u64) -> Answer {
+    fn answer(i: u64) -> Capture {
         let url = format!("http://h/{}", mix(i) % 500);
-        Answer {
+        Capture {
             hash: UrlHash::of(&url),
             file: (i % 3) as u32,
             ordinal: i,
@@ -213,7 +213,7 @@ mod tests {
 
     fn sorted(budget: u64) -> (Vec<String>, usize) {
         let folder = tempfile::tempdir().unwrap();
-        let mut sorter = Sorter::new(&folder.path().join("spill/wave"), budget);
+        let mut sorter = ExternalSort::new(&folder.path().join("spill/wave"), budget);
         (0..1000).for_each(|i| sorter.push(answer(i)).unwrap());
         let runs = sorter.runs.len();
         let mut sorted = sorter.sorted().unwrap();

@@ -124,7 +124,7 @@ impl Walk<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::structures::ownership::Owned;
+    use crate::structures::ownership::Ownership;
 
     #[test]
     fn numbers_are_dense_and_in_order() {
@@ -149,7 +149,7 @@ mod tests {
         for peers in [1, 2, 3, 4, 11] {
             let numbers = OwnNumbers::new(&numbering, peers);
             for worker in 0..peers {
-                let owned = Owned::new(worker, peers, &rows);
+                let owned = Ownership::new(worker, peers, &rows);
                 let wanted: Vec<u64> = owned.docs().map(|id| numbering.number(id)).collect();
                 for from in 0..wanted.len() {
                     for step in 1..4 {

@@ -10,15 +10,15 @@ use crate::records::DocId;
 /// The documents that a worker owns, numbered from 0: all rows of every shard whose number is the
 /// worker's modulo the number of workers.
 #[derive(Clone, Debug)]
-pub struct Owned {
+pub struct Ownership {
     worker: usize,
     peers: usize,
-    shards: Vec<Shard>,
+    shards: Vec<OwnedShard>,
     len: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Shard {
+struct OwnedShard {
     /// Its owner: to look it up takes less time than to divide by the number of workers.
     owner: u32,
     /// Where its rows begin among those of its owner.
@@ -26,18 +26,18 @@ struct Shard {
     rows: u64,
 }
 
-impl Owned {
+impl Ownership {
     /// What `worker` of `peers` owns, given the rows of every shard.
-    pub fn new(worker: usize, peers: usize, rows: &[u64]) -> Owned {
+    pub fn new(worker: usize, peers: usize, rows: &[u64]) -> Ownership {
         let mut lengths = vec![0; peers];
         let shards = rows.iter().enumerate().map(|(shard, rows)| {
             let owner = shard % peers;
             let start = lengths[owner];
             lengths[owner] += *rows as usize;
-            Shard { owner: owner as u32, start, rows: *rows }
+            OwnedShard { owner: owner as u32, start, rows: *rows }
         });
         let shards = shards.collect();
-        Owned { worker, peers, shards, len: lengths[worker] }
+        Ownership { worker, peers, shards, len: lengths[worker] }
     }
 
     /// The own shards.
@@ -52,7 +52,7 @@ impl Owned {
 
     /// The numbers of a shard's documents among those of its owner.
     pub fn of_shard(&self, shard: u32) -> Range<usize> {
-        let Shard { start, rows, .. } = self.shards[shard as usize];
+        let OwnedShard { start, rows, .. } = self.shards[shard as usize];
         start..start + rows as usize
     }
 
@@ -120,7 +120,7 @@ mod tests {
         for peers in [1, 2, 3, 4, 11] {
             let mut all = Vec::new();
             for worker in 0..peers {
-                let owned = Owned::new(worker, peers, &rows);
+                let owned = Ownership::new(worker, peers, &rows);
                 let docs: Vec<DocId> = owned.docs().collect();
                 assert_eq!(docs.len(), owned.len());
                 for (number, doc) in docs.iter().enumerate() {

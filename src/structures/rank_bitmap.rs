@@ -4,28 +4,28 @@ use crate::kernels::memory::{huge, look};
 
 /// Ranks of some numbers in their ascending list, found in one step: a bit for each number, and the count before each
 /// word.
-pub struct Ranks {
+pub struct RankBitmap {
     words: Vec<(u64, u32)>,
 }
 
-impl Ranks {
+impl RankBitmap {
     /// The ranks of `some` of so many numbers.
-    pub fn new(numbers: usize, some: impl Iterator<Item = u32>) -> Ranks {
+    pub fn new(numbers: usize, some: impl Iterator<Item = u32>) -> RankBitmap {
         let mut words = vec![(0u64, 0); numbers.div_ceil(64)];
         huge(&mut words);
         some.for_each(|number| words[number as usize / 64].0 |= 1 << (number % 64));
-        Ranks { words }.counted()
+        RankBitmap { words }.counted()
     }
 
     /// The ranks of the numbers that have a bit, given words with the bits of 64 numbers each.
-    pub fn of_bits(bits: &[u64]) -> Ranks {
+    pub fn of_bits(bits: &[u64]) -> RankBitmap {
         let mut words = Vec::with_capacity(bits.len());
         huge(words.spare_capacity_mut());
         words.extend(bits.iter().map(|word| (*word, 0)));
-        Ranks { words }.counted()
+        RankBitmap { words }.counted()
     }
 
-    fn counted(mut self) -> Ranks {
+    fn counted(mut self) -> RankBitmap {
         let mut before = 0;
         for (word, count) in &mut self.words {
             *count = before;
@@ -47,7 +47,7 @@ impl Ranks {
         (word & bit != 0, before as usize + (word & (bit - 1)).count_ones() as usize)
     }
 
-    /// As [`Ranks::get`], for some numbers, whose words are fetched from memory side by side.
+    /// As [`RankBitmap::get`], for some numbers, whose words are fetched from memory side by side.
     #[inline]
     pub fn get_all(&self, numbers: impl Iterator<Item = usize> + Clone, ranks: &mut [(bool, usize)]) {
         look(numbers.clone().map(|number| self.words[number / 64].0));
@@ -63,10 +63,10 @@ mod tests {
     fn ranks_are_those_of_the_list() {
         for step in [1, 3, 64, 65, 1000] {
             let some: Vec<u32> = (step as u32 / 2..500).step_by(step).collect();
-            let ranks = Ranks::new(500, some.iter().copied());
+            let ranks = RankBitmap::new(500, some.iter().copied());
             let mut bits = [0; 500usize.div_ceil(64)];
             some.iter().for_each(|number| bits[*number as usize / 64] |= 1 << (number % 64));
-            let of_bits = Ranks::of_bits(&bits);
+            let of_bits = RankBitmap::of_bits(&bits);
             assert_eq!((ranks.len(), of_bits.len()), (some.len(), some.len()));
             assert!((0..500).all(|number| of_bits.get(number) == ranks.get(number)), "every {step}");
             let mut all = vec![(false, 0); 500];

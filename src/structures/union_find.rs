@@ -27,19 +27,19 @@ struct Node {
 }
 
 /// The union-find of a process.
-pub struct Forest {
+pub struct UnionFind {
     nodes: Vec<Node>,
 }
 
-impl Forest {
+impl UnionFind {
     /// Bytes of a node.
     pub const NODE_BYTES: usize = size_of::<Node>();
 
     /// A forest of so many nodes, each on its own.
-    pub fn new(nodes: usize) -> Forest {
+    pub fn new(nodes: usize) -> UnionFind {
         let mut nodes = bytemuck::allocation::zeroed_vec(nodes);
         huge(&mut nodes);
-        Forest { nodes }
+        UnionFind { nodes }
     }
 
     /// Takes the pages of one of so many `parts` of the nodes now, by zeros that are written over zeros: while the system still
@@ -197,7 +197,7 @@ mod tests {
     proptest! {
         #[test]
         fn roots_are_the_smallest_nodes(edges in prop::collection::vec((0u32..60, 0u32..60), 0..80)) {
-            let forest = Forest::new(60);
+            let forest = UnionFind::new(60);
             // Once more: of what is joined nothing is asked again.
             for _ in 0..2 {
                 forest.join(&edges).unwrap();
@@ -219,7 +219,7 @@ mod tests {
             // A chain in descending order, where every root moves; and stars whose edges come again and again.
             edges.extend((1..1000).rev().map(|i| (i - 1, i)));
             edges.extend((0..2000).map(|i| (1000 + node(i) / 2, 1000 + i as u32 % 3)));
-            let forest = Forest::new(nodes);
+            let forest = UnionFind::new(nodes);
             std::thread::scope(|scope| {
                 for (at, part) in edges.chunks(edges.len().div_ceil(4)).enumerate() {
                     let forest = &forest;
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn the_smallest_neighbour_is_kept() {
-        let forest = Forest::new(3);
+        let forest = UnionFind::new(3);
         assert_eq!(forest.neighbour(1), None);
         forest.note_neighbours(&[(1, 7), (1, 3), (1, 5)]);
         assert_eq!(forest.neighbour(1), Some(3));

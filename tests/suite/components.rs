@@ -9,7 +9,7 @@ use differential_dataflow::input::Input;
 use nigh::operators::components::{Labels, components, edges as edges_to, resolve};
 use nigh::operators::exchange::run_to_end;
 use nigh::records::{DocId, Edge, mix};
-use nigh::structures::Owned;
+use nigh::structures::Ownership;
 use nigh::watch::Watch;
 use timely::dataflow::operators::probe::Handle;
 use timely::order::Product;
@@ -30,7 +30,7 @@ fn labelled(nodes: u64, edges: &[(u64, u64)], workers: usize) -> (Vec<(i64, i64)
     let guards = timely::execute(timely::Config::process(workers), move |worker| {
         let (index, peers) = (worker.index(), worker.peers());
         let watch = Arc::new(Watch::default());
-        let owned = Owned::new(index, peers, &rows);
+        let owned = Ownership::new(index, peers, &rows);
         let labels = Rc::new(RefCell::new(Labels::new(&owned)));
         let probe: Handle<Product<u64, u32>> = Handle::new();
         let mine: Vec<Edge> = edges
@@ -45,7 +45,7 @@ fn labelled(nodes: u64, edges: &[(u64, u64)], workers: usize) -> (Vec<(i64, i64)
             components(scope, stream, &labels, &probe, &watch);
         });
         run_to_end(worker, &probe, &watch).unwrap();
-        let labels = labels.replace(Labels::new(&Owned::new(0, 1, &[])));
+        let labels = labels.replace(Labels::new(&Ownership::new(0, 1, &[])));
         let roots = resolve(worker, &owned, labels.label, &watch).unwrap();
         let pairs: Vec<(i64, i64)> =
             owned.docs().zip(roots).map(|(doc, root)| (doc.to_table(), root.to_table())).collect();

@@ -8,6 +8,6 @@ mod setting;
 mod stages;
 mod texts;
 
-pub(crate) use self::rows::Report;
+pub(crate) use self::rows::StageReport;
 pub(crate) use self::setting::{Common, Crawl, Setting, Texts, Workers};
 pub(crate) use self::stages::{features, html, read, text};

@@ -12,7 +12,7 @@ const PASSES: usize = 15;
 
 /// The work of one pass.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Work {
+pub(crate) struct WorkDone {
     pub documents: u64,
     pub words: u64,
     /// Bytes that went in: of text, or of bodies.
@@ -21,7 +21,7 @@ pub(crate) struct Work {
 
 /// One stage over documents of one length.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Row {
+pub(crate) struct StageRow {
     /// What was measured.
     pub stage: &'static str,
     /// The level of kernels.
@@ -49,12 +49,12 @@ pub(crate) struct Row {
     pub share_of_limit: Option<f64>,
 }
 
-impl Row {
+impl StageRow {
     /// The row of work that took so many seconds.
-    pub(crate) fn new(stage: &'static str, kernels: &Kernels, work: Work, seconds: f64) -> Row {
+    pub(crate) fn new(stage: &'static str, kernels: &Kernels, work: WorkDone, seconds: f64) -> StageRow {
         let (documents, words) = (work.documents as f64, work.words as f64);
         let of = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
-        Row {
+        StageRow {
             stage,
             kernel: kernels.name(),
             words_per_document: of(words, documents),
@@ -73,22 +73,22 @@ impl Row {
 
 /// What one run of a benchmark measured.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Report {
+pub(crate) struct StageReport {
     /// The row that sums the benchmark up.
     #[serde(flatten)]
-    pub sum: Row,
+    pub sum: StageRow,
     /// All of them.
-    pub rows: Vec<Row>,
+    pub rows: Vec<StageRow>,
 }
 
-impl Report {
+impl StageReport {
     /// A report of these rows, one at least; that of number `sum` sums it up.
-    pub(crate) fn new(rows: Vec<Row>, sum: usize) -> Report {
-        Report { sum: rows[sum].clone(), rows }
+    pub(crate) fn new(rows: Vec<StageRow>, sum: usize) -> StageReport {
+        StageReport { sum: rows[sum].clone(), rows }
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for StageReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "kernels {}; CPU time of one core, median of {PASSES} passes", self.sum.kernel)?;
         writeln!(

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Result, bail};
 
-use super::rows::{Report, Row, Work, clock_rate, cpu_seconds, wall_seconds};
+use super::rows::{StageReport, StageRow, WorkDone, clock_rate, cpu_seconds, wall_seconds};
 use super::setting::Setting;
 use super::texts::{documents, each_page, made_up, pages};
 use crate::config::Method;
@@ -19,12 +19,12 @@ const LENGTHS: [usize; 3] = [50, 500, 5000];
 const SUM: usize = 1;
 
 /// Reading alone.
-pub(crate) fn read(setting: &Setting) -> Result<Report> {
-    Ok(Report::new(crawl(setting, "read", || |_: &Page| 0)?, 0))
+pub(crate) fn read(setting: &Setting) -> Result<StageReport> {
+    Ok(StageReport::new(crawl(setting, "read", || |_: &Page| 0)?, 0))
 }
 
 /// HTML to text, title and links, stage by stage.
-pub(crate) fn html(setting: &Setting) -> Result<Report> {
+pub(crate) fn html(setting: &Setting) -> Result<StageReport> {
     let pages = pages(setting)?;
     let bodies: Vec<(&[u8], Option<&str>, urls::Canonical)> = pages
         .iter()
@@ -34,7 +34,7 @@ pub(crate) fn html(setting: &Setting) -> Result<Report> {
         })
         .collect();
     let (mut decoded, mut bounds, mut extract) = (String::new(), Vec::new(), html::Extract::default());
-    let mut work = Work { documents: bodies.len() as u64, ..Work::default() };
+    let mut work = WorkDone { documents: bodies.len() as u64, ..WorkDone::default() };
     for (body, label, _) in &bodies {
         html::scan(charset::decode_bytes(body, *label, &mut decoded), 0, setting.kernels, &mut extract);
         setting.kernels.words(&extract.text, &mut bounds);
@@ -60,18 +60,18 @@ pub(crate) fn html(setting: &Setting) -> Result<Report> {
             std::hint::black_box(urls::out_links(url, extract.base.as_deref(), extract.hrefs.iter()));
         }
     });
-    let row = |stage, seconds: f64| Row::new(stage, setting.kernels, work, seconds.max(1e-9));
+    let row = |stage, seconds: f64| StageRow::new(stage, setting.kernels, work, seconds.max(1e-9));
     let rows = vec![
         row("html to text and links", resolve),
         row("  decode", decode),
         row("  scan", scan - decode),
         row("  links", resolve - scan),
     ];
-    Ok(Report::new(rows, 0))
+    Ok(StageReport::new(rows, 0))
 }
 
 /// Text to words and pre-images, for several lengths of documents.
-pub(crate) fn text(setting: &Setting) -> Result<Report> {
+pub(crate) fn text(setting: &Setting) -> Result<StageReport> {
     let mut sums = Vec::new();
     let mut parts = Vec::new();
     each_length(setting, |texts| {
@@ -81,11 +81,11 @@ pub(crate) fn text(setting: &Setting) -> Result<Report> {
         parts.push(stages.row("  words", words));
         parts.push(stages.row("  pre-images", preimages));
     })?;
-    Ok(Report::new([sums, parts].concat(), SUM))
+    Ok(StageReport::new([sums, parts].concat(), SUM))
 }
 
 /// Text to features and megashingles, for several lengths of documents; pages and crawls to features.
-pub(crate) fn features(setting: &Setting) -> Result<Report> {
+pub(crate) fn features(setting: &Setting) -> Result<StageReport> {
     let (mut sums, mut parts) = (Vec::new(), Vec::new());
     // One matrix product a cycle: eight for the leading byte of 64 images.
     let floor = 8.0 / 64.0 * setting.method.features as f64 / clock_rate();
@@ -115,7 +115,7 @@ pub(crate) fn features(setting: &Setting) -> Result<Report> {
             move |page: &Page| fingerprint(&mut fingerprinter, page)
         })?);
     }
-    Ok(Report::new(rows, SUM))
+    Ok(StageReport::new(rows, SUM))
 }
 
 /// Calls `measure` with documents of each length, and with the texts of the input as they are.
@@ -169,7 +169,7 @@ struct Stages<'a> {
     keys: VectorKeys,
     bounds: Vec<Vec<u32>>,
     all_preimages: Vec<Vec<u64>>,
-    work: Work,
+    work: WorkDone,
 }
 
 impl<'a> Stages<'a> {
@@ -198,7 +198,7 @@ impl<'a> Stages<'a> {
             polynomials,
             bounds,
             all_preimages,
-            work: Work {
+            work: WorkDone {
                 documents: texts.len() as u64,
                 words,
                 bytes: texts.iter().map(|text| text.len() as u64).sum(),
@@ -206,8 +206,8 @@ impl<'a> Stages<'a> {
         }
     }
 
-    fn row(&self, stage: &'static str, seconds: f64) -> Row {
-        Row::new(stage, self.kernels, self.work, seconds)
+    fn row(&self, stage: &'static str, seconds: f64) -> StageRow {
+        StageRow::new(stage, self.kernels, self.work, seconds)
     }
 
     fn words(&self) -> f64 {
@@ -285,20 +285,20 @@ fn fingerprint(fingerprinter: &mut Fingerprinter, page: &Page) -> u64 {
 }
 
 /// Pages that are in memory, to features, title and links.
-fn pages_to_features(setting: &Setting) -> Result<Row> {
+fn pages_to_features(setting: &Setting) -> Result<StageRow> {
     let pages = pages(setting)?;
     let polynomials = polynomials(setting.method.seed, setting.method.features);
     let mut fingerprinter = fingerprinter(setting, &polynomials);
-    let mut work = Work::default();
+    let mut work = WorkDone::default();
     let seconds = cpu_seconds(|| {
-        work = Work::default();
+        work = WorkDone::default();
         for page in &pages {
             work.documents += 1;
             work.bytes += page.body.bytes();
             work.words += fingerprint(&mut fingerprinter, page);
         }
     });
-    Ok(Row::new("pages to features", setting.kernels, work, seconds))
+    Ok(StageRow::new("pages to features", setting.kernels, work, seconds))
 }
 
 /// The whole input, by one worker and by `workers`: each worker reads its share of the files and does with every page
@@ -308,7 +308,7 @@ fn crawl<F: FnMut(&Page) -> u64>(
     setting: &Setting,
     stage: &'static str,
     start: impl Fn() -> F + Sync,
-) -> Result<Vec<Row>> {
+) -> Result<Vec<StageRow>> {
     let [documents, words, bytes] = [const { AtomicU64::new(0) }; 3];
     let share = |worker: usize, workers: usize| {
         let mut each = start();
@@ -318,7 +318,7 @@ fn crawl<F: FnMut(&Page) -> u64>(
             words.fetch_add(each(&page), Ordering::Relaxed);
         })
     };
-    let work = || Work {
+    let work = || WorkDone {
         documents: documents.swap(0, Ordering::Relaxed),
         words: words.swap(0, Ordering::Relaxed),
         bytes: bytes.swap(0, Ordering::Relaxed),
@@ -327,7 +327,7 @@ fn crawl<F: FnMut(&Page) -> u64>(
     share(0, 1)?;
     let counted = work();
     let seconds = cpu_seconds(|| drop(share(0, 1)));
-    let mut rows = vec![Row::new(stage, setting.kernels, counted, seconds)];
+    let mut rows = vec![StageRow::new(stage, setting.kernels, counted, seconds)];
     if setting.workers > 1 {
         let share = &share;
         let all = |workers: usize| {
@@ -337,8 +337,8 @@ fn crawl<F: FnMut(&Page) -> u64>(
                 });
             })
         };
-        rows.push(Row::new("  by the clock, 1", setting.kernels, counted, all(1)));
-        rows.push(Row::new("  by the clock, all", setting.kernels, counted, all(setting.workers)));
+        rows.push(StageRow::new("  by the clock, 1", setting.kernels, counted, all(1)));
+        rows.push(StageRow::new("  by the clock, all", setting.kernels, counted, all(setting.workers)));
     }
     Ok(rows)
 }

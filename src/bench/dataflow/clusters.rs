@@ -19,10 +19,10 @@ use crate::config::{Bytes, Config, Count, Method};
 use crate::features::{VectorKeys, polynomials};
 use crate::operators::InProcess;
 use crate::operators::clustering::{Clustering, Clusters, clusters};
-use crate::operators::exchange::gather;
+use crate::operators::exchange::all_gather;
 use crate::report::grouped;
 use crate::state::sync_folder;
-use crate::structures::{Numbering, Owned};
+use crate::structures::{Numbering, Ownership};
 use crate::watch::{Span, Stage, Watch};
 
 /// Arguments of `nigh bench cluster`.
@@ -70,7 +70,7 @@ pub struct ClustersTask {
 
 /// What was measured.
 #[derive(Serialize)]
-struct Report {
+struct ClusterReport {
     documents: u64,
     workers: usize,
     processes: usize,
@@ -131,7 +131,7 @@ pub(crate) fn bench_cluster(
         |of: fn(&Span) -> f64| phases.iter().filter(|span| span.stage != Stage::Tables).map(of).sum::<f64>();
     let (wall_s, cpu_s) = (of_phases(|span| span.wall_s), of_phases(|span| span.cpu_s));
     let each = |count: u64| count as f64 / args.documents.max(1) as f64;
-    let report = Report {
+    let report = ClusterReport {
         documents: args.documents,
         workers,
         processes,
@@ -205,7 +205,7 @@ fn measure_clusters(
     let method = Method::default();
     let dataset = Dataset { folder: task.folder.clone(), documents: task.documents, shards: SHARDS };
     let rows = dataset.rows();
-    let owned = Owned::new(worker.index(), worker.peers(), &rows);
+    let owned = Ownership::new(worker.index(), worker.peers(), &rows);
     let numbering = Rc::new(Numbering::new(&rows));
     let clustering = Clustering {
         files: files(&dataset, owned.shards()),
@@ -227,9 +227,9 @@ fn measure_clusters(
         firsts[place.shard() as usize] + place.row()
     });
     let named = name.clone();
-    gather(worker, vec![0u8], watch)?;
+    all_gather(worker, vec![0u8], watch)?;
     let Clusters { duplicates, survivors, took } = clusters(worker, &clustering, move |vector| named(vector))?;
-    gather(worker, vec![0u8], watch)?;
+    all_gather(worker, vec![0u8], watch)?;
     watch.enter(Stage::Tables);
     let (mut duplicates, mut survivors) = (duplicates.iter().peekable(), survivors.iter().peekable());
     let labels = (0..owned.len() as u32).map(|own| {
@@ -242,7 +242,7 @@ fn measure_clusters(
     Ok(Counted { sums, share: 0, rounds: took.rounds, checksum })
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ClusterReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,

@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
 use super::harness::{Counted, Measure, Measured, Placement, run};
-use crate::bench::synthetic::{Graph, Shape};
+use crate::bench::synthetic::{Graph, GraphShape};
 use crate::config::Count;
 use crate::operators::InProcess;
-use crate::operators::components::{Joined, join};
-use crate::operators::exchange::{Shared, gather};
+use crate::operators::components::{JoinedForests, join_forests};
+use crate::operators::exchange::{Shared, all_gather};
 use crate::report::grouped;
-use crate::structures::{Forest, Numbering, Owned};
+use crate::structures::{Numbering, Ownership, UnionFind};
 use crate::watch::{Span, Stage, Watch};
 
 /// Shards of the nodes, as in a job.
@@ -32,7 +32,7 @@ pub(crate) struct ComponentsArgs {
     nodes: u32,
     /// The graph.
     #[arg(long)]
-    shape: Shape,
+    shape: GraphShape,
     /// Worker threads of each process.
     #[arg(long, default_value = "2", value_name = "N")]
     workers: Count,
@@ -50,7 +50,7 @@ pub(crate) struct ComponentsArgs {
 /// What the processes of the benchmark are told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ComponentsTask {
-    shape: Shape,
+    shape: GraphShape,
     nodes: u32,
     apart: bool,
     /// Worker threads of each process.
@@ -58,8 +58,8 @@ pub struct ComponentsTask {
 }
 
 #[derive(Serialize)]
-struct Report {
-    shape: Shape,
+struct ComponentsReport {
+    shape: GraphShape,
     nodes: u32,
     edges: u64,
     workers: usize,
@@ -95,7 +95,7 @@ pub(crate) fn bench_components(
     let of_phase =
         |of: fn(&Span) -> f64| phases.iter().filter(|span| span.stage == Stage::Components).map(of).sum::<f64>();
     let wall_s = of_phase(|span| span.wall_s);
-    let report = Report {
+    let report = ComponentsReport {
         shape: args.shape,
         nodes: args.nodes,
         edges: graph.edges(),
@@ -133,26 +133,27 @@ impl Measure for ComponentsTask {
 fn measure_components(
     worker: &mut Worker,
     task: &ComponentsTask,
-    shared: &Shared<Forest>,
+    shared: &Shared<UnionFind>,
     watch: &Arc<Watch>,
 ) -> Result<Counted> {
     let graph = Graph::new(task.shape, task.nodes);
     let (index, peers) = (worker.index() as u64, worker.peers() as u64);
     let nodes = u64::from(task.nodes);
     let rows: Vec<u64> = (0..SHARDS).map(|shard| (shard + 1) * nodes / SHARDS - shard * nodes / SHARDS).collect();
-    let (numbering, owned) = (Numbering::new(&rows), Owned::new(worker.index(), worker.peers(), &rows));
+    let (numbering, owned) = (Numbering::new(&rows), Ownership::new(worker.index(), worker.peers(), &rows));
     let share = index * graph.edges() / peers..(index + 1) * graph.edges() / peers;
     let count = share.end - share.start;
     let edges: Vec<(u32, u32)> = share.map(|edge| graph.edge(edge)).collect();
-    let (alone, threads) = (Shared::<Forest>::default(), if task.apart { 1 } else { task.workers });
-    gather(worker, vec![0u8], watch)?;
+    let (alone, threads) = (Shared::<UnionFind>::default(), if task.apart { 1 } else { task.workers });
+    all_gather(worker, vec![0u8], watch)?;
     watch.enter(Stage::Components);
-    let forest = if task.apart { &alone } else { shared }.of(|| Forest::new(task.nodes as usize));
+    let forest = if task.apart { &alone } else { shared }.of(|| UnionFind::new(task.nodes as usize));
     edges.chunks(SOME as usize).try_for_each(|some| forest.join(some))?;
     // All have joined before anybody asks for a root.
-    gather(worker, vec![0u8], watch)?;
-    let Joined { roots, rounds, taken, edges: links, .. } = join(worker, &numbering, &owned, forest, threads, watch)?;
-    gather(worker, vec![0u8], watch)?;
+    all_gather(worker, vec![0u8], watch)?;
+    let JoinedForests { roots, rounds, taken, edges: links, .. } =
+        join_forests(worker, &numbering, &owned, forest, threads, watch)?;
+    all_gather(worker, vec![0u8], watch)?;
     watch.enter(Stage::Tables);
     let labels = owned.docs().zip(roots).map(|(node, root)| (numbering.number(node), numbering.number(root)));
     Ok(Counted {
@@ -163,7 +164,7 @@ fn measure_components(
     })
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ComponentsReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (nodes, edges) = (grouped(u64::from(self.nodes)), grouped(self.edges));
         writeln!(f, "{nodes} nodes, {edges} edges, {} process(es) of {} worker(s)", self.processes, self.workers)?;

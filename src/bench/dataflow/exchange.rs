@@ -25,13 +25,13 @@ use super::harness::{Counted, Measure, Measured, Placement, run};
 use super::temporary::Temporary;
 use crate::config::Count;
 use crate::operators::InProcess;
-use crate::operators::exchange::{BlockBuilder, Dealer, by_part, gather, run_to_end};
+use crate::operators::exchange::{BlockBuilder, Dealer, all_gather, by_part, run_to_end};
 use crate::records::mix;
 use crate::report::grouped;
 use crate::watch::{Stage, Watch};
 
 /// A record: as large as an edge.
-type Record = [u64; 2];
+type ExchangedRecord = [u64; 2];
 /// Records that are dealt at a time: 1 MiB.
 const SOME: u64 = 1 << 16;
 /// How many times of these may be on their way.
@@ -83,7 +83,7 @@ struct Way {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct ExchangeReport {
     processes: usize,
     workers: usize,
     /// The median of the rounds.
@@ -123,7 +123,7 @@ pub(crate) fn bench_exchange(
     let plain = median(plain).context("plain sockets were measured")?;
     let (way, beside) = median(encrypted).map_or((plain, None), |encrypted| (encrypted, Some(plain)));
     let times_plain = beside.map(|plain| way.records_per_second / plain.records_per_second.max(1e-9));
-    let report = Report { processes, workers, way, beside, times_plain };
+    let report = ExchangeReport { processes, workers, way, beside, times_plain };
     let text = match args.json {
         true => format!("{}\n", serde_json::to_string(&report).context("figures are plain data")?),
         false => report.to_string(),
@@ -169,13 +169,13 @@ fn measure_exchange(worker: &mut Worker, task: &ExchangeTask, watch: &Arc<Watch>
     let (index, peers) = (worker.index(), worker.peers());
     let own = index as u64 * task.records / peers as u64..(index as u64 + 1) * task.records / peers as u64;
     let received = Rc::new(Cell::new((0u64, 0u64)));
-    gather(worker, vec![0u8], watch)?;
+    all_gather(worker, vec![0u8], watch)?;
     watch.enter(Stage::Pairs);
     let probe = Handle::new();
     worker.dataflow::<u64, _, _>(|scope| {
         let (arrived, counted) = (probe.clone(), received.clone());
-        let mut dealer = Dealer::<Record>::new(index, peers, watch);
-        source::<_, BlockBuilder<Record>, _, _>(scope, "Records", |capability, info| {
+        let mut dealer = Dealer::<ExchangedRecord>::new(index, peers, watch);
+        source::<_, BlockBuilder<ExchangedRecord>, _, _>(scope, "Records", |capability, info| {
             let activator = scope.activator_for(info.address);
             let (mut held, mut numbers, mut time) = (Some(capability), own, 0);
             move |output| {
@@ -214,7 +214,7 @@ fn measure_exchange(worker: &mut Worker, task: &ExchangeTask, watch: &Arc<Watch>
         .probe_with(&probe);
     });
     run_to_end(worker, &probe, watch)?;
-    gather(worker, vec![0u8], watch)?;
+    all_gather(worker, vec![0u8], watch)?;
     watch.enter(Stage::Tables);
     let (count, checksum) = received.get();
     Ok(Counted { sums: vec![count], share: count, rounds: 0, checksum })
@@ -235,7 +235,7 @@ impl fmt::Display for Way {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ExchangeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let records = grouped(self.way.records);
         writeln!(f, "{records} records of 16 bytes, {} process(es) of {} worker(s)", self.processes, self.workers)?;

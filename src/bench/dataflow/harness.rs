@@ -12,9 +12,9 @@ use timely::worker::Worker;
 
 use super::meter::Meter;
 use crate::config::Config;
-use crate::launch::{Outcome, Peers, Pool, Voice, exit_on_panic, run_workers, supervise};
+use crate::launch::{EventSink, Outcome, Peers, Pool, exit_on_panic, run_workers, supervise};
 use crate::operators::InProcess;
-use crate::operators::exchange::gather;
+use crate::operators::exchange::all_gather;
 use crate::watch::{Progress, Span, Watch};
 
 /// A benchmark of a dataflow.
@@ -96,7 +96,7 @@ pub(crate) fn run<T: Measure>(
     let text = as_text(task.clone())?;
     // A restarted benchmark would measure something else.
     let config = Config { keys: placement.keys.map(Path::to_owned), restarts: Some(0), ..Config::default() };
-    let events: Voice = Arc::new(|event| eprintln!("nigh: {}", event.text));
+    let events: EventSink = Arc::new(|event| eprintln!("nigh: {}", event.text));
     let pool = Pool::here(placement.processes, &config);
     match supervise(&pool, &mut |_| Ok(Some(text.clone())), &progresses, &events)? {
         Outcome::Done(measured) => serde_json::from_str(&measured.context("process 0 returns what was measured")?)
@@ -152,7 +152,7 @@ fn add_up(
     let micros = |seconds: f64| (seconds * 1e6) as u64;
     let cpu: Vec<_> = took.phases.iter().map(|span| (span.stage, micros(span.cpu_s))).collect();
     let counts = (counted.sums, counted.share, counted.rounds, counted.checksum);
-    let all = gather(worker, vec![(worker.index(), counts, cpu, took.exchanged, took.peak)], watch)?;
+    let all = all_gather(worker, vec![(worker.index(), counts, cpu, took.exchanged, took.peak)], watch)?;
     phases.iter_mut().for_each(|span| span.cpu_s = 0.0);
     let mut measured = Measured { phases, ..Measured::default() };
     for (_, (sums, share, rounds, checksum), cpu, exchanged, peak) in all {

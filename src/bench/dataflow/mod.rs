@@ -15,5 +15,5 @@ mod weeks;
 pub(crate) use self::clusters::{ClusterArgs, bench_cluster};
 pub(crate) use self::components::{ComponentsArgs, bench_components};
 pub(crate) use self::exchange::{ExchangeArgs, bench_exchange};
-pub use self::task::{Task, serve_task};
+pub use self::task::{BenchTask, serve_task};
 pub(crate) use self::weeks::{WeeksArgs, bench_weeks};

@@ -16,7 +16,7 @@ use crate::watch::Watch;
 /// A benchmark of a dataflow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Task {
+pub enum BenchTask {
     /// `nigh bench cluster`.
     Cluster(ClustersTask),
     /// `nigh bench components`.
@@ -31,12 +31,12 @@ pub enum Task {
 ///
 /// # Errors
 /// Where the benchmark fails.
-pub fn serve_task(task: &Task, peers: Peers, watch: &Arc<Watch>) -> Result<Option<String>> {
+pub fn serve_task(task: &BenchTask, peers: Peers, watch: &Arc<Watch>) -> Result<Option<String>> {
     let measured = match task {
-        Task::Cluster(task) => measure(task, peers, watch),
-        Task::Components(task) => measure(task, peers, watch),
-        Task::Weeks(task) => measure(task, peers, watch),
-        Task::Exchange(task) => measure(task, peers, watch),
+        BenchTask::Cluster(task) => measure(task, peers, watch),
+        BenchTask::Components(task) => measure(task, peers, watch),
+        BenchTask::Weeks(task) => measure(task, peers, watch),
+        BenchTask::Exchange(task) => measure(task, peers, watch),
     }?;
     measured.map(|measured| serde_json::to_string(&measured).context("figures are plain data")).transpose()
 }

@@ -23,13 +23,13 @@ use crate::config::{Bytes, Config, Count, Method, Mode, Share};
 use crate::features::{VectorKeys, polynomials};
 use crate::operators::InProcess;
 use crate::operators::clustering::{Clustering, Clusters, clusters};
-use crate::operators::delta::{Delta, Index, NextRun, choose, delta, post_all};
-use crate::operators::exchange::gather;
+use crate::operators::delta::{Delta, NextRun, PostingIndex, choose, delta, post_all};
+use crate::operators::exchange::all_gather;
 use crate::operators::scan::{VectorRoots, read_roots};
 use crate::records::DocId;
 use crate::report::grouped;
-use crate::state::{Runs, replace, sync_folder};
-use crate::structures::{Numbering, Owned};
+use crate::state::{PostingRuns, replace, sync_folder};
+use crate::structures::{Numbering, Ownership};
 use crate::tables::{Column, Table, Writer};
 use crate::watch::{Span, Stage, Watch};
 
@@ -80,7 +80,7 @@ pub struct WeeksTask {
     scratch: PathBuf,
     /// Whether there are postings to use.
     postings: bool,
-    work: Work,
+    work: WeeksStep,
 }
 
 /// The postings of the first week's vectors.
@@ -88,7 +88,7 @@ pub struct WeeksTask {
 struct Posted {
     /// What it took to make them.
     seconds: f64,
-    runs: Runs,
+    runs: PostingRuns,
 }
 
 impl Posted {
@@ -101,7 +101,7 @@ impl Posted {
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Work {
+enum WeeksStep {
     /// The roots of the first week.
     First,
     /// The postings of its vectors.
@@ -143,7 +143,7 @@ impl Table for RootRow {
 
 /// What was measured.
 #[derive(Serialize)]
-struct Report {
+struct WeeksReport {
     documents: u64,
     change: f64,
     workers: usize,
@@ -197,22 +197,22 @@ pub(crate) fn bench_weeks(args: &WeeksArgs, as_text: impl Fn(WeeksTask) -> Resul
     let bar = if args.json { ProgressBar::hidden() } else { ProgressBar::new(2 * args.documents) };
     for (later, change) in [(false, 0.0), (true, args.change.0)] {
         let synthetic = Synthetic::new(args.documents, Noise::default()).later(change);
-        let folder = task(Work::First).week(later).folder;
+        let folder = task(WeeksStep::First).week(later).folder;
         let described = (Noise::default(), change);
         Dataset::make(&folder, &synthetic, args.documents, described, SHARDS, threads, |some| bar.inc(some))?;
     }
     bar.finish_and_clear();
-    if (0..SHARDS).any(|shard| !task(Work::First).roots(shard).exists()) {
-        run(&task(Work::First), Placement::of(processes), &as_text)?;
+    if (0..SHARDS).any(|shard| !task(WeeksStep::First).roots(shard).exists()) {
+        run(&task(WeeksStep::First), Placement::of(processes), &as_text)?;
     }
     let measure = |work| run(&task(work), Placement { processes, keys: None, apart: true }, &as_text);
     let seconds = |measured: &Measured| {
         let spans = measured.phases.iter().filter(|span| span.stage != Stage::Tables);
         spans.fold((0.0, 0.0), |(wall, cpu), Span { wall_s, cpu_s, .. }| (wall + wall_s, cpu + cpu_s))
     };
-    let (_, list) = task(Work::First).postings();
+    let (_, list) = task(WeeksStep::First).postings();
     if !args.no_postings && !list.exists() {
-        run(&task(Work::Post), Placement::of(processes), &as_text)?;
+        run(&task(WeeksStep::Post), Placement::of(processes), &as_text)?;
     }
     let posted = if args.no_postings { None } else { Some(Posted::read(&list)?) };
     // What is still on its way to the disk would be in the way of what is measured.
@@ -225,7 +225,7 @@ pub(crate) fn bench_weeks(args: &WeeksArgs, as_text: impl Fn(WeeksTask) -> Resul
             turns.reverse();
         }
         for (runs, way) in turns {
-            runs.push(measure(Work::Second(way))?);
+            runs.push(measure(WeeksStep::Second(way))?);
         }
     }
     let same = |runs: &[Measured], other: &Measured| runs.iter().all(|run| run.checksum == other.checksum);
@@ -239,7 +239,7 @@ pub(crate) fn bench_weeks(args: &WeeksArgs, as_text: impl Fn(WeeksTask) -> Resul
         (seconds(&by_delta), seconds(&in_full), seconds(&auto));
     let [changed, examined, retracted, uncertified, candidates, edges, label_differences] =
         std::array::from_fn(|at| by_delta.sums.get(at).copied().unwrap_or_default());
-    let report = Report {
+    let report = WeeksReport {
         documents: args.documents,
         change: args.change.0,
         workers,
@@ -294,13 +294,13 @@ fn measure_weeks(
 ) -> Result<Counted> {
     let method = Method::default();
     let rows = task.week(true).rows();
-    let owned = Owned::new(worker.index(), worker.peers(), &rows);
+    let owned = Ownership::new(worker.index(), worker.peers(), &rows);
     let keys = Rc::new(VectorKeys::new(&method, &polynomials(method.seed, method.features)));
     let [before, after] = [false, true].map(|later| files(&task.week(later), owned.shards()));
     let (postings, list) = task.postings();
     let next_run = |made: &Path| NextRun { made: made.to_owned(), name: "run".into() };
-    gather(worker, vec![0u8], watch)?;
-    if task.work == Work::Post {
+    all_gather(worker, vec![0u8], watch)?;
+    if task.work == WeeksStep::Post {
         let begun = Instant::now();
         watch.enter(Stage::Postings);
         let (next, memory) = (next_run(&postings.join("run")), (task.worker_memory, &*task.scratch));
@@ -312,13 +312,13 @@ fn measure_weeks(
         return Ok(Counted { sums: vec![0; 7], ..Counted::default() });
     }
     watch.enter(Stage::Changes);
-    let index = if task.postings && task.work != Work::First {
-        Index::open(worker, &postings, Some(Posted::read(&list)?.runs), watch)?
+    let index = if task.postings && task.work != WeeksStep::First {
+        PostingIndex::open(worker, &postings, Some(Posted::read(&list)?.runs), watch)?
     } else {
         None
     };
     let way = match task.work {
-        Work::Second(asked) => {
+        WeeksStep::Second(asked) => {
             let has_postings = index.is_some();
             choose(worker, asked, (&before, &after), has_postings, &owned, task.worker_memory, watch)?.way
         }
@@ -348,7 +348,7 @@ fn measure_weeks(
         (Counted { sums, ..Counted::default() }, roots)
     } else {
         let clustering = Clustering {
-            files: if task.work == Work::First { before } else { after },
+            files: if task.work == WeeksStep::First { before } else { after },
             numbering: Rc::new(Numbering::new(&rows)),
             keys,
             agreements: method.agreements,
@@ -370,20 +370,20 @@ fn measure_weeks(
         }
         (Counted { rounds: 1, sums: vec![0; 7], ..Counted::default() }, roots)
     };
-    gather(worker, vec![0u8], watch)?;
+    all_gather(worker, vec![0u8], watch)?;
     watch.enter(Stage::Tables);
     let labels = owned.docs().zip(roots.similar.iter().zip(&roots.identical));
     said.checksum = crate::bench::single_thread::checksum(labels.flat_map(|(doc, (similar, identical))| {
         let word = |doc: DocId| doc.to_table() as u64;
         [(2 * word(doc), word(*similar)), (2 * word(doc) + 1, word(*identical))]
     }));
-    if task.work == Work::First {
+    if task.work == WeeksStep::First {
         write_roots(task, &owned, &roots)?;
     }
     Ok(said)
 }
 
-fn write_roots(task: &WeeksTask, owned: &Owned, roots: &VectorRoots) -> Result<()> {
+fn write_roots(task: &WeeksTask, owned: &Ownership, roots: &VectorRoots) -> Result<()> {
     let mut rows = owned.docs().zip(roots.similar.iter().zip(&roots.identical)).peekable();
     for shard in owned.shards() {
         let mut writer: Writer<RootRow> = Writer::create(&task.roots(shard))?;
@@ -395,7 +395,7 @@ fn write_roots(task: &WeeksTask, owned: &Owned, roots: &VectorRoots) -> Result<(
     Ok(())
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for WeeksReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,

@@ -20,7 +20,7 @@ const CAP: u64 = 1 << 20;
 /// What a graph looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Shape {
+pub(crate) enum GraphShape {
     /// One path through all nodes.
     Chain,
     /// One node that all others are joined to.
@@ -33,7 +33,7 @@ pub(crate) enum Shape {
 
 /// A graph of some shape.
 pub(crate) struct Graph {
-    plan: Plan,
+    plan: GraphPlan,
     edges: u64,
     /// The names of nodes.
     names: Permutation,
@@ -42,15 +42,15 @@ pub(crate) struct Graph {
 }
 
 /// The graph before nodes are named and edges put in order.
-enum Plan {
+enum GraphPlan {
     Chain,
     Star,
-    Forest(Vec<Run>),
+    Forest(Vec<ComponentsOfSize>),
     Grid { nodes: u64, width: u64 },
 }
 
 /// Components of one size, side by side.
-struct Run {
+struct ComponentsOfSize {
     size: u64,
     /// The first node of the first one.
     node: u64,
@@ -60,13 +60,13 @@ struct Run {
 
 impl Graph {
     /// The graph of this shape with so many nodes.
-    pub(crate) fn new(shape: Shape, nodes: u32) -> Graph {
+    pub(crate) fn new(shape: GraphShape, nodes: u32) -> Graph {
         let nodes = u64::from(nodes);
         let (plan, edges) = match shape {
-            Shape::Chain => (Plan::Chain, nodes.saturating_sub(1)),
-            Shape::Star => (Plan::Star, nodes.saturating_sub(1)),
-            Shape::PowerLaw => forest(nodes),
-            Shape::Grid => grid(nodes),
+            GraphShape::Chain => (GraphPlan::Chain, nodes.saturating_sub(1)),
+            GraphShape::Star => (GraphPlan::Star, nodes.saturating_sub(1)),
+            GraphShape::PowerLaw => forest(nodes),
+            GraphShape::Grid => grid(nodes),
         };
         Graph { plan, edges, names: Permutation::new(nodes, 2), order: Permutation::new(edges, 3) }
     }
@@ -80,10 +80,10 @@ impl Graph {
     pub(crate) fn edge(&self, number: u64) -> (u32, u32) {
         let edge = self.order.at(number);
         let (a, b) = match &self.plan {
-            Plan::Chain => (edge, edge + 1),
-            Plan::Star => (0, edge + 1),
-            Plan::Forest(runs) => forest_edge(runs, edge),
-            Plan::Grid { nodes, width } => grid_edge(*nodes, *width, edge),
+            GraphPlan::Chain => (edge, edge + 1),
+            GraphPlan::Star => (0, edge + 1),
+            GraphPlan::Forest(runs) => forest_edge(runs, edge),
+            GraphPlan::Grid { nodes, width } => grid_edge(*nodes, *width, edge),
         };
         // There are no more than 2^32 nodes.
         (self.names.at(a) as u32, self.names.at(b) as u32)
@@ -91,10 +91,10 @@ impl Graph {
 }
 
 /// A lattice as wide as it is high, or a little wider, whose last row may be short.
-fn grid(nodes: u64) -> (Plan, u64) {
+fn grid(nodes: u64) -> (GraphPlan, u64) {
     let width = nodes.isqrt() + u64::from(!is_square(nodes));
     let rows = if nodes == 0 { 0 } else { nodes.div_ceil(width) };
-    (Plan::Grid { nodes, width }, (nodes - width) + (nodes - rows))
+    (GraphPlan::Grid { nodes, width }, (nodes - width) + (nodes - rows))
 }
 
 fn is_square(number: u64) -> bool {
@@ -112,7 +112,7 @@ fn grid_edge(nodes: u64, width: u64, edge: u64) -> (u64, u64) {
     }
 }
 
-fn forest(nodes: u64) -> (Plan, u64) {
+fn forest(nodes: u64) -> (GraphPlan, u64) {
     let giant = nodes / 100;
     let range = 1..=(giant / 2).clamp(1, CAP);
     let rest = nodes - giant;
@@ -122,13 +122,13 @@ fn forest(nodes: u64) -> (Plan, u64) {
     components.extend(sizes(EXPONENT, &range, clusters));
     let (mut node, mut edge, mut runs) = (0, 0, Vec::new());
     for Equals { size, clusters } in components {
-        runs.push(Run { size, node, edge });
+        runs.push(ComponentsOfSize { size, node, edge });
         node += size * clusters;
         edge += edges_of(size) * clusters;
     }
     // Nodes that are left are components of their own, without edges.
     debug_assert!(node <= nodes);
-    (Plan::Forest(runs), edge)
+    (GraphPlan::Forest(runs), edge)
 }
 
 /// Edges of a component: those of its tree, and one for every four nodes.
@@ -136,7 +136,7 @@ fn edges_of(size: u64) -> u64 {
     size.saturating_sub(1) + size / 4
 }
 
-fn forest_edge(runs: &[Run], edge: u64) -> (u64, u64) {
+fn forest_edge(runs: &[ComponentsOfSize], edge: u64) -> (u64, u64) {
     let run = &runs[runs.partition_point(|run| run.edge <= edge) - 1];
     let (component, number) = ((edge - run.edge) / edges_of(run.size), (edge - run.edge) % edges_of(run.size));
     let first = run.node + component * run.size;
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use crate::bench::single_thread as yardstick;
 
-    const SHAPES: [Shape; 4] = [Shape::Chain, Shape::Star, Shape::PowerLaw, Shape::Grid];
+    const SHAPES: [GraphShape; 4] = [GraphShape::Chain, GraphShape::Star, GraphShape::PowerLaw, GraphShape::Grid];
 
     fn edges(graph: &Graph) -> impl Iterator<Item = (u32, u32)> {
         (0..graph.edges()).map(|number| graph.edge(number))
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_chain_is_one_path() {
-        let graph = Graph::new(Shape::Chain, 10_000);
+        let graph = Graph::new(GraphShape::Chain, 10_000);
         assert_eq!(graph.edges(), 9_999);
         assert_eq!(components(10_000, &graph), [10_000]);
         let degrees = degrees(10_000, &graph);
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_star_has_one_hub() {
-        let graph = Graph::new(Shape::Star, 10_000);
+        let graph = Graph::new(GraphShape::Star, 10_000);
         assert_eq!(components(10_000, &graph), [10_000]);
         let degrees = degrees(10_000, &graph);
         assert_eq!([1, 9_999].map(|degree| degrees.iter().filter(|d| **d == degree).count()), [9_999, 1]);
@@ -199,18 +199,18 @@ mod tests {
 
     #[test]
     fn a_grid_is_a_lattice() {
-        let graph = Graph::new(Shape::Grid, 100 * 100);
+        let graph = Graph::new(GraphShape::Grid, 100 * 100);
         assert_eq!(graph.edges(), 2 * 100 * 99);
         assert_eq!(components(100 * 100, &graph), [100 * 100]);
         let degrees = degrees(100 * 100, &graph);
         assert_eq!([2, 3, 4].map(|degree| degrees.iter().filter(|d| **d == degree).count()), [4, 4 * 98, 98 * 98]);
         // Rows of 4, 4 and 2: 2 + 4 edges down, 3 + 3 + 1 to the right.
-        assert_eq!(Graph::new(Shape::Grid, 10).edges(), 13);
+        assert_eq!(Graph::new(GraphShape::Grid, 10).edges(), 13);
     }
 
     #[test]
     fn a_power_law_has_one_giant_and_many_small_components() {
-        let graph = Graph::new(Shape::PowerLaw, 200_000);
+        let graph = Graph::new(GraphShape::PowerLaw, 200_000);
         let sizes = components(200_000, &graph);
         assert_eq!(sizes[0], 2_000);
         assert!(sizes[1] <= 1_000, "{}", sizes[1]);
@@ -228,7 +228,7 @@ mod tests {
                 let graph = Graph::new(shape, nodes);
                 assert!(edges(&graph).all(|(a, b)| a != b && a < nodes && b < nodes), "{shape:?} of {nodes}");
                 assert!(edges(&graph).eq(edges(&Graph::new(shape, nodes))), "{shape:?} of {nodes}");
-                if shape != Shape::PowerLaw {
+                if shape != GraphShape::PowerLaw {
                     let distinct: HashSet<_> = edges(&graph).map(|(a, b)| (a.min(b), a.max(b))).collect();
                     assert_eq!(distinct.len() as u64, graph.edges(), "{shape:?} of {nodes}");
                     assert_eq!(components(nodes, &graph).len(), usize::from(nodes > 0), "{shape:?} of {nodes}");

@@ -10,5 +10,5 @@ mod sizes;
 mod vectors;
 
 pub(crate) use self::dataset::{Dataset, SHARDS, files};
-pub(crate) use self::graphs::{Graph, Shape};
+pub(crate) use self::graphs::{Graph, GraphShape};
 pub(crate) use self::vectors::{Noise, Synthetic, WIDTH};

@@ -87,7 +87,7 @@ pub(crate) struct Synthetic {
     clusters: u64,
     /// Documents in clusters: slots below this.
     clustered: u64,
-    runs: Vec<Run>,
+    runs: Vec<ClustersOfSize>,
     slots: Permutation,
     /// The share of members that repeat an earlier one, of 2^64.
     duplicates: u64,
@@ -101,7 +101,7 @@ pub(crate) struct Synthetic {
 }
 
 /// Clusters of one size, side by side.
-struct Run {
+struct ClustersOfSize {
     slot: u64,
     cluster: u64,
     size: u64,
@@ -112,7 +112,7 @@ impl Synthetic {
     pub(crate) fn new(documents: u64, noise: Noise) -> Synthetic {
         let (mut slot, mut cluster, mut runs) = (0, 0, Vec::new());
         for Equals { size, clusters } in planned(documents) {
-            runs.push(Run { slot, cluster, size });
+            runs.push(ClustersOfSize { slot, cluster, size });
             slot += size * clusters;
             cluster += clusters;
         }

@@ -32,7 +32,7 @@ pub(crate) struct Hello {
 /// What is said, in this order: hello, welcome, joined; or a reason instead.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Word {
+pub(crate) enum Message {
     /// Who connects.
     Hello(Hello),
     /// Who accepts.

@@ -33,11 +33,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
-use super::hello::{Hello, Word};
+use super::hello::{Hello, Message};
 use super::identity::{Credentials, same_secret};
-use super::messages::{Speech, Timed};
+use super::messages::{MessageStream, Timed};
 use super::roster::Roster;
-use super::unauthenticated::{Say, Strangers};
+use super::unauthenticated::{RefusalSink, Strangers};
 use crate::launch::wire::{Link, Tls};
 
 /// How long the steps may take.
@@ -89,11 +89,11 @@ pub fn join(
 ) -> Result<Vec<Option<Link>>> {
     ensure!(me < roster.addresses.len(), "process {me} is not of the {} of the roster", roster.addresses.len());
     roster.addresses.iter().try_for_each(|address| credentials.allow(*address))?;
-    Arc::new(Party::new(me, roster.clone(), credentials.clone(), deadlines)).join(listener)
+    Arc::new(Participant::new(me, roster.clone(), credentials.clone(), deadlines)).join(listener)
 }
 
 /// One process that joins.
-pub(crate) struct Party {
+pub(crate) struct Participant {
     me: usize,
     roster: Roster,
     credentials: Credentials,
@@ -108,27 +108,33 @@ pub(crate) struct Party {
 /// A process with its connection; or why there is none and never will be.
 type News = Result<(usize, Link)>;
 
-impl Party {
+impl Participant {
     /// One of several processes: its supervisor reads its stderr, and adds of which run it is.
-    pub fn new(me: usize, roster: Roster, credentials: Credentials, deadlines: Deadlines) -> Party {
+    pub fn new(me: usize, roster: Roster, credentials: Credentials, deadlines: Deadlines) -> Participant {
         let say = move |text: &str| eprintln!("nigh: process {me} {text}");
-        Party::telling(me, roster, credentials, deadlines, Box::new(say))
+        Participant::telling(me, roster, credentials, deadlines, Box::new(say))
     }
 
     /// One that tells of strangers in its own way.
-    pub fn telling(me: usize, roster: Roster, credentials: Credentials, deadlines: Deadlines, say: Say) -> Party {
+    pub fn telling(
+        me: usize,
+        roster: Roster,
+        credentials: Credentials,
+        deadlines: Deadlines,
+        say: RefusalSink,
+    ) -> Participant {
         let joined = Mutex::new(vec![false; roster.addresses.len()]);
         let until = Instant::now() + deadlines.join;
-        Party { me, roster, credentials, deadlines, until, strangers: Strangers::new(say), joined }
+        Participant { me, roster, credentials, deadlines, until, strangers: Strangers::new(say), joined }
     }
 
-    fn join(self: &Arc<Party>, listener: &TcpListener) -> Result<Vec<Option<Link>>> {
+    fn join(self: &Arc<Participant>, listener: &TcpListener) -> Result<Vec<Option<Link>>> {
         let links = self.gather(listener);
         self.strangers.close_all();
         links
     }
 
-    fn gather(self: &Arc<Party>, listener: &TcpListener) -> Result<Vec<Option<Link>>> {
+    fn gather(self: &Arc<Participant>, listener: &TcpListener) -> Result<Vec<Option<Link>>> {
         let (me, count) = (self.me, self.roster.addresses.len());
         let mut links: Vec<Option<Link>> = (0..count).map(|_| None).collect();
         let (sender, news) = channel();
@@ -161,7 +167,7 @@ impl Party {
     }
 
     /// Lets in who stands at the door now, each with a thread of its own.
-    fn let_in(self: &Arc<Party>, listener: &TcpListener, sender: &Sender<News>) -> Result<()> {
+    fn let_in(self: &Arc<Participant>, listener: &TcpListener, sender: &Sender<News>) -> Result<()> {
         loop {
             let (socket, who) = match listener.accept() {
                 Ok(accepted) => accepted,
@@ -177,7 +183,7 @@ impl Party {
 
     /// Asks who it is, in a thread of its own; `known` takes a process of the run.
     pub fn ask(
-        self: &Arc<Party>,
+        self: &Arc<Participant>,
         socket: TcpStream,
         who: SocketAddr,
         known: impl FnOnce(usize, TcpStream, Option<rustls::Connection>) + Send + 'static,
@@ -213,19 +219,19 @@ impl Party {
         }
         let slow = |error: io::Error| self.silent(&error, self.deadlines.hello);
         let mut wire = self.wire(socket, &mut connection);
-        let Word::Hello(hello) = wire.hear().map_err(slow)? else { return Err("its first word is no hello".into()) };
+        let Message::Hello(hello) = wire.hear().map_err(slow)? else { return Err("its first word is no hello".into()) };
         let own = Hello::new(self.me, hello.me, &self.roster, self.credentials.secret(|secrets| secrets.welcome));
         if let Err(reason) =
             self.known(&wire, &hello).and_then(|()| own.check(&hello)).and_then(|()| self.free(hello.me))
         {
             // Whether it hears it or not, it is refused.
-            let _ = wire.say(&Word::Refused(reason.clone()));
+            let _ = wire.say(&Message::Refused(reason.clone()));
             return Err(reason);
         }
-        wire.say(&Word::Welcome(own)).map_err(slow)?;
+        wire.say(&Message::Welcome(own)).map_err(slow)?;
         match wire.hear().map_err(slow)? {
-            Word::Joined => {}
-            Word::Refused(reason) => return Err(format!("process {} refuses: {reason}", hello.me)),
+            Message::Joined => {}
+            Message::Refused(reason) => return Err(format!("process {} refuses: {reason}", hello.me)),
             _ => return Err("its last word is not that it joined".into()),
         }
         // One that was closed to make room for another has only its last word left.
@@ -240,7 +246,7 @@ impl Party {
     }
 
     /// Whether who says hello is who it says.
-    fn known(&self, wire: &Speech<'_>, hello: &Hello) -> Result<(), String> {
+    fn known(&self, wire: &MessageStream<'_>, hello: &Hello) -> Result<(), String> {
         let me = hello.me;
         match (&self.credentials, wire.connection()) {
             (Credentials::Keys(keys), Some(connection)) => keys.check(connection, me).map_err(|error| {
@@ -311,21 +317,21 @@ impl Party {
         let mut wire = self.wire(socket, &mut connection);
         let own = Hello::new(self.me, other, &self.roster, self.credentials.secret(|secrets| secrets.hello));
         // Who is refused by TLS learns it when it reads, and may not be able to write any more.
-        let said = wire.say(&Word::Hello(own.clone()));
+        let said = wire.say(&Message::Hello(own.clone()));
         let welcome = match (wire.hear(), said) {
-            (Ok(Word::Welcome(welcome)), _) => welcome,
-            (Ok(Word::Refused(reason)), _) => return Err(Unjoined::Refused(format!("it refuses: {reason}"))),
+            (Ok(Message::Welcome(welcome)), _) => welcome,
+            (Ok(Message::Refused(reason)), _) => return Err(Unjoined::Refused(format!("it refuses: {reason}"))),
             (Ok(_), _) => return Err(Unjoined::Refused("its first word is no welcome".into())),
             (Err(error), _) => return Err(slow(error)),
         };
         let secret = same_secret(welcome.secret, self.credentials.secret(|secrets| secrets.welcome));
         let known = secret.then_some(()).ok_or_else(|| "it does not know the secret of this run".to_owned());
         if let Err(reason) = known.and_then(|()| own.check(&welcome)) {
-            let _ = wire.say(&Word::Refused(reason.clone()));
+            let _ = wire.say(&Message::Refused(reason.clone()));
             part(socket);
             return Err(Unjoined::Refused(reason));
         }
-        wire.say(&Word::Joined).map_err(slow)?;
+        wire.say(&Message::Joined).map_err(slow)?;
         Ok(connection)
     }
 
@@ -346,8 +352,8 @@ impl Party {
         (Instant::now() + step).min(self.until)
     }
 
-    fn wire<'a>(&self, socket: &'a TcpStream, connection: &'a mut Option<rustls::Connection>) -> Speech<'a> {
-        Speech::new(socket, connection.as_mut(), self.deadline(self.deadlines.hello))
+    fn wire<'a>(&self, socket: &'a TcpStream, connection: &'a mut Option<rustls::Connection>) -> MessageStream<'a> {
+        MessageStream::new(socket, connection.as_mut(), self.deadline(self.deadlines.hello))
     }
 
     /// An error of the network in words.
@@ -443,7 +449,7 @@ mod tests {
 
     type Joining = JoinHandle<Result<Vec<Option<Link>>>>;
 
-    fn start(party: &Arc<Party>, listener: TcpListener) -> Joining {
+    fn start(party: &Arc<Participant>, listener: TcpListener) -> Joining {
         let party = party.clone();
         std::thread::spawn(move || party.join(&listener))
     }
@@ -479,8 +485,8 @@ mod tests {
     /// three then join each other.
     fn intruder(identity: &Identity, intrude: impl FnOnce(&Roster) -> String) -> (String, String) {
         let (listeners, roster) = three(identity);
-        let party = |me| Arc::new(Party::new(me, roster.clone(), identity.credentials(me).unwrap(), PATIENT));
-        let parties: Vec<Arc<Party>> = (0..3).map(party).collect();
+        let party = |me| Arc::new(Participant::new(me, roster.clone(), identity.credentials(me).unwrap(), PATIENT));
+        let parties: Vec<Arc<Participant>> = (0..3).map(party).collect();
         let mut listeners = listeners.into_iter();
         let mut threads = vec![start(&parties[0], listeners.next().unwrap())];
         let theirs = intrude(&roster);
@@ -514,7 +520,10 @@ mod tests {
         for identity in [secrets(), keys(folder.path())] {
             let (listeners, roster) = three(&identity);
             let thread = |(me, listener)| {
-                start(&Arc::new(Party::new(me, roster.clone(), identity.credentials(me).unwrap(), PATIENT)), listener)
+                start(
+                    &Arc::new(Participant::new(me, roster.clone(), identity.credentials(me).unwrap(), PATIENT)),
+                    listener,
+                )
             };
             let threads: Vec<Joining> = listeners.into_iter().enumerate().map(thread).collect();
             assert_joined(threads.into_iter().map(|thread| thread.join().unwrap().unwrap()).collect());
@@ -529,7 +538,10 @@ mod tests {
             let (listeners, roster) = three(&identity);
             let roster = Roster { peer_timeout: Duration::from_millis(90_500), ..roster };
             let thread = |(me, listener)| {
-                start(&Arc::new(Party::new(me, roster.clone(), identity.credentials(me).unwrap(), PATIENT)), listener)
+                start(
+                    &Arc::new(Participant::new(me, roster.clone(), identity.credentials(me).unwrap(), PATIENT)),
+                    listener,
+                )
             };
             let threads: Vec<Joining> = listeners.into_iter().enumerate().map(thread).collect();
             let links: Vec<Link> =
@@ -601,7 +613,7 @@ mod tests {
     fn unjoined(client: Credentials, server: Credentials) -> (String, String) {
         let (listener, address) = listen(LOOPBACK, &server).unwrap();
         let roster = Roster::new(7, 3, vec![address; 2]);
-        let party = |me, credentials| Party::new(me, roster.clone(), credentials, PATIENT);
+        let party = |me, credentials| Participant::new(me, roster.clone(), credentials, PATIENT);
         let (one, zero) = (party(1, client), party(0, server));
         let connecting = std::thread::spawn(move || match one.introduce(&TcpStream::connect(address).unwrap(), 0) {
             Err(Unjoined::Refused(reason)) => reason,
@@ -685,7 +697,7 @@ mod tests {
         let identity = secrets();
         let (listeners, roster) = three(&identity);
         let deadlines = Deadlines { join: PATIENT.join, handshake: PATIENT.hello, hello: Duration::from_millis(300) };
-        let party = Arc::new(Party::new(0, roster.clone(), identity.credentials(0).unwrap(), deadlines));
+        let party = Arc::new(Participant::new(0, roster.clone(), identity.credentials(0).unwrap(), deadlines));
         let (socket, server) = {
             let socket = TcpStream::connect(roster.addresses[0]).unwrap();
             (socket, listeners[0].accept().unwrap().0)
@@ -734,7 +746,10 @@ mod tests {
             let (listeners, roster) = three(&identity);
             let roster = Roster::new(7, 3, roster.addresses[..2].to_vec());
             let thread = |(me, listener)| {
-                start(&Arc::new(Party::new(me, roster.clone(), identity.credentials(me).unwrap(), PATIENT)), listener)
+                start(
+                    &Arc::new(Participant::new(me, roster.clone(), identity.credentials(me).unwrap(), PATIENT)),
+                    listener,
+                )
             };
             let threads: Vec<Joining> = listeners.into_iter().take(2).enumerate().map(thread).collect();
             let mut links = threads.into_iter().map(|thread| thread.join().unwrap().unwrap());

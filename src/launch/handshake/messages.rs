@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustls::Connection;
 
-use super::hello::Word;
+use super::hello::Message;
 
 /// The first bytes of every word.
 const MAGIC: [u8; 8] = *b"nigh-jn\n";
@@ -19,14 +19,14 @@ const MAX_WORD: usize = 4096;
 const MAX_REASON: usize = 1000;
 
 /// A connection, encrypted or not, of which every step ends in time.
-pub(crate) struct Speech<'a> {
+pub(crate) struct MessageStream<'a> {
     timed: Timed<'a>,
     connection: Option<&'a mut Connection>,
 }
 
-impl<'a> Speech<'a> {
-    pub fn new(socket: &'a TcpStream, connection: Option<&'a mut Connection>, deadline: Instant) -> Speech<'a> {
-        Speech { timed: Timed::new(socket, deadline), connection }
+impl<'a> MessageStream<'a> {
+    pub fn new(socket: &'a TcpStream, connection: Option<&'a mut Connection>, deadline: Instant) -> MessageStream<'a> {
+        MessageStream { timed: Timed::new(socket, deadline), connection }
     }
 
     /// What TLS knows of the other side.
@@ -35,17 +35,17 @@ impl<'a> Speech<'a> {
     }
 
     /// Says a word.
-    pub fn say(&mut self, word: &Word) -> io::Result<()> {
+    pub fn say(&mut self, word: &Message) -> io::Result<()> {
         say(self, word)
     }
 
     /// Hears a word.
-    pub fn hear(&mut self) -> io::Result<Word> {
+    pub fn hear(&mut self) -> io::Result<Message> {
         hear(self)
     }
 }
 
-impl Read for Speech<'_> {
+impl Read for MessageStream<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let Some(connection) = &mut self.connection else { return self.timed.read(out) };
         loop {
@@ -65,7 +65,7 @@ impl Read for Speech<'_> {
     }
 }
 
-impl Write for Speech<'_> {
+impl Write for MessageStream<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.connection {
             Some(connection) => connection.writer().write(bytes),
@@ -83,10 +83,10 @@ impl Write for Speech<'_> {
 }
 
 /// Says a word.
-fn say(to: &mut impl Write, word: &Word) -> io::Result<()> {
-    let cut = |reason: &String| Word::Refused(reason.chars().take(MAX_REASON).collect());
+fn say(to: &mut impl Write, word: &Message) -> io::Result<()> {
+    let cut = |reason: &String| Message::Refused(reason.chars().take(MAX_REASON).collect());
     let json = match word {
-        Word::Refused(reason) => serde_json::to_vec(&cut(reason)),
+        Message::Refused(reason) => serde_json::to_vec(&cut(reason)),
         word => serde_json::to_vec(word),
     };
     let json = json.map_err(io::Error::other)?;
@@ -96,7 +96,7 @@ fn say(to: &mut impl Write, word: &Word) -> io::Result<()> {
 }
 
 /// Hears a word, and no byte more: what follows may be the engine's.
-fn hear(from: &mut impl Read) -> io::Result<Word> {
+fn hear(from: &mut impl Read) -> io::Result<Message> {
     let strange = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
     let mut head = [0; 12];
     from.read_exact(&mut head)?;
@@ -166,15 +166,20 @@ mod tests {
     #[test]
     fn words_are_heard_as_they_were_said_and_no_byte_more() {
         let mut bytes = Vec::new();
-        for word in [Word::Hello(hello(1, 0)), Word::Welcome(hello(0, 1)), Word::Joined, Word::Refused("why".into())] {
+        for word in [
+            Message::Hello(hello(1, 0)),
+            Message::Welcome(hello(0, 1)),
+            Message::Joined,
+            Message::Refused("why".into()),
+        ] {
             say(&mut bytes, &word).unwrap();
         }
         bytes.extend(b"the engine's");
         let mut rest = &bytes[..];
-        assert!(matches!(hear(&mut rest).unwrap(), Word::Hello(heard) if heard == hello(1, 0)));
-        assert!(matches!(hear(&mut rest).unwrap(), Word::Welcome(heard) if heard == hello(0, 1)));
-        assert!(matches!(hear(&mut rest).unwrap(), Word::Joined));
-        assert!(matches!(hear(&mut rest).unwrap(), Word::Refused(reason) if reason == "why"));
+        assert!(matches!(hear(&mut rest).unwrap(), Message::Hello(heard) if heard == hello(1, 0)));
+        assert!(matches!(hear(&mut rest).unwrap(), Message::Welcome(heard) if heard == hello(0, 1)));
+        assert!(matches!(hear(&mut rest).unwrap(), Message::Joined));
+        assert!(matches!(hear(&mut rest).unwrap(), Message::Refused(reason) if reason == "why"));
         assert_eq!(rest, b"the engine's");
         assert_eq!(hear(&mut &bytes[..20]).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
@@ -189,7 +194,7 @@ mod tests {
         refused(b"nigh-jn\n\xff\xff\xff\xff", "4294967295 bytes: at most 4096");
         refused(b"nigh-jn\n\x02\0\0\0{}", "does not know");
         let mut bytes = Vec::new();
-        say(&mut bytes, &Word::Refused("x".repeat(100_000))).unwrap();
-        assert!(matches!(hear(&mut &bytes[..]).unwrap(), Word::Refused(reason) if reason.len() == MAX_REASON));
+        say(&mut bytes, &Message::Refused("x".repeat(100_000))).unwrap();
+        assert!(matches!(hear(&mut &bytes[..]).unwrap(), Message::Refused(reason) if reason.len() == MAX_REASON));
     }
 }

@@ -12,5 +12,5 @@ mod unauthenticated;
 
 pub use self::identity::{Credentials, Identity, Secrets};
 pub use self::join::{Deadlines, join, listen};
-pub(crate) use self::join::{Party, Unjoined};
+pub(crate) use self::join::{Participant, Unjoined};
 pub use self::roster::Roster;

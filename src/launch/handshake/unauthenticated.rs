@@ -12,16 +12,16 @@ const TOLD: u64 = 8;
 
 /// The strangers at the door of a process.
 pub(crate) struct Strangers {
-    state: Mutex<State>,
+    state: Mutex<PeerQueue>,
     /// Tells of a refusal.
-    say: Say,
+    say: RefusalSink,
 }
 
 /// Says a line whose subject, who refuses, is still missing.
-pub(crate) type Say = Box<dyn Fn(&str) + Send + Sync>;
+pub(crate) type RefusalSink = Box<dyn Fn(&str) + Send + Sync>;
 
 #[derive(Default)]
-struct State {
+struct PeerQueue {
     next: u64,
     waiting: VecDeque<(u64, TcpStream)>,
     refused: u64,
@@ -30,11 +30,11 @@ struct State {
 
 impl Strangers {
     /// None yet; of those that are refused `say` will tell.
-    pub fn new(say: Say) -> Strangers {
+    pub fn new(say: RefusalSink) -> Strangers {
         Strangers { state: Mutex::default(), say }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, PeerQueue> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::hosts::{Host, Launch, Pool};
+use super::hosts::{Launch, Pool, ProcessHost};
 use super::probe::{Answers, Questions, clock_ms};
 
 /// How long a host may take for each answer.
@@ -27,14 +27,14 @@ pub struct Checked {
 }
 
 /// A host that is being asked; the probe ends when it is dropped.
-struct Asked {
+struct ProbedHost {
     child: Child,
     stdin: ChildStdin,
     lines: Receiver<String>,
     stderr: Receiver<String>,
 }
 
-impl Drop for Asked {
+impl Drop for ProbedHost {
     fn drop(&mut self) {
         // An error says that it ended already.
         let _ = self.child.kill();
@@ -46,9 +46,9 @@ impl Drop for Asked {
 ///
 /// # Errors
 /// Where this program cannot start another one at all.
-pub fn check(pool: &Pool, questions: impl Fn(usize, &Host) -> Questions + Sync) -> Result<Vec<Checked>> {
+pub fn check(pool: &Pool, questions: impl Fn(usize, &ProcessHost) -> Questions + Sync) -> Result<Vec<Checked>> {
     let questions = &questions;
-    let mut asked: Vec<(Option<Asked>, Checked)> = std::thread::scope(|scope| {
+    let mut asked: Vec<(Option<ProbedHost>, Checked)> = std::thread::scope(|scope| {
         let threads: Vec<_> = pool
             .hosts
             .iter()
@@ -87,10 +87,10 @@ pub fn check(pool: &Pool, questions: impl Fn(usize, &Host) -> Questions + Sync) 
     Ok(asked.into_iter().map(|(_, checked)| checked).collect())
 }
 
-fn first_answers(host: &Host, questions: &Questions) -> (Option<Asked>, Checked) {
+fn first_answers(host: &ProcessHost, questions: &Questions) -> (Option<ProbedHost>, Checked) {
     // A probe's file there may have to be sent first: only what follows counts for the clock.
     let mut clock = (0, 0);
-    let answers = Asked::start(host).and_then(|mut asked| {
+    let answers = ProbedHost::start(host).and_then(|mut asked| {
         let asked_at = clock_ms();
         let answers: Answers = asked.ask(questions)?;
         let way = clock_ms().saturating_sub(asked_at);
@@ -103,8 +103,8 @@ fn first_answers(host: &Host, questions: &Questions) -> (Option<Asked>, Checked)
     }
 }
 
-impl Asked {
-    fn start(host: &Host) -> Result<Asked> {
+impl ProbedHost {
+    fn start(host: &ProcessHost) -> Result<ProbedHost> {
         let Launch { mut command, first } = host.launch(&["probe"])?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child =
@@ -114,7 +114,7 @@ impl Asked {
         let _ = stdin.write_all(&first);
         let lines = lines_of(child.stdout.take().context("a child has a stdout")?);
         let stderr = lines_of(child.stderr.take().context("a child has a stderr")?);
-        Ok(Asked { child, stdin, lines, stderr })
+        Ok(ProbedHost { child, stdin, lines, stderr })
     }
 
     fn ask<T: serde::de::DeserializeOwned>(&mut self, question: &impl serde::Serialize) -> Result<T> {

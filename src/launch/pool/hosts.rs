@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::config::{Config, Destination, Host as HostTable, Ports, Tasks, Variables};
-use crate::launch::events::Voice;
+use crate::config::{Config, Destination, HostTable, Ports, Tasks, Variables};
+use crate::launch::events::EventSink;
 use crate::launch::program::{finished, this_program};
-use crate::launch::scheduler::{Agents, Task};
+use crate::launch::scheduler::{Agents, SchedulerTask};
 
 /// Options of ours, after the user's own: ssh takes the first of each.
 const SSH_OPTIONS: [&str; 9] = [
@@ -35,7 +35,7 @@ const CACHE: &str = "${XDG_CACHE_HOME:-$HOME/.cache}/nigh";
 #[derive(Clone, Debug)]
 pub struct Pool {
     /// One for each process.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<ProcessHost>,
     /// How often the processes are started anew.
     pub restarts: u32,
     /// How long a process may say nothing.
@@ -50,9 +50,9 @@ pub struct Pool {
 
 /// Where one process is.
 #[derive(Clone, Debug)]
-pub struct Host {
+pub struct ProcessHost {
     /// How it is reached.
-    pub place: Place,
+    pub place: HostReach,
     /// Where it listens.
     pub listen: IpAddr,
     /// At which ports.
@@ -65,7 +65,7 @@ pub struct Host {
 
 /// How a process is reached.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum HostReach {
     /// It is on this machine.
     Here,
     /// It is on another one.
@@ -108,8 +108,8 @@ impl Pool {
     /// So many processes on this machine.
     pub fn here(processes: usize, config: &Config) -> Pool {
         let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let host = Host {
-            place: Place::Here,
+        let host = ProcessHost {
+            place: HostReach::Here,
             listen: loopback,
             ports: Ports::default(),
             address: loopback,
@@ -125,13 +125,14 @@ impl Pool {
     pub fn new(config: &Config) -> Result<Pool> {
         match config.hosts.is_empty() {
             true => Ok(Pool::here(config.processes(), config)),
-            false => {
-                Ok(Pool::of(config.hosts.iter().map(|table| Host::new(table, config)).collect::<Result<_>>()?, config))
-            }
+            false => Ok(Pool::of(
+                config.hosts.iter().map(|table| ProcessHost::new(table, config)).collect::<Result<_>>()?,
+                config,
+            )),
         }
     }
 
-    fn of(hosts: Vec<Host>, config: &Config) -> Pool {
+    fn of(hosts: Vec<ProcessHost>, config: &Config) -> Pool {
         Pool {
             hosts,
             restarts: config.restarts(),
@@ -147,11 +148,11 @@ impl Pool {
     ///
     /// # Errors
     /// Where this machine has no port for them, or the keys of process 0 do not hold.
-    pub fn of_tasks(task: &Task, table: &Tasks, config: &Config, voice: &Voice) -> Result<Pool> {
+    pub fn of_tasks(task: &SchedulerTask, table: &Tasks, config: &Config, voice: &EventSink) -> Result<Pool> {
         let agents = Agents::open(task, table, config, voice)?;
         let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-        let place = |task| if task == 0 { Place::Here } else { Place::Task { agents: agents.clone(), task } };
-        let host = |task| Host {
+        let place = |task| if task == 0 { HostReach::Here } else { HostReach::Task { agents: agents.clone(), task } };
+        let host = |task| ProcessHost {
             place: place(task),
             listen: table.listen.unwrap_or(unknown),
             ports: table.port,
@@ -166,7 +167,7 @@ impl Pool {
     ///
     /// # Errors
     /// Names the tasks that do not come.
-    pub(crate) fn gathered(&self, epoch: u64, voice: &Voice) -> Result<Pool> {
+    pub(crate) fn gathered(&self, epoch: u64, voice: &EventSink) -> Result<Pool> {
         let mut pool = self.clone();
         if let Some(agents) = &self.agents {
             for (host, address) in pool.hosts.iter_mut().zip(agents.gather(epoch, voice)?) {
@@ -184,20 +185,20 @@ impl Pool {
 
     /// Whether it needs no process but the one that asks.
     pub fn is_this_process(&self) -> bool {
-        matches!(&self.hosts[..], [Host { place: Place::Here, .. }])
+        matches!(&self.hosts[..], [ProcessHost { place: HostReach::Here, .. }])
     }
 
     /// Whether all its processes are on this machine.
     pub fn is_on_this_machine(&self) -> bool {
-        self.hosts.iter().all(|host| matches!(host.place, Place::Here))
+        self.hosts.iter().all(|host| matches!(host.place, HostReach::Here))
     }
 
     /// What a user calls a process.
     pub fn name(&self, process: usize) -> String {
         match &self.hosts[process].place {
-            Place::Here => format!("process {process}"),
-            Place::There { destination, .. } => format!("process {process} on {destination}"),
-            Place::Task { agents, task } => match agents.host(*task) {
+            HostReach::Here => format!("process {process}"),
+            HostReach::There { destination, .. } => format!("process {process} on {destination}"),
+            HostReach::Task { agents, task } => match agents.host(*task) {
                 Some(host) => format!("process {process} on {host}"),
                 None => format!("process {process}"),
             },
@@ -205,8 +206,8 @@ impl Pool {
     }
 }
 
-impl Host {
-    fn new(table: &HostTable, config: &Config) -> Result<Host> {
+impl ProcessHost {
+    fn new(table: &HostTable, config: &Config) -> Result<ProcessHost> {
         let name = table.address.as_deref().unwrap_or(table.name.machine());
         let address =
             (name, 0).to_socket_addrs().ok().and_then(|mut addresses| addresses.next()).with_context(|| {
@@ -219,8 +220,8 @@ impl Host {
             None => Binary::Installed("nigh".to_owned()),
         };
         let ssh = config.ssh.clone().unwrap_or_else(|| vec!["ssh".to_owned()]);
-        Ok(Host {
-            place: Place::There { ssh, destination: table.name.clone(), binary },
+        Ok(ProcessHost {
+            place: HostReach::There { ssh, destination: table.name.clone(), binary },
             listen: table.listen.unwrap_or(address.ip()),
             ports: table.port,
             address: address.ip(),
@@ -239,7 +240,7 @@ impl Host {
     /// Where this program cannot be found, or not be sent along.
     pub fn launch(&self, arguments: &[&str]) -> Result<Launch> {
         let variables = &self.environment.0;
-        let Place::There { ssh, destination, binary } = &self.place else {
+        let HostReach::There { ssh, destination, binary } = &self.place else {
             let mut command = Command::new(this_program()?);
             command.args(arguments).envs(variables);
             return Ok(Launch { command, first: Vec::new() });
@@ -264,12 +265,12 @@ impl Host {
     /// Where it cannot be run, or does not end.
     pub fn script(&self, script: &str, within: Duration) -> Result<Output> {
         let mut command = match &self.place {
-            Place::Here | Place::Task { .. } => {
+            HostReach::Here | HostReach::Task { .. } => {
                 let mut command = Command::new("sh");
                 command.args(["-c", script]);
                 command
             }
-            Place::There { ssh, destination, .. } => over_ssh(ssh, destination, script),
+            HostReach::There { ssh, destination, .. } => over_ssh(ssh, destination, script),
         };
         finished(command.stdin(Stdio::null()), None, within)
     }
@@ -384,7 +385,7 @@ pub(in crate::launch) mod tests {
         // The cache is where the variable says; the shell that stands for ssh hands it on.
         let cache = folder.path().join("with space");
         let pool = local("copy", &format!("export XDG_CACHE_HOME='{}'", cache.display()));
-        let Place::There { ssh, destination, .. } = pool.hosts[0].place.clone() else { panic!("it is there") };
+        let HostReach::There { ssh, destination, .. } = pool.hosts[0].place.clone() else { panic!("it is there") };
         let name = pool.hosts[0].send_program(&ssh, &destination).unwrap();
         let sent = cache.join("nigh").join(&name);
         assert_eq!(std::fs::read(&sent).unwrap(), std::fs::read(this_program().unwrap()).unwrap());

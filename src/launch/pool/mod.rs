@@ -8,5 +8,5 @@ pub(super) mod hosts;
 mod probe;
 
 pub use self::check::{Checked, check};
-pub use self::hosts::{Host, Launch, Place, Pool};
+pub use self::hosts::{HostReach, Launch, Pool, ProcessHost};
 pub use self::probe::{Questions, serve_probe};

@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::agents::{WAIT, roster};
-use super::control::{Control, Frame, MOST, broke};
-use super::task::Task;
+use super::control::{Control, ControlFrame, MOST, broke};
+use super::task::SchedulerTask;
 use crate::config::{Config, Tasks};
-use crate::launch::events::{Event, Voice};
-use crate::launch::handshake::{Credentials, Deadlines, Identity, Party, Unjoined};
+use crate::launch::events::{EventSink, ProcessEvent};
+use crate::launch::handshake::{Credentials, Deadlines, Identity, Participant, Unjoined};
 use crate::launch::program::this_program;
 
 /// How long one attempt to reach task 0 may take, at most.
@@ -34,12 +34,12 @@ const COME_BACK: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// One task's agent.
-struct Agent<'a> {
-    task: &'a Task,
+struct TaskAgent<'a> {
+    task: &'a SchedulerTask,
     table: &'a Tasks,
     credentials: Credentials,
     timeout: Duration,
-    voice: &'a Voice,
+    voice: &'a EventSink,
 }
 
 /// Whether task 0 was there before.
@@ -61,10 +61,10 @@ enum Ending {
 ///
 /// # Errors
 /// Where task 0 does not come in time, refuses this one, or is gone.
-pub fn serve_task(task: &Task, table: &Tasks, config: &Config, voice: &Voice) -> Result<u8> {
+pub fn serve_task(task: &SchedulerTask, table: &Tasks, config: &Config, voice: &EventSink) -> Result<u8> {
     let keys = config.keys.clone().context("tasks know each other by `keys`")?;
     let credentials = Identity::Keys(keys).credentials(task.me)?;
-    let agent = Agent { task, table, credentials, timeout: config.timeout(), voice };
+    let agent = TaskAgent { task, table, credentials, timeout: config.timeout(), voice };
     let mut control = agent.find(table.wait.map_or(WAIT, |wait| wait.0), Sought::First)?;
     loop {
         match agent.attend(&control) {
@@ -78,9 +78,9 @@ pub fn serve_task(task: &Task, table: &Tasks, config: &Config, voice: &Voice) ->
     }
 }
 
-impl Agent<'_> {
+impl TaskAgent<'_> {
     fn tell(&self, text: &str) {
-        (self.voice)(Event { kind: "lost", text, epoch: 0, process: Some(self.task.me) });
+        (self.voice)(ProcessEvent { kind: "lost", text, epoch: 0, process: Some(self.task.me) });
     }
 
     /// Finds task 0, and tells it where this one is.
@@ -142,42 +142,42 @@ impl Agent<'_> {
         })?;
         let (left, most) = (until.saturating_duration_since(Instant::now()), Deadlines::default());
         let deadlines = Deadlines { join: left, handshake: most.handshake.min(left), hello: most.hello.min(left) };
-        let party = Party::new(self.task.me, roster(self.task), self.credentials.clone(), deadlines);
+        let party = Participant::new(self.task.me, roster(self.task), self.credentials.clone(), deadlines);
         let connection = party.introduce(&socket, 0).map_err(|unjoined| match unjoined {
             Unjoined::Refused(reason) => Unfound::Refused(reason),
             Unjoined::Broken(reason) => Unfound::Broken(reason),
         })?;
         let connection = connection.ok_or_else(|| Unfound::Refused("it has no TLS".to_owned()))?;
         let control = Control::new(socket, connection, self.timeout).map_err(broken)?;
-        control.send(&Frame::Name(host())).map_err(broken)?;
+        control.send(&ControlFrame::Name(host())).map_err(broken)?;
         Ok(control)
     }
 
     /// Does what the supervisor says; no process is left when it returns.
     fn attend(&self, control: &Control) -> Ending {
-        let mut process: Option<Process> = None;
+        let mut process: Option<AgentProcess> = None;
         loop {
             match control.hear() {
-                Ok(Frame::Beat) => {}
-                Ok(Frame::Begin) => {
+                Ok(ControlFrame::Beat) => {}
+                Ok(ControlFrame::Begin) => {
                     // One that is still there is killed: what it says would be taken for the next one's.
                     drop(process.take());
-                    match Process::start(control) {
+                    match AgentProcess::start(control) {
                         Ok(started) => process = Some(started),
                         Err(error) => {
                             let text = format!("task {} cannot start a process: {error:#}\n", self.task.me);
-                            let said = control.send(&Frame::Errors(text.into_bytes()));
+                            let said = control.send(&ControlFrame::Errors(text.into_bytes()));
                             // The shell's words for a program that cannot be started.
-                            if let Err(error) = said.and_then(|()| control.send(&Frame::Ended(126 << 8))) {
+                            if let Err(error) = said.and_then(|()| control.send(&ControlFrame::Ended(126 << 8))) {
                                 return Ending::Lost(broke(&error, self.timeout));
                             }
                         }
                     }
                 }
-                Ok(Frame::Input(bytes)) => process.iter().for_each(|process| process.tell(bytes.clone())),
-                Ok(Frame::InputEnd) => process.iter_mut().for_each(Process::end_input),
-                Ok(Frame::Kill) => process.iter().for_each(Process::kill),
-                Ok(Frame::Finish(code)) => return Ending::Finished(code),
+                Ok(ControlFrame::Input(bytes)) => process.iter().for_each(|process| process.tell(bytes.clone())),
+                Ok(ControlFrame::InputEnd) => process.iter_mut().for_each(AgentProcess::end_input),
+                Ok(ControlFrame::Kill) => process.iter().for_each(AgentProcess::kill),
+                Ok(ControlFrame::Finish(code)) => return Ending::Finished(code),
                 Ok(frame) => {
                     self.tell(&format!("task 0 says {frame}, which is not for an agent"));
                     control.cut();
@@ -209,14 +209,14 @@ fn host() -> String {
 }
 
 /// The process that the supervisor asked for; it is killed when this is dropped.
-struct Process {
+struct AgentProcess {
     child: Arc<Mutex<Child>>,
     input: Option<Sender<Vec<u8>>>,
     follower: Option<JoinHandle<()>>,
 }
 
-impl Process {
-    fn start(control: &Control) -> Result<Process> {
+impl AgentProcess {
+    fn start(control: &Control) -> Result<AgentProcess> {
         let mut command = std::process::Command::new(this_program()?);
         command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn().context("cannot start this program")?;
@@ -230,15 +230,15 @@ impl Process {
         let (followed, control) = (child.clone(), control.clone());
         let follower = std::thread::spawn(move || {
             let (to, kept) = (control.clone(), followed.clone());
-            let errors = std::thread::spawn(move || hand_on(stderr, &to, Frame::Errors));
-            hand_on(stdout, &control, Frame::Output);
+            let errors = std::thread::spawn(move || hand_on(stderr, &to, ControlFrame::Errors));
+            hand_on(stdout, &control, ControlFrame::Output);
             // One that cannot say anything any more is of no use.
             let status = ended(&kept);
             let _ = errors.join();
             // Where the connection is gone, who reads from it knows.
-            let _ = control.send(&Frame::Ended(status.map_or(1 << 8, ExitStatusExt::into_raw)));
+            let _ = control.send(&ControlFrame::Ended(status.map_or(1 << 8, ExitStatusExt::into_raw)));
         });
-        Ok(Process { child, input: Some(input), follower: Some(follower) })
+        Ok(AgentProcess { child, input: Some(input), follower: Some(follower) })
     }
 
     fn tell(&self, bytes: Vec<u8>) {
@@ -256,7 +256,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for AgentProcess {
     fn drop(&mut self) {
         self.kill();
         if let Some(follower) = self.follower.take() {
@@ -267,7 +267,7 @@ impl Drop for Process {
 }
 
 /// Hands on what a process writes, until it ends that.
-fn hand_on(mut pipe: impl Read, control: &Control, frame: impl Fn(Vec<u8>) -> Frame) {
+fn hand_on(mut pipe: impl Read, control: &Control, frame: impl Fn(Vec<u8>) -> ControlFrame) {
     let mut bytes = vec![0; MOST];
     loop {
         match pipe.read(&mut bytes) {
@@ -317,11 +317,11 @@ mod tests {
         let ends = [&ports[0], &ports[11]].map(|listener| listener.local_addr().unwrap().port());
         let text = format!("scheduler = \"slurm\"\ncontrol = \"{}-{}\"", ends[0], ends[1]);
         let table: Tasks = toml::from_str(&text).unwrap();
-        let task = Task { me: 1, count: 2, supervisor: "127.0.0.1".into(), job: 7, cpus: None, machines: 1 };
+        let task = SchedulerTask { me: 1, count: 2, supervisor: "127.0.0.1".into(), job: 7, cpus: None, machines: 1 };
         let credentials = Identity::Keys(folder.path().to_owned()).credentials(1).unwrap();
-        let voice: Voice = Arc::new(|_| {});
+        let voice: EventSink = Arc::new(|_| {});
         let timeout = Duration::from_secs(20);
-        let agent = Agent { task: &task, table: &table, credentials, timeout, voice: &voice };
+        let agent = TaskAgent { task: &task, table: &table, credentials, timeout, voice: &voice };
         for (sought, within) in [(Sought::First, Duration::from_secs(1)), (Sought::Again, Duration::from_secs(6))] {
             let begun = Instant::now();
             let error = agent.find(within, sought).err().unwrap().to_string();

@@ -23,12 +23,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::control::{Control, Frame, MOST, broke};
-use super::task::Task;
+use super::control::{Control, ControlFrame, MOST, broke};
+use super::task::SchedulerTask;
 use crate::config::{Config, Tasks};
-use crate::launch::events::{Event, Voice};
-use crate::launch::handshake::{Deadlines, Identity, Party, Roster};
-use crate::launch::pipes::{Gone, Pipes};
+use crate::launch::events::{EventSink, ProcessEvent};
+use crate::launch::handshake::{Deadlines, Identity, Participant, Roster};
+use crate::launch::pipes::{Pipes, ProcessExit};
 
 /// How long tasks wait for each other where the config does not say.
 pub(crate) const WAIT: Duration = Duration::from_secs(300);
@@ -43,35 +43,35 @@ const PARTING: Duration = Duration::from_secs(3);
 
 /// The agents of a run; every handle is the same.
 #[derive(Clone)]
-pub struct Agents(Arc<Shared>);
+pub struct Agents(Arc<AgentsInner>);
 
-struct Shared {
+struct AgentsInner {
     wait: Duration,
     timeout: Duration,
     /// Where agents are told to go, for messages.
     door: String,
-    party: Arc<Party>,
+    party: Arc<Participant>,
     announcer: Arc<Announcer>,
-    state: Mutex<State>,
+    state: Mutex<AgentsState>,
     changed: Condvar,
 }
 
 /// Says what happens at the door, and in which epoch.
 struct Announcer {
-    voice: Voice,
+    voice: EventSink,
     epoch: AtomicU64,
 }
 
 impl Announcer {
     fn say(&self, kind: &str, text: &str, task: usize) {
         let epoch = self.epoch.load(Ordering::Relaxed);
-        (self.voice)(Event { kind, text, epoch, process: Some(task) });
+        (self.voice)(ProcessEvent { kind, text, epoch, process: Some(task) });
     }
 }
 
 /// What is known of the tasks, by their number; task 0 has no agent.
-struct State {
-    agents: Vec<Option<Arc<Agent>>>,
+struct AgentsState {
+    agents: Vec<Option<Arc<ConnectedAgent>>>,
     /// Where each is, or was last.
     hosts: Vec<Option<String>>,
     /// Why the last agent of a task was lost.
@@ -82,34 +82,34 @@ struct State {
 }
 
 /// One agent that has come.
-pub(crate) struct Agent {
+pub(crate) struct ConnectedAgent {
     control: Control,
     host: String,
     /// Where it reached this machine, and from where.
     addresses: (IpAddr, IpAddr),
     /// Which process of it is the current one: what is meant for a former one is not sent.
     turn: Mutex<u64>,
-    hearing: Mutex<Hearing>,
+    hearing: Mutex<FrameReceiver>,
 }
 
 /// Who hears what an agent says.
-enum Hearing {
+enum FrameReceiver {
     Nobody,
-    Generation(Ears),
+    Generation(ProcessReceivers),
     /// It is gone, and this is why.
     Lost(String),
 }
 
-struct Ears {
+struct ProcessReceivers {
     output: Sender<Vec<u8>>,
     errors: Sender<Vec<u8>>,
-    gone: Sender<Gone>,
+    gone: Sender<ProcessExit>,
 }
 
 /// A process that an agent started.
 pub(crate) struct Running {
-    agent: Arc<Agent>,
-    gone: Receiver<Gone>,
+    agent: Arc<ConnectedAgent>,
+    gone: Receiver<ProcessExit>,
 }
 
 impl std::fmt::Debug for Agents {
@@ -123,7 +123,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// What both sides of a control connection must agree on, in the words of `join`.
-pub(crate) fn roster(task: &Task) -> Roster {
+pub(crate) fn roster(task: &SchedulerTask) -> Roster {
     Roster::new(task.job, 0, vec![SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0); task.count])
 }
 
@@ -132,7 +132,7 @@ impl Agents {
     ///
     /// # Errors
     /// Where no port is free, or the keys of process 0 do not hold.
-    pub(crate) fn open(task: &Task, table: &Tasks, config: &Config, voice: &Voice) -> Result<Agents> {
+    pub(crate) fn open(task: &SchedulerTask, table: &Tasks, config: &Config, voice: &EventSink) -> Result<Agents> {
         let keys = config.keys.clone().context("tasks know each other by `keys`")?;
         let credentials = Identity::Keys(keys).credentials(0)?;
         let listen = table.listen.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
@@ -148,7 +148,7 @@ impl Agents {
             }
         };
         let deadlines = Deadlines { join: OPEN, ..Deadlines::default() };
-        let state = State {
+        let state = AgentsState {
             agents: vec![None; task.count],
             hosts: vec![None; task.count],
             lost: vec![None; task.count],
@@ -158,11 +158,11 @@ impl Agents {
         let announcer = Arc::new(Announcer { voice: voice.clone(), epoch: AtomicU64::new(0) });
         let told = announcer.clone();
         let say = Box::new(move |text: &str| told.say("refused", &format!("task 0 {text}"), 0));
-        let agents = Agents(Arc::new(Shared {
+        let agents = Agents(Arc::new(AgentsInner {
             wait: table.wait.map_or(WAIT, |wait| wait.0),
             timeout: config.timeout(),
             door: format!("{} port {}", task.supervisor, address.port()),
-            party: Arc::new(Party::telling(0, roster(task), credentials, deadlines, say)),
+            party: Arc::new(Participant::telling(0, roster(task), credentials, deadlines, say)),
             announcer,
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -176,7 +176,7 @@ impl Agents {
     ///
     /// # Errors
     /// Names the tasks that did not come in time, and why they were lost where they had been there.
-    pub(crate) fn gather(&self, epoch: u64, voice: &Voice) -> Result<Vec<IpAddr>> {
+    pub(crate) fn gather(&self, epoch: u64, voice: &EventSink) -> Result<Vec<IpAddr>> {
         let shared = &self.0;
         shared.announcer.epoch.store(epoch, Ordering::Relaxed);
         let begun = Instant::now();
@@ -198,7 +198,7 @@ impl Agents {
             if waited >= tell_after {
                 tell_after *= 2;
                 let text = format!("{names} of {count} tasks are waited for, at {}", shared.door);
-                voice(Event { kind: "waiting", text: &text, epoch, process: None });
+                voice(ProcessEvent { kind: "waiting", text: &text, epoch, process: None });
             }
             let pause = (shared.wait - waited).min(tell_after.saturating_sub(waited)).max(Duration::from_millis(1));
             state = shared.changed.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0;
@@ -218,19 +218,19 @@ impl Agents {
         let (errors, stderr) = channel();
         let (gone, is_gone) = channel();
         match &mut *lock(&agent.hearing) {
-            Hearing::Lost(reason) => bail!("its task was lost: {reason}"),
-            hearing => *hearing = Hearing::Generation(Ears { output, errors, gone }),
+            FrameReceiver::Lost(reason) => bail!("its task was lost: {reason}"),
+            hearing => *hearing = FrameReceiver::Generation(ProcessReceivers { output, errors, gone }),
         }
         let mut turn = lock(&agent.turn);
         *turn += 1;
-        agent.control.send(&Frame::Begin).context("its task was lost")?;
+        agent.control.send(&ControlFrame::Begin).context("its task was lost")?;
         let stdin = Stdin { agent: agent.clone(), turn: *turn };
         drop(turn);
         let pipes = Pipes {
             first: Vec::new(),
             stdin: Box::new(stdin),
-            stdout: Box::new(Heard::from(stdout)),
-            stderr: Box::new(Heard::from(stderr)),
+            stdout: Box::new(ProcessOutput::from(stdout)),
+            stderr: Box::new(ProcessOutput::from(stderr)),
         };
         Ok((Running { agent, gone: is_gone }, pipes))
     }
@@ -242,7 +242,7 @@ impl Agents {
         let patience = if code == 0 { shared.wait } else { PARTING };
         let mut state = lock(&shared.state);
         state.finished = Some(code);
-        let present: Vec<Arc<Agent>> = state.agents.iter().flatten().cloned().collect();
+        let present: Vec<Arc<ConnectedAgent>> = state.agents.iter().flatten().cloned().collect();
         for task in 0..state.agents.len() {
             // One that was lost ends by itself; only after a good end it is told when it comes back.
             state.told[task] = state.agents[task].is_some() || (code != 0 && state.lost[task].is_some());
@@ -259,9 +259,9 @@ impl Agents {
         lock(&self.0.state).finished.is_some()
     }
 
-    fn wait_until(&self, patience: Duration, reached: impl Fn(&State) -> bool) {
+    fn wait_until(&self, patience: Duration, reached: impl Fn(&AgentsState) -> bool) {
         let shared = &self.0;
-        let waiting = |state: &mut State| !reached(state);
+        let waiting = |state: &mut AgentsState| !reached(state);
         drop(shared.changed.wait_timeout_while(lock(&shared.state), patience, waiting));
     }
 }
@@ -276,20 +276,20 @@ fn named(task: usize, lost: Option<&str>) -> String {
 
 /// Where the processes of the tasks reach each other. An agent on the machine of task 0 may have come by loopback:
 /// others reach it as they reach task 0.
-fn addresses(agents: &[Option<Arc<Agent>>]) -> Vec<IpAddr> {
+fn addresses(agents: &[Option<Arc<ConnectedAgent>>]) -> Vec<IpAddr> {
     let known = || agents.iter().flatten().map(|agent| agent.addresses);
     let from_elsewhere = known().find(|(_, from)| !from.is_loopback());
     let first = from_elsewhere.or(known().next()).map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |(here, _)| here);
-    let address = |agent: &Option<Arc<Agent>>| match agent {
+    let address = |agent: &Option<Arc<ConnectedAgent>>| match agent {
         Some(agent) if !agent.addresses.1.is_loopback() => agent.addresses.1,
         _ => first,
     };
     agents.iter().map(address).collect()
 }
 
-impl Shared {
+impl AgentsInner {
     /// Lets agents in until the program ends.
-    fn let_in(self: &Arc<Shared>, listener: &TcpListener) {
+    fn let_in(self: &Arc<AgentsInner>, listener: &TcpListener) {
         loop {
             // What became of one connection, or what the system lacks just now, passes.
             let Ok((socket, who)) = listener.accept() else {
@@ -317,14 +317,14 @@ impl Shared {
         let (here, there) = control.addresses()?;
         let host = loop {
             match control.hear()? {
-                Frame::Name(host) => break host,
-                Frame::Beat => {}
+                ControlFrame::Name(host) => break host,
+                ControlFrame::Beat => {}
                 frame => return Err(anyhow!("it says {frame} instead of where it is")),
             }
         };
-        let hearing = Mutex::new(Hearing::Nobody);
+        let hearing = Mutex::new(FrameReceiver::Nobody);
         let addresses = (here.ip().to_canonical(), there.ip().to_canonical());
-        let agent = Arc::new(Agent { control, host, addresses, turn: Mutex::new(0), hearing });
+        let agent = Arc::new(ConnectedAgent { control, host, addresses, turn: Mutex::new(0), hearing });
         let finished = {
             let mut state = lock(&self.state);
             if let Some(former) = state.agents[task].replace(agent.clone()) {
@@ -359,20 +359,20 @@ impl Shared {
     }
 }
 
-impl Agent {
+impl ConnectedAgent {
     /// Gives a frame to who waits for it.
-    fn hears(&self, frame: Frame) -> Result<(), String> {
+    fn hears(&self, frame: ControlFrame) -> Result<(), String> {
         let mut hearing = lock(&self.hearing);
         match (&*hearing, frame) {
-            (_, Frame::Beat) => {}
+            (_, ControlFrame::Beat) => {}
             // Nobody may listen any more.
-            (Hearing::Generation(ears), Frame::Output(bytes)) => drop(ears.output.send(bytes)),
-            (Hearing::Generation(ears), Frame::Errors(bytes)) => drop(ears.errors.send(bytes)),
-            (Hearing::Generation(ears), Frame::Ended(status)) => {
-                let _ = ears.gone.send(Gone::Exited(ExitStatus::from_raw(status)));
-                *hearing = Hearing::Nobody;
+            (FrameReceiver::Generation(ears), ControlFrame::Output(bytes)) => drop(ears.output.send(bytes)),
+            (FrameReceiver::Generation(ears), ControlFrame::Errors(bytes)) => drop(ears.errors.send(bytes)),
+            (FrameReceiver::Generation(ears), ControlFrame::Ended(status)) => {
+                let _ = ears.gone.send(ProcessExit::Exited(ExitStatus::from_raw(status)));
+                *hearing = FrameReceiver::Nobody;
             }
-            (Hearing::Lost(reason), _) => return Err(reason.clone()),
+            (FrameReceiver::Lost(reason), _) => return Err(reason.clone()),
             (_, frame) => return Err(format!("it says {frame} at the wrong time")),
         }
         Ok(())
@@ -381,18 +381,18 @@ impl Agent {
     /// Notes that it is gone.
     fn lose(&self, reason: String) {
         let mut hearing = lock(&self.hearing);
-        if let Hearing::Generation(ears) = &*hearing {
-            let _ = ears.gone.send(Gone::Lost(reason.clone()));
+        if let FrameReceiver::Generation(ears) = &*hearing {
+            let _ = ears.gone.send(ProcessExit::Lost(reason.clone()));
         }
-        if !matches!(&*hearing, Hearing::Lost(_)) {
-            *hearing = Hearing::Lost(reason);
+        if !matches!(&*hearing, FrameReceiver::Lost(_)) {
+            *hearing = FrameReceiver::Lost(reason);
         }
         self.control.cut();
     }
 
     fn finish(&self, code: u8) {
         // One that is gone hears nothing.
-        if self.control.send(&Frame::Finish(code)).is_ok() {
+        if self.control.send(&ControlFrame::Finish(code)).is_ok() {
             self.control.end();
         }
     }
@@ -400,18 +400,18 @@ impl Agent {
 
 impl Running {
     /// How the process ended, or its task; `None` where it did not within this time.
-    pub fn gone(&self, within: Duration) -> Option<Gone> {
+    pub fn gone(&self, within: Duration) -> Option<ProcessExit> {
         match self.gone.recv_timeout(within) {
             Ok(gone) => Some(gone),
             Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => Some(Gone::Lost("it ended already".to_owned())),
+            Err(RecvTimeoutError::Disconnected) => Some(ProcessExit::Lost("it ended already".to_owned())),
         }
     }
 
     /// Has the process killed; says whether it is known to be gone. A task that does not answer is given up: its agent
     /// kills the process when it hears again.
     pub fn kill(&self) -> bool {
-        let said = self.agent.control.send(&Frame::Kill);
+        let said = self.agent.control.send(&ControlFrame::Kill);
         let gone = said.is_ok() && self.gone(KILL_DEADLINE).is_some();
         if !gone {
             self.agent.lose("it does not answer".to_owned());
@@ -422,13 +422,13 @@ impl Running {
 
 /// The stdin of a process that an agent started.
 struct Stdin {
-    agent: Arc<Agent>,
+    agent: Arc<ConnectedAgent>,
     turn: u64,
 }
 
 impl Stdin {
     /// Says something to the process, and to no later one.
-    fn say(&self, frame: &Frame) -> io::Result<()> {
+    fn say(&self, frame: &ControlFrame) -> io::Result<()> {
         let turn = lock(&self.agent.turn);
         match *turn == self.turn {
             true => self.agent.control.send(frame),
@@ -440,7 +440,7 @@ impl Stdin {
 impl Write for Stdin {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let some = &bytes[..bytes.len().min(MOST)];
-        self.say(&Frame::Input(some.to_vec())).map(|()| some.len())
+        self.say(&ControlFrame::Input(some.to_vec())).map(|()| some.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -452,23 +452,23 @@ impl Write for Stdin {
 impl Drop for Stdin {
     fn drop(&mut self) {
         // A process that is gone needs no end of its stdin.
-        let _ = self.say(&Frame::InputEnd);
+        let _ = self.say(&ControlFrame::InputEnd);
     }
 }
 
 /// What a process wrote, as it comes.
-struct Heard {
+struct ProcessOutput {
     frames: Receiver<Vec<u8>>,
     rest: io::Cursor<Vec<u8>>,
 }
 
-impl From<Receiver<Vec<u8>>> for Heard {
-    fn from(frames: Receiver<Vec<u8>>) -> Heard {
-        Heard { frames, rest: io::Cursor::default() }
+impl From<Receiver<Vec<u8>>> for ProcessOutput {
+    fn from(frames: Receiver<Vec<u8>>) -> ProcessOutput {
+        ProcessOutput { frames, rest: io::Cursor::default() }
     }
 }
 
-impl Read for Heard {
+impl Read for ProcessOutput {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.rest.read(out)? {
@@ -502,11 +502,11 @@ mod tests {
             port.saturating_add(50)
         );
         let config: Config = toml::from_str(&text).unwrap();
-        let task = Task { me: 0, count: 2, supervisor: "127.0.0.1".into(), job: 7, cpus: None, machines: 1 };
+        let task = SchedulerTask { me: 0, count: 2, supervisor: "127.0.0.1".into(), job: 7, cpus: None, machines: 1 };
         let (sender, events) = channel::<Said>();
         let sender = Mutex::new(sender);
-        let voice: Voice = Arc::new(move |event| {
-            let Event { kind, text, epoch, process } = event;
+        let voice: EventSink = Arc::new(move |event| {
+            let ProcessEvent { kind, text, epoch, process } = event;
             let _ = lock(&sender).send((kind.to_owned(), text.to_owned(), epoch, process));
         });
         let agents = Agents::open(&task, config.tasks.as_ref().unwrap(), &config, &voice).unwrap();
@@ -521,11 +521,11 @@ mod tests {
         // A task of the run that does not keep to the protocol; in another epoch.
         agents.0.announcer.epoch.store(3, Ordering::Relaxed);
         let credentials = Identity::Keys(folder.path().to_owned()).credentials(1).unwrap();
-        let party = Party::new(1, roster(&task), credentials, Deadlines::default());
+        let party = Participant::new(1, roster(&task), credentials, Deadlines::default());
         let socket = TcpStream::connect(("127.0.0.1", door)).unwrap();
         let connection = party.introduce(&socket, 0).ok().flatten().expect("it is let in");
         let control = Control::new(socket, connection, Duration::from_secs(20)).unwrap();
-        control.send(&Frame::Output(vec![7; MOST])).unwrap();
+        control.send(&ControlFrame::Output(vec![7; MOST])).unwrap();
         let (kind, text, epoch, process) = next();
         assert_eq!((kind.as_str(), epoch, process), ("lost", 3, Some(1)));
         assert!(text.contains("task 1 at 127.0.0.1") && text.contains("`output` (65536 bytes) instead"), "{text}");

@@ -22,7 +22,7 @@ const MOST_NAME: usize = 255;
 /// What is said. Messages have it as [`std::fmt::Display`] does, without its bytes; hence no `Debug` but for tests.
 #[derive(PartialEq, Eq)]
 #[cfg_attr(test, derive(Debug))]
-pub(crate) enum Frame {
+pub(crate) enum ControlFrame {
     /// The sender is there.
     Beat,
     /// The agent's first: the name of its host.
@@ -46,43 +46,43 @@ pub(crate) enum Frame {
 }
 
 /// Its kind and its length: what it holds may be anything, and much.
-impl fmt::Display for Frame {
+impl fmt::Display for ControlFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, length) = match self {
-            Frame::Beat => ("beat", 0),
-            Frame::Name(name) => ("name", name.len()),
-            Frame::Begin => ("begin", 0),
-            Frame::Input(bytes) => ("input", bytes.len()),
-            Frame::InputEnd => ("end of input", 0),
-            Frame::Kill => ("kill", 0),
-            Frame::Finish(_) => ("finish", 1),
-            Frame::Output(bytes) => ("output", bytes.len()),
-            Frame::Errors(bytes) => ("errors", bytes.len()),
-            Frame::Ended(_) => ("ended", 4),
+            ControlFrame::Beat => ("beat", 0),
+            ControlFrame::Name(name) => ("name", name.len()),
+            ControlFrame::Begin => ("begin", 0),
+            ControlFrame::Input(bytes) => ("input", bytes.len()),
+            ControlFrame::InputEnd => ("end of input", 0),
+            ControlFrame::Kill => ("kill", 0),
+            ControlFrame::Finish(_) => ("finish", 1),
+            ControlFrame::Output(bytes) => ("output", bytes.len()),
+            ControlFrame::Errors(bytes) => ("errors", bytes.len()),
+            ControlFrame::Ended(_) => ("ended", 4),
         };
         write!(f, "`{kind}` ({length} bytes)")
     }
 }
 
-impl Frame {
+impl ControlFrame {
     fn bytes(&self) -> Vec<u8> {
         let (kind, payload): (u8, &[u8]) = match self {
-            Frame::Beat => (0, &[]),
-            Frame::Name(name) => (1, name.as_bytes()),
-            Frame::Begin => (2, &[]),
-            Frame::Input(bytes) => (3, bytes),
-            Frame::InputEnd => (4, &[]),
-            Frame::Kill => (5, &[]),
-            Frame::Finish(code) => (6, &[*code]),
-            Frame::Output(bytes) => (7, bytes),
-            Frame::Errors(bytes) => (8, bytes),
-            Frame::Ended(status) => (9, &status.to_le_bytes()),
+            ControlFrame::Beat => (0, &[]),
+            ControlFrame::Name(name) => (1, name.as_bytes()),
+            ControlFrame::Begin => (2, &[]),
+            ControlFrame::Input(bytes) => (3, bytes),
+            ControlFrame::InputEnd => (4, &[]),
+            ControlFrame::Kill => (5, &[]),
+            ControlFrame::Finish(code) => (6, &[*code]),
+            ControlFrame::Output(bytes) => (7, bytes),
+            ControlFrame::Errors(bytes) => (8, bytes),
+            ControlFrame::Ended(status) => (9, &status.to_le_bytes()),
         };
         [&[kind][..], &(payload.len() as u32).to_le_bytes(), payload].concat()
     }
 
     /// Reads one, and no byte more.
-    fn read(from: &mut impl Read) -> io::Result<Frame> {
+    fn read(from: &mut impl Read) -> io::Result<ControlFrame> {
         let strange = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
         let mut head = [0; 5];
         from.read_exact(&mut head)?;
@@ -94,20 +94,20 @@ impl Frame {
         let mut payload = vec![0; length];
         from.read_exact(&mut payload)?;
         match (kind, &payload[..]) {
-            (0, []) => Ok(Frame::Beat),
+            (0, []) => Ok(ControlFrame::Beat),
             (1, name) if name.len() <= MOST_NAME => {
                 let name = String::from_utf8_lossy(name);
-                Ok(Frame::Name(name.chars().filter(|c| !c.is_control()).collect()))
+                Ok(ControlFrame::Name(name.chars().filter(|c| !c.is_control()).collect()))
             }
-            (2, []) => Ok(Frame::Begin),
-            (3, _) => Ok(Frame::Input(payload)),
-            (4, []) => Ok(Frame::InputEnd),
-            (5, []) => Ok(Frame::Kill),
-            (6, [code]) => Ok(Frame::Finish(*code)),
-            (7, _) => Ok(Frame::Output(payload)),
-            (8, _) => Ok(Frame::Errors(payload)),
+            (2, []) => Ok(ControlFrame::Begin),
+            (3, _) => Ok(ControlFrame::Input(payload)),
+            (4, []) => Ok(ControlFrame::InputEnd),
+            (5, []) => Ok(ControlFrame::Kill),
+            (6, [code]) => Ok(ControlFrame::Finish(*code)),
+            (7, _) => Ok(ControlFrame::Output(payload)),
+            (8, _) => Ok(ControlFrame::Errors(payload)),
             (9, status) if status.len() == 4 => {
-                Ok(Frame::Ended(i32::from_le_bytes(status.try_into().map_err(io::Error::other)?)))
+                Ok(ControlFrame::Ended(i32::from_le_bytes(status.try_into().map_err(io::Error::other)?)))
             }
             _ => Err(strange(format!("a frame of kind {kind} with {length} bytes, which this version does not know"))),
         }
@@ -130,7 +130,7 @@ impl Control {
         let control = Control { tls: Tls::new(socket, connection), sending: Arc::default() };
         let (beating, pause) = (control.clone(), BEAT_EVERY.min(timeout / 4));
         std::thread::Builder::new().name("nigh:beat".into()).spawn(move || {
-            while beating.send(&Frame::Beat).is_ok() {
+            while beating.send(&ControlFrame::Beat).is_ok() {
                 std::thread::sleep(pause);
             }
         })?;
@@ -138,7 +138,7 @@ impl Control {
     }
 
     /// Says something.
-    pub fn send(&self, frame: &Frame) -> io::Result<()> {
+    pub fn send(&self, frame: &ControlFrame) -> io::Result<()> {
         let _one = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
         let said = self.tls.clone().write_all(&frame.bytes());
         if said.is_err() {
@@ -149,8 +149,8 @@ impl Control {
     }
 
     /// Hears the next frame.
-    pub fn hear(&self) -> io::Result<Frame> {
-        Frame::read(&mut self.tls.clone())
+    pub fn hear(&self) -> io::Result<ControlFrame> {
+        ControlFrame::read(&mut self.tls.clone())
     }
 
     /// Says that nothing more is said.
@@ -190,34 +190,34 @@ mod tests {
     #[test]
     fn frames_are_read_as_they_were_written() {
         let frames = [
-            Frame::Beat,
-            Frame::Name("node-1".into()),
-            Frame::Begin,
-            Frame::Input(vec![7; MOST]),
-            Frame::InputEnd,
-            Frame::Kill,
-            Frame::Finish(143),
-            Frame::Output(b"out".to_vec()),
-            Frame::Errors(Vec::new()),
-            Frame::Ended(-1),
+            ControlFrame::Beat,
+            ControlFrame::Name("node-1".into()),
+            ControlFrame::Begin,
+            ControlFrame::Input(vec![7; MOST]),
+            ControlFrame::InputEnd,
+            ControlFrame::Kill,
+            ControlFrame::Finish(143),
+            ControlFrame::Output(b"out".to_vec()),
+            ControlFrame::Errors(Vec::new()),
+            ControlFrame::Ended(-1),
         ];
-        let bytes: Vec<u8> = frames.iter().flat_map(Frame::bytes).collect();
+        let bytes: Vec<u8> = frames.iter().flat_map(ControlFrame::bytes).collect();
         let mut rest = &bytes[..];
-        frames.iter().for_each(|frame| assert_eq!(Frame::read(&mut rest).unwrap(), *frame));
-        assert_eq!(Frame::read(&mut rest).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        frames.iter().for_each(|frame| assert_eq!(ControlFrame::read(&mut rest).unwrap(), *frame));
+        assert_eq!(ControlFrame::read(&mut rest).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 
     #[test]
     fn a_message_has_the_kind_and_the_length_of_a_frame() {
-        assert_eq!(Frame::Output(vec![7; MOST]).to_string(), "`output` (65536 bytes)");
-        assert_eq!(Frame::Name("node-1".into()).to_string(), "`name` (6 bytes)");
-        assert_eq!(Frame::Begin.to_string(), "`begin` (0 bytes)");
+        assert_eq!(ControlFrame::Output(vec![7; MOST]).to_string(), "`output` (65536 bytes)");
+        assert_eq!(ControlFrame::Name("node-1".into()).to_string(), "`name` (6 bytes)");
+        assert_eq!(ControlFrame::Begin.to_string(), "`begin` (0 bytes)");
     }
 
     #[test]
     fn what_is_no_frame_is_not_taken() {
         let refused = |bytes: &[u8], wanted: &str| {
-            let error = Frame::read(&mut &bytes[..]).unwrap_err();
+            let error = ControlFrame::read(&mut &bytes[..]).unwrap_err();
             assert!(error.to_string().contains(wanted), "{error}");
         };
         refused(&[7, 1, 0, 1, 0], "65537 bytes: at most 65536");
@@ -225,8 +225,8 @@ mod tests {
         refused(&[77, 0, 0, 0, 0], "kind 77");
         refused(&[6, 0, 0, 0, 0], "kind 6 with 0 bytes");
         refused(&[9, 1, 0, 0, 0, 5], "kind 9 with 1 bytes");
-        refused(&Frame::Name("x".repeat(300)).bytes(), "kind 1 with 300 bytes");
-        let odd = Frame::Name("a\u{1b}[31m\n".into()).bytes();
-        assert_eq!(Frame::read(&mut &odd[..]).unwrap(), Frame::Name("a[31m".into()));
+        refused(&ControlFrame::Name("x".repeat(300)).bytes(), "kind 1 with 300 bytes");
+        let odd = ControlFrame::Name("a\u{1b}[31m\n".into()).bytes();
+        assert_eq!(ControlFrame::read(&mut &odd[..]).unwrap(), ControlFrame::Name("a[31m".into()));
     }
 }

@@ -11,4 +11,4 @@ mod task;
 pub use self::agent::serve_task;
 pub use self::agents::Agents;
 pub(crate) use self::agents::Running;
-pub use self::task::Task;
+pub use self::task::SchedulerTask;

@@ -15,7 +15,7 @@ use crate::config::{Scheduler, Tasks};
 
 /// One of the tasks of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Task {
+pub struct SchedulerTask {
     /// Its number, from 0.
     pub me: usize,
     /// How many there are.
@@ -30,17 +30,17 @@ pub struct Task {
     pub machines: usize,
 }
 
-impl Task {
+impl SchedulerTask {
     /// Reads the variables of the config's scheduler.
     ///
     /// # Errors
     /// Names the variable that is missing or odd, and says how the program is to be started.
-    pub fn find(table: &Tasks, variable: impl Fn(&str) -> Option<String>) -> Result<Task> {
+    pub fn find(table: &Tasks, variable: impl Fn(&str) -> Option<String>) -> Result<SchedulerTask> {
         let task = match table.scheduler {
-            Scheduler::Slurm => slurm(table, &Variables { how: "run it under srun", variable: &variable }),
+            Scheduler::Slurm => slurm(table, &SchedulerVariables { how: "run it under srun", variable: &variable }),
             Scheduler::Kubernetes => {
                 let how = "run it as an Indexed Job, as scripts/kubernetes.yaml does";
-                kubernetes(table, &Variables { how, variable: &variable })
+                kubernetes(table, &SchedulerVariables { how, variable: &variable })
             }
         }?;
         ensure!(task.me < task.count, "this is task {}, and there are {}, numbered from 0", task.me, task.count);
@@ -49,12 +49,12 @@ impl Task {
 }
 
 /// The environment, and what to do where something is not in it.
-struct Variables<'a> {
+struct SchedulerVariables<'a> {
     how: &'a str,
     variable: &'a dyn Fn(&str) -> Option<String>,
 }
 
-impl Variables<'_> {
+impl SchedulerVariables<'_> {
     /// The first of these that is set.
     fn maybe(&self, names: &[&str]) -> Option<String> {
         names.iter().find_map(|name| (self.variable)(name).filter(|value| !value.is_empty()))
@@ -71,7 +71,7 @@ impl Variables<'_> {
     }
 }
 
-fn slurm(table: &Tasks, variables: &Variables<'_>) -> Result<Task> {
+fn slurm(table: &Tasks, variables: &SchedulerVariables<'_>) -> Result<SchedulerTask> {
     let supervisor = match &table.supervisor {
         Some(supervisor) => supervisor.clone(),
         None => first_node(&variables.text(&["SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"])?)?,
@@ -79,7 +79,7 @@ fn slurm(table: &Tasks, variables: &Variables<'_>) -> Result<Task> {
     // A job that was put back in the queue has its number again.
     let run = ["SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"].map(|name| variables.maybe(&[name]));
     let machines = variables.maybe(&["SLURM_STEP_NUM_NODES", "SLURM_JOB_NUM_NODES"]);
-    Ok(Task {
+    Ok(SchedulerTask {
         me: variables.number(&["SLURM_PROCID"])?,
         count: variables.number(&["SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"])?,
         supervisor,
@@ -89,7 +89,7 @@ fn slurm(table: &Tasks, variables: &Variables<'_>) -> Result<Task> {
     })
 }
 
-fn kubernetes(table: &Tasks, variables: &Variables<'_>) -> Result<Task> {
+fn kubernetes(table: &Tasks, variables: &SchedulerVariables<'_>) -> Result<SchedulerTask> {
     let me = variables.number(&["JOB_COMPLETION_INDEX"])?;
     let count = variables.number(&["NIGH_TASKS"])?;
     let host = variables.text(&["HOSTNAME"])?;
@@ -103,7 +103,7 @@ fn kubernetes(table: &Tasks, variables: &Variables<'_>) -> Result<Task> {
         (Some(supervisor), _) => supervisor.clone(),
         (None, service) => format!("{job}-0.{}", service.as_deref().unwrap_or_default()),
     };
-    Ok(Task { me, count, supervisor, job: hash("kubernetes", &[job.to_owned()]), cpus: None, machines: count })
+    Ok(SchedulerTask { me, count, supervisor, job: hash("kubernetes", &[job.to_owned()]), cpus: None, machines: count })
 }
 
 fn hash(scheduler: &str, run: &[String]) -> u64 {
@@ -138,9 +138,9 @@ fn first_node(list: &str) -> Result<String> {
 mod tests {
     use super::*;
 
-    fn find(config: &str, variables: &[(&str, &str)]) -> Result<Task, String> {
+    fn find(config: &str, variables: &[(&str, &str)]) -> Result<SchedulerTask, String> {
         let value = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string());
-        Task::find(&toml::from_str(config).unwrap(), value).map_err(|error| format!("{error:#}"))
+        SchedulerTask::find(&toml::from_str(config).unwrap(), value).map_err(|error| format!("{error:#}"))
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::launch::pipes::{Gone, Pipes};
-use crate::launch::pool::{Host, Launch, Place};
+use crate::launch::pipes::{Pipes, ProcessExit};
+use crate::launch::pool::{HostReach, Launch, ProcessHost};
 use crate::launch::program::ended;
 use crate::launch::scheduler::Running;
 
@@ -24,8 +24,8 @@ pub(crate) enum Child {
 
 impl Child {
     /// Starts a process on its host.
-    pub fn start(host: &Host) -> Result<(Child, Pipes)> {
-        if let Place::Task { agents, task } = &host.place {
+    pub fn start(host: &ProcessHost) -> Result<(Child, Pipes)> {
+        if let HostReach::Task { agents, task } = &host.place {
             let (running, pipes) = agents.begin(*task)?;
             return Ok((Child::Task(running), pipes));
         }
@@ -41,16 +41,16 @@ impl Child {
     }
 
     /// How one whose stdout ended has ended; it is killed where it does not by itself.
-    pub fn gone(&mut self) -> Result<Gone> {
+    pub fn gone(&mut self) -> Result<ProcessExit> {
         let failed = "cannot wait for a process";
         match self {
-            Child::Here(child) => Ok(Gone::Exited(match ended(child, GONE_DEADLINE).context(failed)? {
+            Child::Here(child) => Ok(ProcessExit::Exited(match ended(child, GONE_DEADLINE).context(failed)? {
                 Some(status) => status,
                 None => child.wait().context(failed)?,
             })),
             Child::Task(running) => Ok(running.gone(GONE_DEADLINE).unwrap_or_else(|| {
                 running.kill();
-                Gone::Lost("it does not say how its process ended".to_owned())
+                ProcessExit::Lost("it does not say how its process ended".to_owned())
             })),
         }
     }

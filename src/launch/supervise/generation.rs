@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::child::Child;
-use super::process::{Outcome, Ready, Report, Start};
+use super::process::{Outcome, ProcessReport, Ready, Start};
 use super::watchdog::{Finding, LOOK_EVERY, Watchdog};
-use crate::launch::events::{Event, Voice};
+use crate::launch::events::{EventSink, ProcessEvent};
 use crate::launch::exit_codes::{EXIT_PANIC, EXIT_PEER_LOST};
 use crate::launch::handshake::{Identity, Roster};
-use crate::launch::pipes::{Gone, Pipes};
-use crate::launch::pool::{Place, Pool};
+use crate::launch::pipes::{Pipes, ProcessExit};
+use crate::launch::pool::{HostReach, Pool};
 use crate::launch::scheduler::Agents;
 use crate::watch::Progress;
 
@@ -40,19 +40,19 @@ pub struct Generation<'a> {
     /// Its number.
     pub epoch: u64,
     /// Who is told what processes say on stderr.
-    pub voice: &'a Voice,
+    pub voice: &'a EventSink,
 }
 
 /// How a generation ended.
-pub enum End {
+pub enum GenerationEnd {
     /// As a process said: well, or for good.
     Told(Outcome),
     /// In a way that another generation may not.
-    Broken(Broken),
+    Broken(GenerationFailure),
 }
 
 /// What broke a generation.
-pub struct Broken {
+pub struct GenerationFailure {
     /// Which process it was, and how.
     pub cause: String,
     /// Its number, where it is known.
@@ -62,13 +62,13 @@ pub struct Broken {
 }
 
 /// What the reader of a process' stdout heard.
-enum Heard {
-    Report(Report),
+enum StdoutMessage {
+    Report(ProcessReport),
     Closed,
 }
 
 /// A process, as its supervisor holds it.
-struct Process {
+struct SupervisedProcess {
     me: usize,
     child: Child,
     /// Gives its stdin, once it was told what to do.
@@ -85,9 +85,9 @@ struct Process {
     gone: bool,
 }
 
-impl Process {
+impl SupervisedProcess {
     /// How it ended, now that its stdout has.
-    fn gone(&mut self) -> Result<Gone> {
+    fn gone(&mut self) -> Result<ProcessExit> {
         self.closed = true;
         let gone = self.child.gone()?;
         self.gone = true;
@@ -99,8 +99,8 @@ impl Process {
 struct Processes<'a> {
     pool: &'a Pool,
     epoch: u64,
-    voice: &'a Voice,
-    all: Vec<Process>,
+    voice: &'a EventSink,
+    all: Vec<SupervisedProcess>,
 }
 
 impl Drop for Processes<'_> {
@@ -113,12 +113,12 @@ impl Drop for Processes<'_> {
                     let me = process.me;
                     let straggles = |why: &str| {
                         let text = format!("{} {why} to end it; it ends when it hears again", pool.name(me));
-                        voice(Event { kind: "straggler", text: &text, epoch, process: Some(me) });
+                        voice(ProcessEvent { kind: "straggler", text: &text, epoch, process: Some(me) });
                     };
                     let done = process.closed || matches!(process.outcome, Some(Outcome::Done(_)));
                     let host = &pool.hosts[process.me];
                     // One that is frozen on another machine does not see that its stdin ended.
-                    if let (Place::There { .. }, false, Some(ready)) = (&host.place, done, &process.ready)
+                    if let (HostReach::There { .. }, false, Some(ready)) = (&host.place, done, &process.ready)
                         && !host.kill(ready.id)
                     {
                         straggles("cannot be reached");
@@ -139,11 +139,11 @@ impl Generation<'_> {
     ///
     /// # Errors
     /// Where nothing can be started at all.
-    pub fn run(&self, progresses: &Arc<Mutex<Vec<Progress>>>) -> Result<End> {
+    pub fn run(&self, progresses: &Arc<Mutex<Vec<Progress>>>) -> Result<GenerationEnd> {
         let (sender, heard) = channel();
         let mut processes = Processes { pool: self.pool, epoch: self.epoch, voice: self.voice, all: Vec::new() };
         if let Err(broken) = self.start(&mut processes, &sender)? {
-            return Ok(End::Broken(broken));
+            return Ok(GenerationEnd::Broken(broken));
         }
         let end = match self.gather(&mut processes, &heard)? {
             Ok(addresses) => {
@@ -167,10 +167,14 @@ impl Generation<'_> {
     }
 
     /// Starts all processes at once: a program may have to be sent along.
-    fn start(&self, processes: &mut Processes<'_>, sender: &Sender<(usize, Heard)>) -> Result<Result<(), Broken>> {
+    fn start(
+        &self,
+        processes: &mut Processes<'_>,
+        sender: &Sender<(usize, StdoutMessage)>,
+    ) -> Result<Result<(), GenerationFailure>> {
         let folder = std::env::current_dir().context("cannot tell the current folder")?;
-        let (folder, here) = (&folder, |me: usize| matches!(self.pool.hosts[me].place, Place::Here));
-        let started: Vec<Result<Process>> = std::thread::scope(|scope| {
+        let (folder, here) = (&folder, |me: usize| matches!(self.pool.hosts[me].place, HostReach::Here));
+        let started: Vec<Result<SupervisedProcess>> = std::thread::scope(|scope| {
             let start = |me| scope.spawn(move || self.spawn(me, folder, &sender.clone()));
             let threads: Vec<_> = (0..self.pool.processes()).map(start).collect();
             let process = |thread: std::thread::ScopedJoinHandle<'_, _>| thread.join().expect("spawn does not panic");
@@ -193,7 +197,12 @@ impl Generation<'_> {
         }
     }
 
-    fn spawn(&self, me: usize, folder: &std::path::Path, sender: &Sender<(usize, Heard)>) -> Result<Process> {
+    fn spawn(
+        &self,
+        me: usize,
+        folder: &std::path::Path,
+        sender: &Sender<(usize, StdoutMessage)>,
+    ) -> Result<SupervisedProcess> {
         let host = &self.pool.hosts[me];
         let (child, Pipes { first, mut stdin, stdout, stderr }) = Child::start(host)?;
         let start = Start {
@@ -213,19 +222,28 @@ impl Generation<'_> {
         });
         listen_to(me, BufReader::new(stdout), sender.clone());
         hand_on(self.pool.name(me), (me, self.epoch), stderr, self.voice.clone());
-        Ok(Process { me, child, told: stdin_back, stdin: None, ready: None, outcome: None, closed: false, gone: false })
+        Ok(SupervisedProcess {
+            me,
+            child,
+            told: stdin_back,
+            stdin: None,
+            ready: None,
+            outcome: None,
+            closed: false,
+            gone: false,
+        })
     }
 
     /// Waits until every process has said where it listens.
     fn gather(
         &self,
         processes: &mut Processes<'_>,
-        heard: &Receiver<(usize, Heard)>,
-    ) -> Result<Result<Vec<SocketAddr>, End>> {
+        heard: &Receiver<(usize, StdoutMessage)>,
+    ) -> Result<Result<Vec<SocketAddr>, GenerationEnd>> {
         let deadline = Instant::now() + START_DEADLINE;
         while let Some(missing) = processes.all.iter().position(|process| process.ready.is_none()) {
             match heard.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok((me, Heard::Report(Report::Ready(ready)))) => {
+                Ok((me, StdoutMessage::Report(ProcessReport::Ready(ready)))) => {
                     if ready.version != env!("CARGO_PKG_VERSION") {
                         bail!(
                             "{} is nigh {}, and this is nigh {}: install the same there, or set binary = \"copy\"",
@@ -236,18 +254,18 @@ impl Generation<'_> {
                     }
                     processes.all[me].ready = Some(ready);
                 }
-                Ok((me, Heard::Report(Report::Ended(outcome)))) => {
+                Ok((me, StdoutMessage::Report(ProcessReport::Ended(outcome)))) => {
                     return Ok(Err(self.ended(processes, me, outcome, false)));
                 }
-                Ok((_, Heard::Report(Report::Progress(_)))) => {}
-                Ok((me, Heard::Closed)) => {
+                Ok((_, StdoutMessage::Report(ProcessReport::Progress(_)))) => {}
+                Ok((me, StdoutMessage::Closed)) => {
                     let gone = processes.all[me].gone()?;
-                    return Ok(Err(End::Broken(self.died(me, &gone, false))));
+                    return Ok(Err(GenerationEnd::Broken(self.died(me, &gone, false))));
                 }
                 Err(_) => {
                     let cause =
                         format!("{} did not start within {} s", self.pool.name(missing), START_DEADLINE.as_secs());
-                    return Ok(Err(End::Broken(self.broken(Some(missing), cause, false))));
+                    return Ok(Err(GenerationEnd::Broken(self.broken(Some(missing), cause, false))));
                 }
             }
         }
@@ -261,26 +279,26 @@ impl Generation<'_> {
     fn follow(
         &self,
         processes: &mut Processes<'_>,
-        heard: &Receiver<(usize, Heard)>,
+        heard: &Receiver<(usize, StdoutMessage)>,
         progresses: &Arc<Mutex<Vec<Progress>>>,
-    ) -> Result<End> {
+    ) -> Result<GenerationEnd> {
         let count = processes.all.len();
         let mut watchdog = Watchdog::new(count, self.pool.timeout, self.pool.stall, Instant::now());
         // Set when the first process only lost a connection: the cause may still come from another one.
-        let mut victim: Option<(Broken, Instant)> = None;
+        let mut victim: Option<(GenerationFailure, Instant)> = None;
         // Set when all have said that they are done.
         let mut done: Option<Instant> = None;
         while processes.all.iter().any(|process| !process.closed) {
             let now = Instant::now();
             match heard.recv_timeout(LOOK_EVERY) {
-                Ok((me, Heard::Report(Report::Progress(progress)))) => {
+                Ok((me, StdoutMessage::Report(ProcessReport::Progress(progress)))) => {
                     watchdog.tell(me, progress, now);
                     let mut progresses = progresses.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                     progresses.resize(count, Progress::default());
                     progresses[me] = progress;
                 }
-                Ok((_, Heard::Report(Report::Ready(_)))) => {}
-                Ok((me, Heard::Report(Report::Ended(outcome)))) => {
+                Ok((_, StdoutMessage::Report(ProcessReport::Ready(_)))) => {}
+                Ok((me, StdoutMessage::Report(ProcessReport::Ended(outcome)))) => {
                     if matches!(outcome, Outcome::Failed { .. }) {
                         return Ok(self.ended(processes, me, outcome, true));
                     }
@@ -290,13 +308,13 @@ impl Generation<'_> {
                         done = Some(now + GONE_DEADLINE);
                     }
                 }
-                Ok((me, Heard::Closed)) => {
+                Ok((me, StdoutMessage::Closed)) => {
                     watchdog.excuse(me);
                     let gone = processes.all[me].gone()?;
                     if processes.all[me].outcome.is_none() {
                         let broken = self.died(me, &gone, true);
-                        if !matches!(&gone, Gone::Exited(status) if status.code() == Some(EXIT_PEER_LOST)) {
-                            return Ok(End::Broken(broken));
+                        if !matches!(&gone, ProcessExit::Exited(status) if status.code() == Some(EXIT_PEER_LOST)) {
+                            return Ok(GenerationEnd::Broken(broken));
                         }
                         victim.get_or_insert((broken, now + CAUSE_DEADLINE));
                     }
@@ -305,10 +323,10 @@ impl Generation<'_> {
             }
             match watchdog.look(now) {
                 Finding::Fine => {}
-                Finding::Silent(process, quiet) => return Ok(End::Broken(self.silent(process, quiet))),
+                Finding::Silent(process, quiet) => return Ok(GenerationEnd::Broken(self.silent(process, quiet))),
                 Finding::Stalled(still) => {
                     let cause = format!("nothing has moved in any process for {} s (`stall`)", still.as_secs());
-                    return Ok(End::Broken(self.broken(None, cause, true)));
+                    return Ok(GenerationEnd::Broken(self.broken(None, cause, true)));
                 }
             }
             if done.is_some_and(|until| now > until) {
@@ -320,31 +338,35 @@ impl Generation<'_> {
         }
         if let Some((victim, _)) = victim {
             let suspect = watchdog.suspect(Instant::now());
-            return Ok(End::Broken(suspect.map_or(victim, |(process, quiet)| self.silent(process, quiet))));
+            return Ok(GenerationEnd::Broken(suspect.map_or(victim, |(process, quiet)| self.silent(process, quiet))));
         }
         let outcome = processes.all[0].outcome.take();
-        Ok(End::Told(outcome.context("process 0 said nothing of how it ended")?))
+        Ok(GenerationEnd::Told(outcome.context("process 0 said nothing of how it ended")?))
     }
 
     /// What a process said of its end, which was not a good one.
-    fn ended(&self, processes: &mut Processes<'_>, me: usize, outcome: Outcome, began: bool) -> End {
+    fn ended(&self, processes: &mut Processes<'_>, me: usize, outcome: Outcome, began: bool) -> GenerationEnd {
         processes.all[me].outcome = Some(outcome.clone());
         match outcome {
             Outcome::Failed { message, passes: true, .. } => {
-                End::Broken(self.broken(Some(me), format!("{}: {message}", self.pool.name(me)), began))
+                GenerationEnd::Broken(self.broken(Some(me), format!("{}: {message}", self.pool.name(me)), began))
             }
-            Outcome::Failed { message, code, passes } if !matches!(self.pool.hosts[me].place, Place::Here) => {
-                End::Told(Outcome::Failed { message: format!("{}: {message}", self.pool.name(me)), code, passes })
+            Outcome::Failed { message, code, passes } if !matches!(self.pool.hosts[me].place, HostReach::Here) => {
+                GenerationEnd::Told(Outcome::Failed {
+                    message: format!("{}: {message}", self.pool.name(me)),
+                    code,
+                    passes,
+                })
             }
-            outcome => End::Told(outcome),
+            outcome => GenerationEnd::Told(outcome),
         }
     }
 
-    fn broken(&self, process: Option<usize>, cause: String, began: bool) -> Broken {
-        Broken { cause, process, began }
+    fn broken(&self, process: Option<usize>, cause: String, began: bool) -> GenerationFailure {
+        GenerationFailure { cause, process, began }
     }
 
-    fn silent(&self, process: usize, quiet: Duration) -> Broken {
+    fn silent(&self, process: usize, quiet: Duration) -> GenerationFailure {
         let cause = format!(
             "{} has said nothing for {:.0} s: it is frozen, or its host or network is gone",
             self.pool.name(process),
@@ -353,16 +375,16 @@ impl Generation<'_> {
         self.broken(Some(process), cause, true)
     }
 
-    fn died(&self, process: usize, gone: &Gone, began: bool) -> Broken {
+    fn died(&self, process: usize, gone: &ProcessExit, began: bool) -> GenerationFailure {
         let name = self.pool.name(process);
         let status = match gone {
-            Gone::Exited(status) => status,
-            Gone::Lost(reason) => {
+            ProcessExit::Exited(status) => status,
+            ProcessExit::Lost(reason) => {
                 let cause = format!("{name}: its task is gone, or its host or network: {reason}");
                 return self.broken(Some(process), cause, began);
             }
         };
-        let away = matches!(self.pool.hosts[process].place, Place::There { .. });
+        let away = matches!(self.pool.hosts[process].place, HostReach::There { .. });
         let cause = match (status.code(), status.signal()) {
             (Some(EXIT_PEER_LOST), _) => format!("{name} lost the connection to another process"),
             (Some(EXIT_PANIC), _) => format!("{name} panicked (exit code {EXIT_PANIC}): a fault in this program"),
@@ -388,29 +410,29 @@ fn say(stdin: &mut impl Write, what: &impl serde::Serialize) -> Result<()> {
     stdin.write_all(&line).context("a process ended before it began")
 }
 
-fn listen_to(me: usize, stdout: impl BufRead + Send + 'static, sender: Sender<(usize, Heard)>) {
+fn listen_to(me: usize, stdout: impl BufRead + Send + 'static, sender: Sender<(usize, StdoutMessage)>) {
     std::thread::spawn(move || {
         for line in stdout.lines() {
             let Ok(line) = line else { break };
             // Whatever a login prints there before the program starts is none of its reports.
             let Ok(report) = serde_json::from_str(&line) else { continue };
-            if sender.send((me, Heard::Report(report))).is_err() {
+            if sender.send((me, StdoutMessage::Report(report))).is_err() {
                 return;
             }
         }
-        let _ = sender.send((me, Heard::Closed));
+        let _ = sender.send((me, StdoutMessage::Closed));
     });
 }
 
 /// Hands on what a process says on stderr, with its name in front.
-fn hand_on(name: String, of: (usize, u64), stderr: impl Read + Send + 'static, voice: Voice) {
+fn hand_on(name: String, of: (usize, u64), stderr: impl Read + Send + 'static, voice: EventSink) {
     let (process, epoch) = of;
     std::thread::spawn(move || {
         for line in BufReader::new(stderr).split(b'\n') {
             let Ok(line) = line else { return };
             let line = String::from_utf8_lossy(&line);
             let text = format!("{name}: {}", line.trim_end());
-            voice(Event { kind: "process", text: &text, epoch, process: Some(process) });
+            voice(ProcessEvent { kind: "process", text: &text, epoch, process: Some(process) });
         }
     });
 }
@@ -424,7 +446,7 @@ mod tests {
     fn processes_give_each_other_up_after_the_timeout_of_the_config() {
         let pool = Pool::here(2, &toml::from_str("timeout = \"90500ms\"").unwrap());
         let identity = Identity::Secrets(Secrets::generate().unwrap());
-        let voice: Voice = Arc::new(|_| {});
+        let voice: EventSink = Arc::new(|_| {});
         let generation = Generation { pool: &pool, plan: "{}", identity, epoch: 3, voice: &voice };
         let roster = generation.roster(Vec::new());
         assert_eq!((roster.epoch, roster.peer_timeout), (3, Duration::from_millis(90_500)));

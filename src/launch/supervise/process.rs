@@ -1,6 +1,6 @@
 //! One process of several: told by its supervisor what to do, telling it how it goes.
 //!
-//! Lines of JSON over the process' own pipes: [`Start`] and then the [`Roster`] come in on stdin, [`Report`]s go
+//! Lines of JSON over the process' own pipes: [`Start`] and then the [`Roster`] come in on stdin, [`ProcessReport`]s go
 //! out on stdout, from the first moment on: a process that falls silent is taken for frozen. When stdin ends the
 //! supervisor is gone, and so is the process.
 
@@ -40,7 +40,7 @@ pub struct Start {
 /// What a process tells.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Report {
+pub enum ProcessReport {
     /// It listens.
     Ready(Ready),
     /// Its counters.
@@ -106,12 +106,12 @@ pub fn serve(
     keep_telling(&watch, &stdout, failure.clone());
     let end = |outcome: Outcome| {
         let code = outcome.code();
-        tell(&stdout, &Report::Ended(outcome)).map(|()| code)
+        tell(&stdout, &ProcessReport::Ended(outcome)).map(|()| code)
     };
     let ready = prepare(&start).and_then(|(listener, credentials)| {
         let address = listener.local_addr().context("cannot tell the port")?;
         let (id, version) = (std::process::id(), env!("CARGO_PKG_VERSION").to_owned());
-        tell(&stdout, &Report::Ready(Ready { address, id, version })).map(|()| (listener, credentials))
+        tell(&stdout, &ProcessReport::Ready(Ready { address, id, version })).map(|()| (listener, credentials))
     });
     let (listener, credentials) = match ready {
         Ok(ready) => ready,
@@ -160,10 +160,10 @@ fn keep_telling(
             if let Some(error) = watch.take_failure() {
                 let outcome = failure(&error);
                 let code = outcome.code();
-                let _ = tell(&stdout, &Report::Ended(outcome));
+                let _ = tell(&stdout, &ProcessReport::Ended(outcome));
                 std::process::exit(code.into());
             }
-            if tell(&stdout, &Report::Progress(watch.progress())).is_err() {
+            if tell(&stdout, &ProcessReport::Progress(watch.progress())).is_err() {
                 std::process::exit(1);
             }
             std::thread::sleep(REPORT_EVERY);
@@ -180,7 +180,7 @@ fn end_with_supervisor() {
     });
 }
 
-fn tell(stdout: &Mutex<Stdout>, report: &Report) -> Result<()> {
+fn tell(stdout: &Mutex<Stdout>, report: &ProcessReport) -> Result<()> {
     let mut line = serde_json::to_vec(report).context("a report is plain data")?;
     line.push(b'\n');
     let mut stdout = stdout.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

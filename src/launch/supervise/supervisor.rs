@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::generation::{End, Generation};
+use super::generation::{Generation, GenerationEnd};
 use super::process::Outcome;
-use crate::launch::events::{Event, Voice};
+use crate::launch::events::{EventSink, ProcessEvent};
 use crate::launch::handshake::{Identity, Secrets};
-use crate::launch::pool::{Place, Pool};
+use crate::launch::pool::{HostReach, Pool};
 use crate::launch::scheduler::Agents;
 use crate::watch::Progress;
 
@@ -37,7 +37,7 @@ pub fn supervise(
     pool: &Pool,
     plans: &mut Plans<'_>,
     progresses: &Arc<Mutex<Vec<Progress>>>,
-    voice: &Voice,
+    voice: &EventSink,
 ) -> Result<Outcome> {
     let mut epoch = 0;
     loop {
@@ -49,8 +49,8 @@ pub fn supervise(
         let pool = &pool.gathered(epoch, voice)?;
         let generation = Generation { pool, plan: &plan, identity, epoch, voice };
         let broken = match generation.run(progresses)? {
-            End::Told(outcome) => return Ok(told(outcome, epoch, voice)),
-            End::Broken(broken) => broken,
+            GenerationEnd::Told(outcome) => return Ok(told(outcome, epoch, voice)),
+            GenerationEnd::Broken(broken) => broken,
         };
         if pool.agents.as_ref().is_some_and(Agents::is_finished) {
             // A signal has ended the run: whoever heard it told the tasks, and ends this process in a moment.
@@ -60,7 +60,7 @@ pub fn supervise(
             // It may have died between its commit and its last word: only the plans know.
             let Some(_) = plans(epoch + 1).with_context(|| broken.cause.clone())? else {
                 let text = format!("{}; all that it had to do was committed by then", broken.cause);
-                voice(Event { kind: "committed", text: &text, epoch, process: broken.process });
+                voice(ProcessEvent { kind: "committed", text: &text, epoch, process: broken.process });
                 return Ok(told(Outcome::Done(None), epoch, voice));
             };
             let restarts = match pool.restarts {
@@ -76,7 +76,7 @@ pub fn supervise(
             "{}: all processes are ended and started anew from what is committed (restart {epoch} of {})",
             broken.cause, pool.restarts
         );
-        let away = broken.process.is_some_and(|process| matches!(pool.hosts[process].place, Place::There { .. }));
+        let away = broken.process.is_some_and(|process| matches!(pool.hosts[process].place, HostReach::There { .. }));
         let pause = match broken.began || !away {
             true => Duration::ZERO,
             false => HOST_PAUSES[(epoch as usize - 1).min(HOST_PAUSES.len() - 1)],
@@ -84,17 +84,17 @@ pub fn supervise(
         if !pause.is_zero() {
             text.push_str(&format!(", in {} s", pause.as_secs()));
         }
-        voice(Event { kind: "restart", text: &text, epoch, process: broken.process });
+        voice(ProcessEvent { kind: "restart", text: &text, epoch, process: broken.process });
         std::thread::sleep(pause);
     }
 }
 
 /// Says how many restarts there were, if any.
-fn told(outcome: Outcome, restarts: u64, voice: &Voice) -> Outcome {
+fn told(outcome: Outcome, restarts: u64, voice: &EventSink) -> Outcome {
     if restarts > 0 && matches!(outcome, Outcome::Done(_)) {
         let times = if restarts == 1 { "once".to_owned() } else { format!("{restarts} times") };
         let text = format!("done; the processes were started anew {times}");
-        voice(Event { kind: "restarts", text: &text, epoch: restarts, process: None });
+        voice(ProcessEvent { kind: "restarts", text: &text, epoch: restarts, process: None });
     }
     outcome
 }
@@ -102,16 +102,17 @@ fn told(outcome: Outcome, restarts: u64, voice: &Voice) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::events::{Event, Voice};
+    use crate::launch::events::{EventSink, ProcessEvent};
     use crate::launch::pool::hosts::tests::local;
 
     /// Kind and text of what is said.
     type Said = Vec<(String, String)>;
 
-    fn voice() -> (Voice, Arc<Mutex<Said>>) {
+    fn voice() -> (EventSink, Arc<Mutex<Said>>) {
         let said: Arc<Mutex<Said>> = Arc::default();
         let kept = said.clone();
-        let voice = move |event: Event<'_>| kept.lock().unwrap().push((event.kind.to_owned(), event.text.to_owned()));
+        let voice =
+            move |event: ProcessEvent<'_>| kept.lock().unwrap().push((event.kind.to_owned(), event.text.to_owned()));
         (Arc::new(voice), said)
     }
 

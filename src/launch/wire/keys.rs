@@ -44,7 +44,7 @@ const AUTHORITY_KEY: &str = "authority.key";
 
 /// What was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Made {
+pub struct MadeKeys {
     /// Whether the authority was made, too; otherwise the one of the folder was used.
     pub new_authority: bool,
     /// The processes that got a certificate.
@@ -58,7 +58,7 @@ pub struct Made {
 ///
 /// # Errors
 /// Names the file that cannot be read or written, or that no longer holds: an expired certificate, for instance.
-pub fn make(folder: &Path, processes: usize, days: u32) -> Result<Made> {
+pub fn make(folder: &Path, processes: usize, days: u32) -> Result<MadeKeys> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let authority = folder.join(AUTHORITY);
     let new_authority = !authority.exists();
@@ -69,7 +69,7 @@ pub fn make(folder: &Path, processes: usize, days: u32) -> Result<Made> {
         create(&authority, certificate.pem().as_bytes(), false)?;
     }
     let issuer = Issuer::new(parameters, pair);
-    let mut all = Made { new_authority, made: Vec::new(), kept: Vec::new() };
+    let mut all = MadeKeys { new_authority, made: Vec::new(), kept: Vec::new() };
     for process in 0..processes {
         let path = certificate(folder, process);
         let new = !path.exists();
@@ -191,7 +191,7 @@ mod tests {
     fn keys_are_made_once_and_more_of_them_later() {
         let folder = tempfile::tempdir().unwrap();
         let pool = folder.path().join("a/pool");
-        assert_eq!(make(&pool, 2, 30).unwrap(), Made { new_authority: true, made: vec![0, 1], kept: vec![] });
+        assert_eq!(make(&pool, 2, 30).unwrap(), MadeKeys { new_authority: true, made: vec![0, 1], kept: vec![] });
         let first = listed(&pool);
         let names: Vec<&str> = first.iter().map(|(name, _)| name.as_str()).collect();
         let wanted = "authority.key authority.pem process-000.key process-000.pem process-001.key process-001.pem";
@@ -200,7 +200,7 @@ mod tests {
             let mode = std::fs::metadata(pool.join(name)).unwrap().permissions().mode() & 0o777;
             assert_eq!(mode & 0o077 == 0, name.ends_with(".key"), "{name}: {mode:o}");
         }
-        assert_eq!(make(&pool, 3, 30).unwrap(), Made { new_authority: false, made: vec![2], kept: vec![0, 1] });
+        assert_eq!(make(&pool, 3, 30).unwrap(), MadeKeys { new_authority: false, made: vec![2], kept: vec![0, 1] });
         assert!(first.iter().all(|file| listed(&pool).contains(file)), "what was there is as it was");
         assert_eq!(make(&pool, 3, 30).unwrap().made, Vec::<usize>::new());
     }

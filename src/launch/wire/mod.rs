@@ -11,7 +11,7 @@ pub(crate) mod tls;
 
 pub use self::frames::MAX_FRAME_BYTES;
 pub(crate) use self::frames::REFUSED;
-pub use self::keys::{DEFAULT_DAYS, Made, make};
+pub use self::keys::{DEFAULT_DAYS, MadeKeys, make};
 pub use self::link::Link;
 pub(crate) use self::link::watch_silence;
 pub use self::tls::{Keys, Tls};

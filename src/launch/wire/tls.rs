@@ -201,9 +201,9 @@ pub(crate) fn described_io(error: &io::Error) -> String {
 
 /// A connection that was joined, shared by the thread that reads and the one that writes.
 #[derive(Clone)]
-pub struct Tls(Arc<Shared>);
+pub struct Tls(Arc<TlsState>);
 
-struct Shared {
+struct TlsState {
     socket: TcpStream,
     connection: Mutex<Connection>,
     raw: Mutex<Raw>,
@@ -227,7 +227,7 @@ impl Tls {
     pub(crate) fn new(socket: TcpStream, connection: Connection) -> Tls {
         let raw = Raw { bytes: vec![0; RAW].into(), at: 0, end: 0 };
         let (connection, raw, records) = (Mutex::new(connection), Mutex::new(raw), Mutex::default());
-        Tls(Arc::new(Shared { socket, connection, raw, records }))
+        Tls(Arc::new(TlsState { socket, connection, raw, records }))
     }
 
     /// The socket below.

@@ -25,29 +25,29 @@ use timely::worker::Worker;
 use super::collapse::{Collapsed, collapse};
 use super::pairs::pairs;
 use super::prune::prune;
-use super::stage::{Clustering, Took};
+use super::stage::{ClusterStats, Clustering};
 use super::survivors::Survivors;
 use crate::kernels::memory::{SIDE_BY_SIDE, huge};
-use crate::operators::components::{Joined, join};
-use crate::operators::exchange::{Known, Near, gather, lookup, release_spare, sort_spare};
+use crate::operators::components::{JoinedForests, join_forests};
+use crate::operators::exchange::{LocalAnswers, NodeAnswers, all_gather, lookup, release_spare, sort_spare};
 use crate::records::DocId;
-use crate::structures::{Forest, Numbering, Owned, Ranks};
+use crate::structures::{Numbering, Ownership, RankBitmap, UnionFind};
 use crate::watch::Stage;
 
 /// The clusters of the own vectors. A vector that is in neither list is alone.
 #[derive(Debug, Default)]
 pub struct Clusters {
     /// Vectors that are the same as a smaller one.
-    pub duplicates: Found,
+    pub duplicates: NodeClusters,
     /// Vectors that may agree with others, and are the same as no smaller one. One that is its own neighbour is alone.
-    pub survivors: Found,
+    pub survivors: NodeClusters,
     /// What it took.
-    pub took: Took,
+    pub took: ClusterStats,
 }
 
 /// What was found of some own vectors.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct NodeClusters {
     /// Which of the own vectors they are, ascending.
     pub own: Vec<u32>,
     /// The name of the smallest vector of each one's cluster.
@@ -58,7 +58,7 @@ pub struct Found {
     pub neighbours: Vec<u64>,
 }
 
-impl Found {
+impl NodeClusters {
     /// Each vector with its root and its neighbour.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u64, u64)> {
         let (roots, neighbours) = (self.roots.iter(), self.neighbours.iter());
@@ -80,7 +80,7 @@ pub fn clusters(
         bail!("{} pages are more than one worker can cluster: use more workers", stage.files.len());
     }
     watch.enter(Stage::Collapse);
-    let vectors = Owned::new(worker.index(), worker.peers(), &stage.numbering.rows());
+    let vectors = Ownership::new(worker.index(), worker.peers(), &stage.numbering.rows());
     let Collapsed { marks, firsts } = collapse(worker, stage, &vectors)?;
     sort_spare();
     watch.enter(Stage::Prune);
@@ -89,8 +89,8 @@ pub fn clusters(
     watch.enter(Stage::Pairs);
     let nodes = nodes(worker, stage, &survivors)?;
     // The forest has the pages that blocks of the phase before had.
-    release_spare(nodes.numbering.len() as usize / stage.threads * Forest::NODE_BYTES);
-    let forest = stage.shared.forest.of(|| Forest::new(nodes.numbering.len() as usize));
+    release_spare(nodes.numbering.len() as usize / stage.threads * UnionFind::NODE_BYTES);
+    let forest = stage.shared.forest.of(|| UnionFind::new(nodes.numbering.len() as usize));
     forest.take_pages(worker.index() % stage.threads, stage.threads);
     let (survivors, mut took) = pairs(worker, stage, &vectors, &nodes.numbering, survivors, &forest)?;
     // What follows needs memory of other kinds, and few blocks.
@@ -99,7 +99,7 @@ pub fn clusters(
     let duplicates = Duplicates::new(duplicates, firsts);
     (took.duplicates, took.survivors) = (duplicates.own.len() as u64, survivors.len() as u64);
     watch.enter(Stage::Components);
-    let joined = join(worker, &nodes.numbering, &nodes.owned, forest, stage.threads, watch)?;
+    let joined = join_forests(worker, &nodes.numbering, &nodes.owned, forest, stage.threads, watch)?;
     (took.forest_edges, took.rounds) = (joined.edges, joined.rounds);
     let (duplicates, survivors) = named(worker, stage, (&vectors, &nodes.owned), survivors, joined, duplicates, name)?;
     release_spare(usize::MAX);
@@ -110,7 +110,7 @@ pub fn clusters(
 struct Nodes {
     /// Of all workers.
     numbering: Numbering,
-    owned: Owned,
+    owned: Ownership,
 }
 
 /// Numbers the survivors of all workers, in the order of their vectors.
@@ -118,14 +118,14 @@ fn nodes(worker: &mut Worker, stage: &Clustering, survivors: &Survivors) -> Resu
     let counts = survivors.of_shards.iter().enumerate().filter(|(_, count)| **count > 0);
     let counts: Vec<(u64, u64)> = counts.map(|(shard, count)| (shard as u64, *count)).collect();
     let mut rows = vec![0; stage.numbering.shards()];
-    for (shard, count) in gather(worker, counts, &stage.watch)? {
+    for (shard, count) in all_gather(worker, counts, &stage.watch)? {
         rows[shard as usize] = count;
     }
     let numbering = Numbering::new(&rows);
     if numbering.len() >= u64::from(u32::MAX) {
         bail!("{} pages to compare are more than one run can join", numbering.len());
     }
-    Ok(Nodes { numbering, owned: Owned::new(worker.index(), worker.peers(), &rows) })
+    Ok(Nodes { numbering, owned: Ownership::new(worker.index(), worker.peers(), &rows) })
 }
 
 /// The own duplicates, whose roots are not known yet.
@@ -152,17 +152,17 @@ impl Duplicates {
 fn named(
     worker: &mut Worker,
     stage: &Clustering,
-    (vectors, nodes): (&Owned, &Owned),
+    (vectors, nodes): (&Ownership, &Ownership),
     own: Vec<u32>,
-    Joined { roots, neighbours, .. }: Joined,
+    JoinedForests { roots, neighbours, .. }: JoinedForests,
     duplicates: Duplicates,
     name: impl Fn(usize) -> u64 + Send + Sync + 'static,
-) -> Result<(Found, Found)> {
+) -> Result<(NodeClusters, NodeClusters)> {
     let (watch, boards) = (&stage.watch, &stage.shared.names);
     let mut names = Vec::with_capacity(own.len());
     huge(names.spare_capacity_mut());
     names.extend(own.iter().map(|vector| name(*vector as usize)));
-    let near = Near::of_process(worker, &boards.0, move |node| [names[node]], watch)?;
+    let near = LocalAnswers::of_process(worker, &boards.0, move |node| [names[node]], watch)?;
     // Names take the places of what they are the names of.
     let id = |number: u64| DocId::from_table(number as i64);
     let mut name_all = |ids: Vec<DocId>| -> Result<Vec<u64>> {
@@ -175,8 +175,8 @@ fn named(
     drop(near);
     assert_eq!(roots.len(), own.len(), "every survivor has a root");
 
-    let ranks = Ranks::new(vectors.len(), own.iter().copied());
-    let near = Near::of_process(worker, &boards.1, RootNames { ranks, roots: roots.clone(), name }, watch)?;
+    let ranks = RankBitmap::new(vectors.len(), own.iter().copied());
+    let near = LocalAnswers::of_process(worker, &boards.1, RootNames { ranks, roots: roots.clone(), name }, watch)?;
     let (identical, mut similar) = (in_place(duplicates.firsts), duplicates.roots);
     let numbering = stage.numbering.clone();
     let ask = questions(&identical, move |number| numbering.id(number));
@@ -186,20 +186,20 @@ fn named(
     })?;
     drop(near);
     // All have let go of it, as timely has of its operators at the next step.
-    gather(worker, vec![0u8], watch)?;
+    all_gather(worker, vec![0u8], watch)?;
     let roots = Arc::try_unwrap(roots).unwrap_or_else(|shared| shared.to_vec());
-    let duplicates = Found { own: duplicates.own, roots: similar, neighbours: out_of_place(identical) };
-    Ok((duplicates, Found { own, roots, neighbours }))
+    let duplicates = NodeClusters { own: duplicates.own, roots: similar, neighbours: out_of_place(identical) };
+    Ok((duplicates, NodeClusters { own, roots, neighbours }))
 }
 
 /// The names of own vectors, and those of their roots. Survivors have these roots, by their ranks; others are alone.
 struct RootNames<N> {
-    ranks: Ranks,
+    ranks: RankBitmap,
     roots: Arc<Vec<u64>>,
     name: N,
 }
 
-impl<N: Fn(usize) -> u64> Known<2> for RootNames<N> {
+impl<N: Fn(usize) -> u64> NodeAnswers<2> for RootNames<N> {
     fn tell(&self, vectors: &[usize], answers: &mut [[u64; 2]]) {
         debug_assert!(vectors.len() <= SIDE_BY_SIDE);
         let (mut ranks, mut roots) = ([(false, 0); SIDE_BY_SIDE], [0; SIDE_BY_SIDE]);
@@ -303,7 +303,7 @@ mod tests {
             let method = Method { features: 84 / width * width, supershingles: width, agreements, ..Method::default() };
             let rows: Vec<u64> =
                 (0..SHARDS).map(|shard| ((shard + 1) * n / SHARDS - shard * n / SHARDS) as u64).collect();
-            let (numbering, owned) = (Numbering::new(&rows), Owned::new(worker.index(), worker.peers(), &rows));
+            let (numbering, owned) = (Numbering::new(&rows), Ownership::new(worker.index(), worker.peers(), &rows));
             let is_own = |file: &&VectorFile| file.shard as usize % worker.peers() == worker.index();
             let of_worker: Vec<VectorFile> = files.iter().filter(is_own).cloned().collect();
             let clustering = Clustering {

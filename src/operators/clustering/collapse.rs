@@ -32,9 +32,11 @@ use timely::worker::Worker;
 
 use super::stage::{CHANGED, Clustering, is_expected};
 use crate::kernels::memory::{SIDE_BY_SIDE, fetch_to_write, huge, look};
-use crate::operators::exchange::{Block, Cut, Deal, Dealer, Partition, each_partition, ranges, received, run_to_end};
+use crate::operators::exchange::{
+    Block, Dealer, KeyRanges, Partition, RangeDealer, each_partition, ranges, received, run_to_end,
+};
 use crate::records::{fold, spread};
-use crate::structures::{Counters, Marks, Numbering, OwnNumbers, Owned, Ranks};
+use crate::structures::{BitColumns, Counters, Numbering, OwnNumbers, Ownership, RankBitmap};
 
 /// A vector, where vectors with the same first supershingle meet: bytes, since records are packed.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -80,7 +82,7 @@ fn rest_of(key: u64) -> u32 {
 /// What the owner of a vector hears of it. Of others it hears nothing.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-struct Told {
+struct DuplicateNotice {
     /// Which of its own vectors.
     own: u32,
     /// The low 32 bits of the number of its representative, which it may be itself.
@@ -89,10 +91,10 @@ struct Told {
     high: u32,
 }
 
-impl Told {
+impl DuplicateNotice {
     #[inline]
-    fn new(own: u32, first: u64) -> Told {
-        Told { own, low: first as u32, high: (first >> 32) as u32 }
+    fn new(own: u32, first: u64) -> DuplicateNotice {
+        DuplicateNotice { own, low: first as u32, high: (first >> 32) as u32 }
     }
 
     #[inline]
@@ -109,7 +111,7 @@ const DUPLICATES: u64 = 1;
 /// What the phase found.
 pub struct Collapsed {
     /// Which own vectors are duplicates, and which of the others share their first supershingle.
-    pub marks: Marks,
+    pub marks: BitColumns,
     /// The number of the smallest vector that is the same as each duplicate, in the order of these.
     pub firsts: Vec<u64>,
 }
@@ -144,10 +146,10 @@ impl Recent {
 ///
 /// # Errors
 /// Where vectors cannot be read, or a worker of this process failed.
-pub fn collapse(worker: &mut Worker, stage: &Clustering, owned: &Owned) -> Result<Collapsed> {
-    let cut = Cut::new(stage.numbering.len(), MOST, size_of::<Vectored>(), 1, worker.peers(), stage.memory);
-    let heard = Rc::new(RefCell::new(Heard {
-        marks: Marks::new(owned.len(), stage.files.width),
+pub fn collapse(worker: &mut Worker, stage: &Clustering, owned: &Ownership) -> Result<Collapsed> {
+    let cut = KeyRanges::new(stage.numbering.len(), MOST, size_of::<Vectored>(), 1, worker.peers(), stage.memory);
+    let heard = Rc::new(RefCell::new(CollapseReplies {
+        marks: BitColumns::new(owned.len(), stage.files.width),
         duplicates: Vec::new(),
         repeated: Vec::new(),
     }));
@@ -157,7 +159,7 @@ pub fn collapse(worker: &mut Worker, stage: &Clustering, owned: &Owned) -> Resul
         let (mut chunks, mut recent, mut before) = (sending.files.chunks(), Recent::new(), 0);
         let (numbering, width, heard) = (sending.numbering.clone(), sending.files.width, repeating.clone());
         let vectors = vectors.clone();
-        move |deal: &mut Deal<'_, Vectored>| {
+        move |deal: &mut RangeDealer<'_, Vectored>| {
             let chunk = chunks.next()?;
             ensure!(is_expected(chunk.as_ref(), before, &vectors), CHANGED);
             let Some(chunk) = chunk else { return Ok(false) };
@@ -170,7 +172,7 @@ pub fn collapse(worker: &mut Worker, stage: &Clustering, owned: &Owned) -> Resul
                     *met = (vector, number);
                     deal.deal_gap(0, hash, (before + at) as u32, |gap| Vectored::new(hash, vector, gap));
                 } else if deal.range == 0 {
-                    heard.repeated.push(Told::new((before + at) as u32, met.1));
+                    heard.repeated.push(DuplicateNotice::new((before + at) as u32, met.1));
                 }
             }
             before += chunk.rows();
@@ -193,16 +195,16 @@ pub fn collapse(worker: &mut Worker, stage: &Clustering, owned: &Owned) -> Resul
 
 /// What the owner of vectors has heard of them.
 #[derive(Default)]
-struct Heard {
-    marks: Marks,
+struct CollapseReplies {
+    marks: BitColumns,
     /// Duplicates with their representatives, as they came.
-    duplicates: Vec<Block<Told>>,
+    duplicates: Vec<Block<DuplicateNotice>>,
     /// Vectors that were not sent, each with the number of one that was, and is the same.
-    repeated: Vec<Told>,
+    repeated: Vec<DuplicateNotice>,
 }
 
-impl Heard {
-    fn hear(&mut self, block: Block<Told>) {
+impl CollapseReplies {
+    fn hear(&mut self, block: Block<DuplicateNotice>) {
         let vectors = block.records().iter().map(|told| told.own);
         if block.base == SHARED {
             self.marks.share(0, vectors);
@@ -213,10 +215,10 @@ impl Heard {
     }
 
     /// Puts the duplicates in order.
-    fn collapsed(self, numbering: &Numbering, owned: &Owned) -> Collapsed {
-        let Heard { mut marks, duplicates, repeated } = self;
+    fn collapsed(self, numbering: &Numbering, owned: &Ownership) -> Collapsed {
+        let CollapseReplies { mut marks, duplicates, repeated } = self;
         marks.set_duplicates(repeated.iter().map(|told| told.own));
-        let ranks = Ranks::of_bits(marks.duplicate_bits());
+        let ranks = RankBitmap::of_bits(marks.duplicate_bits());
         let mut firsts = vec![0; ranks.len()];
         huge(&mut firsts);
         for block in duplicates {
@@ -254,13 +256,13 @@ struct Collapse {
 
 /// A vector whose first supershingle occurs again.
 struct Candidate {
-    place: Place,
+    place: VectorOrigin,
     representative: u32,
 }
 
 /// Where a vector lies: which of the own ones of its sender it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct VectorOrigin {
     sender: u32,
     own: u32,
 }
@@ -269,7 +271,7 @@ struct Representative {
     key: u64,
     /// The smallest of them.
     number: u64,
-    place: Place,
+    place: VectorOrigin,
 }
 
 impl Collapse {
@@ -285,7 +287,7 @@ impl Collapse {
     }
 
     /// Tells the owners of a partition's vectors what there is to tell.
-    fn tell(&mut self, vectors: &Partition<'_, Vectored>, dealer: &mut Dealer<Told>) -> Result<()> {
+    fn tell(&mut self, vectors: &Partition<'_, Vectored>, dealer: &mut Dealer<DuplicateNotice>) -> Result<()> {
         let Collapse { numbers, counters, shared, candidates, slots, representatives } = self;
         counters.clear(vectors.count());
         vectors.blocks(|block| block.records().iter().for_each(|record| counters.add(record.rest())))?;
@@ -293,7 +295,7 @@ impl Collapse {
         representatives.clear();
         // A third of all vectors share their first supershingle, and they are a tenth as many different ones as there are
         // vectors: the table is made for few, that it stay near the core, and grows.
-        let mut table = Table::new(slots, vectors.count() / 8);
+        let mut table = VectorTable::new(slots, vectors.count() / 8);
         vectors.blocks(|block| {
             shared.resize(block.records().len().max(shared.len()), (0, 0));
             // No branch: a third of them are candidates.
@@ -307,7 +309,7 @@ impl Collapse {
             for some in shared[..count].chunks(SIDE_BY_SIDE) {
                 table.fetch(representatives, some);
                 for (key, own) in some {
-                    let place = Place { sender: block.from, own: *own as u32 };
+                    let place = VectorOrigin { sender: block.from, own: *own as u32 };
                     let one = Representative { key: *key, number: walk.number(*own), place };
                     candidates.push(Candidate { place, representative: table.representative(representatives, one) });
                 }
@@ -318,27 +320,29 @@ impl Collapse {
         let all = || candidates.iter().map(|one| (one, &representatives[one.representative as usize]));
         dealer.rebase(SHARED);
         let firsts = representatives.iter().filter(|first| counters.again(rest_of(first.key)));
-        firsts.for_each(|first| dealer.deal(first.place.sender.into(), Told::new(first.place.own, first.number)));
+        firsts.for_each(|first| {
+            dealer.deal(first.place.sender.into(), DuplicateNotice::new(first.place.own, first.number))
+        });
         dealer.rebase(DUPLICATES);
         for (Candidate { place, .. }, first) in all().filter(|(one, first)| one.place != first.place) {
-            dealer.deal(place.sender.into(), Told::new(place.own, first.number));
+            dealer.deal(place.sender.into(), DuplicateNotice::new(place.own, first.number));
         }
         Ok(())
     }
 }
 
 /// Representatives by vector.
-struct Table<'a> {
+struct VectorTable<'a> {
     slots: &'a mut Vec<u32>,
     shift: u32,
 }
 
-impl Table<'_> {
-    fn new(slots: &mut Vec<u32>, expected: usize) -> Table<'_> {
+impl VectorTable<'_> {
+    fn new(slots: &mut Vec<u32>, expected: usize) -> VectorTable<'_> {
         let capacity = (expected * 2).next_power_of_two().max(16);
         slots.clear();
         slots.resize(capacity, 0);
-        Table { shift: 64 - capacity.trailing_zeros(), slots }
+        VectorTable { shift: 64 - capacity.trailing_zeros(), slots }
     }
 
     /// Keys of a partition may have the high bits in common, and representatives their first supershingle: the low

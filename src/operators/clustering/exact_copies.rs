@@ -20,9 +20,9 @@ use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::operators::{FrontierNotificator, Probe};
 use timely::worker::Worker;
 
-use crate::operators::exchange::{Block, BlockBuilder, Dealer, Near, by_part, lookup, run_to_end};
+use crate::operators::exchange::{Block, BlockBuilder, Dealer, LocalAnswers, by_part, lookup, run_to_end};
 use crate::records::{DocId, Key};
-use crate::structures::{DocHasher, Owned};
+use crate::structures::{DocHasher, Ownership};
 use crate::watch::Watch;
 
 /// A duplicate that is no copy of its representative; or, on the way back, its root.
@@ -38,9 +38,9 @@ struct Copied {
 ///
 /// # Errors
 /// Where a worker of this process failed.
-pub fn exact(
+pub fn exact_copies(
     worker: &mut Worker,
-    owned: &Owned,
+    owned: &Ownership,
     duplicates: &Rc<Vec<(DocId, DocId)>>,
     checksums: &Rc<Vec<u128>>,
     watch: &Arc<Watch>,
@@ -56,7 +56,7 @@ pub fn exact(
         (0..duplicates.len()).map(move |at| duplicates[at].1)
     };
     let mut others: Vec<Copied> = Vec::new();
-    let near = Near::own(worker, known);
+    let near = LocalAnswers::own(worker, known);
     lookup(worker, owned, questions, &near, watch, |at, checksum| {
         let (doc, root) = duplicates[at];
         let [high, low] = halves(checksums[owned.index(doc)]);

@@ -13,5 +13,5 @@ mod stage;
 mod survivors;
 
 pub use self::clusters::{Clusters, clusters};
-pub use self::exact_copies::exact;
-pub use self::stage::{Clustering, Took};
+pub use self::exact_copies::exact_copies;
+pub use self::stage::{ClusterStats, Clustering};

@@ -22,27 +22,29 @@ use timely::dataflow::operators::generic::Operator;
 use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
-use super::stage::{Clustering, Took};
-use super::survivors::{Rows, Survivors};
+use super::stage::{ClusterStats, Clustering};
+use super::survivors::{SurvivorRows, Survivors};
 use crate::kernels::memory::SIDE_BY_SIDE;
-use crate::operators::exchange::{Cut, Deal, Partition, Stash, each_partition, gather, ranges, run_to_end};
+use crate::operators::exchange::{
+    KeyRanges, Partition, RangeDealer, SpillBuffer, all_gather, each_partition, ranges, run_to_end,
+};
 use crate::records::{Key, spread};
-use crate::structures::{DocHasher, Forest, Grouper, Numbering, OwnNumbers, Owned};
+use crate::structures::{DocHasher, Grouper, Numbering, OwnNumbers, Ownership, UnionFind};
 
 /// A representative under a key that it may share; bytes, since records are packed.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-struct Shared {
+struct KeyedNode {
     /// Bits of the key that do not tell the partition.
     key: [u8; 8],
     /// How far the representative lies behind that of the record before it, among the own survivors of its sender.
     gap: [u8; 2],
 }
 
-impl Shared {
+impl KeyedNode {
     #[inline]
-    fn new(key: Key, gap: u16) -> Shared {
-        Shared { key: key.table_bits().to_le_bytes(), gap: gap.to_le_bytes() }
+    fn new(key: Key, gap: u16) -> KeyedNode {
+        KeyedNode { key: key.table_bits().to_le_bytes(), gap: gap.to_le_bytes() }
     }
 
     #[inline]
@@ -70,18 +72,18 @@ const MOST: u32 = 1024;
 pub fn pairs(
     worker: &mut Worker,
     stage: &Clustering,
-    owned: &Owned,
+    owned: &Ownership,
     nodes: &Numbering,
     survivors: Survivors,
-    forest: &Arc<Forest>,
-) -> Result<(Survivors, Took)> {
+    forest: &Arc<UnionFind>,
+) -> Result<(Survivors, ClusterStats)> {
     let survivors = Rc::new(survivors);
     let own = vec![(worker.index(), survivors.records)];
-    let records = gather(worker, own, &stage.watch)?.iter().map(|(_, records)| records).sum();
+    let records = all_gather(worker, own, &stage.watch)?.iter().map(|(_, records)| records).sum();
     // Rows of one shard are few: what there are more of goes to a file.
     let for_rows = stage.memory / 8;
     let for_records = stage.memory - for_rows;
-    let cut = Cut::new(records, MOST_RECORDS, size_of::<Shared>(), 1, worker.peers(), for_records);
+    let cut = KeyRanges::new(records, MOST_RECORDS, size_of::<KeyedNode>(), 1, worker.peers(), for_records);
     let numbers = Rc::new(OwnNumbers::new(nodes, worker.peers()));
     let (index, numbered) = (worker.index(), numbers.clone());
     let chained = Rc::new(Cell::new(0));
@@ -92,9 +94,9 @@ pub fn pairs(
     let open = move || {
         let (survivors, numbers, keys) = (keyed.clone(), numbered.clone(), keys.clone());
         let (chaining, sent, forest, mut chained) = (chaining.clone(), sending.clone(), chain_in.clone(), Vec::new());
-        let mut rows = Rows::new(&reading, &owned, &survivors, for_rows);
+        let mut rows = SurvivorRows::new(&reading, &owned, &survivors, for_rows);
         let (mut own, mut often) = (0, Often::default());
-        move |deal: &mut Deal<'_, Shared>| {
+        move |deal: &mut RangeDealer<'_, KeyedNode>| {
             rows.next(&survivors, |rows, at| {
                 if at == 0 {
                     often.begin(rows, survivors.of_shards[rows.part as usize], width)?;
@@ -112,7 +114,7 @@ pub fn pairs(
                                 Some(to) => chained.push((node, to)),
                                 None => {
                                     sent.set(sent.get() + 1);
-                                    deal.deal_gap(0, key.partition_bits(), own as u32, |gap| Shared::new(key, gap));
+                                    deal.deal_gap(0, key.partition_bits(), own as u32, |gap| KeyedNode::new(key, gap));
                                 }
                             }
                         }
@@ -127,12 +129,12 @@ pub fn pairs(
         }
     };
     let mut pairs = Pairs::new(numbers);
-    let stash = Stash::new(&stage.scratch, for_records);
+    let stash = SpillBuffer::new(&stage.scratch, for_records);
     let (joined, joining) = (Rc::new(Cell::new(0)), forest.clone());
     let counted = joined.clone();
     worker.dataflow::<u64, _, _>(|scope| {
         let shared = ranges(scope, "Megashingles", cut, watch, open, move |range| !grouped.less_than(&(range + 1)));
-        let each = move |partition: &Partition<'_, Shared>, _: &mut _| {
+        let each = move |partition: &Partition<'_, KeyedNode>, _: &mut _| {
             counted.set(counted.get() + pairs.join(partition, &joining)?);
             Ok(())
         };
@@ -144,8 +146,9 @@ pub fn pairs(
     });
     run_to_end(worker, &probe, watch)?;
     // All have joined before anybody asks for a root.
-    gather(worker, vec![0u8], watch)?;
-    let took = Took { pair_records: sent.get(), edges: joined.get() + chained.get(), ..Took::default() };
+    all_gather(worker, vec![0u8], watch)?;
+    let took =
+        ClusterStats { pair_records: sent.get(), edges: joined.get() + chained.get(), ..ClusterStats::default() };
     // Timely lets go of its operators, and with them of the survivors, at the next step at the latest.
     Ok((Rc::unwrap_or_clone(survivors), took))
 }
@@ -226,7 +229,7 @@ struct Pairs {
 }
 
 /// Joins edges from the nodes of stars to their middles, and notes these as neighbours.
-fn join_stars(edges: &[(u32, u32)], forest: &Forest) -> Result<()> {
+fn join_stars(edges: &[(u32, u32)], forest: &UnionFind) -> Result<()> {
     edges.chunks(SIDE_BY_SIDE).try_for_each(|batch| {
         forest.join(batch)?;
         forest.note_neighbours(batch);
@@ -241,7 +244,7 @@ impl Pairs {
 
     /// Joins all that share a key in the forest, and notes there the smallest other member of a key that each node
     /// shares: a neighbour that is smaller than the node where there is one. Returns the number of edges.
-    fn join(&mut self, partition: &Partition<'_, Shared>, forest: &Forest) -> Result<u64> {
+    fn join(&mut self, partition: &Partition<'_, KeyedNode>, forest: &UnionFind) -> Result<u64> {
         let Pairs { numbers, grouper, edges, middles } = self;
         grouper.clear(partition.count());
         partition.blocks(|block| {

@@ -23,10 +23,10 @@ use timely::worker::Worker;
 use super::stage::{CHANGED, Clustering, is_expected};
 use super::survivors::Survivors;
 use crate::operators::exchange::{
-    Block, Cut, Deal, Dealer, Partition, each_partition, gather, ranges, received, run_to_end,
+    Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, each_partition, ranges, received, run_to_end,
 };
 use crate::records::spread;
-use crate::structures::{Counters, Marks, Owned};
+use crate::structures::{BitColumns, Counters, Ownership};
 
 /// Supershingles of a partition, at most: so few that the table in which they are counted stays in the second-level cache.
 const MOST: u64 = 3 << 16;
@@ -73,22 +73,22 @@ impl Supershingle {
 pub fn prune(
     worker: &mut Worker,
     stage: &Clustering,
-    owned: &Owned,
-    marks: Marks,
+    owned: &Ownership,
+    marks: BitColumns,
     representatives: u64,
 ) -> Result<Survivors> {
     let (width, agreements, watch) = (stage.files.width, stage.agreements, &stage.watch);
     let (size, spaces) = (size_of::<Supershingle>(), (width - 1).max(1));
     let own = vec![(worker.index(), representatives)];
-    let all = gather(worker, own, watch)?.iter().map(|(_, representatives)| representatives).sum();
-    let cut = Cut::new(all, MOST, size, spaces, worker.peers(), stage.memory).at_least(RANGES.min(spaces as u64));
+    let all = all_gather(worker, own, watch)?.iter().map(|(_, representatives)| representatives).sum();
+    let cut = KeyRanges::new(all, MOST, size, spaces, worker.peers(), stage.memory).at_least(RANGES.min(spaces as u64));
     let marks = Rc::new(RefCell::new(marks));
     let (probe, sending) = (Handle::new(), stage.files.clone());
     let (grouped, known, vectors) = (probe.clone(), marks.clone(), Rc::new(owned.clone()));
     let open = move || {
         let (mut chunks, marks, vectors) = (sending.chunks(), known.clone(), vectors.clone());
         let (mut before, mut rows) = (0, Vec::new());
-        move |deal: &mut Deal<'_, Supershingle>| {
+        move |deal: &mut RangeDealer<'_, Supershingle>| {
             let chunk = chunks.next()?;
             ensure!(is_expected(chunk.as_ref(), before, &vectors), CHANGED);
             let Some(chunk) = chunk else { return Ok(false) };
@@ -124,13 +124,13 @@ pub fn prune(
     run_to_end(worker, &probe, watch)?;
     let survivors = Survivors::new(stage, owned, marks.take());
     // Nobody goes on to what needs memory while another one still holds what this phase needed.
-    gather(worker, vec![0u8], watch)?;
+    all_gather(worker, vec![0u8], watch)?;
     Ok(survivors)
 }
 
 /// Finds shared supershingles in a partition.
 struct Prune {
-    cut: Cut,
+    cut: KeyRanges,
     counters: Counters,
     /// Who has them, of a block.
     shared: Vec<u32>,

@@ -8,10 +8,10 @@ use anyhow::{Result, ensure};
 use bytemuck::Pod;
 
 use crate::features::VectorKeys;
-use crate::operators::exchange::Stash;
+use crate::operators::exchange::SpillBuffer;
 use crate::operators::in_process::InProcess;
-use crate::operators::scan::{Chunk, VectorFiles};
-use crate::structures::{Numbering, Owned};
+use crate::operators::scan::{VectorChunk, VectorFiles};
+use crate::structures::{Numbering, Ownership};
 use crate::watch::Watch;
 
 /// What the stage works on, as one worker sees it.
@@ -39,7 +39,7 @@ pub struct Clustering {
 
 /// What a worker did; sums over workers, but for `rounds`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Took {
+pub struct ClusterStats {
     /// Vectors that are the same as a smaller one.
     pub duplicates: u64,
     /// Vectors that were compared.
@@ -63,7 +63,7 @@ const LEAST: u64 = 4;
 pub(crate) const CHANGED: &str = "the vectors of this week changed while they were read";
 
 /// Whether a piece of own vectors begins where the one before it ended, or all were read where it is none.
-pub(crate) fn is_expected(chunk: Option<&Chunk>, before: usize, owned: &Owned) -> bool {
+pub(crate) fn is_expected(chunk: Option<&VectorChunk>, before: usize, owned: &Ownership) -> bool {
     match chunk {
         Some(chunk) => {
             let of_shard = owned.of_shard(chunk.shard);
@@ -93,7 +93,7 @@ impl Clustering {
     }
 
     /// A stash of records in flight.
-    pub(crate) fn stash<R: Pod>(&self) -> Stash<R> {
-        Stash::new(&self.scratch, self.memory)
+    pub(crate) fn stash<R: Pod>(&self) -> SpillBuffer<R> {
+        SpillBuffer::new(&self.scratch, self.memory)
     }
 }

@@ -9,9 +9,9 @@ use anyhow::{Result, ensure};
 
 use super::stage::{CHANGED, Clustering};
 use crate::kernels::memory::huge;
-use crate::operators::exchange::{BLOCK_BYTES, Block, Partition, Stash, release_spare};
-use crate::operators::scan::{Chunks, VectorFiles};
-use crate::structures::{Marks, Owned};
+use crate::operators::exchange::{BLOCK_BYTES, Block, Partition, SpillBuffer, release_spare};
+use crate::operators::scan::{ChunkScan, VectorFiles};
+use crate::structures::{BitColumns, Ownership};
 
 /// Representatives that may agree with others.
 #[derive(Clone)]
@@ -22,14 +22,14 @@ pub struct Survivors {
     pub of_shards: Vec<u64>,
     /// Records that they have under their keys.
     pub records: u64,
-    marks: Marks,
+    marks: BitColumns,
     agreements: usize,
 }
 
 impl Survivors {
     /// Those of the own vectors of which enough supershingles are marked as shared. Their list takes memory that is kept for
     /// blocks.
-    pub fn new(stage: &Clustering, owned: &Owned, marks: Marks) -> Survivors {
+    pub fn new(stage: &Clustering, owned: &Ownership, marks: BitColumns) -> Survivors {
         let count = marks.count(stage.agreements);
         release_spare(count * size_of::<u32>());
         // Names are looked up by it in any order.
@@ -62,15 +62,15 @@ impl Survivors {
 
 /// Goes over the rows of survivors, shard by shard. A row is a mask of the shared supershingles, by bit, then all
 /// supershingles.
-pub struct Rows {
+pub struct SurvivorRows {
     files: VectorFiles,
-    owned: Owned,
+    owned: Ownership,
     /// The own shards that are not read yet, the next one last.
     shards: Vec<u32>,
     /// The shard that is read, and those of its own vectors that are not.
-    reading: Option<(Chunks, Range<usize>)>,
+    reading: Option<(ChunkScan, Range<usize>)>,
     /// The rows of a shard: a partition of time 0.
-    stash: Stash<u64>,
+    stash: SpillBuffer<u64>,
     /// Rows on their way there, and their shard.
     words: Vec<u64>,
     shard: u32,
@@ -78,21 +78,21 @@ pub struct Rows {
     at: usize,
 }
 
-impl Rows {
+impl SurvivorRows {
     const WORDS: usize = BLOCK_BYTES / 8;
 
     /// Goes over the rows of survivors among the own vectors. Of those of one shard about `memory` bytes are in memory, and
     /// the others in a file.
-    pub fn new(stage: &Clustering, owned: &Owned, survivors: &Survivors, memory: u64) -> Rows {
+    pub fn new(stage: &Clustering, owned: &Ownership, survivors: &Survivors, memory: u64) -> SurvivorRows {
         let mut shards: Vec<u32> = owned.shards().filter(|shard| survivors.of_shards[*shard as usize] > 0).collect();
         shards.reverse();
-        Rows {
+        SurvivorRows {
             files: stage.files.clone(),
             owned: owned.clone(),
             shards,
             reading: None,
-            stash: Stash::new(&stage.scratch, memory),
-            words: Vec::with_capacity(Rows::WORDS),
+            stash: SpillBuffer::new(&stage.scratch, memory),
+            words: Vec::with_capacity(SurvivorRows::WORDS),
             shard: 0,
             at: 0,
         }
@@ -140,7 +140,7 @@ impl Rows {
 
     #[inline]
     fn push(&mut self, mask: u64, supershingles: &[u64]) -> Result<()> {
-        if self.words.len() + supershingles.len() >= Rows::WORDS {
+        if self.words.len() + supershingles.len() >= SurvivorRows::WORDS {
             self.flush()?;
         }
         self.words.push(mask);

@@ -21,11 +21,11 @@ use super::pointer_doubling::resolve;
 use super::verify::verify;
 use crate::operators::exchange::run_to_end;
 use crate::records::{DocId, Edge};
-use crate::structures::{Forest, Numbering, Owned};
+use crate::structures::{Numbering, Ownership, UnionFind};
 use crate::watch::Watch;
 
 /// What joining gives to a worker.
-pub struct Joined {
+pub struct JoinedForests {
     /// The smallest node of the component of each own node, by number.
     pub roots: Vec<DocId>,
     /// The smallest neighbour that any process noted of each own node; the node itself where none did.
@@ -42,14 +42,14 @@ pub struct Joined {
 ///
 /// # Errors
 /// Where an edge's ends have two roots in the end, or a worker of this process failed.
-pub fn join(
+pub fn join_forests(
     worker: &mut Worker,
     numbering: &Numbering,
-    owned: &Owned,
-    forest: Arc<Forest>,
+    owned: &Ownership,
+    forest: Arc<UnionFind>,
     threads: usize,
     watch: &Arc<Watch>,
-) -> Result<Joined> {
+) -> Result<JoinedForests> {
     let (index, peers) = (worker.index(), worker.peers());
     // The shards of which this worker tells what its process knows: its own, and those of the workers in its place
     // elsewhere.
@@ -88,14 +88,14 @@ pub fn join(
     let probe: Handle<Product<u64, u32>> = Handle::new();
     worker.dataflow::<u64, _, _>(|scope| components(scope, edges(scope, proposals, watch), &labels, &probe, watch));
     run_to_end(worker, &probe, watch)?;
-    let Labels { label, rounds, taken, .. } = labels.replace(Labels::new(&Owned::new(0, 1, &[])));
+    let Labels { label, rounds, taken, .. } = labels.replace(Labels::new(&Ownership::new(0, 1, &[])));
     // One process knows every edge: its roots are the roots, and there is nobody to ask.
     let roots = if threads == peers { label } else { resolve(worker, owned, label, watch)? };
     let links = nodes().filter(|(_, number, root)| root != number);
     let links = links.map(|(node, _, root)| Edge { doc: node, root: numbering.id(root.into()) });
     verify(worker, owned, links, &roots, watch)?;
     tell_edges(worker, elsewhere, watch, |edge| keep_smallest(&mut neighbours[owned.index(edge.doc)], edge))?;
-    Ok(Joined { roots, neighbours, edges: count, rounds: rounds.into(), taken })
+    Ok(JoinedForests { roots, neighbours, edges: count, rounds: rounds.into(), taken })
 }
 
 /// Keeps the smallest neighbour; a node stands for none.

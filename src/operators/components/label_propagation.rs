@@ -31,13 +31,13 @@ use timely::order::Product;
 use crate::kernels::memory::huge;
 use crate::operators::exchange::{Block, BlockBuilder, Dealer, by_part};
 use crate::records::{DocId, Edge};
-use crate::structures::Owned;
+use crate::structures::Ownership;
 use crate::watch::Watch;
 
 /// What is known of a worker's own documents.
 pub struct Labels {
     /// Whose they are.
-    pub owned: Owned,
+    pub owned: Ownership,
     /// A document of the same component, not larger than the document itself.
     pub label: Vec<DocId>,
     /// Rounds of the loop so far.
@@ -48,7 +48,7 @@ pub struct Labels {
 
 impl Labels {
     /// Every document on its own.
-    pub fn new(owned: &Owned) -> Labels {
+    pub fn new(owned: &Ownership) -> Labels {
         let mut own = Vec::with_capacity(owned.len());
         huge(own.spare_capacity_mut());
         own.extend(owned.docs());

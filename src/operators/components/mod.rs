@@ -11,7 +11,7 @@ mod pointer_doubling;
 mod verify;
 
 pub use self::edges::{edges, tell_edges};
-pub use self::forests::{Joined, join};
+pub use self::forests::{JoinedForests, join_forests};
 pub use self::label_propagation::{Labels, components};
 pub use self::pointer_doubling::resolve;
 pub use self::verify::verify;

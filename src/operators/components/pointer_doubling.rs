@@ -19,7 +19,7 @@ use timely::worker::Worker;
 
 use crate::operators::exchange::{Block, BlockBuilder, Dealer, by_part, run_to_end};
 use crate::records::DocId;
-use crate::structures::{DocHasher, Owned};
+use crate::structures::{DocHasher, Ownership};
 use crate::watch::Watch;
 
 /// A question to the owner of `from`, or the answer to it.
@@ -42,7 +42,7 @@ const ANSWER: u32 = 1;
 const ROOT: u32 = 2;
 
 struct Resolver {
-    owned: Owned,
+    owned: Ownership,
     label: Vec<DocId>,
     /// How far labels of other owners are known to lead, and whether that is a root.
     learned: HashMap<DocId, (DocId, bool), std::hash::BuildHasherDefault<DocHasher>>,
@@ -110,7 +110,7 @@ impl Resolver {
 ///
 /// # Errors
 /// Where a worker of this process failed.
-pub fn resolve(worker: &mut Worker, owned: &Owned, label: Vec<DocId>, watch: &Arc<Watch>) -> Result<Vec<DocId>> {
+pub fn resolve(worker: &mut Worker, owned: &Ownership, label: Vec<DocId>, watch: &Arc<Watch>) -> Result<Vec<DocId>> {
     let (index, peers) = (worker.index() as u32, worker.peers());
     let mut resolver = Resolver { owned: owned.clone(), label, learned: HashMap::default(), worker: index, peers };
     resolver.shorten();

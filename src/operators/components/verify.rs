@@ -12,7 +12,7 @@ use timely::worker::Worker;
 use super::edges::tell_edges;
 use crate::kernels::memory::SIDE_BY_SIDE;
 use crate::records::{DocId, Edge};
-use crate::structures::Owned;
+use crate::structures::Ownership;
 use crate::watch::Watch;
 
 /// Checks that the ends of every edge have the same root, given the roots of own documents by number.
@@ -21,7 +21,7 @@ use crate::watch::Watch;
 /// Names an edge whose ends have two roots: a fault in this program, or in the machine.
 pub fn verify(
     worker: &mut Worker,
-    owned: &Owned,
+    owned: &Ownership,
     edges: impl Iterator<Item = Edge>,
     roots: &[DocId],
     watch: &Arc<Watch>,
@@ -70,7 +70,7 @@ mod tests {
         for workers in [1, 2, 4] {
             for wrong in [None, Some(0), Some(5), Some(11), Some(600), Some(799)] {
                 let guards = timely::execute(timely::Config::process(workers), move |worker| {
-                    let owned = Owned::new(worker.index(), worker.peers(), &[200; 4]);
+                    let owned = Ownership::new(worker.index(), worker.peers(), &[200; 4]);
                     // Two components: even and odd numbers.
                     let root = |i: u64| if wrong == Some(i) { doc(3) } else { doc(i % 2) };
                     let number = |doc: DocId| doc.row() * 4 + u64::from(doc.shard());

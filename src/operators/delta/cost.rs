@@ -10,10 +10,10 @@ use timely::worker::Worker;
 
 use crate::config::Mode;
 use crate::operators::delta::sharing::differences;
-use crate::operators::exchange::gather;
+use crate::operators::exchange::all_gather;
 use crate::operators::scan::VectorFiles;
 use crate::records::mix;
-use crate::structures::Owned;
+use crate::structures::Ownership;
 use crate::watch::Watch;
 
 /// The time of the delta way over that of the full one where nothing changed, and what is added for each share of the
@@ -85,7 +85,7 @@ pub fn choose(
     asked: Mode,
     (before, after): (&VectorFiles, &VectorFiles),
     has_postings: bool,
-    owned: &Owned,
+    owned: &Ownership,
     memory: u64,
     watch: &Watch,
 ) -> Result<Choice> {
@@ -98,7 +98,7 @@ pub fn choose(
     let found = differences(&sampled_before, &sampled_after, |_| true)?.len() as u64;
     let of = sampled_before.len().max(sampled_after.len());
     let own = vec![(worker.index(), found, of, before.len().max(after.len()))];
-    let sums = gather(worker, own, watch)?
+    let sums = all_gather(worker, own, watch)?
         .into_iter()
         .fold((0, 0, 0), |sum, (_, found, of, all)| (sum.0 + found, sum.1 + of, sum.2 + all));
     let changed = sums.0 as f64 / sums.1.max(1) as f64;

@@ -14,7 +14,7 @@ mod update;
 
 pub use self::cost::{Choice, choose};
 pub use self::relabel::{EdgeDifference, relabel};
-pub use self::sharing::{Changes, Filter, Index, NextRun, changes, post_all};
-pub use self::splits::{Holder, Members, holds, pieces};
+pub use self::sharing::{ChangedKeys, Changes, NextRun, PostingIndex, changes, post_all};
+pub use self::splits::{RemainingHolder, RemainingMembers, holds, split_components};
 pub use self::step::Delta;
-pub use self::update::{Delved, delta};
+pub use self::update::{DeltaStats, delta};

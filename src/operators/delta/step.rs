@@ -6,12 +6,12 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use crate::features::VectorKeys;
-use crate::operators::delta::sharing::{Changes, Filter, Index, NextRun};
-use crate::operators::delta::splits::Members;
+use crate::operators::delta::sharing::{ChangedKeys, Changes, NextRun, PostingIndex};
+use crate::operators::delta::splits::RemainingMembers;
 use crate::operators::exchange::Shared;
 use crate::operators::scan::VectorFiles;
 use crate::records::DocId;
-use crate::structures::{Forest, Owned};
+use crate::structures::{Ownership, UnionFind};
 use crate::watch::Watch;
 
 /// What the step works on, as one worker sees it.
@@ -21,7 +21,7 @@ pub struct Delta<'a> {
     /// This week's own vectors.
     pub after: &'a VectorFiles,
     /// The documents of both weeks.
-    pub owned: &'a Owned,
+    pub owned: &'a Ownership,
     /// How documents meet.
     pub keys: &'a VectorKeys,
     /// Supershingles in which documents of a cluster agree.
@@ -29,15 +29,15 @@ pub struct Delta<'a> {
     /// Slices in which the change is taken.
     pub slices: u64,
     /// Postings of last week's vectors, where there are any; none where the change is taken in several slices.
-    pub index: Option<&'a Index>,
+    pub index: Option<&'a PostingIndex>,
     /// Where what this week adds to them is written, if it is.
     pub next_run: Option<&'a NextRun>,
     /// Worker threads of each process.
     pub threads: usize,
     /// What the workers of this process share.
-    pub filter: &'a Shared<Filter>,
+    pub filter: &'a Shared<ChangedKeys>,
     /// As `filter`.
-    pub forest: &'a Shared<Forest>,
+    pub forest: &'a Shared<UnionFind>,
     /// Counters, and failures.
     pub watch: &'a Arc<Watch>,
 }
@@ -47,7 +47,7 @@ pub struct Delta<'a> {
 pub(crate) struct Slice<'a> {
     pub(crate) at: u64,
     pub(crate) of: u64,
-    pub(crate) owned: &'a Owned,
+    pub(crate) owned: &'a Ownership,
 }
 
 impl Slice<'_> {
@@ -62,21 +62,21 @@ impl Slice<'_> {
 }
 
 /// One slice of the change.
-pub(crate) struct Step<'a> {
+pub(crate) struct SliceStep<'a> {
     pub(crate) stage: &'a Delta<'a>,
     pub(crate) slice: Slice<'a>,
     pub(crate) changes: Changes,
 }
 
-impl Step<'_> {
+impl SliceStep<'_> {
     /// Some own documents that did not change in this step, ascending, with the vectors that they have then.
-    pub(crate) fn staying(&self, docs: &[DocId]) -> Result<Members> {
+    pub(crate) fn staying(&self, docs: &[DocId]) -> Result<RemainingMembers> {
         let (stage, slice) = (self.stage, self.slice);
         let (now, later): (Vec<DocId>, Vec<DocId>) = docs.iter().partition(|doc| slice.of(**doc).is_le());
-        let find = |files: &VectorFiles, docs: &[DocId]| -> Result<Members> {
+        let find = |files: &VectorFiles, docs: &[DocId]| -> Result<RemainingMembers> {
             let (docs, words) = files.find(docs)?;
-            Ok(Members { docs, words })
+            Ok(RemainingMembers { docs, words })
         };
-        Ok(Members::merged([find(stage.after, &now)?, find(stage.before, &later)?], stage.after.width))
+        Ok(RemainingMembers::merged([find(stage.after, &now)?, find(stage.before, &later)?], stage.after.width))
     }
 }

@@ -35,21 +35,25 @@ use std::rc::Rc;
 use anyhow::{Result, bail, ensure};
 use timely::worker::Worker;
 
-use super::step::{Delta, Slice, Step};
+use super::step::{Delta, Slice, SliceStep};
 use crate::kernels::{Kernels, chosen};
-use crate::operators::delta::relabel::{Renamed, relabel};
-use crate::operators::delta::sharing::{Docs, Filter, Held, Keyed, Kin, NEW, Reply, Roots, STAYS, changes, doc, word};
-use crate::operators::delta::splits::{Heirs, Holder, Unproven, bridged, heirs, holds, leaves, pieces, with_leaves};
-use crate::operators::exchange::{Block, Dealer, Near, blocks, gather, lookup, round};
+use crate::operators::delta::relabel::{NewRoots, relabel};
+use crate::operators::delta::sharing::{
+    ChangedKeys, DocSet, HolderReply, KeyGroups, KeyHolder, NEW, Remainder, RootOf, STAYS, changes, doc, word,
+};
+use crate::operators::delta::splits::{
+    Remaining, RemainingHolder, Unproven, bridged, holds, leaves, remaining, split_components, with_leaves,
+};
+use crate::operators::exchange::{Block, Dealer, LocalAnswers, all_gather, all_to_all, blocks, lookup};
 use crate::operators::scan::VectorRoots;
 use crate::records::DocId;
-use crate::state::Runs;
-use crate::structures::{ByKey, Sieve};
+use crate::state::PostingRuns;
+use crate::structures::{ByKey, DocFilter};
 use crate::watch::Stage;
 
 /// What the step did at one worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Delved {
+pub struct DeltaStats {
     /// Own documents whose vectors changed, came or went.
     pub changed: u64,
     /// Other own documents, of clusters in doubt, which were put together again.
@@ -67,24 +71,24 @@ pub struct Delved {
     /// One document of each cluster of which anything changed, of all workers, ascending: its members, or a vector.
     pub marks: Vec<DocId>,
     /// The postings with what this week adds to them, where they were asked for.
-    pub postings: Option<Runs>,
+    pub postings: Option<PostingRuns>,
 }
 
 /// Brings the roots of last week's vectors to this week's.
 ///
 /// # Errors
 /// Where vectors cannot be read, or a worker of this process failed.
-pub fn delta(worker: &mut Worker, stage: &Delta<'_>, roots: &mut VectorRoots) -> Result<Delved> {
+pub fn delta(worker: &mut Worker, stage: &Delta<'_>, roots: &mut VectorRoots) -> Result<DeltaStats> {
     debug_assert!(stage.slices == 1 || stage.index.is_none(), "of a slice some vectors are this week's");
-    let mut all = Delved::default();
+    let mut all = DeltaStats::default();
     for at in 0..stage.slices {
         let slice = Slice { at, of: stage.slices, owned: stage.owned };
         let changes = changes(stage.before, stage.after, |doc| slice.of(doc).is_eq())?;
         if let Some(doc) = changes.docs.iter().find(|doc| !stage.owned.knows(**doc)) {
             bail!("the features hold the document {doc}, which its shard has not: a table is damaged");
         }
-        let step = Step { stage, slice, changes };
-        let Delved { changed, examined, retracted, failed, candidates, edges, differences, marks, postings } =
+        let step = SliceStep { stage, slice, changes };
+        let DeltaStats { changed, examined, retracted, failed, candidates, edges, differences, marks, postings } =
             step.take(worker, roots)?;
         all.changed += changed;
         all.examined += examined;
@@ -99,17 +103,17 @@ pub fn delta(worker: &mut Worker, stage: &Delta<'_>, roots: &mut VectorRoots) ->
     // Later slices may have renamed what earlier ones marked; who marks is still a member, or marked its cluster again.
     let own = all.marks.iter().filter(|mark| stage.owned.has(**mark));
     let own = own.map(|mark| roots.similar[stage.owned.index(*mark)]).filter(|root| *root != DocId::NONE).collect();
-    all.marks = gather(worker, own, stage.watch)?;
+    all.marks = all_gather(worker, own, stage.watch)?;
     all.marks.dedup();
     Ok(all)
 }
 
-impl Step<'_> {
-    fn take(&self, worker: &mut Worker, roots: &mut VectorRoots) -> Result<Delved> {
+impl SliceStep<'_> {
+    fn take(&self, worker: &mut Worker, roots: &mut VectorRoots) -> Result<DeltaStats> {
         let (stage, watch) = (self.stage, self.stage.watch);
-        let mut did = Delved { changed: self.changes.len() as u64, ..Delved::default() };
+        let mut did = DeltaStats { changed: self.changes.len() as u64, ..DeltaStats::default() };
         let changed: u64 =
-            gather(worker, vec![(worker.index(), self.changes.len() as u64)], watch)?.iter().map(|c| c.1).sum();
+            all_gather(worker, vec![(worker.index(), self.changes.len() as u64)], watch)?.iter().map(|c| c.1).sum();
         if let (Some(index), Some(next)) = (stage.index, stage.next_run) {
             watch.enter(Stage::Postings);
             did.postings = Some(index.add(worker, &self.changes, next, watch)?);
@@ -119,32 +123,32 @@ impl Step<'_> {
         }
         watch.enter(Stage::Holders);
         let (width, kernels) = (stage.after.width, chosen()?);
-        let heirs = heirs(worker, &self.changes.docs, roots, stage.owned, kernels, watch)?;
+        let heirs = remaining(worker, &self.changes.docs, roots, stage.owned, kernels, watch)?;
         let kin = self.kin(roots, &heirs);
-        did.retracted = kin.iter().filter(|kin| **kin != Kin::Nobody).count() as u64;
-        let filter = stage.filter.of(|| Filter::new(2 * changed * width as u64, width, kernels));
+        did.retracted = kin.iter().filter(|kin| **kin != Remainder::None).count() as u64;
+        let filter = stage.filter.of(|| ChangedKeys::new(2 * changed * width as u64, width, kernels));
         self.note(worker, &filter, &kin)?;
         let candidates = self.candidates(worker, &filter, roots, &heirs, &kin)?;
         did.candidates = candidates.docs.len() as u64;
         let (held, twins) = self.holders(worker, &filter, candidates, roots, &kin)?;
-        let keyed = Keyed::new(round(worker, held, watch)?);
-        let twins = round(worker, twins, watch)?;
+        let keyed = KeyGroups::new(all_to_all(worker, held, watch)?);
+        let twins = all_to_all(worker, twins, watch)?;
         drop(filter);
 
         // Who leaves without parting anybody?
         watch.enter(Stage::Certificates);
-        let mut replies: Vec<Reply> = blocks(round(worker, keyed.replies(worker, watch), watch)?);
+        let mut replies: Vec<HolderReply> = blocks(all_to_all(worker, keyed.replies(worker, watch), watch)?);
         replies.sort_unstable();
         let mut unproven = Vec::new();
         for of_doc in replies.chunk_by(|a, b| a.doc == b.doc) {
-            let mut holders: Vec<Holder> =
-                of_doc.iter().map(|reply| Holder { stays: reply.stays, slot: reply.slot as u32 }).collect();
+            let mut holders: Vec<RemainingHolder> =
+                of_doc.iter().map(|reply| RemainingHolder { stays: reply.stays, slot: reply.slot as u32 }).collect();
             let doc = of_doc[0].doc;
             if !holds(&mut holders, u32::MAX) {
                 unproven.push(Unproven { doc, holders });
             }
         }
-        let mut doubtful = Docs::default();
+        let mut doubtful = DocSet::default();
         let staying = |docs: &[DocId]| self.staying(docs);
         let before = |doc| self.changes.docs.binary_search(&doc).ok().and_then(|at| self.changes.before(at));
         for (doc, holds) in bridged(worker, unproven, staying, before, stage.keys, watch)? {
@@ -153,8 +157,8 @@ impl Step<'_> {
                 doubtful.insert(roots.similar[stage.owned.index(doc)]);
             }
         }
-        let doubtful: Docs = gather(worker, doubtful.into_iter().collect(), watch)?.into_iter().collect();
-        let pieces = self.pieces(worker, &doubtful, roots, &heirs, &mut did)?;
+        let doubtful: DocSet = all_gather(worker, doubtful.into_iter().collect(), watch)?.into_iter().collect();
+        let pieces = self.split_components(worker, &doubtful, roots, &heirs, &mut did)?;
         let reached = keyed.reached(worker, stage.owned, &doubtful, &pieces, watch)?;
         watch.enter(Stage::Relabel);
         let (edges, leaves) = leaves(worker, keyed.edges(&doubtful, reached), watch)?;
@@ -164,19 +168,19 @@ impl Step<'_> {
         let labels = with_leaves(worker, labels, leaves, watch)?;
 
         // Clusters that stay and lose their root have another smallest member.
-        let Heirs { similar: mut smallest, identical: first_twins, .. } = heirs;
+        let Remaining { similar: mut smallest, identical: first_twins, .. } = heirs;
         smallest.retain(|root, heir| root != heir && !doubtful.contains(root));
-        let renamed = Renamed::new(&labels, smallest);
+        let renamed = NewRoots::new(&labels, smallest);
 
         // Whose clusters are no longer what they were.
-        let retracted = self.changes.docs.iter().zip(&kin).filter(|(_, kin)| **kin != Kin::Nobody);
+        let retracted = self.changes.docs.iter().zip(&kin).filter(|(_, kin)| **kin != Remainder::None);
         let left = retracted.map(|(doc, _)| roots.similar[stage.owned.index(*doc)]);
         let mut marks: Vec<DocId> =
             left.filter(|root| !doubtful.contains(root)).map(|root| renamed.cluster(root)).collect();
         let firsts = pieces.iter().filter(|(doc, piece)| doc == piece);
         marks.extend(firsts.map(|(_, piece)| renamed.cluster(*piece)));
         marks.extend(labels.iter().map(|(_, label)| renamed.roots[label]).filter(|root| stage.owned.has(*root)));
-        did.marks = gather(worker, marks, watch)?;
+        did.marks = all_gather(worker, marks, watch)?;
         did.marks.dedup();
 
         let (identical, twins) = self.twins(worker, twins, first_twins)?;
@@ -187,13 +191,13 @@ impl Step<'_> {
     /// The own members of clusters in doubt that did not change, ascending, each with the smallest of its piece.
     ///
     /// Of those with the same vector the first is looked at; the others go with it.
-    fn pieces(
+    fn split_components(
         &self,
         worker: &mut Worker,
-        doubtful: &Docs,
+        doubtful: &DocSet,
         roots: &VectorRoots,
-        heirs: &Heirs,
-        did: &mut Delved,
+        heirs: &Remaining,
+        did: &mut DeltaStats,
     ) -> Result<Vec<(DocId, DocId)>> {
         if doubtful.is_empty() {
             return Ok(Vec::new());
@@ -202,7 +206,7 @@ impl Step<'_> {
         let (similar, identical) =
             (|doc| roots.similar[stage.owned.index(doc)], |doc| roots.identical[stage.owned.index(doc)]);
         // Few of those who stay in any cluster that changed are of one in doubt.
-        let sieve = Sieve::new(doubtful.iter(), chosen()?);
+        let sieve = DocFilter::new(doubtful.iter(), chosen()?);
         let is_doubtful = |root| sieve.may_have(root) && doubtful.contains(&root);
         let members: Vec<DocId> = heirs.members.iter().copied().filter(|doc| is_doubtful(similar(*doc))).collect();
         let first = |doc: &DocId| heirs.identical.get(&identical(*doc)).copied().unwrap_or(identical(*doc));
@@ -215,7 +219,8 @@ impl Step<'_> {
             "the features lack documents that last week's clusters have: a table is damaged"
         );
         did.examined = of_firsts.len() as u64;
-        let pieces = pieces(worker, examined, stage.keys, (stage.forest, stage.threads), stage.owned, stage.watch)?;
+        let pieces =
+            split_components(worker, examined, stage.keys, (stage.forest, stage.threads), stage.owned, stage.watch)?;
         let own = |doc: &DocId| stage.owned.index(*doc) as u64;
         let pieces: ByKey<u64, DocId> = of_firsts.iter().map(own).zip(pieces).collect();
         let known = move |own: usize| [word(pieces.get(&(own as u64)).copied().unwrap_or(DocId::NONE))];
@@ -225,7 +230,7 @@ impl Step<'_> {
             (0..firsts.len()).map(move |at| firsts[at])
         };
         let mut of_members = Vec::with_capacity(members.len());
-        let near = Near::own(worker, known);
+        let near = LocalAnswers::own(worker, known);
         lookup(worker, stage.owned, ask, &near, stage.watch, |at, [piece]| of_members.push((members[at], doc(piece))))?;
         if let Some((doc, _)) = of_members.iter().find(|(_, piece)| *piece == DocId::NONE) {
             bail!("{doc} is in another cluster than the first page that is identical to it: a table is damaged");
@@ -235,11 +240,11 @@ impl Step<'_> {
 
     /// The roots of changed documents among those with the same vector, and the new roots of the old ones, of which `first`
     /// has the smallest documents that stay.
-    fn twins(&self, worker: &mut Worker, twins: Vec<Block<Held>>, mut first: Roots) -> Result<(Roots, Roots)> {
+    fn twins(&self, worker: &mut Worker, twins: Vec<Block<KeyHolder>>, mut first: RootOf) -> Result<(RootOf, RootOf)> {
         let watch = self.stage.watch;
         let mut of_docs = Dealer::new(worker.index(), worker.peers(), watch);
         let mut renamed: Vec<(DocId, DocId)> = Vec::new();
-        let twins = Keyed::new(twins);
+        let twins = KeyGroups::new(twins);
         for same in twins.keys() {
             let came = || same.iter().filter(|twin| twin.role == NEW).map(|twin| twin.doc);
             // All who stay have the same root.
@@ -247,12 +252,12 @@ impl Step<'_> {
             let stays = was.map(|was| first.get(&was).copied().unwrap_or(was));
             let Some(root) = came().chain(stays).min() else { continue };
             for doc in came() {
-                of_docs.deal(doc.owner(worker.peers()) as u64, Reply { doc, stays: root, slot: 0 });
+                of_docs.deal(doc.owner(worker.peers()) as u64, HolderReply { doc, stays: root, slot: 0 });
             }
             renamed.extend(was.map(|was| (was, root)));
         }
-        let own = blocks(round(worker, of_docs, watch)?).into_iter().map(|told| (told.doc, told.stays)).collect();
-        first.extend(gather(worker, renamed, watch)?);
+        let own = blocks(all_to_all(worker, of_docs, watch)?).into_iter().map(|told| (told.doc, told.stays)).collect();
+        first.extend(all_gather(worker, renamed, watch)?);
         first.retain(|was, root| was != root);
         Ok((own, first))
     }
@@ -262,20 +267,20 @@ impl Step<'_> {
         &self,
         roots: &mut VectorRoots,
         pieces: &[(DocId, DocId)],
-        renamed: &Renamed,
-        (identical, twins): (&Roots, &Roots),
+        renamed: &NewRoots,
+        (identical, twins): (&RootOf, &RootOf),
         kernels: &'static Kernels,
     ) {
         let owned = self.stage.owned;
         if !renamed.clusters.is_empty() {
-            let sieve = Sieve::new(renamed.clusters.keys(), kernels);
+            let sieve = DocFilter::new(renamed.clusters.keys(), kernels);
             sieve.change(&mut roots.similar, |root| *root = renamed.cluster(*root));
         }
         for (doc, piece) in pieces {
             roots.similar[owned.index(*doc)] = renamed.cluster(*piece);
         }
         if !twins.is_empty() {
-            let sieve = Sieve::new(twins.keys(), kernels);
+            let sieve = DocFilter::new(twins.keys(), kernels);
             sieve.change(&mut roots.identical, |root| *root = twins.get(root).copied().unwrap_or(*root));
         }
         for (at, doc) in self.changes.docs.iter().enumerate() {
@@ -292,10 +297,10 @@ mod tests {
     use std::sync::Arc;
 
     use crate::features::VectorKeys;
-    use crate::operators::delta::{Index, NextRun};
+    use crate::operators::delta::{NextRun, PostingIndex};
     use crate::operators::exchange::Shared;
     use crate::operators::scan::VectorFiles;
-    use crate::structures::Owned;
+    use crate::structures::Ownership;
     use std::collections::{BTreeMap, HashSet};
     use std::path::Path;
 
@@ -359,7 +364,7 @@ mod tests {
     }
 
     /// Where postings are, and those of the week before; they are made where there are none.
-    type Posted<'a> = Option<(&'a Path, Option<Runs>)>;
+    type Posted<'a> = Option<(&'a Path, Option<PostingRuns>)>;
 
     /// The roots of a week from those of the week before.
     fn by_delta(
@@ -369,13 +374,13 @@ mod tests {
         rows: &[u64],
         (workers, slices, waves): (usize, u64, u64),
         posted: Posted<'_>,
-    ) -> (BTreeMap<DocId, (DocId, DocId)>, Vec<Delved>) {
+    ) -> (BTreeMap<DocId, (DocId, DocId)>, Vec<DeltaStats>) {
         let files = [write(folders[0], weeks[0], 1), write(folders[1], weeks[1], waves)];
         let (roots, rows) = (roots.clone(), rows.to_vec());
         let (filter, forest) = (Arc::new(Shared::default()), Arc::new(Shared::default()));
         let posted = posted.map(|(folder, runs)| (folder.to_owned(), runs));
         let guards = timely::execute(timely::Config::process(workers), move |worker| {
-            let owned = Owned::new(worker.index(), worker.peers(), &rows);
+            let owned = Ownership::new(worker.index(), worker.peers(), &rows);
             let method = Method::default();
             let keys = VectorKeys::new(&method, &polynomials(1, method.features));
             let own = |files: &[VectorFile]| {
@@ -395,12 +400,12 @@ mod tests {
                     post_all(worker, &before, &rows, &run(folder, "first"), (1 << 16, &*scratch), &watch).unwrap()
                 };
                 let runs = runs.clone().unwrap_or_else(all);
-                Index::open(worker, folder, Some(runs), &watch).unwrap()
+                PostingIndex::open(worker, folder, Some(runs), &watch).unwrap()
             });
             assert_eq!(index.is_some(), posted.is_some());
             let number = posted.iter().flat_map(|(folder, _)| folder.read_dir().unwrap()).count();
             // All have counted before any adds one.
-            gather(worker, vec![0u8], &watch).unwrap();
+            all_gather(worker, vec![0u8], &watch).unwrap();
             let next_run = posted.as_ref().map(|(folder, _)| run(folder, &format!("run-{number}")));
             let stage = Delta {
                 before: &before,
@@ -437,7 +442,7 @@ mod tests {
     }
 
     /// Whether each supershingle of a week has its posting. `None` where there are none to look at.
-    fn is_posted(folder: &Path, runs: Option<&Runs>, week: &Week) -> Option<bool> {
+    fn is_posted(folder: &Path, runs: Option<&PostingRuns>, week: &Week) -> Option<bool> {
         let (runs, mut all) = (runs?, HashSet::new());
         for partition in 0..runs.coding.partitions() {
             let files = runs.files(folder, partition).unwrap();
@@ -506,7 +511,7 @@ mod tests {
         for seed in 0..60 {
             let postings = folder.path().join(format!("postings-{seed}"));
             std::fs::create_dir(&postings).unwrap();
-            let mut runs: Option<Runs> = None;
+            let mut runs: Option<PostingRuns> = None;
             let mut random = Random(seed);
             let mut rows = vec![0; SHARDS as usize];
             let mut week = Week::new();
@@ -611,6 +616,6 @@ mod tests {
         let roots = brute_force(&week);
         let (got, did) = by_delta([&paths[0], &paths[1]], [&week, &week], &roots, &rows, (2, 1, 1), None);
         assert_eq!(got, roots);
-        assert!(did.iter().all(|did| *did == Delved::default()));
+        assert!(did.iter().all(|did| *did == DeltaStats::default()));
     }
 }

@@ -15,7 +15,7 @@ use crate::operators::output::overlaps;
 use crate::records::DocId;
 use crate::state::PastWeek;
 use crate::stats::{BySize, SizeClass};
-use crate::structures::Owned;
+use crate::structures::Ownership;
 use crate::watch::Watch;
 
 /// Counts the URLs first seen after the week `before` that have a page in `map`'s week, the one that follows, by class
@@ -25,7 +25,7 @@ use crate::watch::Watch;
 /// Where the week contradicts itself, or a worker of this process failed.
 pub fn births(
     worker: &mut Worker,
-    owned: &Owned,
+    owned: &Ownership,
     before: &PastWeek,
     map: &Rc<ClusterMap>,
     watch: &Arc<Watch>,
@@ -46,7 +46,7 @@ pub fn births(
 }
 
 /// Counts the own URLs with a page in one week and none in the next, by class of the cluster that they leave.
-pub fn deaths(owned: &Owned, before: &ClusterMap, after: &ClusterMap) -> BySize {
+pub fn deaths(owned: &Ownership, before: &ClusterMap, after: &ClusterMap) -> BySize {
     let mut deaths = BySize::default();
     for left in (0..owned.len()).filter(|at| after.page(*at).is_none()).filter_map(|at| before.page(at)) {
         deaths[SizeClass::of(left.size) as usize] += 1;

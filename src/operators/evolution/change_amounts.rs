@@ -7,10 +7,10 @@
 use anyhow::Result;
 use timely::worker::Worker;
 
-use crate::operators::exchange::gather;
+use crate::operators::exchange::all_gather;
 use crate::state::{Downloads, History};
 use crate::stats::{Amounts, SizeClass, change_amount};
-use crate::structures::Owned;
+use crate::structures::Ownership;
 use crate::watch::Watch;
 
 /// Counts the pairs of successive downloads of all URLs, the same at every worker. A worker goes over its shards one
@@ -18,7 +18,13 @@ use crate::watch::Watch;
 ///
 /// # Errors
 /// Names the file that cannot be read; or where a worker of this process failed.
-pub fn amounts(worker: &mut Worker, history: &History, owned: &Owned, memory: u64, watch: &Watch) -> Result<Amounts> {
+pub fn change_amounts(
+    worker: &mut Worker,
+    history: &History,
+    owned: &Ownership,
+    memory: u64,
+    watch: &Watch,
+) -> Result<Amounts> {
     let features = history.features;
     let mut mine = Amounts::new(features);
     for shard in owned.shards() {
@@ -33,6 +39,6 @@ pub fn amounts(worker: &mut Worker, history: &History, owned: &Owned, memory: u6
         }
     }
     let mut all = Amounts::new(features);
-    gather(worker, vec![mine], watch)?.iter().for_each(|amounts| all.merge(amounts));
+    all_gather(worker, vec![mine], watch)?.iter().for_each(|amounts| all.merge(amounts));
     Ok(all)
 }

@@ -7,16 +7,16 @@ use anyhow::{Result, bail};
 use arrow_array::Int64Array;
 use timely::worker::Worker;
 
-use crate::operators::exchange::gather;
+use crate::operators::exchange::all_gather;
 use crate::records::DocId;
 use crate::state::History;
-use crate::structures::Owned;
+use crate::structures::Ownership;
 use crate::tables::{ClusterRow, Scan, Table, field};
 use crate::watch::Watch;
 
 /// A cluster that a document belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Belongs {
+pub struct ClusterOfDoc {
     /// Its root, as a word; [`COULD_NOT_DOWNLOAD`] of the pseudo-cluster.
     pub name: u64,
     /// Its URLs.
@@ -30,17 +30,17 @@ pub const COULD_NOT_DOWNLOAD: u64 = u64::MAX;
 #[derive(Debug)]
 pub struct ClusterMap {
     /// The cluster of every own document, by number; of size 0 where it has no page.
-    of: Vec<Belongs>,
+    of: Vec<ClusterOfDoc>,
     /// URLs of all workers that could not be downloaded.
     absent: u64,
 }
 
-const NOTHING: Belongs = Belongs { name: COULD_NOT_DOWNLOAD, size: 0 };
+const NOTHING: ClusterOfDoc = ClusterOfDoc { name: COULD_NOT_DOWNLOAD, size: 0 };
 
 impl ClusterMap {
     /// The cluster of an own document's page, by number; `None` where it has no page in the week.
     #[inline]
-    pub fn page(&self, at: usize) -> Option<Belongs> {
+    pub fn page(&self, at: usize) -> Option<ClusterOfDoc> {
         Some(self.of[at]).filter(|cluster| cluster.size > 0)
     }
 
@@ -51,8 +51,8 @@ impl ClusterMap {
 
     /// The cluster of an own document that was seen in the week or before, by number.
     #[inline]
-    pub fn cluster(&self, at: usize) -> Belongs {
-        self.page(at).unwrap_or(Belongs { name: COULD_NOT_DOWNLOAD, size: self.absent })
+    pub fn cluster(&self, at: usize) -> ClusterOfDoc {
+        self.page(at).unwrap_or(ClusterOfDoc { name: COULD_NOT_DOWNLOAD, size: self.absent })
     }
 }
 
@@ -64,7 +64,7 @@ pub fn cluster_map(
     worker: &mut Worker,
     history: &History,
     at: usize,
-    owned: &Owned,
+    owned: &Ownership,
     watch: &Watch,
 ) -> Result<ClusterMap> {
     let week = &history.weeks[at];
@@ -86,7 +86,7 @@ pub fn cluster_map(
                     if place.size > 0 {
                         bail!("{} is damaged: the week holds the document {doc} twice", path.display());
                     }
-                    *place = Belongs { name: root.to_table() as u64, size: *size as u64 };
+                    *place = ClusterOfDoc { name: root.to_table() as u64, size: *size as u64 };
                     pages += 1;
                 }
                 Ok(())
@@ -94,6 +94,6 @@ pub fn cluster_map(
         }
     }
     let known: u64 = owned.shards().map(|shard| week.rows[shard as usize]).sum();
-    let absent = gather(worker, vec![known - pages], watch)?.into_iter().sum();
+    let absent = all_gather(worker, vec![known - pages], watch)?.into_iter().sum();
     Ok(ClusterMap { of, absent })
 }

@@ -23,7 +23,7 @@ use timely::worker::Worker;
 use crate::operators::exchange::{BlockBuilder, Dealer, by_part, run_to_end};
 use crate::records::checksum;
 use crate::state::History;
-use crate::structures::{Owned, Sums};
+use crate::structures::{Ownership, Sums};
 use crate::tables::{ClusterRow, Scan, Table, field};
 use crate::watch::Watch;
 
@@ -49,7 +49,7 @@ pub fn host_clusters(
     worker: &mut Worker,
     history: &History,
     at: usize,
-    owned: &Owned,
+    owned: &Ownership,
     watch: &Arc<Watch>,
 ) -> Result<Vec<(u128, u64)>> {
     let mut own: Sums<(u128, u64)> = Sums::default();

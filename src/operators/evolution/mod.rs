@@ -10,7 +10,7 @@ mod host_clusters;
 mod retention;
 
 pub use self::births::{births, deaths};
-pub use self::change_amounts::amounts;
-pub use self::cluster_map::{Belongs, COULD_NOT_DOWNLOAD, ClusterMap, cluster_map};
+pub use self::change_amounts::change_amounts;
+pub use self::cluster_map::{COULD_NOT_DOWNLOAD, ClusterMap, ClusterOfDoc, cluster_map};
 pub use self::host_clusters::host_clusters;
 pub use self::retention::retention;

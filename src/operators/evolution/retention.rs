@@ -14,11 +14,11 @@ use anyhow::{Result, bail};
 use timely::worker::Worker;
 
 use super::cluster_map::{COULD_NOT_DOWNLOAD, ClusterMap};
-use crate::operators::exchange::{Near, lookup};
+use crate::operators::exchange::{LocalAnswers, lookup};
 use crate::operators::output::overlaps;
 use crate::records::DocId;
 use crate::stats::{Retained, SizeClass};
-use crate::structures::Owned;
+use crate::structures::Ownership;
 use crate::watch::Watch;
 
 /// Sums by class of the cluster in the first week, in the order of [`SizeClass::ALL`]: each worker gets a part.
@@ -27,7 +27,7 @@ use crate::watch::Watch;
 /// Where the two weeks contradict each other, or a worker of this process failed.
 pub fn retention(
     worker: &mut Worker,
-    owned: &Owned,
+    owned: &Ownership,
     first: &Rc<ClusterMap>,
     later: &Rc<ClusterMap>,
     watch: &Arc<Watch>,
@@ -55,7 +55,7 @@ pub fn retention(
     };
     let known = move |at: usize| [sizes.page(at).map_or(0, |cluster| cluster.size)];
     let mut answers: Vec<u64> = Vec::with_capacity(pairs.len());
-    let near = Near::own(worker, known);
+    let near = LocalAnswers::own(worker, known);
     lookup(worker, owned, questions, &near, watch, |_, [size]| answers.push(size))?;
     let mut answers = answers.into_iter();
     for pair in pairs.iter() {

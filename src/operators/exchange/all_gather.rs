@@ -21,7 +21,7 @@ use crate::watch::Watch;
 ///
 /// # Errors
 /// Where a worker of this process failed.
-pub fn gather<T: ExchangeData + Clone + Ord>(worker: &mut Worker, items: Vec<T>, watch: &Watch) -> Result<Vec<T>> {
+pub fn all_gather<T: ExchangeData + Clone + Ord>(worker: &mut Worker, items: Vec<T>, watch: &Watch) -> Result<Vec<T>> {
     let gathered = Rc::new(RefCell::new(Vec::new()));
     let (probe, kept) = (Handle::new(), gathered.clone());
     worker.dataflow::<u64, _, _>(|scope| {

@@ -23,7 +23,7 @@ use crate::watch::Watch;
 ///
 /// # Errors
 /// Where a worker of this process failed.
-pub fn round<R: Pod + Send>(worker: &mut Worker, mut dealer: Dealer<R>, watch: &Watch) -> Result<Vec<Block<R>>> {
+pub fn all_to_all<R: Pod + Send>(worker: &mut Worker, mut dealer: Dealer<R>, watch: &Watch) -> Result<Vec<Block<R>>> {
     let received = Rc::new(RefCell::new(Vec::new()));
     let (probe, kept) = (Handle::new(), received.clone());
     worker.dataflow::<u64, _, _>(|scope| {

@@ -28,7 +28,7 @@ use timely::dataflow::channels::pact::DistributorPact;
 use timely::dataflow::channels::pushers::exchange::Distributor;
 use timely::dataflow::channels::{ContainerBytes, Message};
 
-use super::buffers::{BLOCK_BYTES, Full, WORDS, fresh, keep};
+use super::buffers::{BLOCK_BYTES, BlockMemory, WORDS, fresh, keep};
 
 /// Bytes before the records.
 const HEAD: usize = 32;
@@ -38,7 +38,7 @@ pub(crate) const HALF: usize = BLOCK_BYTES / 2;
 
 /// Where the records of a block lie.
 pub(crate) enum Memory {
-    Full(Option<Full>),
+    Full(Option<BlockMemory>),
     /// Of a block that was closed early: as many words as it needs.
     Cut(Box<[u64]>),
 }

@@ -21,7 +21,7 @@ const APART: usize = 24;
 
 /// The memory of a full block. Words, so that records of any alignment fit. It is never freed: its pages are given
 /// back.
-pub(crate) type Full = &'static mut [u64; WORDS + APART];
+pub(crate) type BlockMemory = &'static mut [u64; WORDS + APART];
 
 /// Blocks that are made at once: their pages are taken from the system only as they are written to.
 const SLAB: usize = 2048;
@@ -35,17 +35,17 @@ thread_local! {
 }
 
 /// What threads left to others.
-static LEFT: Mutex<Left> = Mutex::new(Left { kept: Vec::new(), given_back: Vec::new() });
+static LEFT: Mutex<BufferPool> = Mutex::new(BufferPool { kept: Vec::new(), given_back: Vec::new() });
 
 /// Memory of full blocks that nobody uses.
-struct Left {
+struct BufferPool {
     /// Blocks that have their pages.
-    kept: Vec<Full>,
+    kept: Vec<BlockMemory>,
     /// Blocks whose pages were given back to the system.
-    given_back: Vec<Full>,
+    given_back: Vec<BlockMemory>,
 }
 
-impl Left {
+impl BufferPool {
     /// Puts what is kept in the order of memory.
     fn sort(&mut self) {
         self.kept.sort_unstable_by_key(|full| full.as_ptr());
@@ -61,18 +61,18 @@ impl Left {
     }
 
     /// Takes some blocks; those that have their pages come first.
-    fn take(&mut self, most: usize) -> impl Iterator<Item = Full> {
+    fn take(&mut self, most: usize) -> impl Iterator<Item = BlockMemory> {
         let from = if self.kept.is_empty() { &mut self.given_back } else { &mut self.kept };
         from.drain(from.len().saturating_sub(most)..)
     }
 }
 
 /// Memory that one thread has at hand.
-struct Spare(RefCell<Vec<Full>>);
+struct Spare(RefCell<Vec<BlockMemory>>);
 
 impl Spare {
     /// Keeps a block, and leaves some to the others when there are many: who deals is not always who receives.
-    fn keep(&self, full: Full) {
+    fn keep(&self, full: BlockMemory) {
         let mut spare = self.0.borrow_mut();
         spare.push(full);
         if spare.len() >= 2 * KEPT {
@@ -91,12 +91,12 @@ impl Drop for Spare {
     }
 }
 
-fn left() -> MutexGuard<'static, Left> {
+fn left() -> MutexGuard<'static, BufferPool> {
     LEFT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Keeps the memory of a full block that is dropped.
-pub(crate) fn keep(full: Full) {
+pub(crate) fn keep(full: BlockMemory) {
     // A thread that ends leaves its blocks; what it drops after that is lost to it alone.
     let _ = SPARE.try_with(|spare| spare.keep(full));
 }
@@ -118,7 +118,7 @@ pub fn release_spare(bytes: usize) {
 }
 
 /// Memory for a full block. It holds what it held, or zeros.
-pub(crate) fn fresh() -> Full {
+pub(crate) fn fresh() -> BlockMemory {
     SPARE.with(|spare| {
         let mut spare = spare.0.borrow_mut();
         if spare.is_empty() {
@@ -151,11 +151,12 @@ mod tests {
     #[test]
     fn so_much_is_given_back_and_the_rest_is_in_order() {
         const BLOCKS: usize = 300;
-        let mut kept: Vec<Full> = vec![1; BLOCKS * (WORDS + APART)].leak().as_chunks_mut().0.iter_mut().collect();
+        let mut kept: Vec<BlockMemory> =
+            vec![1; BLOCKS * (WORDS + APART)].leak().as_chunks_mut().0.iter_mut().collect();
         let places: Vec<*const u64> = kept.iter().map(|full| full.as_ptr()).collect();
         kept.sort_by_key(|full| mix(full.as_ptr().addr() as u64));
-        let mut left = Left { kept, given_back: Vec::new() };
-        let order = |blocks: &[Full]| blocks.iter().map(|full| full.as_ptr()).collect::<Vec<_>>();
+        let mut left = BufferPool { kept, given_back: Vec::new() };
+        let order = |blocks: &[BlockMemory]| blocks.iter().map(|full| full.as_ptr()).collect::<Vec<_>>();
         left.give_back(0);
         assert_eq!(order(&left.kept), places);
         let mut from = 0;

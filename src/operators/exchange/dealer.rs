@@ -6,13 +6,13 @@ use std::sync::Arc;
 use bytemuck::Pod;
 
 use super::block::{Block, HALF, Memory};
-use super::buffers::{BLOCK_BYTES, Full, LINE, fresh};
+use super::buffers::{BLOCK_BYTES, BlockMemory, LINE, fresh};
 use crate::kernels::memory::fetch_to_write;
 use crate::watch::Watch;
 
 /// Collects records into blocks, one open block a partition.
 pub struct Dealer<T> {
-    open: Vec<Open>,
+    open: Vec<OpenBlock>,
     /// What the numbers of each open block count from.
     bases: Vec<u64>,
     /// The partition of the first of `open`.
@@ -24,14 +24,14 @@ pub struct Dealer<T> {
 
 /// A block that takes records: 16 bytes, so that those of a thousand partitions stay in the first cache.
 #[derive(Default)]
-struct Open {
-    memory: Option<Full>,
+struct OpenBlock {
+    memory: Option<BlockMemory>,
     count: u32,
     /// The number of the last record, where they are told by their gaps.
     last: u32,
 }
 
-impl Open {
+impl OpenBlock {
     /// Adds a record; tells whether there is a block, and was room in it.
     #[inline]
     fn push<T: Pod>(&mut self, record: T) -> bool {
@@ -58,8 +58,8 @@ impl<T: Pod> Dealer<T> {
         Dealer { open, bases, first: 0, from: worker as u32, full: Vec::new(), watch: watch.clone() }
     }
 
-    fn closed(parts: usize) -> Vec<Open> {
-        (0..parts).map(|_| Open::default()).collect()
+    fn closed(parts: usize) -> Vec<OpenBlock> {
+        (0..parts).map(|_| OpenBlock::default()).collect()
     }
 
     /// Deals to other partitions from here on; every block was given out before.

@@ -9,7 +9,7 @@ pub(crate) const MAX_PARTITIONS: u64 = 1 << 13;
 
 /// How some key spaces are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct KeyRanges {
     /// Partitions of each space, a power of two and at least four.
     pub partitions: u64,
     /// Key spaces, one behind the other.
@@ -20,18 +20,18 @@ pub struct Cut {
     shift: u32,
 }
 
-impl Cut {
+impl KeyRanges {
     /// Cuts for so many records of `size` bytes in each of `spaces`, over all workers, of which each has `memory`
     /// bytes: for the records that it receives, and for the blocks that it holds open, one a partition. A partition
     /// gets at most `most` records, while there are not too many partitions.
-    pub fn new(records: u64, most: u64, size: usize, spaces: usize, peers: usize, memory: u64) -> Cut {
+    pub fn new(records: u64, most: u64, size: usize, spaces: usize, peers: usize, memory: u64) -> KeyRanges {
         let workers = peers as u64;
         let partitions = records.div_ceil(most).max(4 * workers).next_power_of_two().min(MAX_PARTITIONS);
         let partitions = partitions.max(workers.next_power_of_two());
-        Cut::into_partitions(partitions, records, size, spaces, peers, memory)
+        KeyRanges::into_partitions(partitions, records, size, spaces, peers, memory)
     }
 
-    /// As [`Cut::new`], into so many partitions of each space: a power of two, and at least four.
+    /// As [`KeyRanges::new`], into so many partitions of each space: a power of two, and at least four.
     pub fn into_partitions(
         partitions: u64,
         records: u64,
@@ -39,7 +39,7 @@ impl Cut {
         spaces: usize,
         peers: usize,
         memory: u64,
-    ) -> Cut {
+    ) -> KeyRanges {
         let (spaces, peers) = (spaces as u64, peers as u64);
         let received = (spaces * records * size as u64).div_ceil(peers);
         // No worker opens more blocks than it fills, but for the last of each partition.
@@ -49,11 +49,11 @@ impl Cut {
             0 => all.div_ceil(memory).clamp(1, spaces * partitions),
             at_a_time => spaces.div_ceil(at_a_time),
         };
-        Cut::of(partitions, spaces, ranges)
+        KeyRanges::of(partitions, spaces, ranges)
     }
 
-    pub(crate) fn of(partitions: u64, spaces: u64, ranges: u64) -> Cut {
-        Cut { partitions, spaces, ranges, shift: 64 - partitions.trailing_zeros() }
+    pub(crate) fn of(partitions: u64, spaces: u64, ranges: u64) -> KeyRanges {
+        KeyRanges { partitions, spaces, ranges, shift: 64 - partitions.trailing_zeros() }
     }
 
     /// The partition of a key of a space, from the high bits of its hash.
@@ -76,7 +76,7 @@ impl Cut {
     }
 
     /// In so many ranges at least, while there are as many partitions.
-    pub fn at_least(self, ranges: u64) -> Cut {
-        Cut { ranges: self.ranges.max(ranges).min(self.all()), ..self }
+    pub fn at_least(self, ranges: u64) -> KeyRanges {
+        KeyRanges { ranges: self.ranges.max(ranges).min(self.all()), ..self }
     }
 }

@@ -19,7 +19,7 @@ use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
-use super::all_gather::gather;
+use super::all_gather::all_gather;
 use super::block::{BlockBuilder, by_part};
 use super::dealer::Dealer;
 use super::ranges::SLICE;
@@ -27,18 +27,18 @@ use super::run::run_to_end;
 use super::shared::Shared;
 use crate::kernels::memory::SIDE_BY_SIDE;
 use crate::records::{DocId, mix};
-use crate::structures::Owned;
+use crate::structures::Ownership;
 use crate::watch::Watch;
 
 /// Questions between two looks at the clock.
 const SOME: usize = 1 << 14;
 
 /// Nodes that were asked about lately, in a direct-mapped cache.
-struct Asked<const WORDS: usize>(Vec<Option<(DocId, [u64; WORDS])>>);
+struct RecentQuestions<const WORDS: usize>(Vec<Option<(DocId, [u64; WORDS])>>);
 
-impl<const WORDS: usize> Asked<WORDS> {
-    fn new() -> Asked<WORDS> {
-        Asked(vec![None; 1 << 12])
+impl<const WORDS: usize> RecentQuestions<WORDS> {
+    fn new() -> RecentQuestions<WORDS> {
+        RecentQuestions(vec![None; 1 << 12])
     }
 
     #[inline]
@@ -49,33 +49,33 @@ impl<const WORDS: usize> Asked<WORDS> {
 }
 
 /// What a worker knows of its own nodes.
-pub trait Known<const WORDS: usize> {
+pub trait NodeAnswers<const WORDS: usize> {
     /// Writes what is known of some own nodes, by number, at most `SIDE_BY_SIDE` of them.
     fn tell(&self, nodes: &[usize], answers: &mut [[u64; WORDS]]);
 }
 
-impl<const WORDS: usize, F: Fn(usize) -> [u64; WORDS]> Known<WORDS> for F {
+impl<const WORDS: usize, F: Fn(usize) -> [u64; WORDS]> NodeAnswers<WORDS> for F {
     fn tell(&self, nodes: &[usize], answers: &mut [[u64; WORDS]]) {
         answers.iter_mut().zip(nodes).for_each(|(answer, node)| *answer = self(*node));
     }
 }
 
-impl<const WORDS: usize, K: Known<WORDS> + ?Sized> Known<WORDS> for Arc<K> {
+impl<const WORDS: usize, K: NodeAnswers<WORDS> + ?Sized> NodeAnswers<WORDS> for Arc<K> {
     fn tell(&self, nodes: &[usize], answers: &mut [[u64; WORDS]]) {
         (**self).tell(nodes, answers);
     }
 }
 
 /// What can be looked up without asking: of the own nodes, and of those of other workers that laid it open.
-pub struct Near<const WORDS: usize> {
+pub struct LocalAnswers<const WORDS: usize> {
     /// By worker.
-    known: Vec<Option<Rc<dyn Known<WORDS>>>>,
+    known: Vec<Option<Rc<dyn NodeAnswers<WORDS>>>>,
 }
 
-impl<const WORDS: usize> Near<WORDS> {
+impl<const WORDS: usize> LocalAnswers<WORDS> {
     /// What a worker knows of its own nodes.
-    pub fn own(worker: &Worker, known: impl Known<WORDS> + 'static) -> Near<WORDS> {
-        let mut near = Near { known: vec![None; worker.peers()] };
+    pub fn own(worker: &Worker, known: impl NodeAnswers<WORDS> + 'static) -> LocalAnswers<WORDS> {
+        let mut near = LocalAnswers { known: vec![None; worker.peers()] };
         near.known[worker.index()] = Some(Rc::new(known));
         near
     }
@@ -87,38 +87,38 @@ impl<const WORDS: usize> Near<WORDS> {
     /// Where a worker of this process failed.
     pub fn of_process(
         worker: &mut Worker,
-        board: &Shared<Board<WORDS>>,
-        known: impl Known<WORDS> + Send + Sync + 'static,
+        board: &Shared<SharedAnswers<WORDS>>,
+        known: impl NodeAnswers<WORDS> + Send + Sync + 'static,
         watch: &Arc<Watch>,
-    ) -> Result<Near<WORDS>> {
-        let board = board.of(Board::default);
+    ) -> Result<LocalAnswers<WORDS>> {
+        let board = board.of(SharedAnswers::default);
         board.laid_open().push((worker.index(), Arc::new(known)));
         // All have laid open what they know.
-        gather(worker, vec![0u8], watch)?;
-        let mut near = Near { known: vec![None; worker.peers()] };
+        all_gather(worker, vec![0u8], watch)?;
+        let mut near = LocalAnswers { known: vec![None; worker.peers()] };
         for (index, known) in board.laid_open().iter() {
             near.known[*index] = Some(Rc::new(known.clone()));
         }
         // And all have seen it, before any lets go of it.
-        gather(worker, vec![0u8], watch)?;
+        all_gather(worker, vec![0u8], watch)?;
         Ok(near)
     }
 }
 
 /// Where the workers of a process lay open what they know.
-pub struct Board<const WORDS: usize>(Mutex<Vec<Open<WORDS>>>);
+pub struct SharedAnswers<const WORDS: usize>(Mutex<Vec<WorkerAnswers<WORDS>>>);
 
 /// A worker, and what it knows.
-type Open<const WORDS: usize> = (usize, Arc<dyn Known<WORDS> + Send + Sync>);
+type WorkerAnswers<const WORDS: usize> = (usize, Arc<dyn NodeAnswers<WORDS> + Send + Sync>);
 
-impl<const WORDS: usize> Default for Board<WORDS> {
-    fn default() -> Board<WORDS> {
-        Board(Mutex::default())
+impl<const WORDS: usize> Default for SharedAnswers<WORDS> {
+    fn default() -> SharedAnswers<WORDS> {
+        SharedAnswers(Mutex::default())
     }
 }
 
-impl<const WORDS: usize> Board<WORDS> {
-    fn laid_open(&self) -> MutexGuard<'_, Vec<Open<WORDS>>> {
+impl<const WORDS: usize> SharedAnswers<WORDS> {
+    fn laid_open(&self) -> MutexGuard<'_, Vec<WorkerAnswers<WORDS>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -131,9 +131,9 @@ impl<const WORDS: usize> Board<WORDS> {
 /// Where a worker of this process failed.
 pub fn lookup<const WORDS: usize, Q: Iterator<Item = DocId> + 'static>(
     worker: &mut Worker,
-    owned: &Owned,
+    owned: &Ownership,
     questions: impl Fn() -> Q,
-    near: &Near<WORDS>,
+    near: &LocalAnswers<WORDS>,
     watch: &Arc<Watch>,
     each: impl FnMut(usize, [u64; WORDS]),
 ) -> Result<()> {
@@ -149,9 +149,9 @@ pub fn lookup<const WORDS: usize, Q: Iterator<Item = DocId> + 'static>(
 /// The answers of all workers to those of the questions that must be asked, in their order.
 fn ask<const WORDS: usize>(
     worker: &mut Worker,
-    owned: &Owned,
+    owned: &Ownership,
     mut asking: impl Iterator<Item = DocId> + 'static,
-    near: &Near<WORDS>,
+    near: &LocalAnswers<WORDS>,
     watch: &Arc<Watch>,
 ) -> Result<Vec<VecDeque<u64>>> {
     let (index, peers) = (worker.index(), worker.peers());
@@ -171,7 +171,7 @@ fn ask<const WORDS: usize>(
         source::<_, BlockBuilder<u32>, _, _>(scope, "Ask", |capability, info| {
             let activator = scope.activator_for(info.address);
             let mut held = Some(capability);
-            let mut asked = Asked::<0>::new();
+            let mut asked = RecentQuestions::<0>::new();
             move |output| {
                 let Some(capability) = held.as_ref() else { return };
                 let mut session = output.session_with_builder(capability);
@@ -243,7 +243,7 @@ struct LookedUp<const WORDS: usize> {
 }
 
 impl<const WORDS: usize> LookedUp<WORDS> {
-    fn look(&mut self, known: &dyn Known<WORDS>) {
+    fn look(&mut self, known: &dyn NodeAnswers<WORDS>) {
         self.answers.resize(self.nodes.len(), [0; WORDS]);
         let some = self.nodes.chunks(SIDE_BY_SIDE).zip(self.answers.chunks_mut(SIDE_BY_SIDE));
         some.for_each(|(nodes, answers)| known.tell(nodes, answers));
@@ -259,15 +259,15 @@ impl<const WORDS: usize> LookedUp<WORDS> {
 
 /// Looks up what is near, takes from `answers` what is not, and calls `each` in the order of the questions.
 fn hear<const WORDS: usize>(
-    owned: &Owned,
+    owned: &Ownership,
     mut questions: impl Iterator<Item = DocId>,
-    near: &Near<WORDS>,
+    near: &LocalAnswers<WORDS>,
     mut answers: Vec<VecDeque<u64>>,
     mut each: impl FnMut(usize, [u64; WORDS]),
 ) {
     let peers = near.known.len();
     let some = SIDE_BY_SIDE * near.known.iter().flatten().count();
-    let mut asked = Asked::<WORDS>::new();
+    let mut asked = RecentQuestions::<WORDS>::new();
     let mut nodes: Vec<(DocId, usize)> = Vec::with_capacity(some);
     let mut looked_up: Vec<LookedUp<WORDS>> = vec![LookedUp::default(); peers];
     let mut before = 0;
@@ -317,16 +317,16 @@ mod tests {
     /// Four workers look up nodes of which each tells some bits and its number; those of `together` lay open to each other
     /// what they know.
     fn looked_up(together: usize) {
-        let boards: Arc<Vec<Shared<Board<2>>>> = Arc::new((0..4).map(|_| Shared::default()).collect());
+        let boards: Arc<Vec<Shared<SharedAnswers<2>>>> = Arc::new((0..4).map(|_| Shared::default()).collect());
         let guards = timely::execute(timely::Config::process(4), move |worker| {
             let rows = [300, 0, 1000, 7, 2, 0, 500];
-            let owned = Owned::new(worker.index(), worker.peers(), &rows);
+            let owned = Ownership::new(worker.index(), worker.peers(), &rows);
             let docs: Vec<DocId> = owned.docs().collect();
             let told = move |own: usize| [mix(docs[own].to_table() as u64), own as u64];
             let (index, watch) = (worker.index(), Arc::default());
             let near = match together {
-                1 => Near::own(worker, told),
-                _ => Near::of_process(worker, &boards[index / together], told, &watch).unwrap(),
+                1 => LocalAnswers::own(worker, told),
+                _ => LocalAnswers::of_process(worker, &boards[index / together], told, &watch).unwrap(),
             };
             let all: Vec<DocId> = (0..rows.len() as u32)
                 .flat_map(|shard| (0..rows[shard as usize]).map(move |row| DocId::new(shard, row)))

@@ -14,7 +14,7 @@ use timely::dataflow::{Stream, StreamVec};
 use super::block::{Block, BlockBuilder, by_part};
 use super::dealer::Dealer;
 use super::ranges::SLICE;
-use super::spill::{Partition, Stash};
+use super::spill::{Partition, SpillBuffer};
 use crate::watch::Watch;
 
 /// Exchanges blocks to the owners of their partitions, and when a time is over hands its partitions to `each`, in their
@@ -23,7 +23,7 @@ use crate::watch::Watch;
 pub fn each_partition<'scope, R: Pod + Send, O: Pod + Send>(
     blocks: Stream<'scope, u64, Block<R>>,
     name: &str,
-    mut stash: Stash<R>,
+    mut stash: SpillBuffer<R>,
     watch: &Arc<Watch>,
     mut each: impl FnMut(&Partition<'_, R>, &mut Dealer<O>) -> Result<()> + 'static,
 ) -> Stream<'scope, u64, Block<O>> {

@@ -15,7 +15,7 @@ use timely::dataflow::{Scope, Stream};
 
 use super::block::{Block, BlockBuilder};
 use super::dealer::Dealer;
-use super::key_ranges::Cut;
+use super::key_ranges::KeyRanges;
 use crate::watch::Watch;
 
 /// How long a slice of work lasts before other operators get their turn.
@@ -24,15 +24,15 @@ pub const SLICE: Duration = Duration::from_millis(5);
 const WAIT: Duration = Duration::from_millis(1);
 
 /// Where a dealt record goes: kept only if its key lies in the range of the moment.
-pub struct Deal<'a, R> {
-    cut: Cut,
+pub struct RangeDealer<'a, R> {
+    cut: KeyRanges,
     /// Which range it is.
     pub range: u64,
     parts: Range<u64>,
     dealer: &'a mut Dealer<R>,
 }
 
-impl<R: Pod> Deal<'_, R> {
+impl<R: Pod> RangeDealer<'_, R> {
     /// Whether keys of the first space with this hash lie in the range.
     #[inline]
     pub fn takes(&self, hash: u64) -> bool {
@@ -70,14 +70,14 @@ impl<R: Pod> Deal<'_, R> {
 pub fn ranges<'scope, R, F>(
     scope: Scope<'scope, u64>,
     name: &str,
-    cut: Cut,
+    cut: KeyRanges,
     watch: &Arc<Watch>,
     mut open: impl FnMut() -> F + 'static,
     grouped: impl Fn(u64) -> bool + 'static,
 ) -> Stream<'scope, u64, Block<R>>
 where
     R: Pod + Send,
-    F: FnMut(&mut Deal<'_, R>) -> Result<bool> + 'static,
+    F: FnMut(&mut RangeDealer<'_, R>) -> Result<bool> + 'static,
 {
     let watch = watch.clone();
     source::<_, BlockBuilder<R>, _, _>(scope, name, |capability, info| {
@@ -109,7 +109,7 @@ where
             let mut more = true;
             while more && slice.elapsed() < SLICE {
                 let parts = cut.range(range);
-                let dealt = deal_some(&mut Deal { cut, range, parts, dealer: &mut dealer });
+                let dealt = deal_some(&mut RangeDealer { cut, range, parts, dealer: &mut dealer });
                 let Some(any) = watch.check(dealt) else { break };
                 more = any;
                 dealer.full().for_each(|mut block| session.give_container(&mut block));
@@ -127,25 +127,25 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operators::exchange::key_ranges::{Cut, MAX_PARTITIONS};
+    use crate::operators::exchange::key_ranges::{KeyRanges, MAX_PARTITIONS};
 
     #[test]
     fn a_small_memory_cuts_more_ranges() {
-        assert_eq!(Cut::new(1000, 1 << 16, 24, 1, 2, 1 << 30), Cut::of(8, 1, 1));
-        assert_eq!(Cut::new(1 << 20, 1 << 16, 16, 1, 1, 4 << 20), Cut::of(16, 1, 5));
-        assert_eq!(Cut::new(1 << 20, 1 << 16, 4, 5, 1, 4 << 20), Cut::of(16, 5, 6));
-        assert_eq!(Cut::new(1 << 40, 1 << 16, 16, 1, 1, 1 << 40).partitions, MAX_PARTITIONS);
+        assert_eq!(KeyRanges::new(1000, 1 << 16, 24, 1, 2, 1 << 30), KeyRanges::of(8, 1, 1));
+        assert_eq!(KeyRanges::new(1 << 20, 1 << 16, 16, 1, 1, 4 << 20), KeyRanges::of(16, 1, 5));
+        assert_eq!(KeyRanges::new(1 << 20, 1 << 16, 4, 5, 1, 4 << 20), KeyRanges::of(16, 5, 6));
+        assert_eq!(KeyRanges::new(1 << 40, 1 << 16, 16, 1, 1, 1 << 40).partitions, MAX_PARTITIONS);
         // Whole spaces, as many as fit: of five the memory holds two, or one.
-        let five = |memory| Cut::new(1 << 20, 1 << 16, 4, 5, 1, memory).ranges;
+        let five = |memory| KeyRanges::new(1 << 20, 1 << 16, 4, 5, 1, memory).ranges;
         assert_eq!([25 << 20, 10 << 20, 6 << 20].map(five), [1, 3, 5]);
         // Hardly any memory: a partition at a time.
-        assert_eq!(Cut::new(1 << 40, 1 << 16, 16, 1, 4, 1).ranges, MAX_PARTITIONS);
+        assert_eq!(KeyRanges::new(1 << 40, 1 << 16, 16, 1, 4, 1).ranges, MAX_PARTITIONS);
     }
 
     #[test]
     fn every_partition_is_in_one_range() {
         for ranges in 1..=24 {
-            let cut = Cut::of(8, 3, ranges);
+            let cut = KeyRanges::of(8, 3, ranges);
             let all: Vec<u64> = (0..ranges).flat_map(|range| cut.range(range)).collect();
             assert!(all.into_iter().eq(0..24));
             assert!(ranges > 3 || (0..ranges).all(|range| cut.range(range).start.is_multiple_of(8)), "whole spaces");
@@ -153,7 +153,7 @@ mod tests {
             assert_eq!(cut.partition(1, 0), 8);
             for range in 0..ranges {
                 let (mut dealer, parts) = (Dealer::<u8>::new(0, 0, &Arc::default()), cut.range(range));
-                let spaces = Deal { cut, range, parts: parts.clone(), dealer: &mut dealer }.spaces();
+                let spaces = RangeDealer { cut, range, parts: parts.clone(), dealer: &mut dealer }.spaces();
                 assert!(
                     parts.map(|part| part as usize / 8).all(|space| spaces.contains(&space)),
                     "{range} of {ranges}"
@@ -161,8 +161,8 @@ mod tests {
                 assert!(ranges > 3 || spaces.len() == cut.range(range).count() / 8);
             }
         }
-        assert_eq!(Cut::of(8, 3, 5).at_least(2), Cut::of(8, 3, 5));
-        assert_eq!(Cut::of(8, 3, 1).at_least(2), Cut::of(8, 3, 2));
-        assert_eq!(Cut::of(8, 3, 1).at_least(200), Cut::of(8, 3, 24));
+        assert_eq!(KeyRanges::of(8, 3, 5).at_least(2), KeyRanges::of(8, 3, 5));
+        assert_eq!(KeyRanges::of(8, 3, 1).at_least(2), KeyRanges::of(8, 3, 2));
+        assert_eq!(KeyRanges::of(8, 3, 1).at_least(200), KeyRanges::of(8, 3, 24));
     }
 }

@@ -14,17 +14,17 @@ use bytemuck::Pod;
 use super::block::Block;
 
 /// Blocks by time and partition.
-pub struct Stash<R> {
+pub struct SpillBuffer<R> {
     folder: PathBuf,
     /// Bytes of records that may be in memory.
     budget: u64,
     bytes: u64,
-    times: BTreeMap<u64, BTreeMap<u64, Vec<Held<R>>>>,
+    times: BTreeMap<u64, BTreeMap<u64, Vec<SpilledBlock<R>>>>,
     file: Option<Spill>,
 }
 
 /// One block of a partition.
-enum Held<R> {
+enum SpilledBlock<R> {
     Memory(Block<R>),
     /// Records in the spill file.
     File {
@@ -47,14 +47,14 @@ struct Spill {
 pub struct Partition<'a, R> {
     /// Its number.
     pub part: u64,
-    blocks: &'a [Held<R>],
+    blocks: &'a [SpilledBlock<R>],
     file: Option<&'a Spill>,
 }
 
-impl<R: Pod> Stash<R> {
+impl<R: Pod> SpillBuffer<R> {
     /// A stash that keeps about `budget` bytes in memory, and the rest in a file of `folder`.
-    pub fn new(folder: &Path, budget: u64) -> Stash<R> {
-        Stash { folder: folder.to_owned(), budget, bytes: 0, times: BTreeMap::new(), file: None }
+    pub fn new(folder: &Path, budget: u64) -> SpillBuffer<R> {
+        SpillBuffer { folder: folder.to_owned(), budget, bytes: 0, times: BTreeMap::new(), file: None }
     }
 
     /// Adds a block.
@@ -65,7 +65,7 @@ impl<R: Pod> Stash<R> {
         let (part, length) = (block.part, block.bytes().len() as u64);
         let held = if self.bytes + length <= self.budget {
             self.bytes += length;
-            Held::Memory(block)
+            SpilledBlock::Memory(block)
         } else {
             let spill = match &mut self.file {
                 Some(spill) => spill,
@@ -78,7 +78,7 @@ impl<R: Pod> Stash<R> {
                 .with_context(|| format!("cannot write {} bytes of records to {}", length, spill.path.display()))?;
             spill.length += length;
             spill.blocks += 1;
-            Held::File { at, length, base: block.base, from: block.from }
+            SpilledBlock::File { at, length, base: block.base, from: block.from }
         };
         self.times.entry(time).or_default().entry(part).or_default().push(held);
         Ok(())
@@ -104,8 +104,8 @@ impl<R: Pod> Stash<R> {
         }
         for held in blocks {
             match held {
-                Held::Memory(block) => self.bytes -= block.bytes().len() as u64,
-                Held::File { .. } => {
+                SpilledBlock::Memory(block) => self.bytes -= block.bytes().len() as u64,
+                SpilledBlock::File { .. } => {
                     if let Some(spill) = &mut self.file {
                         spill.blocks -= 1;
                         if spill.blocks == 0 {
@@ -141,8 +141,8 @@ impl<R: Pod> Partition<'_, R> {
     /// How many records there are.
     pub fn count(&self) -> usize {
         let bytes = self.blocks.iter().map(|held| match held {
-            Held::Memory(block) => block.bytes().len(),
-            Held::File { length, .. } => *length as usize,
+            SpilledBlock::Memory(block) => block.bytes().len(),
+            SpilledBlock::File { length, .. } => *length as usize,
         });
         bytes.sum::<usize>() / size_of::<R>()
     }
@@ -167,14 +167,14 @@ impl<R: Pod> Partition<'_, R> {
     /// Names the file that cannot be read.
     pub fn block<T>(&self, at: usize, take: impl FnOnce(&Block<R>) -> T) -> Result<T> {
         match (&self.blocks[at], self.file) {
-            (Held::Memory(block), _) => Ok(take(block)),
-            (Held::File { at, length, base, from }, Some(spill)) => {
+            (SpilledBlock::Memory(block), _) => Ok(take(block)),
+            (SpilledBlock::File { at, length, base, from }, Some(spill)) => {
                 let mut bytes = vec![0; *length as usize];
                 let failed = || format!("cannot read {length} bytes of records from {}", spill.path.display());
                 spill.file.read_exact_at(&mut bytes, *at).with_context(failed)?;
                 Ok(take(&Block::of_bytes(self.part, *base, *from, &bytes).with_context(failed)?))
             }
-            (Held::File { .. }, None) => unreachable!("a block in a file has one"),
+            (SpilledBlock::File { .. }, None) => unreachable!("a block in a file has one"),
         }
     }
 }
@@ -183,7 +183,7 @@ impl<R: Pod> Partition<'_, R> {
 mod tests {
     use super::*;
 
-    fn all(stash: &mut Stash<u64>, time: u64) -> Vec<(u64, u32, u64, Vec<u64>)> {
+    fn all(stash: &mut SpillBuffer<u64>, time: u64) -> Vec<(u64, u32, u64, Vec<u64>)> {
         let mut all = Vec::new();
         let mut add = |partition: &Partition<'_, u64>| {
             let add = |block: &Block<u64>| all.push((partition.part, block.from, block.base, block.records().to_vec()));
@@ -202,7 +202,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut given = Vec::new();
         for budget in [u64::MAX, 2000, 0] {
-            let mut stash = Stash::new(&folder.path().join("scratch"), budget);
+            let mut stash = SpillBuffer::new(&folder.path().join("scratch"), budget);
             for i in 0..300u64 {
                 let records: Vec<u64> = (0..i % 7 + 1).map(|record| i * 100 + record).collect();
                 let block = Block::of_bytes(i % 5, i, (i % 3) as u32, bytemuck::cast_slice(&records)).unwrap();
@@ -226,7 +226,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, "").unwrap();
-        let mut stash = Stash::new(&path, 0);
+        let mut stash = SpillBuffer::new(&path, 0);
         let error = stash.push(0, Block::of_bytes(0, 0, 0, &[0; 8]).unwrap() as Block<u64>).unwrap_err();
         assert!(format!("{error:#}").contains("file"), "{error:#}");
     }

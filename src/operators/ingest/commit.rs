@@ -11,11 +11,11 @@ use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::FrontierNotificator;
 use timely::dataflow::operators::generic::Operator;
 
-use super::crawl::Bad;
-use super::segments::Made;
+use super::crawl::BadRecord;
+use super::segments::WaveSegments;
 use crate::plan::Plan;
 use crate::state::{Counts, Journal, Segment, sync_folder};
-use crate::structures::Sorter;
+use crate::structures::ExternalSort;
 use crate::tables::{RejectRow, Table, Writer};
 use crate::watch::Watch;
 
@@ -36,26 +36,26 @@ impl std::error::Error for TooManyRejects {}
 
 /// What is known of a wave.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Note {
+pub enum WaveNote {
     /// A bad record.
-    Bad(Bad),
+    Bad(BadRecord),
     /// What a worker read.
     Counted(Box<Counts>),
     /// What a worker wrote.
-    Made(Box<Made>),
+    Made(Box<WaveSegments>),
     /// A worker wrote the failed downloads.
     Failures,
 }
 
 /// Commits every wave, in order, when all is known of it.
 pub fn commit<'scope>(
-    notes: StreamVec<'scope, u64, Note>,
+    notes: StreamVec<'scope, u64, WaveNote>,
     plan: &Arc<Plan>,
     mut journal: Journal,
     watch: &Arc<Watch>,
 ) -> StreamVec<'scope, u64, ()> {
     let (plan, watch) = (plan.clone(), watch.clone());
-    let to_first = Exchange::new(|_: &Note| 0);
+    let to_first = Exchange::new(|_: &WaveNote| 0);
     notes.unary_frontier::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_first, "Commit", |_, _| {
         let mut waves: BTreeMap<u64, Wave> = BTreeMap::new();
         let mut notificator = FrontierNotificator::default();
@@ -89,26 +89,26 @@ struct Wave {
     made: usize,
     /// Workers that wrote the failed downloads.
     failures: usize,
-    rejects: Sorter<Bad>,
+    rejects: ExternalSort<BadRecord>,
 }
 
 impl Wave {
     fn new(plan: &Plan, wave: u64) -> Wave {
         let spill = plan.open_store().unfinished(plan.week).spill();
-        let rejects = Sorter::new(&spill.join(format!("rejects-wave{wave}")), plan.worker_memory / 8);
+        let rejects = ExternalSort::new(&spill.join(format!("rejects-wave{wave}")), plan.worker_memory / 8);
         Wave { counts: Counts::default(), segments: Vec::new(), made: 0, failures: 0, rejects }
     }
 
-    fn note(&mut self, note: Note) -> Result<()> {
+    fn note(&mut self, note: WaveNote) -> Result<()> {
         match note {
-            Note::Bad(bad) => self.rejects.push(bad)?,
-            Note::Counted(counts) => self.counts.add(&counts),
-            Note::Made(made) => {
+            WaveNote::Bad(bad) => self.rejects.push(bad)?,
+            WaveNote::Counted(counts) => self.counts.add(&counts),
+            WaveNote::Made(made) => {
                 self.counts.add(&made.counts);
                 self.made += 1;
                 self.segments.extend(made.segments);
             }
-            Note::Failures => self.failures += 1,
+            WaveNote::Failures => self.failures += 1,
         }
         Ok(())
     }

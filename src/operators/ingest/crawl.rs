@@ -14,7 +14,7 @@ use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::{Scope, StreamVec};
 
-use super::failures::Failed;
+use super::failures::FailedDownload;
 use crate::features::{Fingerprinter, Sketch};
 use crate::plan::Plan;
 use crate::readers::{Body, Failure, Format, Item, Page, Reader, Reject, Skip};
@@ -35,7 +35,7 @@ const WAIT: Duration = Duration::from_millis(5);
 
 /// What one URL answered, taken apart.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Answer {
+pub struct Capture {
     /// The hash of the canonical URL; its shard owns the answer.
     pub hash: UrlHash,
     /// The input's number in the plan.
@@ -72,7 +72,7 @@ pub struct Answer {
     pub links: Vec<String>,
 }
 
-impl Sortable for Answer {
+impl Sortable for Capture {
     type Key = (UrlHash, u32, u64);
 
     fn key(&self) -> Self::Key {
@@ -80,7 +80,7 @@ impl Sortable for Answer {
     }
 
     fn weight(&self) -> usize {
-        size_of::<Answer>()
+        size_of::<Capture>()
             + self.url.len()
             + self.host.len()
             + self.title.len()
@@ -93,7 +93,7 @@ impl Sortable for Answer {
 
 /// A bad record, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Bad {
+pub struct BadRecord {
     /// The input's number in the plan.
     pub file: u32,
     /// The record's number in the input.
@@ -106,7 +106,7 @@ pub struct Bad {
     pub reason: String,
 }
 
-impl Sortable for Bad {
+impl Sortable for BadRecord {
     type Key = (u32, u64);
 
     fn key(&self) -> Self::Key {
@@ -114,19 +114,19 @@ impl Sortable for Bad {
     }
 
     fn weight(&self) -> usize {
-        size_of::<Bad>() + self.url.as_ref().map_or(0, |url| url.len()) + self.reason.len()
+        size_of::<BadRecord>() + self.url.as_ref().map_or(0, |url| url.len()) + self.reason.len()
     }
 }
 
 /// What the source gives.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Found {
+pub enum CrawlRecord {
     /// A page.
-    Answer(Box<Answer>),
+    Answer(Box<Capture>),
     /// A download that failed.
-    Failed(Failed),
+    Failed(FailedDownload),
     /// A bad record.
-    Bad(Bad),
+    Bad(BadRecord),
     /// What was counted in a worker's share of a wave; every worker gives one a wave.
     Counted(Box<Counts>),
 }
@@ -139,9 +139,9 @@ pub fn crawl<'scope>(
     first_wave: usize,
     committed: Handle<u64>,
     watch: &Arc<Watch>,
-) -> StreamVec<'scope, u64, Found> {
+) -> StreamVec<'scope, u64, CrawlRecord> {
     let (index, peers) = (scope.index(), scope.peers());
-    let mut share = Share {
+    let mut share = WaveShare {
         fingerprinter,
         plan: plan.clone(),
         watch: watch.clone(),
@@ -150,7 +150,7 @@ pub fn crawl<'scope>(
         counts: Counts::default(),
     };
     let watch = watch.clone();
-    source::<_, CapacityContainerBuilder<Vec<Found>>, _, _>(scope, "Crawl", |capability, info| {
+    source::<_, CapacityContainerBuilder<Vec<CrawlRecord>>, _, _>(scope, "Crawl", |capability, info| {
         let activator = scope.activator_for(info.address);
         let mut held = Some(capability);
         let mut wave = first_wave;
@@ -178,10 +178,10 @@ pub fn crawl<'scope>(
             let slice = Instant::now();
             while slice.elapsed() < SLICE {
                 match watch.check(share.step()) {
-                    Some(Step::Give(found)) => session.give(found),
-                    Some(Step::Passed) => {}
-                    Some(Step::End) => {
-                        session.give(Found::Counted(Box::new(std::mem::take(&mut share.counts))));
+                    Some(ReadStep::Give(found)) => session.give(found),
+                    Some(ReadStep::Passed) => {}
+                    Some(ReadStep::End) => {
+                        session.give(CrawlRecord::Counted(Box::new(std::mem::take(&mut share.counts))));
                         wave += 1;
                         begun = false;
                         break;
@@ -195,7 +195,7 @@ pub fn crawl<'scope>(
 }
 
 /// A worker's share of a wave, as it is read.
-struct Share {
+struct WaveShare {
     plan: Arc<Plan>,
     watch: Arc<Watch>,
     fingerprinter: Fingerprinter,
@@ -214,18 +214,18 @@ struct OpenFile {
 }
 
 /// One step through a share: the caller looks at its clock after each.
-enum Step {
-    Give(Found),
+enum ReadStep {
+    Give(CrawlRecord),
     /// Something that is only counted.
     Passed,
     End,
 }
 
-impl Share {
-    fn step(&mut self) -> Result<Step> {
+impl WaveShare {
+    fn step(&mut self) -> Result<ReadStep> {
         loop {
             let Some(open) = &mut self.open else {
-                let Some(file) = self.files.pop() else { return Ok(Step::End) };
+                let Some(file) = self.files.pop() else { return Ok(ReadStep::End) };
                 let input = &self.plan.inputs[file];
                 let reader = crate::readers::open(input, &self.plan.reading)?;
                 self.open = Some(OpenFile { number: file as u32, reader, position: 0, ordinal: 0, rejects: 0 });
@@ -245,46 +245,46 @@ impl Share {
             self.counts.records += 1;
             let found = match item {
                 Item::Page(page) => match answer(&mut self.fingerprinter, page, file, ordinal) {
-                    Ok(answer) => Found::Answer(Box::new(answer)),
-                    Err(reject) => Found::Bad(bad(reject, file, ordinal)),
+                    Ok(answer) => CrawlRecord::Answer(Box::new(answer)),
+                    Err(reject) => CrawlRecord::Bad(bad(reject, file, ordinal)),
                 },
-                Item::Reject(reject) => Found::Bad(bad(reject, file, ordinal)),
+                Item::Reject(reject) => CrawlRecord::Bad(bad(reject, file, ordinal)),
                 Item::Failed(failure) => {
                     *self.counts.skipped.entry(failure_kind(input.format).into()).or_default() += 1;
                     self.watch.add_record(false, false);
                     // In a store's first week no URL is known yet.
                     let known = self.plan.earlier.last().is_some();
                     let failed = known.then(|| failed(failure, file, ordinal)).flatten();
-                    return Ok(failed.map_or(Step::Passed, |failed| Step::Give(Found::Failed(failed))));
+                    return Ok(failed.map_or(ReadStep::Passed, |failed| ReadStep::Give(CrawlRecord::Failed(failed))));
                 }
                 Item::Skip(skip) => {
                     *self.counts.skipped.entry(skip_kind(skip).into()).or_default() += 1;
                     self.watch.add_record(false, false);
-                    return Ok(Step::Passed);
+                    return Ok(ReadStep::Passed);
                 }
             };
-            self.watch.add_record(matches!(found, Found::Answer(_)), matches!(found, Found::Bad(_)));
-            if let Found::Bad(bad) = &found {
+            self.watch.add_record(matches!(found, CrawlRecord::Answer(_)), matches!(found, CrawlRecord::Bad(_)));
+            if let CrawlRecord::Bad(bad) = &found {
                 *self.counts.rejects.entry(bad.reason.clone()).or_default() += 1;
                 open.rejects += 1;
                 if open.rejects > LISTED {
                     // A file of nothing but bad records would be a table of its own.
                     *self.counts.unlisted.entry(input.name.clone()).or_default() += 1;
-                    return Ok(Step::Passed);
+                    return Ok(ReadStep::Passed);
                 }
             }
-            return Ok(Step::Give(found));
+            return Ok(ReadStep::Give(found));
         }
     }
 }
 
 /// A bad record, as it is listed.
-fn bad(reject: Reject, file: u32, ordinal: u64) -> Bad {
+fn bad(reject: Reject, file: u32, ordinal: u64) -> BadRecord {
     let url = reject.url.map(|mut url| {
         url.truncate(url.floor_char_boundary(BAD_URL_BYTES));
         url
     });
-    Bad { file, ordinal, offset: reject.offset, url, reason: reject.reason }
+    BadRecord { file, ordinal, offset: reject.offset, url, reason: reject.reason }
 }
 
 /// The name under which a skipped record is counted.
@@ -304,13 +304,13 @@ fn failure_kind(format: Format) -> &'static str {
 }
 
 /// A failed download, by its URL; none where that is no canonical one, for then no week knows it.
-fn failed(failure: Failure, file: u32, ordinal: u64) -> Option<Failed> {
+fn failed(failure: Failure, file: u32, ordinal: u64) -> Option<FailedDownload> {
     let url = urls::canonical(&failure.url)?;
-    Some(Failed { hash: UrlHash::of(url.as_str()), file, ordinal, reason: failure.reason })
+    Some(FailedDownload { hash: UrlHash::of(url.as_str()), file, ordinal, reason: failure.reason })
 }
 
 /// Takes a page apart.
-fn answer(fingerprinter: &mut Fingerprinter, page: Page, file: u32, ordinal: u64) -> Result<Answer, Reject> {
+fn answer(fingerprinter: &mut Fingerprinter, page: Page, file: u32, ordinal: u64) -> Result<Capture, Reject> {
     let Some(url) = urls::canonical(&page.url) else {
         let reason = "url: not an http or https address".into();
         return Err(Reject { offset: page.offset, url: Some(page.url), reason });
@@ -321,7 +321,7 @@ fn answer(fingerprinter: &mut Fingerprinter, page: Page, file: u32, ordinal: u64
         Body::Plain(body) => (body.as_slice(), fingerprinter.plain(body, label)),
         Body::Text(text) => (text.as_bytes(), fingerprinter.text(text)),
     };
-    Ok(Answer {
+    Ok(Capture {
         hash: UrlHash::of(url.as_str()),
         file,
         ordinal,

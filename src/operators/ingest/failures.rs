@@ -23,13 +23,13 @@ use timely::dataflow::operators::generic::Operator;
 use crate::plan::Plan;
 use crate::records::{DocId, UrlHash};
 use crate::state::{Unfinished, UrlIndex, sync_folder};
-use crate::structures::{Sortable, Sorted, Sorter};
+use crate::structures::{ExternalSort, Sortable, Sorted};
 use crate::tables::{FailureRow, Scan, Table, Writer, field};
 use crate::watch::Watch;
 
 /// A download that failed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Failed {
+pub struct FailedDownload {
     /// The hash of the canonical URL; its shard owns the failure.
     pub hash: UrlHash,
     /// The input's number in the plan.
@@ -40,7 +40,7 @@ pub struct Failed {
     pub reason: String,
 }
 
-impl Sortable for Failed {
+impl Sortable for FailedDownload {
     type Key = (UrlHash, u32, u64);
 
     fn key(&self) -> Self::Key {
@@ -48,7 +48,7 @@ impl Sortable for Failed {
     }
 
     fn weight(&self) -> usize {
-        size_of::<Failed>() + self.reason.len()
+        size_of::<FailedDownload>() + self.reason.len()
     }
 }
 
@@ -74,7 +74,7 @@ impl Sortable for FailedDoc {
 
 /// Writes the failures of every wave from `first_wave` on; tells for each worker and wave when that is durable.
 pub fn failures<'scope>(
-    failed: StreamVec<'scope, u64, Failed>,
+    failed: StreamVec<'scope, u64, FailedDownload>,
     plan: &Arc<Plan>,
     first_wave: usize,
     watch: &Arc<Watch>,
@@ -82,11 +82,12 @@ pub fn failures<'scope>(
     let shards = plan.method.shards;
     let store = plan.open_store();
     let url_files = watch.check(store.url_indexes(&plan.earlier)).unwrap_or_default();
-    let route = Exchange::new(move |failed: &Failed| u64::from(failed.hash.shard(shards)));
-    let owner = Owner { shards, unfinished: store.unfinished(plan.week), url_files, budget: plan.worker_memory / 32 };
+    let route = Exchange::new(move |failed: &FailedDownload| u64::from(failed.hash.shard(shards)));
+    let owner =
+        FailureOwner { shards, unfinished: store.unfinished(plan.week), url_files, budget: plan.worker_memory / 32 };
     let (waves_in_all, watch, index) = (plan.waves.len(), watch.clone(), failed.scope().index());
     failed.unary_frontier::<CapacityContainerBuilder<Vec<()>>, _, _, _>(route, "Failures", |capability, _| {
-        let mut waves: BTreeMap<u64, Sorter<Failed>> = BTreeMap::new();
+        let mut waves: BTreeMap<u64, ExternalSort<FailedDownload>> = BTreeMap::new();
         // As in `segments`: every worker tells of every wave, and one that failed keeps its capability.
         let mut held = Some(capability);
         let mut wave = first_wave as u64;
@@ -123,7 +124,7 @@ pub fn failures<'scope>(
 }
 
 /// What a worker knows of its own shards.
-struct Owner {
+struct FailureOwner {
     shards: u32,
     unfinished: Unfinished,
     /// The url files of earlier weeks, by shard.
@@ -132,13 +133,13 @@ struct Owner {
     budget: u64,
 }
 
-impl Owner {
-    fn sorter<T: Sortable>(&self, name: &str) -> Sorter<T> {
-        Sorter::new(&self.unfinished.spill().join(format!("failed-{name}")), self.budget)
+impl FailureOwner {
+    fn sorter<T: Sortable>(&self, name: &str) -> ExternalSort<T> {
+        ExternalSort::new(&self.unfinished.spill().join(format!("failed-{name}")), self.budget)
     }
 
     /// Writes the failures of a wave, shard by shard.
-    fn write(&self, sorter: Sorter<Failed>, wave: u64) -> Result<()> {
+    fn write(&self, sorter: ExternalSort<FailedDownload>, wave: u64) -> Result<()> {
         let mut sorted = sorter.sorted()?;
         let mut next = sorted.next()?;
         let mut rows = 0;
@@ -154,11 +155,11 @@ impl Owner {
     /// Writes the failures of the shard of `first`, whose others come next; gives the first one of another shard.
     fn write_shard(
         &self,
-        first: Failed,
-        sorted: &mut Sorted<Failed>,
+        first: FailedDownload,
+        sorted: &mut Sorted<FailedDownload>,
         wave: u64,
         rows: &mut u64,
-    ) -> Result<Option<Failed>> {
+    ) -> Result<Option<FailedDownload>> {
         let shard = first.hash.shard(self.shards);
         let earlier = self.url_files.get(&shard).map_or(&[][..], |files| files);
         let mut urls = UrlIndex { unfinished: &self.unfinished, shard, segments: &[], earlier }.lookup(0)?;
@@ -185,19 +186,19 @@ impl Owner {
 }
 
 /// Why documents of a shard could not be downloaded, in their order.
-pub struct Reasons {
+pub struct FailureReasons {
     /// The failures of all waves, by document and wave.
     failures: Sorted<FailedDoc>,
     next: Option<FailedDoc>,
 }
 
-impl Reasons {
+impl FailureReasons {
     /// Reads a shard's failures in so many waves, and puts them in order within `memory` bytes.
     ///
     /// # Errors
     /// Names the file that cannot be read.
-    pub fn read(unfinished: &Unfinished, shard: u32, waves: usize, memory: u64) -> Result<Reasons> {
-        let mut failures = Sorter::new(&unfinished.spill().join(format!("failed-shard{shard}")), memory);
+    pub fn read(unfinished: &Unfinished, shard: u32, waves: usize, memory: u64) -> Result<FailureReasons> {
+        let mut failures = ExternalSort::new(&unfinished.spill().join(format!("failed-shard{shard}")), memory);
         for wave in 0..waves {
             let path = file(unfinished, shard, wave);
             // Where nothing failed there is none.
@@ -213,7 +214,7 @@ impl Reasons {
             })?;
         }
         let mut failures = failures.sorted()?;
-        Ok(Reasons { next: failures.next()?, failures })
+        Ok(FailureReasons { next: failures.next()?, failures })
     }
 
     /// Why a document could not be downloaded, as the first wave has it; `None` where nothing tells. Documents must be
@@ -259,7 +260,7 @@ mod tests {
             writer.finish().unwrap();
         }
         for memory in [0, 1 << 20] {
-            let mut reasons = Reasons::read(&unfinished, 7, 3, memory).unwrap();
+            let mut reasons = FailureReasons::read(&unfinished, 7, 3, memory).unwrap();
             let told = [2, 3, 5, 6, 9, 10].map(|row| reasons.of(DocId::new(7, row)).unwrap().unwrap_or_default());
             assert_eq!(told, ["", "wave 2", "wave 0", "", "wave 2", ""]);
         }

@@ -8,7 +8,7 @@ mod crawl;
 mod failures;
 mod segments;
 
-pub use self::commit::{Note, TooManyRejects, check_rejects, commit};
-pub use self::crawl::{Answer, Bad, Found, crawl};
-pub use self::failures::{Failed, Reasons, failures};
-pub use self::segments::{Made, segments};
+pub use self::commit::{TooManyRejects, WaveNote, check_rejects, commit};
+pub use self::crawl::{BadRecord, Capture, CrawlRecord, crawl};
+pub use self::failures::{FailedDownload, FailureReasons, failures};
+pub use self::segments::{WaveSegments, segments};

@@ -16,18 +16,18 @@ use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::generic::Operator;
 
-use super::crawl::Answer;
+use super::crawl::Capture;
 use crate::plan::Plan;
 use crate::records::DocId;
 use crate::state::{Counts, Segment, Unfinished, UrlIndex, sync_folder};
-use crate::structures::{Sortable, Sorted, Sorter};
+use crate::structures::{ExternalSort, Sortable, Sorted};
 use crate::tables::{DocumentRow, FeatureRow, FoundLinkRow, Scan, Table, UrlRow, Writer, field};
 use crate::text::urls;
 use crate::watch::Watch;
 
 /// What one worker made of a wave.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Made {
+pub struct WaveSegments {
     /// The segments, by shard.
     pub segments: Vec<Segment>,
     /// What was counted while making them.
@@ -38,56 +38,62 @@ pub struct Made {
 ///
 /// `done` are the segments of the waves before `first_wave`, which an earlier run committed.
 pub fn segments<'scope>(
-    answers: StreamVec<'scope, u64, Answer>,
+    answers: StreamVec<'scope, u64, Capture>,
     plan: &Arc<Plan>,
     first_wave: usize,
     done: &[Segment],
     watch: &Arc<Watch>,
-) -> StreamVec<'scope, u64, Made> {
+) -> StreamVec<'scope, u64, WaveSegments> {
     let shards = plan.method.shards;
     let (url_files, earlier) =
         (watch.check(plan.open_store().url_indexes(&plan.earlier)), plan.earlier.urls(plan.method.shards));
-    let route = Exchange::new(move |answer: &Answer| u64::from(answer.hash.shard(shards)));
+    let route = Exchange::new(move |answer: &Capture| u64::from(answer.hash.shard(shards)));
     let (plan, watch) = (plan.clone(), watch.clone());
     let (index, peers) = (answers.scope().index(), answers.scope().peers());
     let done = done.iter().filter(|segment| segment.shard as usize % peers == index);
     let mut shards = Shards::new(&plan, url_files.unwrap_or_default(), earlier, done);
-    answers.unary_frontier::<CapacityContainerBuilder<Vec<Made>>, _, _, _>(route, "Segments", |capability, _| {
-        let mut waves: BTreeMap<u64, Sorter<Answer>> = BTreeMap::new();
-        // Two waves are in flight at most, and half of the memory is left to what comes with them.
-        let budget = plan.worker_memory / 4;
-        // Every worker says of every wave what it made of it, be it nothing: the commit counts them. A worker that
-        // failed keeps its capability, so that no other process takes the wave for whole.
-        let mut held = Some(capability);
-        let mut wave = first_wave as u64;
-        move |(input, frontier), output| {
-            input.for_each_time(|capability, batches| {
-                let wave = *capability.time();
-                let prefix = || shards.unfinished.spill().join(format!("worker{index}-wave{wave}"));
-                let sorter = waves.entry(wave).or_insert_with(|| Sorter::new(&prefix(), budget));
-                for answer in batches.flat_map(|batch| batch.drain(..)) {
-                    if watch.failed() || watch.check(sorter.push(answer)).is_none() {
-                        return;
+    answers.unary_frontier::<CapacityContainerBuilder<Vec<WaveSegments>>, _, _, _>(
+        route,
+        "Segments",
+        |capability, _| {
+            let mut waves: BTreeMap<u64, ExternalSort<Capture>> = BTreeMap::new();
+            // Two waves are in flight at most, and half of the memory is left to what comes with them.
+            let budget = plan.worker_memory / 4;
+            // Every worker says of every wave what it made of it, be it nothing: the commit counts them. A worker that
+            // failed keeps its capability, so that no other process takes the wave for whole.
+            let mut held = Some(capability);
+            let mut wave = first_wave as u64;
+            move |(input, frontier), output| {
+                input.for_each_time(|capability, batches| {
+                    let wave = *capability.time();
+                    let prefix = || shards.unfinished.spill().join(format!("worker{index}-wave{wave}"));
+                    let sorter = waves.entry(wave).or_insert_with(|| ExternalSort::new(&prefix(), budget));
+                    for answer in batches.flat_map(|batch| batch.drain(..)) {
+                        if watch.failed() || watch.check(sorter.push(answer)).is_none() {
+                            return;
+                        }
+                    }
+                });
+                while let Some(capability) = &mut held
+                    && !watch.failed()
+                {
+                    if wave as usize == plan.waves.len() {
+                        held = None;
+                    } else if frontier.less_equal(&wave) {
+                        break;
+                    } else {
+                        capability.downgrade(&wave);
+                        let sorter = waves
+                            .remove(&wave)
+                            .unwrap_or_else(|| ExternalSort::new(&shards.unfinished.spill(), budget));
+                        let Some(made) = watch.check(shards.make(sorter, wave as usize)) else { return };
+                        output.session(&*capability).give(made);
+                        wave += 1;
                     }
                 }
-            });
-            while let Some(capability) = &mut held
-                && !watch.failed()
-            {
-                if wave as usize == plan.waves.len() {
-                    held = None;
-                } else if frontier.less_equal(&wave) {
-                    break;
-                } else {
-                    capability.downgrade(&wave);
-                    let sorter = waves.remove(&wave).unwrap_or_else(|| Sorter::new(&shards.unfinished.spill(), budget));
-                    let Some(made) = watch.check(shards.make(sorter, wave as usize)) else { return };
-                    output.session(&*capability).give(made);
-                    wave += 1;
-                }
             }
-        }
-    })
+        },
+    )
 }
 
 /// The own shards' url tables, as they grow.
@@ -101,7 +107,7 @@ struct Shards {
     /// All segments of this week so far, by shard.
     segments: BTreeMap<u32, Vec<Segment>>,
     /// Which URLs of earlier weeks were answered this week, by shard.
-    answered: BTreeMap<u32, Rows>,
+    answered: BTreeMap<u32, RowSet>,
 }
 
 impl Shards {
@@ -120,9 +126,9 @@ impl Shards {
     }
 
     /// Writes all segments of a wave that this worker owns.
-    fn make(&mut self, sorter: Sorter<Answer>, wave: usize) -> Result<Made> {
+    fn make(&mut self, sorter: ExternalSort<Capture>, wave: usize) -> Result<WaveSegments> {
         let mut sorted = sorter.sorted()?;
-        let mut made = Made { segments: Vec::new(), counts: Counts::default() };
+        let mut made = WaveSegments { segments: Vec::new(), counts: Counts::default() };
         let mut next = sorted.next()?;
         while let Some(first) = next.take() {
             next = self.make_shard(first, &mut sorted, wave, &mut made)?;
@@ -138,11 +144,11 @@ impl Shards {
     /// Writes the segment of the shard of `first`, whose other answers come next; gives the first one of another shard.
     fn make_shard(
         &mut self,
-        first: Answer,
-        sorted: &mut Sorted<Answer>,
+        first: Capture,
+        sorted: &mut Sorted<Capture>,
         wave: usize,
-        made: &mut Made,
-    ) -> Result<Option<Answer>> {
+        made: &mut WaveSegments,
+    ) -> Result<Option<Capture>> {
         let shards = self.plan.method.shards;
         let shard = first.hash.shard(shards);
         let mut answered = self.answered(shard)?;
@@ -153,7 +159,7 @@ impl Shards {
         let mut row = earlier + segments.iter().map(|segment| segment.urls).sum::<u64>();
         let mut writer = SegmentWriter::create(&self.plan, &self.unfinished, wave, shard, row)?;
         let prefix = self.unfinished.spill().join(format!("shard{shard}-wave{wave}"));
-        let mut known = Sorter::new(&prefix, self.plan.worker_memory / 8);
+        let mut known = ExternalSort::new(&prefix, self.plan.worker_memory / 8);
         let (mut next, mut duplicates) = (Some(first), 0);
         while let Some(page) = next.take_if(|answer| answer.hash.shard(shards) == shard) {
             // Answers of one URL come one after the other, the first one first.
@@ -194,12 +200,12 @@ impl Shards {
     }
 
     /// Takes the rows of earlier weeks that were answered in this week's waves so far.
-    fn answered(&mut self, shard: u32) -> Result<Rows> {
+    fn answered(&mut self, shard: u32) -> Result<RowSet> {
         if let Some(rows) = self.answered.remove(&shard) {
             return Ok(rows);
         }
         let earlier = self.earlier[shard as usize];
-        let mut rows = Rows::new(earlier);
+        let mut rows = RowSet::new(earlier);
         for segment in self.segments.get(&shard).into_iter().flatten() {
             let path = self.unfinished.table(DocumentRow::NAME, &segment.file());
             Scan::open(&path, &["doc"])?.for_each(|batch| {
@@ -214,11 +220,11 @@ impl Shards {
 }
 
 /// A set of rows, a bit for each.
-struct Rows(Vec<u64>);
+struct RowSet(Vec<u64>);
 
-impl Rows {
-    fn new(rows: u64) -> Rows {
-        Rows(vec![0; rows.div_ceil(64) as usize])
+impl RowSet {
+    fn new(rows: u64) -> RowSet {
+        RowSet(vec![0; rows.div_ceil(64) as usize])
     }
 
     /// Adds a row; false where it was there.
@@ -234,7 +240,7 @@ impl Rows {
 #[derive(Serialize, Deserialize)]
 struct Placed {
     doc: DocId,
-    page: Answer,
+    page: Capture,
 }
 
 impl Sortable for Placed {
@@ -282,7 +288,7 @@ impl SegmentWriter {
         })
     }
 
-    fn push(&mut self, doc: DocId, page: Answer, counts: &mut Counts) -> Result<()> {
+    fn push(&mut self, doc: DocId, page: Capture, counts: &mut Counts) -> Result<()> {
         let (new, doc) = (doc.row() >= self.first_row, doc.to_table());
         counts.documents += 1;
         counts.empty += u64::from(page.words == 0);

@@ -11,17 +11,17 @@ use anyhow::{Result, ensure};
 use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
-use super::cluster_sizes::{LevelClusters, Tallies};
+use super::cluster_sizes::{ClusterSizes, LevelClusters};
 use super::overlaps::{Overlap, overlaps};
-use crate::operators::exchange::{Dealer, Near, lookup, round};
-use crate::operators::scan::Past;
+use crate::operators::exchange::{Dealer, LocalAnswers, all_to_all, lookup};
+use crate::operators::scan::PastClusters;
 use crate::records::DocId;
-use crate::structures::Owned;
+use crate::structures::Ownership;
 use crate::tables::{ChangeRow, Event};
 use crate::watch::Watch;
 
 /// The names of this week's clusters.
-pub struct Names {
+pub struct ClusterIds {
     /// Of each own document's cluster, by number; [`DocId::NONE`] for a page that is alone, or none.
     pub of_docs: Vec<DocId>,
     /// Names that were given for the first time, by own shard.
@@ -34,7 +34,7 @@ pub struct Names {
 /// root: how many pages its cluster had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-struct Part {
+struct IdClaim {
     root: DocId,
     name: DocId,
     /// Pages of the old cluster.
@@ -47,7 +47,7 @@ struct Part {
 
 /// Where names come from.
 #[derive(Clone, Copy)]
-pub enum Naming<'a> {
+pub enum IdSource<'a> {
     /// From the clusters that are succeeded, and after those given in each shard before, which are so many.
     After(&'a [u64]),
     /// They are given: that of each own document's cluster, by number.
@@ -58,14 +58,14 @@ pub enum Naming<'a> {
 ///
 /// # Errors
 /// Where a worker of this process failed.
-pub fn names(
+pub fn cluster_ids(
     worker: &mut Worker,
-    owned: &Owned,
-    past: Past,
+    owned: &Ownership,
+    past: PastClusters,
     clusters: &LevelClusters,
-    naming: Naming<'_>,
+    naming: IdSource<'_>,
     watch: &Arc<Watch>,
-) -> Result<Names> {
+) -> Result<ClusterIds> {
     let (peers, LevelClusters { roots, tallies, .. }) = (worker.peers(), clusters);
     let is_cluster = |root: DocId| root != DocId::NONE && tallies.members(root) > 1;
     let pairs = past.names.iter().zip(roots).filter(|(name, root)| **name != DocId::NONE && is_cluster(**root));
@@ -76,16 +76,16 @@ pub fn names(
     // The owners of last week's names know what became of them.
     let mut dealer = Dealer::new(worker.index(), peers, watch);
     for (name, before) in past.clusters {
-        dealer.deal(name.owner(peers) as u64, Part { root: DocId::NONE, name, before, count: 0, succeeds: 0 });
+        dealer.deal(name.owner(peers) as u64, IdClaim { root: DocId::NONE, name, before, count: 0, succeeds: 0 });
     }
     let mut sizes: Vec<(DocId, u64)> = Vec::new();
-    for block in round(worker, dealer, watch)? {
+    for block in all_to_all(worker, dealer, watch)? {
         sizes.extend(block.records().iter().map(|part| (part.name, part.before)));
     }
     sizes.sort_unstable();
     let bearers = match naming {
-        Naming::After(_) => BTreeMap::new(),
-        Naming::As(names) => bearers(worker, owned, names, tallies, watch)?,
+        IdSource::After(_) => BTreeMap::new(),
+        IdSource::As(names) => bearers(worker, owned, names, tallies, watch)?,
     };
     let mut dealer = Dealer::new(worker.index(), peers, watch);
     let mut shared = shared.as_slice();
@@ -106,13 +106,13 @@ pub fn names(
         for overlap in parts.iter().copied().chain(none) {
             let root = DocId::from_table(overlap.b as i64);
             let succeeds = u64::from(overlap.b == successor);
-            let part = Part { root, name, before, count: overlap.count, succeeds };
+            let part = IdClaim { root, name, before, count: overlap.count, succeeds };
             dealer.deal(root.owner(peers) as u64, part);
         }
     }
     ensure!(shared.is_empty(), "the `clusters` of the week before name a cluster that has no root");
-    let mut parts: Vec<Part> = Vec::new();
-    for block in round(worker, dealer, watch)? {
+    let mut parts: Vec<IdClaim> = Vec::new();
+    for block in all_to_all(worker, dealer, watch)? {
         parts.extend_from_slice(block.records());
     }
     parts.sort_unstable();
@@ -125,12 +125,12 @@ pub fn names(
         let here = parts.iter().take_while(|part| part.root == root).count();
         let (of_root, rest) = parts.split_at(here);
         parts = rest;
-        let most = |part: &&Part| (part.count, std::cmp::Reverse(part.name));
+        let most = |part: &&IdClaim| (part.count, std::cmp::Reverse(part.name));
         let heir = of_root.iter().filter(|part| part.succeeds == 1).max_by_key(most);
         let name = match (naming, heir) {
-            (Naming::As(names), _) => names[owned.index(root)],
-            (Naming::After(_), Some(part)) => part.name,
-            (Naming::After(first), None) => {
+            (IdSource::As(names), _) => names[owned.index(root)],
+            (IdSource::After(_), Some(part)) => part.name,
+            (IdSource::After(first), None) => {
                 let given = given.entry(root.shard()).or_default();
                 *given += 1;
                 DocId::new(root.shard(), first[root.shard() as usize] + *given - 1)
@@ -167,24 +167,24 @@ pub fn names(
         let asking = asking.clone();
         (0..asking.len()).map(move |at| asking[at].1)
     };
-    let near = Near::own(worker, known);
+    let near = LocalAnswers::own(worker, known);
     lookup(worker, owned, ask, &near, watch, |at, [name]| of_docs[asked[at].0] = DocId::from_table(name as i64))?;
-    Ok(Names { of_docs, given: given.into_iter().collect(), changes })
+    Ok(ClusterIds { of_docs, given: given.into_iter().collect(), changes })
 }
 
 /// The roots of the clusters that bear names, at the names' owners.
 fn bearers(
     worker: &mut Worker,
-    owned: &Owned,
+    owned: &Ownership,
     names: &[DocId],
-    tallies: &Tallies,
+    tallies: &ClusterSizes,
     watch: &Arc<Watch>,
 ) -> Result<BTreeMap<DocId, DocId>> {
     let mut dealer = Dealer::new(worker.index(), worker.peers(), watch);
     for (root, _) in tallies.own().filter(|(_, members)| *members > 1) {
         let name = names[owned.index(root)];
-        dealer.deal(name.owner(worker.peers()) as u64, Part { root, name, before: 0, count: 0, succeeds: 0 });
+        dealer.deal(name.owner(worker.peers()) as u64, IdClaim { root, name, before: 0, count: 0, succeeds: 0 });
     }
-    let blocks = round(worker, dealer, watch)?;
+    let blocks = all_to_all(worker, dealer, watch)?;
     Ok(blocks.iter().flat_map(|block| block.records()).map(|part| (part.name, part.root)).collect())
 }

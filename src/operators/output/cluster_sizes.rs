@@ -18,7 +18,7 @@ use timely::worker::Worker;
 
 use crate::operators::exchange::{BlockBuilder, Dealer, by_part, run_to_end};
 use crate::records::{DocId, Level};
-use crate::structures::{DocHasher, Owned};
+use crate::structures::{DocHasher, Ownership};
 use crate::watch::Watch;
 
 /// One level's clusters: the root of every own document, by number, and how many belong to each root.
@@ -28,13 +28,13 @@ pub struct LevelClusters {
     /// Roots by number.
     pub roots: Vec<DocId>,
     /// Members by root.
-    pub tallies: Tallies,
+    pub tallies: ClusterSizes,
 }
 
 /// Members of a cluster that one worker counted; or, on the way back, all its members.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct Count {
+struct RootCount {
     root: DocId,
     members: u64,
     worker: u64,
@@ -43,15 +43,15 @@ struct Count {
 type ByDoc<T> = HashMap<DocId, T, BuildHasherDefault<DocHasher>>;
 
 /// The clusters of own documents at one level.
-pub struct Tallies {
-    owned: Owned,
+pub struct ClusterSizes {
+    owned: Ownership,
     /// Members of the cluster that an own document roots, by number; 0 for one that roots none.
     own: Vec<u64>,
     /// The same for roots of other owners.
     others: ByDoc<u64>,
 }
 
-impl Tallies {
+impl ClusterSizes {
     /// The members of the cluster with this root, to which an own document belongs.
     pub fn members(&self, root: DocId) -> u64 {
         if self.owned.has(root) {
@@ -71,7 +71,12 @@ impl Tallies {
 ///
 /// # Errors
 /// Where a worker of this process failed.
-pub fn tally(worker: &mut Worker, owned: &Owned, roots: &[DocId], watch: &Arc<Watch>) -> Result<Tallies> {
+pub fn cluster_sizes(
+    worker: &mut Worker,
+    owned: &Ownership,
+    roots: &[DocId],
+    watch: &Arc<Watch>,
+) -> Result<ClusterSizes> {
     let (index, peers) = (worker.index() as u64, worker.peers());
     let mut own = vec![0; owned.len()];
     let mut elsewhere: ByDoc<u64> = HashMap::default();
@@ -81,26 +86,26 @@ pub fn tally(worker: &mut Worker, owned: &Owned, roots: &[DocId], watch: &Arc<Wa
             false => *elsewhere.entry(*root).or_default() += 1,
         }
     }
-    let tallies = Rc::new(RefCell::new(Tallies { owned: owned.clone(), own, others: HashMap::default() }));
+    let tallies = Rc::new(RefCell::new(ClusterSizes { owned: owned.clone(), own, others: HashMap::default() }));
     let probe = Handle::new();
     worker.dataflow::<u64, _, _>(|scope| {
         let (at_root, at_member) = (tallies.clone(), tallies.clone());
         let mut dealer = Dealer::new(index as usize, peers, watch);
         let mut replies = Dealer::new(index as usize, peers, watch);
-        source::<_, BlockBuilder<Count>, _, _>(scope, "Count", |capability, _| {
+        source::<_, BlockBuilder<RootCount>, _, _>(scope, "Count", |capability, _| {
             let mut held = Some(capability);
             move |output| {
                 let Some(capability) = held.take() else { return };
                 let mut session = output.session_with_builder(&capability);
                 for (root, members) in elsewhere.drain() {
-                    dealer.deal(root.owner(peers) as u64, Count { root, members, worker: index });
+                    dealer.deal(root.owner(peers) as u64, RootCount { root, members, worker: index });
                     dealer.full().for_each(|mut block| session.give_container(&mut block));
                 }
                 dealer.finish().for_each(|mut block| session.give_container(&mut block));
             }
         })
-        .unary_frontier::<BlockBuilder<Count>, _, _, _>(by_part(), "Tally", |capability, _| {
-            let mut asked: Vec<Count> = Vec::new();
+        .unary_frontier::<BlockBuilder<RootCount>, _, _, _>(by_part(), "Tally", |capability, _| {
+            let mut asked: Vec<RootCount> = Vec::new();
             let mut notificator = FrontierNotificator::from([capability]);
             move |(input, frontier), output| {
                 input.for_each(|_, block| {
@@ -116,14 +121,14 @@ pub fn tally(worker: &mut Worker, owned: &Owned, roots: &[DocId], watch: &Arc<Wa
                     let mut session = output.session_with_builder(&capability);
                     for count in asked.drain(..) {
                         let at = tallies.owned.index(count.root);
-                        let total = Count { members: tallies.own[at], ..count };
+                        let total = RootCount { members: tallies.own[at], ..count };
                         replies.deal(count.worker, total);
                     }
                     replies.finish().for_each(|mut block| session.give_container(&mut block));
                 });
             }
         })
-        .unary::<BlockBuilder<Count>, _, _, _>(by_part(), "Told", |_, _| {
+        .unary::<BlockBuilder<RootCount>, _, _, _>(by_part(), "Told", |_, _| {
             move |input, _output| {
                 input.for_each(|_, block| {
                     let block = std::mem::take(block);
@@ -140,7 +145,7 @@ pub fn tally(worker: &mut Worker, owned: &Owned, roots: &[DocId], watch: &Arc<Wa
     run_to_end(worker, &probe, watch)?;
     // Timely may hold the operators, and with them their share of the state, until its next step.
     let mut tallies = tallies.borrow_mut();
-    Ok(Tallies {
+    Ok(ClusterSizes {
         owned: owned.clone(),
         own: std::mem::take(&mut tallies.own),
         others: std::mem::take(&mut tallies.others),

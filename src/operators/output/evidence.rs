@@ -23,12 +23,12 @@ use crate::features::equal_features;
 use crate::operators::exchange::{BlockBuilder, Dealer, by_part, run_to_end};
 use crate::operators::scan::{VectorBatch, Vectors};
 use crate::records::DocId;
-use crate::structures::Owned;
+use crate::structures::Ownership;
 use crate::watch::Watch;
 
 /// How alike two documents are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Alike {
+pub struct Agreement {
     /// Supershingles that agree.
     pub agreements: u32,
     /// Features that are equal.
@@ -37,7 +37,7 @@ pub struct Alike {
 
 /// A document's sketch, for the owner of its neighbour.
 #[derive(Clone, Serialize, Deserialize)]
-struct Question {
+struct SketchQuestion {
     neighbour: u64,
     doc: u64,
     supershingles: Vec<u64>,
@@ -47,7 +47,7 @@ struct Question {
 /// What the owner of the neighbour found.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct Answer {
+struct SketchAnswer {
     doc: DocId,
     agreements: u32,
     equal: u32,
@@ -68,21 +68,21 @@ fn doc(id: u64) -> DocId {
 /// Where a worker of this process failed.
 pub fn evidence(
     worker: &mut Worker,
-    owned: &Owned,
+    owned: &Ownership,
     neighbours: Vec<DocId>,
     open: impl Fn() -> Vectors + Clone + 'static,
     memory: u64,
     watch: &Arc<Watch>,
-) -> Result<Vec<Alike>> {
+) -> Result<Vec<Agreement>> {
     let (index, peers) = (worker.index(), worker.peers());
-    let found = Rc::new(RefCell::new(vec![Alike::default(); owned.len()]));
+    let found = Rc::new(RefCell::new(vec![Agreement::default(); owned.len()]));
     let probe = Handle::new();
     let (again, answered) = (open.clone(), probe.clone());
     worker.dataflow::<u64, _, _>(|scope| {
         let kept = found.clone();
         let (asking, answering, telling) = (watch.clone(), watch.clone(), owned.clone());
-        let (own, mut dealer) = (owned.clone(), Dealer::<Answer>::new(index, peers, watch));
-        source::<_, CapacityContainerBuilder<Vec<Question>>, _, _>(scope, "Sketches", |capability, info| {
+        let (own, mut dealer) = (owned.clone(), Dealer::<SketchAnswer>::new(index, peers, watch));
+        source::<_, CapacityContainerBuilder<Vec<SketchQuestion>>, _, _>(scope, "Sketches", |capability, info| {
             let activator = scope.activator_for(info.address);
             let mut held = Some(capability);
             let mut vectors = open();
@@ -99,8 +99,10 @@ pub fn evidence(
                 };
                 let mut session = output.session(&*capability);
                 for question in questions(&batch, &own, &neighbours) {
-                    bytes +=
-                        2 * (size_of::<Question>() + 8 * question.supershingles.len() + 4 * question.features.len());
+                    bytes += 2
+                        * (size_of::<SketchQuestion>()
+                            + 8 * question.supershingles.len()
+                            + 4 * question.features.len());
                     session.give(question);
                 }
                 drop(session);
@@ -111,11 +113,11 @@ pub fn evidence(
                 activator.activate();
             }
         })
-        .unary_frontier::<BlockBuilder<Answer>, _, _, _>(
-            Exchange::new(move |q: &Question| doc(q.neighbour).owner(peers) as u64),
+        .unary_frontier::<BlockBuilder<SketchAnswer>, _, _, _>(
+            Exchange::new(move |q: &SketchQuestion| doc(q.neighbour).owner(peers) as u64),
             "Compare",
             |_, _| {
-                let mut stash: std::collections::BTreeMap<u64, Vec<Question>> = Default::default();
+                let mut stash: std::collections::BTreeMap<u64, Vec<SketchQuestion>> = Default::default();
                 let mut notificator = FrontierNotificator::default();
                 move |(input, frontier), output| {
                     input.for_each_time(|capability, batches| {
@@ -132,12 +134,12 @@ pub fn evidence(
                 }
             },
         )
-        .unary::<BlockBuilder<Answer>, _, _, _>(by_part(), "Alike", |_, _| {
+        .unary::<BlockBuilder<SketchAnswer>, _, _, _>(by_part(), "Alike", |_, _| {
             move |input, _output| {
                 let mut kept = kept.borrow_mut();
                 input.for_each(|_, block| {
-                    for Answer { doc, agreements, equal } in std::mem::take(block).records() {
-                        kept[telling.index(*doc)] = Alike { agreements: *agreements, equal: *equal };
+                    for SketchAnswer { doc, agreements, equal } in std::mem::take(block).records() {
+                        kept[telling.index(*doc)] = Agreement { agreements: *agreements, equal: *equal };
                     }
                 });
             }
@@ -154,14 +156,14 @@ pub fn evidence(
 /// The questions that a batch of own documents has.
 fn questions<'a>(
     batch: &'a VectorBatch,
-    owned: &'a Owned,
+    owned: &'a Ownership,
     neighbours: &'a [DocId],
-) -> impl Iterator<Item = Question> + 'a {
+) -> impl Iterator<Item = SketchQuestion> + 'a {
     let width = |all: usize| all.checked_div(batch.docs.len()).unwrap_or(0);
     let (wide, long) = (width(batch.supershingles.len()), width(batch.features.len()));
     batch.docs.iter().enumerate().filter_map(move |(at, doc)| {
         let neighbour = neighbours[owned.index(*doc)];
-        (neighbour != *doc).then(|| Question {
+        (neighbour != *doc).then(|| SketchQuestion {
             neighbour: id(neighbour),
             doc: id(*doc),
             supershingles: batch.supershingles[at * wide..][..wide].to_vec(),
@@ -171,7 +173,7 @@ fn questions<'a>(
 }
 
 /// Answers questions about own documents, reading their vectors once over.
-fn compare(mut questions: Vec<Question>, mut vectors: Vectors) -> Result<Vec<Answer>> {
+fn compare(mut questions: Vec<SketchQuestion>, mut vectors: Vectors) -> Result<Vec<SketchAnswer>> {
     questions.sort_unstable_by_key(|question| question.neighbour);
     let mut answers = Vec::with_capacity(questions.len());
     while answers.len() < questions.len() {
@@ -187,7 +189,7 @@ fn compare(mut questions: Vec<Question>, mut vectors: Vectors) -> Result<Vec<Ans
                 let theirs = &batch.supershingles[at * wide..][..wide];
                 let agreements = question.supershingles.iter().zip(theirs).filter(|(a, b)| a == b).count() as u32;
                 let equal = equal_features(&question.features, &batch.features[at * long..][..long]) as u32;
-                answers.push(Answer { doc: doc(question.doc), agreements, equal });
+                answers.push(SketchAnswer { doc: doc(question.doc), agreements, equal });
             }
         }
     }

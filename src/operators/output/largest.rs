@@ -7,11 +7,11 @@ use arrow_array::{Array, Int64Array, StringArray};
 use timely::worker::Worker;
 
 use super::cluster_sizes::LevelClusters;
-use crate::operators::exchange::gather;
+use crate::operators::exchange::all_gather;
 use crate::operators::scan::own_segments;
 use crate::records::DocId;
 use crate::state::{Journal, Unfinished};
-use crate::structures::Owned;
+use crate::structures::Ownership;
 use crate::tables::{DocumentRow, LargestRow, Scan, Table, field};
 use crate::watch::Watch;
 
@@ -24,7 +24,7 @@ const SHOWN: usize = 20;
 /// Where a segment cannot be read, or a worker of this process failed.
 pub fn largest(
     worker: &mut Worker,
-    owned: &Owned,
+    owned: &Ownership,
     levels: &[LevelClusters],
     unfinished: &Unfinished,
     journal: &Journal,
@@ -38,7 +38,7 @@ pub fn largest(
         own.sort_unstable();
         mine.extend(own.into_iter().take(SHOWN));
     }
-    let all = gather(worker, mine, watch)?;
+    let all = all_gather(worker, mine, watch)?;
     let chosen: Vec<(usize, u64, i64)> =
         all.chunk_by(|a, b| a.0 == b.0).flat_map(|level| level.iter().take(SHOWN)).copied().collect();
 
@@ -68,9 +68,9 @@ pub fn largest(
             Ok(())
         })?;
     }
-    let hosts = gather(worker, hosts.into_iter().collect(), watch)?;
+    let hosts = all_gather(worker, hosts.into_iter().collect(), watch)?;
     let pages: BTreeMap<usize, (String, String)> =
-        gather(worker, pages, watch)?.into_iter().map(|(place, url, title)| (place, (url, title))).collect();
+        all_gather(worker, pages, watch)?.into_iter().map(|(place, url, title)| (place, (url, title))).collect();
 
     let mut rows: Vec<LargestRow> = Vec::new();
     for (place, (level, members, root)) in chosen.iter().enumerate() {

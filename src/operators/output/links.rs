@@ -25,7 +25,7 @@ use crate::operators::scan::own_segments;
 use crate::plan::Plan;
 use crate::records::{DocId, UrlHash};
 use crate::state::{Journal, Segment, Unfinished, UrlIndex};
-use crate::structures::Owned;
+use crate::structures::Ownership;
 use crate::tables::{FoundLinkRow, LinkRow, Scan, Table, Writer, field};
 use crate::watch::Watch;
 
@@ -35,7 +35,7 @@ const WAIT: Duration = Duration::from_millis(1);
 /// "Which document is this?", from the link with this number in the asker's round.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct Question {
+struct LinkQuestion {
     hash: [u64; 2],
     number: u64,
     worker: u64,
@@ -43,7 +43,7 @@ struct Question {
 
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct Answer {
+struct LinkAnswer {
     number: u64,
     target: DocId,
 }
@@ -108,7 +108,7 @@ pub fn links(
     worker: &mut Worker,
     plan: &Arc<Plan>,
     journal: &Journal,
-    owned: &Owned,
+    owned: &Ownership,
     watch: &Arc<Watch>,
 ) -> Result<()> {
     let (index, peers, shards) = (worker.index() as u64, worker.peers(), plan.method.shards);
@@ -124,9 +124,9 @@ pub fn links(
     worker.dataflow::<u64, _, _>(|scope| {
         let (reading, writing, answered) = (links.clone(), links.clone(), probe.clone());
         let (asking, answering) = (watch.clone(), watch.clone());
-        let mut questions = Dealer::<Question>::new(index as usize, peers, watch);
-        let mut answers = Dealer::<Answer>::new(index as usize, peers, watch);
-        source::<_, BlockBuilder<Question>, _, _>(scope, "Links", |capability, info| {
+        let mut questions = Dealer::<LinkQuestion>::new(index as usize, peers, watch);
+        let mut answers = Dealer::<LinkAnswer>::new(index as usize, peers, watch);
+        source::<_, BlockBuilder<LinkQuestion>, _, _>(scope, "Links", |capability, info| {
             let activator = scope.activator_for(info.address);
             let mut held = Some(capability);
             let (mut round, mut asked, mut ended, mut waiting) = (0, 0, false, false);
@@ -160,7 +160,7 @@ pub fn links(
                 };
                 for (number, (_, row)) in links.rows.iter().enumerate().skip(asked) {
                     let hash = UrlHash::of(&row.target_url);
-                    let question = Question { hash: hash.halves(), number: number as u64, worker: index };
+                    let question = LinkQuestion { hash: hash.halves(), number: number as u64, worker: index };
                     questions.deal(u64::from(hash.shard(shards)) % peers as u64, question);
                 }
                 asked = links.rows.len();
@@ -174,8 +174,8 @@ pub fn links(
                 activator.activate();
             }
         })
-        .unary_frontier::<BlockBuilder<Answer>, _, _, _>(by_part(), "Targets", |_, _| {
-            let mut stash: BTreeMap<u64, Vec<Question>> = Default::default();
+        .unary_frontier::<BlockBuilder<LinkAnswer>, _, _, _>(by_part(), "Targets", |_, _| {
+            let mut stash: BTreeMap<u64, Vec<LinkQuestion>> = Default::default();
             let mut notificator = FrontierNotificator::default();
             move |(input, frontier), output| {
                 input.for_each_time(|capability, blocks| {
@@ -197,7 +197,7 @@ pub fn links(
             move |input, _output| {
                 let mut links = writing.borrow_mut();
                 input.for_each(|_, block| {
-                    for Answer { number, target } in std::mem::take(block).records() {
+                    for LinkAnswer { number, target } in std::mem::take(block).records() {
                         links.rows[*number as usize].1.target_doc = Some(target.to_table());
                     }
                 });
@@ -223,14 +223,14 @@ struct Urls {
 
 /// Looks questions up in the url tables of own shards.
 fn find(
-    mut asked: Vec<Question>,
+    mut asked: Vec<LinkQuestion>,
     shards: u32,
     unfinished: &Unfinished,
     urls: &Urls,
-    mut answer: impl FnMut(u64, Answer),
+    mut answer: impl FnMut(u64, LinkAnswer),
 ) -> Result<()> {
     asked.sort_unstable_by_key(|question| question.hash);
-    let hash = |question: &Question| UrlHash::from_halves(question.hash);
+    let hash = |question: &LinkQuestion| UrlHash::from_halves(question.hash);
     for questions in asked.chunk_by(|a, b| hash(a).shard(shards) == hash(b).shard(shards)) {
         let shard = hash(&questions[0]).shard(shards);
         let own = urls.segments.get(&shard).map_or(&[][..], |own| own);
@@ -239,7 +239,7 @@ fn find(
         let mut lookup = UrlIndex { unfinished, shard, segments: own, earlier }.lookup(waves)?;
         for question in questions {
             if let Some(target) = lookup.find(hash(question))? {
-                answer(question.worker, Answer { number: question.number, target });
+                answer(question.worker, LinkAnswer { number: question.number, target });
             }
         }
     }

@@ -11,9 +11,9 @@ mod largest;
 mod links;
 mod overlaps;
 
-pub use self::cluster_ids::{Names, Naming, names};
-pub use self::cluster_sizes::{LevelClusters, Tallies, tally};
-pub use self::evidence::{Alike, evidence};
+pub use self::cluster_ids::{ClusterIds, IdSource, cluster_ids};
+pub use self::cluster_sizes::{ClusterSizes, LevelClusters, cluster_sizes};
+pub use self::evidence::{Agreement, evidence};
 pub use self::largest::largest;
 pub use self::links::links;
 pub use self::overlaps::{Overlap, overlaps};

@@ -9,6 +9,6 @@ mod sketches;
 mod vectors;
 
 pub use self::pages::{own_segments, pages};
-pub use self::roots::{Past, VectorRoots, read_past, read_roots};
+pub use self::roots::{PastClusters, VectorRoots, read_past, read_roots};
 pub use self::sketches::{VectorBatch, Vectors};
-pub use self::vectors::{Chunk, Chunks, Place, VectorFile, VectorFiles};
+pub use self::vectors::{ChunkScan, VectorChunk, VectorFile, VectorFiles, VectorRow};

@@ -7,11 +7,11 @@ use arrow_array::{FixedSizeBinaryArray, Int64Array};
 
 use crate::records::DocId;
 use crate::state::{Journal, Segment, Unfinished};
-use crate::structures::Owned;
+use crate::structures::Ownership;
 use crate::tables::{DocumentRow, Scan, Table, field};
 
 /// The segments of a worker's own shards, shard by shard.
-pub fn own_segments(journal: &Journal, owned: &Owned) -> VecDeque<Segment> {
+pub fn own_segments(journal: &Journal, owned: &Ownership) -> VecDeque<Segment> {
     let shards = journal.by_shard();
     owned.shards().filter_map(|shard| shards.get(&shard)).flatten().copied().collect()
 }
@@ -21,7 +21,7 @@ pub fn own_segments(journal: &Journal, owned: &Owned) -> VecDeque<Segment> {
 ///
 /// # Errors
 /// Names the segment that cannot be read, or that holds a document that its shard has not.
-pub fn pages(unfinished: &Unfinished, journal: &Journal, owned: &Owned) -> Result<(Vec<DocId>, Vec<u128>)> {
+pub fn pages(unfinished: &Unfinished, journal: &Journal, owned: &Ownership) -> Result<(Vec<DocId>, Vec<u128>)> {
     let (mut pages, mut checksums) = (vec![DocId::NONE; owned.len()], vec![0; owned.len()]);
     for segment in own_segments(journal, owned) {
         let path = unfinished.table(DocumentRow::NAME, &segment.file());

@@ -7,7 +7,7 @@ use arrow_array::{Array, Int64Array};
 
 use crate::kernels::memory::huge;
 use crate::records::DocId;
-use crate::structures::Owned;
+use crate::structures::Ownership;
 use crate::tables::{Scan, field};
 
 /// Rows that are read at a time: so few that what a batch is decoded into is memory that the one before left.
@@ -18,7 +18,7 @@ const ROWS: usize = 1 << 12;
 ///
 /// # Errors
 /// Names the file that cannot be read, or that holds a document that its shard has not.
-pub fn read_roots(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Owned) -> Result<VectorRoots> {
+pub fn read_roots(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Ownership) -> Result<VectorRoots> {
     // Written once, where files follow each other: fresh memory is a large part of the time.
     let none = || {
         let mut roots = Vec::with_capacity(owned.len());
@@ -71,8 +71,8 @@ pub fn read_roots(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Owned) ->
 ///
 /// # Errors
 /// As [`read_roots`].
-pub fn read_past(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Owned) -> Result<Past> {
-    let mut past = Past { names: vec![DocId::NONE; owned.len()], clusters: Vec::new() };
+pub fn read_past(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Ownership) -> Result<PastClusters> {
+    let mut past = PastClusters { names: vec![DocId::NONE; owned.len()], clusters: Vec::new() };
     for (path, shard) in files {
         Scan::open_by(&path, &["doc", "similar_root", "similar_size", "cluster_id"], ROWS)?.for_each(|batch| {
             let column = |name| field::<Int64Array>(batch, name);
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn roots_are_read_in_whatever_files_they_lie() {
         let folder = tempfile::tempdir().unwrap();
-        let owned = Owned::new(0, 1, &[20_000, 0, 9_000]);
+        let owned = Ownership::new(0, 1, &[20_000, 0, 9_000]);
         let random = |doc: DocId, salt: u64, below: u64| mix(doc.to_table() as u64 ^ salt << 50) % below;
         let row = |doc: DocId| [doc, DocId::new(2, random(doc, 1, 9_000)), DocId::new(0, random(doc, 2, 20_000))];
         // One that follows the other; several that hold some of each; gaps; and a shard's end that has no rows.
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn what_is_no_document_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, owned) = (folder.path().join("file"), Owned::new(0, 1, &[10, 10]));
+        let (path, owned) = (folder.path().join("file"), Ownership::new(0, 1, &[10, 10]));
         let doc = |row| DocId::new(0, row);
         let (beyond, elsewhere) = (DocId::new(1, 10), DocId::new(1, 3));
         for bad in [[doc(3), beyond, doc(1)], [doc(3), doc(1), DocId::NONE], [elsewhere; 3], [doc(11), doc(1), doc(1)]]
@@ -162,7 +162,7 @@ mod tests {
 }
 
 /// Last week's clusters of own documents.
-pub struct Past {
+pub struct PastClusters {
     /// The name of each own document's cluster, by number; [`DocId::NONE`] for none.
     pub names: Vec<DocId>,
     /// Name and pages of each cluster that an own document rooted.

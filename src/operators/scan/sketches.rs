@@ -8,7 +8,7 @@ use arrow_array::{Array, FixedSizeBinaryArray, Int64Array};
 use super::pages::own_segments;
 use crate::records::DocId;
 use crate::state::{Journal, Segment, Unfinished};
-use crate::structures::Owned;
+use crate::structures::Ownership;
 use crate::tables::{FeatureRow, Scan, Table, field};
 
 /// Sketches of documents with words, as their segments hold them, in the order of segments.
@@ -31,7 +31,7 @@ pub struct VectorBatch {
 
 impl Vectors {
     /// The vectors of the own shards, with features.
-    pub fn open(unfinished: &Unfinished, journal: &Journal, owned: &Owned) -> Vectors {
+    pub fn open(unfinished: &Unfinished, journal: &Journal, owned: &Ownership) -> Vectors {
         let mut segments = own_segments(journal, owned);
         segments.retain(|segment| segment.features > 0);
         Vectors { unfinished: unfinished.clone(), segments, open: None }

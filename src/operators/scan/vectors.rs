@@ -16,7 +16,7 @@ use super::pages::own_segments;
 use crate::kernels::memory::huge;
 use crate::records::DocId;
 use crate::state::{Journal, Segment};
-use crate::structures::Owned;
+use crate::structures::Ownership;
 use crate::tables::{AscendingColumn, FeatureRow, PlainColumn, Scan, Table, Words, field};
 
 /// The files that hold a worker's own vectors.
@@ -35,7 +35,7 @@ pub struct VectorFiles {
 
 /// Where a vector lies: a row of one of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct VectorRow {
     file: usize,
     row: u64,
 }
@@ -76,42 +76,42 @@ const HASHES: &str = "vector";
 const DOCS: &str = "doc";
 
 /// Some vectors of one shard.
-pub struct Chunk {
+pub struct VectorChunk {
     /// The shard.
     pub shard: u32,
     /// The row of the first of them.
     pub first: u64,
-    vectors: Column,
-    docs: Column,
+    vectors: ChunkColumn,
+    docs: ChunkColumn,
     places: Located,
     width: usize,
 }
 
 /// Words of some vectors or documents: as they lie in a file, or taken from several.
-enum Column {
+enum ChunkColumn {
     File(Words),
     Words(Vec<u64>),
 }
 
-impl Column {
+impl ChunkColumn {
     fn words(&self) -> &[u64] {
         match self {
-            Column::File(words) => words,
-            Column::Words(words) => words,
+            ChunkColumn::File(words) => words,
+            ChunkColumn::Words(words) => words,
         }
     }
 }
 
 /// Where some vectors lie: from a place on, or each for itself.
 enum Located {
-    From(Place),
-    Each(Vec<Place>),
+    From(VectorRow),
+    Each(Vec<VectorRow>),
 }
 
 impl Located {
-    fn of(&self, at: usize) -> Place {
+    fn of(&self, at: usize) -> VectorRow {
         match self {
-            Located::From(first) => Place { row: first.row + at as u64, ..*first },
+            Located::From(first) => VectorRow { row: first.row + at as u64, ..*first },
             Located::Each(places) => places[at],
         }
     }
@@ -126,7 +126,7 @@ impl VectorFiles {
     }
 
     /// The vectors of the own shards of a week whose tables are in `folder`.
-    pub fn of_week(folder: &Path, journal: &Journal, owned: &Owned, width: usize) -> VectorFiles {
+    pub fn of_week(folder: &Path, journal: &Journal, owned: &Ownership, width: usize) -> VectorFiles {
         let file = |segment: Segment| VectorFile {
             path: folder.join(FeatureRow::NAME).join(segment.file()),
             shard: segment.shard,
@@ -167,7 +167,7 @@ impl VectorFiles {
     ///
     /// # Errors
     /// Names the file that cannot be read, or has no such row.
-    pub fn vectors(&self, places: &[Place]) -> Result<Vec<u64>> {
+    pub fn vectors(&self, places: &[VectorRow]) -> Result<Vec<u64>> {
         let mut words = vec![0; places.len() * self.width];
         let mut order: Vec<usize> = (0..places.len()).collect();
         order.sort_unstable_by_key(|at| places[*at]);
@@ -195,7 +195,7 @@ impl VectorFiles {
             let [from, to] = [*shard, shard + 1].map(|shard| wanted.partition_point(|doc| doc.shard() < shard));
             if from < to {
                 let rows = AscendingColumn::open(path, DOCS)?.find(&words[from..to])?.into_iter();
-                found.extend(rows.map(|(at, row)| (wanted[from + at], Place { file, row })));
+                found.extend(rows.map(|(at, row)| (wanted[from + at], VectorRow { file, row })));
             }
         }
         if let Some(only) = &self.only {
@@ -203,12 +203,12 @@ impl VectorFiles {
         }
         // Files of one shard may hold documents in any order to each other.
         found.sort_unstable();
-        let places: Vec<Place> = found.iter().map(|(_, place)| *place).collect();
+        let places: Vec<VectorRow> = found.iter().map(|(_, place)| *place).collect();
         Ok((found.into_iter().map(|(doc, _)| doc).collect(), self.vectors(&places)?))
     }
 
     /// Goes over the vectors.
-    pub fn chunks(&self) -> Chunks {
+    pub fn chunks(&self) -> ChunkScan {
         match (self.order, &self.only) {
             (Order::Following, None) => self.open(false),
             _ => self.open(true),
@@ -216,12 +216,12 @@ impl VectorFiles {
     }
 
     /// Goes over the vectors and their documents.
-    pub fn chunks_with_docs(&self) -> Chunks {
+    pub fn chunks_with_docs(&self) -> ChunkScan {
         self.open(true)
     }
 
-    fn open(&self, docs: bool) -> Chunks {
-        Chunks {
+    fn open(&self, docs: bool) -> ChunkScan {
+        ChunkScan {
             files: self.clone(),
             docs,
             at: 0,
@@ -247,7 +247,7 @@ impl VectorFiles {
     ///
     /// # Errors
     /// Names the file that cannot be read, or that holds a document that its shard has not.
-    pub fn docs(&self, owned: &Owned) -> Result<Vec<DocId>> {
+    pub fn docs(&self, owned: &Ownership) -> Result<Vec<DocId>> {
         let mut all = Vec::with_capacity(self.len() as usize);
         // Names are looked up in any order.
         huge(all.spare_capacity_mut());
@@ -274,7 +274,7 @@ impl VectorFiles {
 }
 
 /// Goes over the vectors of [`VectorFiles`].
-pub struct Chunks {
+pub struct ChunkScan {
     files: VectorFiles,
     /// Whether documents are read with the vectors.
     docs: bool,
@@ -283,32 +283,32 @@ pub struct Chunks {
     /// The row of the next vector.
     first: u64,
     /// The open file, where they follow each other.
-    column: Option<Columns>,
+    column: Option<FileColumns>,
     /// The open files, where they are merged, and the number of the first of them.
-    open: Vec<Head>,
+    open: Vec<OpenFile>,
     opened: usize,
     /// The next document of each of them, where they are merged.
     heads: BinaryHeap<Reverse<(DocId, usize)>>,
 }
 
 /// An open file, and the piece of it that comes next.
-struct Head {
-    columns: Columns,
-    piece: Option<Piece>,
+struct OpenFile {
+    columns: FileColumns,
+    piece: Option<FilePiece>,
     /// The first of the piece that was not taken, and its row in the file.
     at: usize,
     row: u64,
 }
 
 /// Some vectors of a file as they lie, and their documents where they were asked for.
-type Piece = (Words, Words);
+type FilePiece = (Words, Words);
 
-impl Chunks {
+impl ChunkScan {
     /// Some more vectors, all of one shard; `None` at the end.
     ///
     /// # Errors
     /// Names the file that cannot be read, or that holds other vectors than are expected of it.
-    pub(crate) fn next(&mut self) -> Result<Option<Chunk>> {
+    pub(crate) fn next(&mut self) -> Result<Option<VectorChunk>> {
         loop {
             let chunk = match self.files.order {
                 Order::Following => self.following()?,
@@ -336,7 +336,7 @@ impl Chunks {
     }
 
     /// The next piece of the file that is open.
-    fn following(&mut self) -> Result<Option<Chunk>> {
+    fn following(&mut self) -> Result<Option<VectorChunk>> {
         loop {
             let Some(file) = self.files.files.get(self.at) else { return Ok(None) };
             let columns = match &mut self.column {
@@ -345,17 +345,17 @@ impl Chunks {
                     if self.at == 0 || self.files.files[self.at - 1].shard != file.shard {
                         self.first = 0;
                     }
-                    none.insert(Columns::open(file, (self.files.column, self.files.width), self.docs)?)
+                    none.insert(FileColumns::open(file, (self.files.column, self.files.width), self.docs)?)
                 }
             };
             let row = columns.read;
             if let Some((vectors, docs)) = columns.next(self.files.width)? {
-                return Ok(Some(Chunk {
+                return Ok(Some(VectorChunk {
                     shard: file.shard,
                     first: 0,
-                    vectors: Column::File(vectors),
-                    docs: Column::File(docs),
-                    places: Located::From(Place { file: self.at, row }),
+                    vectors: ChunkColumn::File(vectors),
+                    docs: ChunkColumn::File(docs),
+                    places: Located::From(VectorRow { file: self.at, row }),
                     width: self.files.width,
                 }));
             }
@@ -365,7 +365,7 @@ impl Chunks {
     }
 
     /// The next vectors of all files of a shard.
-    fn merged(&mut self) -> Result<Option<Chunk>> {
+    fn merged(&mut self) -> Result<Option<VectorChunk>> {
         let width = self.files.width;
         if self.heads.is_empty() {
             let files = self.files.files.clone();
@@ -375,8 +375,8 @@ impl Chunks {
             self.first = 0;
             while let Some(file) = files.get(self.at).filter(|file| file.shard == shard) {
                 self.at += 1;
-                let columns = Columns::open(file, (self.files.column, width), true)?;
-                let mut head = Head { columns, piece: None, at: 0, row: 0 };
+                let columns = FileColumns::open(file, (self.files.column, width), true)?;
+                let mut head = OpenFile { columns, piece: None, at: 0, row: 0 };
                 if let Some(doc) = head.doc(width)? {
                     self.heads.push(Reverse((doc, self.open.len())));
                 }
@@ -393,7 +393,7 @@ impl Chunks {
             let head = &mut self.open[at];
             loop {
                 docs.push(doc.to_table() as u64);
-                places.push(Place { file: self.opened + at, row: head.row });
+                places.push(VectorRow { file: self.opened + at, row: head.row });
                 head.take(&mut words, width);
                 match head.doc(width)? {
                     None => break,
@@ -408,13 +408,13 @@ impl Chunks {
                 }
             }
         }
-        let (vectors, docs) = (Column::Words(words), Column::Words(docs));
-        Ok(Some(Chunk { shard, first: 0, vectors, docs, places: Located::Each(places), width }))
+        let (vectors, docs) = (ChunkColumn::Words(words), ChunkColumn::Words(docs));
+        Ok(Some(VectorChunk { shard, first: 0, vectors, docs, places: Located::Each(places), width }))
     }
 }
 
 /// The columns of an open file, as they lie.
-struct Columns {
+struct FileColumns {
     vectors: PlainColumn,
     docs: Option<AscendingColumn>,
     file: VectorFile,
@@ -422,17 +422,17 @@ struct Columns {
     read: u64,
 }
 
-impl Columns {
-    fn open(file: &VectorFile, (name, width): (&'static str, usize), docs: bool) -> Result<Columns> {
+impl FileColumns {
+    fn open(file: &VectorFile, (name, width): (&'static str, usize), docs: bool) -> Result<FileColumns> {
         let vectors = PlainColumn::open(&file.path, name, width)?;
         let docs = if docs { Some(AscendingColumn::open(&file.path, DOCS)?) } else { None };
         let (path, found, wanted) = (file.path.display(), vectors.rows(), file.rows);
         ensure!(found == wanted, "{path} has {found} vectors, {wanted} were expected");
-        Ok(Columns { vectors, docs, file: file.clone(), read: 0 })
+        Ok(FileColumns { vectors, docs, file: file.clone(), read: 0 })
     }
 
     /// Some more vectors, and their documents.
-    fn next(&mut self, width: usize) -> Result<Option<Piece>> {
+    fn next(&mut self, width: usize) -> Result<Option<FilePiece>> {
         let rows = (self.file.rows - self.read).min(CHUNK_WORDS.div_ceil(width) as u64);
         if rows == 0 {
             return Ok(None);
@@ -444,7 +444,7 @@ impl Columns {
     }
 }
 
-impl Head {
+impl OpenFile {
     /// The document that comes next; `None` at the end of the file.
     fn doc(&mut self, width: usize) -> Result<Option<DocId>> {
         loop {
@@ -468,7 +468,7 @@ impl Head {
     }
 }
 
-impl Chunk {
+impl VectorChunk {
     /// How many vectors.
     pub fn rows(&self) -> usize {
         self.words().len() / self.width
@@ -480,7 +480,7 @@ impl Chunk {
     }
 
     /// Where one of them lies.
-    pub fn place(&self, at: usize) -> Place {
+    pub fn place(&self, at: usize) -> VectorRow {
         self.places.of(at)
     }
 
@@ -496,7 +496,7 @@ impl Chunk {
         let words = kept.iter().flat_map(|at| &all[at * width..(at + 1) * width]).copied().collect();
         let docs = kept.iter().map(|at| docs[*at].to_table() as u64).collect();
         self.places = Located::Each(kept.iter().map(|at| self.places.of(*at)).collect());
-        (self.vectors, self.docs) = (Column::Words(words), Column::Words(docs));
+        (self.vectors, self.docs) = (ChunkColumn::Words(words), ChunkColumn::Words(docs));
     }
 }
 
@@ -573,7 +573,7 @@ mod tests {
         let mut wanted = of_files.concat();
         wanted.sort_unstable();
         assert_eq!(read(&merged), wanted);
-        let owned = Owned::new(0, 2, &[90_000, 0, 10]);
+        let owned = Ownership::new(0, 2, &[90_000, 0, 10]);
         assert_eq!(merged.docs(&owned).unwrap(), wanted);
         look_up(&merged, &wanted);
         let odd = |doc: &DocId| doc.row() % 2 == 1;

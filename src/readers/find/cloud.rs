@@ -10,9 +10,9 @@ use object_store::path::Path;
 use object_store::{Error, ObjectMeta, ObjectStoreExt as _, ObjectStoreScheme};
 use url::{Position, Url};
 
-use super::found::{Found, How};
+use super::found::{FoundInput, How};
 use crate::objects::{Store, explained, read, store, wait};
-use crate::readers::input::Place;
+use crate::readers::input::Location;
 
 /// Objects asked for at once when many are named.
 const ASKED: usize = 64;
@@ -30,7 +30,7 @@ struct Target {
 ///
 /// # Errors
 /// When there is none, or the store does not answer.
-pub fn find(items: &[&String], found: &mut Vec<Found>) -> anyhow::Result<()> {
+pub fn find(items: &[&String], found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     let mut named = Vec::new();
     for item in items {
         let target = Target::parse(item)?;
@@ -49,8 +49,8 @@ pub fn find(items: &[&String], found: &mut Vec<Found>) -> anyhow::Result<()> {
         match answer {
             Ok(meta) => {
                 let relative = target.key.rsplit('/').next().unwrap_or_default().to_owned();
-                let place = Place::Object { store: target.store, key: target.key };
-                found.push(Found { name: target.item, bytes: meta.size, place, relative, how: How::Named });
+                let place = Location::Object { store: target.store, key: target.key };
+                found.push(FoundInput { name: target.item, bytes: meta.size, place, relative, how: How::Named });
             }
             Err(Error::NotFound { .. }) if target.listed => {
                 let folder = Target { key: format!("{}/", target.key), ..target };
@@ -98,7 +98,7 @@ impl Target {
 }
 
 /// Lists what a glob or a prefix matches.
-fn list(target: &Target, store: &Store, found: &mut Vec<Found>) -> anyhow::Result<()> {
+fn list(target: &Target, store: &Store, found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     let glob = super::inputs::is_glob(&target.key);
     let fixed = if glob { super::inputs::fixed_prefix(&target.key) } else { target.key.trim_end_matches('/') };
     let matcher = if glob { Some(super::inputs::matcher(&target.key)?) } else { None };
@@ -119,10 +119,10 @@ fn list(target: &Target, store: &Store, found: &mut Vec<Found>) -> anyhow::Resul
         let relative = key.strip_prefix(fixed).unwrap_or(&key).trim_start_matches('/').to_owned();
         let name = format!("{}{key}", target.store);
         let how = if glob { How::Matched } else { How::Walked };
-        found.push(Found {
+        found.push(FoundInput {
             name,
             bytes: size,
-            place: Place::Object { store: target.store.clone(), key },
+            place: Location::Object { store: target.store.clone(), key },
             relative,
             how,
         });

@@ -1,15 +1,15 @@
 //! A file or object that a user named, and how.
 
-use crate::readers::input::Place;
+use crate::readers::input::Location;
 
 /// Something that may become an input.
-pub struct Found {
+pub struct FoundInput {
     /// Its path or URL.
     pub name: String,
     /// Its size as stored.
     pub bytes: u64,
     /// Where it is.
-    pub place: Place,
+    pub place: Location,
     /// Its path below the folder, glob or prefix that was named.
     pub relative: String,
     /// How it was found.

@@ -15,10 +15,10 @@ use anyhow::{Context as _, bail};
 use globset::{GlobBuilder, GlobMatcher};
 use walkdir::WalkDir;
 
-use super::found::{Found, How};
+use super::found::{FoundInput, How};
 use crate::config::Reading;
-use crate::readers::input::{Format, Input, Place};
-use crate::readers::streams::{Members, Piece, Stored};
+use crate::readers::input::{Format, Input, Location};
+use crate::readers::streams::{MemberStep, Members, Stored};
 use crate::readers::{failed, sniff};
 
 /// The longest listing read, in bytes.
@@ -52,7 +52,8 @@ pub fn list(items: &[String], reading: &Reading) -> anyhow::Result<Vec<Input>> {
     inputs.sort_by(|a, b| a.name.cmp(&b.name));
     let mut seen = HashSet::new();
     inputs.retain(|input| seen.insert(one_name(&input.place)));
-    if let Some(odd) = inputs.iter().find(|input| matches!(&input.place, Place::File(path) if path.to_str().is_none()))
+    if let Some(odd) =
+        inputs.iter().find(|input| matches!(&input.place, Location::File(path) if path.to_str().is_none()))
     {
         bail!("the name of {} is no UTF-8: rename it, for tables hold file names and URLs as text", odd.name);
     }
@@ -63,17 +64,17 @@ pub fn list(items: &[String], reading: &Reading) -> anyhow::Result<Vec<Input>> {
 }
 
 /// A place under the one name that it has however it was named.
-fn one_name(place: &Place) -> PathBuf {
+fn one_name(place: &Location) -> PathBuf {
     match place {
-        Place::File(path) => path.canonicalize().unwrap_or_else(|_| path.clone()),
-        Place::Object { store, key } => PathBuf::from(format!("{store}/{key}")),
+        Location::File(path) => path.canonicalize().unwrap_or_else(|_| path.clone()),
+        Location::Object { store, key } => PathBuf::from(format!("{store}/{key}")),
     }
 }
 
 const KNOWN: &str = ".warc, .wet, .jsonl, .ndjson, .json, failed*.tsv (each also .gz or .zst), .parquet, .html or .htm";
 
 /// Finds what some items name.
-fn find(items: &[String], found: &mut Vec<Found>) -> anyhow::Result<()> {
+fn find(items: &[String], found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     let (remote, local): (Vec<&String>, Vec<&String>) = items.iter().partition(|item| super::objects::is_url(item));
     for item in local {
         find_local(item.strip_prefix("file://").unwrap_or(item), found)?;
@@ -85,8 +86,8 @@ fn find(items: &[String], found: &mut Vec<Found>) -> anyhow::Result<()> {
 }
 
 /// Makes an input of what was found; none if it is to be passed over.
-fn input(found: Found, reading: &Reading) -> anyhow::Result<Option<Input>> {
-    let Found { name, bytes, place, relative, how } = found;
+fn input(found: FoundInput, reading: &Reading) -> anyhow::Result<Option<Input>> {
+    let FoundInput { name, bytes, place, relative, how } = found;
     let hidden = relative.split('/').any(|part| part.starts_with(['.', '_']));
     let format = match format_of(&relative) {
         Some(Format::Jsonl) if how == How::Walked && relative.to_ascii_lowercase().ends_with(".json") => None,
@@ -123,7 +124,7 @@ fn format_of(name: &str) -> Option<Format> {
 }
 
 /// Gives the format that the first bytes of a file say.
-fn sniffed(name: &str, bytes: u64, place: &Place) -> anyhow::Result<Format> {
+fn sniffed(name: &str, bytes: u64, place: &Location) -> anyhow::Result<Format> {
     let mut source = crate::readers::open::source(name, bytes.min(FIRST), place)?;
     let mut first = Vec::new();
     source.by_ref().take(FIRST).read_to_end(&mut first).with_context(|| crate::readers::open::cannot("read", name))?;
@@ -150,8 +151,8 @@ fn first_decoded(stored: Vec<u8>, count: usize) -> std::io::Result<Vec<u8>> {
     let mut out = Vec::new();
     while out.len() < count {
         match members.step(&mut out)? {
-            Piece::End | Piece::Damage { .. } => break,
-            Piece::Start(_) | Piece::Bytes => {}
+            MemberStep::End | MemberStep::Damage { .. } => break,
+            MemberStep::Start(_) | MemberStep::Bytes => {}
         }
     }
     Ok(out)
@@ -190,7 +191,7 @@ fn listed(listing: &str, reading: &Reading) -> anyhow::Result<Vec<String>> {
     let mut found = Vec::new();
     find(&[listing.to_owned()], &mut found)?;
     let mut items = Vec::new();
-    for Found { name, bytes, place, .. } in found {
+    for FoundInput { name, bytes, place, .. } in found {
         let what = || format!("cannot read the listing {name}");
         let mut members =
             Members::new(Stored::new(crate::readers::open::source(&name, bytes, &place)?), |bytes| !bytes.is_empty());
@@ -201,14 +202,14 @@ fn listed(listing: &str, reading: &Reading) -> anyhow::Result<Vec<String>> {
         let mut text = Vec::new();
         loop {
             match members.step(&mut text).with_context(what)? {
-                Piece::End => break,
-                Piece::Damage { reason, .. } => {
+                MemberStep::End => break,
+                MemberStep::Damage { reason, .. } => {
                     bail!("cannot read the listing {name}: {reason}; fetch it again")
                 }
-                Piece::Start(_) | Piece::Bytes if text.len() > LISTING => {
+                MemberStep::Start(_) | MemberStep::Bytes if text.len() > LISTING => {
                     bail!("the listing {name} is longer than 1 GiB")
                 }
-                Piece::Start(_) | Piece::Bytes => {}
+                MemberStep::Start(_) | MemberStep::Bytes => {}
             }
         }
         let text = String::from_utf8(text).with_context(|| format!("the listing {name} is no text"))?;
@@ -223,7 +224,7 @@ fn listed(listing: &str, reading: &Reading) -> anyhow::Result<Vec<String>> {
     Ok(items)
 }
 
-fn find_local(item: &str, found: &mut Vec<Found>) -> anyhow::Result<()> {
+fn find_local(item: &str, found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     let path = tidy(Path::new(item));
     match fs::metadata(&path) {
         Ok(metadata) if metadata.is_dir() => walk(&path, found),
@@ -242,7 +243,7 @@ fn find_local(item: &str, found: &mut Vec<Found>) -> anyhow::Result<()> {
     }
 }
 
-fn walk(folder: &Path, found: &mut Vec<Found>) -> anyhow::Result<()> {
+fn walk(folder: &Path, found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     let before = found.len();
     for entry in WalkDir::new(folder).follow_links(true) {
         let entry = entry.with_context(|| format!("cannot read the folder {}", folder.display()))?;
@@ -261,7 +262,7 @@ fn walk(folder: &Path, found: &mut Vec<Found>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn glob(pattern: &str, found: &mut Vec<Found>) -> anyhow::Result<()> {
+fn glob(pattern: &str, found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     let pattern = tidy(Path::new(pattern)).to_string_lossy().into_owned();
     let matcher = matcher(&pattern)?;
     let fixed = fixed_prefix(&pattern);
@@ -318,8 +319,8 @@ pub fn fixed_prefix(pattern: &str) -> &str {
     &pattern[..pattern[..sign].rfind('/').map_or(0, |slash| slash.max(1))]
 }
 
-fn local(path: PathBuf, bytes: u64, relative: String, how: How) -> Found {
-    Found { name: path.to_string_lossy().into_owned(), bytes, place: Place::File(path), relative, how }
+fn local(path: PathBuf, bytes: u64, relative: String, how: How) -> FoundInput {
+    FoundInput { name: path.to_string_lossy().into_owned(), bytes, place: Location::File(path), relative, how }
 }
 
 /// Takes `.` out of a path, so that one file has one name.

@@ -18,7 +18,7 @@ pub fn is_url(item: &str) -> bool {
 /// # Errors
 /// Always: this program is built without object stores.
 #[cfg(not(feature = "cloud"))]
-pub fn find(items: &[&String], _: &mut Vec<super::found::Found>) -> anyhow::Result<()> {
+pub fn find(items: &[&String], _: &mut Vec<super::found::FoundInput>) -> anyhow::Result<()> {
     anyhow::bail!("cannot read {}: this nigh is built without the feature `cloud`", items[0])
 }
 

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use memchr::memchr;
 
-use super::members::{Members, Piece};
+use super::members::{MemberStep, Members};
 use super::stored::Stored;
 
 /// The lines of one file.
@@ -36,7 +36,7 @@ pub struct Lines {
 
 /// One step through the lines, with the offset of the line that it is about.
 #[derive(Debug, PartialEq)]
-pub enum Step {
+pub enum LineStep {
     /// A line: [`Lines::line`].
     Line(u64),
     /// A line that is too long.
@@ -69,7 +69,7 @@ impl Lines {
     ///
     /// # Errors
     /// When the source cannot be read.
-    pub fn advance(&mut self) -> io::Result<Option<Step>> {
+    pub fn advance(&mut self) -> io::Result<Option<LineStep>> {
         loop {
             if let Some(at) = memchr(b'\n', &self.buffer[self.seen..]) {
                 let line = self.line..self.seen + at;
@@ -79,29 +79,29 @@ impl Lines {
                     continue;
                 }
                 if line.len() > self.longest {
-                    return Ok(Some(Step::TooLong(offset)));
+                    return Ok(Some(LineStep::TooLong(offset)));
                 }
                 self.given = line;
-                return Ok(Some(Step::Line(offset)));
+                return Ok(Some(LineStep::Line(offset)));
             }
             self.seen = self.buffer.len();
             let offset = self.base + self.line as u64;
             if let Some(reason) = self.damage.take() {
                 self.line = self.seen;
                 self.passing = false;
-                return Ok(Some(Step::Damage(offset, reason)));
+                return Ok(Some(LineStep::Damage(offset, reason)));
             }
             // However much of it a step has brought, so that this depends on the line alone.
             if !self.passing && self.seen - self.line > self.longest {
                 self.passing = true;
                 self.line = self.seen;
-                return Ok(Some(Step::TooLong(offset)));
+                return Ok(Some(LineStep::TooLong(offset)));
             }
             if self.ended {
                 self.given = self.line..self.seen;
                 self.line = self.seen;
                 let passing = std::mem::replace(&mut self.passing, true);
-                return Ok((!passing && !self.given.is_empty()).then_some(Step::Line(offset)));
+                return Ok((!passing && !self.given.is_empty()).then_some(LineStep::Line(offset)));
             }
             if self.passing {
                 self.line = self.seen;
@@ -113,13 +113,13 @@ impl Lines {
                 self.line = 0;
             }
             match self.members.step(&mut self.buffer)? {
-                Piece::Bytes | Piece::Start(_) => {}
-                Piece::Damage { reason, .. } => {
+                MemberStep::Bytes | MemberStep::Start(_) => {}
+                MemberStep::Damage { reason, .. } => {
                     // Lines that were whole before the damage are good; the next member begins somewhere inside
                     // another.
                     self.damage = Some(reason);
                 }
-                Piece::End => self.ended = true,
+                MemberStep::End => self.ended = true,
             }
         }
     }

@@ -52,7 +52,7 @@ const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 /// One step through the members of a file.
 #[derive(Debug, PartialEq)]
-pub enum Piece {
+pub enum MemberStep {
     /// A member begins at this stored offset; its bytes follow.
     Start(u64),
     /// Decoded bytes were appended.
@@ -76,7 +76,7 @@ pub type Acceptable = fn(&[u8]) -> bool;
 pub struct Members {
     stored: Stored,
     codec: Codec,
-    place: Place,
+    place: MemberState,
     acceptable: Acceptable,
     dictionary: Vec<u8>,
     /// Damages since the last member that ended well.
@@ -98,7 +98,7 @@ struct Gzip {
     penalty: u32,
 }
 
-enum Place {
+enum MemberState {
     Between,
     /// At the beginning of a gzip member that may be inflated at once.
     Before(u64),
@@ -107,7 +107,7 @@ enum Place {
 }
 
 /// What one call of a decoder did.
-struct Step {
+struct DecoderStep {
     taken: usize,
     ended: bool,
 }
@@ -131,7 +131,7 @@ impl Members {
                 }
             }
         };
-        Ok(Members { stored, codec, place: Place::Between, acceptable, dictionary: Vec::new(), failures: 0 })
+        Ok(Members { stored, codec, place: MemberState::Between, acceptable, dictionary: Vec::new(), failures: 0 })
     }
 
     /// Whether the file is stored as it is.
@@ -147,30 +147,30 @@ impl Members {
     /// Takes the next step, appending decoded bytes to `out`.
     ///
     /// # Errors
-    /// When the source cannot be read. Damage is not an error but a [`Piece`].
-    pub fn step(&mut self, out: &mut Vec<u8>) -> io::Result<Piece> {
+    /// When the source cannot be read. Damage is not an error but a [`MemberStep`].
+    pub fn step(&mut self, out: &mut Vec<u8>) -> io::Result<MemberStep> {
         match self.place {
-            Place::Ended => Ok(Piece::End),
-            Place::Between => self.begin(),
-            Place::Before(start) => match self.whole(out)? {
+            MemberState::Ended => Ok(MemberStep::End),
+            MemberState::Between => self.begin(),
+            MemberState::Before(start) => match self.whole(out)? {
                 true => {
-                    self.place = Place::Between;
-                    Ok(Piece::Bytes)
+                    self.place = MemberState::Between;
+                    Ok(MemberStep::Bytes)
                 }
                 false => {
-                    self.place = Place::Inside(start);
+                    self.place = MemberState::Inside(start);
                     self.inside(start, out)
                 }
             },
-            Place::Inside(start) => self.inside(start, out),
+            MemberState::Inside(start) => self.inside(start, out),
         }
     }
 
-    fn begin(&mut self) -> io::Result<Piece> {
+    fn begin(&mut self) -> io::Result<MemberStep> {
         loop {
             if self.stored.need(8)? == 0 {
-                self.place = Place::Ended;
-                return Ok(Piece::End);
+                self.place = MemberState::Ended;
+                return Ok(MemberStep::End);
             }
             let start = self.stored.offset();
             self.stored.keep_from(start);
@@ -180,13 +180,13 @@ impl Members {
                 self.stored.take(padding);
                 continue;
             }
-            let mut place = Place::Inside(start);
+            let mut place = MemberState::Inside(start);
             let begins = match &mut self.codec {
                 Codec::Plain => true,
                 Codec::Gzip(gzip) if ahead.starts_with(GZIP) => {
                     gzip.stream = None;
                     if gzip.tries(ahead) && self.failures == 0 {
-                        place = Place::Before(start);
+                        place = MemberState::Before(start);
                     }
                     true
                 }
@@ -206,7 +206,7 @@ impl Members {
                 return self.damage(start, self.codec.unknown());
             }
             self.place = place;
-            return Ok(Piece::Start(start));
+            return Ok(MemberStep::Start(start));
         }
     }
 
@@ -236,7 +236,7 @@ impl Members {
         Ok(false)
     }
 
-    fn inside(&mut self, start: u64, out: &mut Vec<u8>) -> io::Result<Piece> {
+    fn inside(&mut self, start: u64, out: &mut Vec<u8>) -> io::Result<MemberStep> {
         loop {
             let here = self.stored.offset();
             let window = if self.plain() { 0 } else { WINDOW };
@@ -248,12 +248,12 @@ impl Members {
             let before = out.len();
             let step = match &mut self.codec {
                 Codec::Plain if !more => {
-                    self.place = Place::Ended;
-                    return Ok(Piece::End);
+                    self.place = MemberState::Ended;
+                    return Ok(MemberStep::End);
                 }
                 Codec::Plain => {
                     out.extend_from_slice(ahead);
-                    Ok(Step { taken: ahead.len(), ended: false })
+                    Ok(DecoderStep { taken: ahead.len(), ended: false })
                 }
                 Codec::Gzip(gzip) => {
                     let stream = gzip.stream.get_or_insert_with(|| Box::new(Decompress::new_gzip(15)));
@@ -267,11 +267,11 @@ impl Members {
             self.stored.take(step.taken);
             if step.ended {
                 self.failures = 0;
-                self.place = Place::Between;
-                return Ok(Piece::Bytes);
+                self.place = MemberState::Between;
+                return Ok(MemberStep::Bytes);
             }
             if out.len() > before {
-                return Ok(Piece::Bytes);
+                return Ok(MemberStep::Bytes);
             }
             // Nothing came of all that there is.
             if !more || step.taken == 0 && !self.stored.fill()? {
@@ -281,12 +281,12 @@ impl Members {
     }
 
     /// Goes on at the next acceptable member after the damaged one that began at `start`.
-    fn damage(&mut self, start: u64, reason: &'static str) -> io::Result<Piece> {
+    fn damage(&mut self, start: u64, reason: &'static str) -> io::Result<MemberStep> {
         let reach = WINDOW >> self.failures.min(40);
         self.failures += 1;
         let from = (start + 1).max(self.stored.offset().saturating_sub(reach));
         self.stored.go_to(from);
-        self.place = Place::Between;
+        self.place = MemberState::Between;
         let magic = if matches!(self.codec, Codec::Zstd(_)) { ZSTD } else { GZIP };
         let mut looked_at = 0;
         loop {
@@ -315,13 +315,13 @@ impl Members {
                     let rest = self.stored.ahead().len().saturating_sub(magic.len() - 1);
                     self.stored.take(rest);
                     if !self.stored.fill()? {
-                        self.place = Place::Ended;
+                        self.place = MemberState::Ended;
                         break;
                     }
                 }
             }
         }
-        Ok(Piece::Damage { offset: start, reason })
+        Ok(MemberStep::Damage { offset: start, reason })
     }
 
     /// Passes a skippable frame, taking the dictionary from a leading one; false when it is damaged.
@@ -420,18 +420,18 @@ fn skippable(bytes: &[u8]) -> Option<(u32, usize)> {
     (magic & 0xFFFF_FFF0 == 0x184D_2A50).then_some((magic, length as usize))
 }
 
-fn inflate_some(inflate: &mut Decompress, input: &[u8], out: &mut Vec<u8>) -> io::Result<Step> {
+fn inflate_some(inflate: &mut Decompress, input: &[u8], out: &mut Vec<u8>) -> io::Result<DecoderStep> {
     let before = inflate.total_in();
     let status = inflate.decompress_vec(input, out, FlushDecompress::None).map_err(io::Error::other)?;
-    Ok(Step { taken: (inflate.total_in() - before) as usize, ended: status == Status::StreamEnd })
+    Ok(DecoderStep { taken: (inflate.total_in() - before) as usize, ended: status == Status::StreamEnd })
 }
 
-fn decode_some(decoder: &mut Decoder<'static>, input: &[u8], out: &mut Vec<u8>) -> io::Result<Step> {
+fn decode_some(decoder: &mut Decoder<'static>, input: &[u8], out: &mut Vec<u8>) -> io::Result<DecoderStep> {
     let mut input = InBuffer::around(input);
     let at = out.len();
     let mut output = OutBuffer::around_pos(out, at);
     let hint = decoder.run(&mut input, &mut output)?;
-    Ok(Step { taken: input.pos(), ended: hint == 0 })
+    Ok(DecoderStep { taken: input.pos(), ended: hint == 0 })
 }
 
 /// Whether a gzip member with an acceptable beginning starts here, and the bytes that it took to know.
@@ -482,12 +482,12 @@ mod tests {
         let mut pieces = Vec::new();
         loop {
             let piece = members.step(&mut bytes).unwrap();
-            if piece != Piece::Bytes {
+            if piece != MemberStep::Bytes {
                 let hash = xxhash_rust::xxh3::xxh3_64(&bytes);
                 pieces.push(format!("{} {hash:x} {piece:?}", bytes.len()));
                 bytes.clear();
             }
-            if piece == Piece::End {
+            if piece == MemberStep::End {
                 return pieces;
             }
         }

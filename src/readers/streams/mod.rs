@@ -7,6 +7,6 @@ mod lines;
 mod members;
 mod stored;
 
-pub use self::lines::{Lines, Step};
-pub use self::members::{Members, Piece};
+pub use self::lines::{LineStep, Lines};
+pub use self::members::{MemberStep, Members};
 pub use self::stored::Stored;

@@ -16,9 +16,9 @@ use std::ops::Range;
 
 use memchr::{memchr, memmem};
 
-use super::record::{Kind, Record, parse};
+use super::record::{Kind, RecordHead, parse};
 use crate::readers::item::Reject;
-use crate::readers::streams::{Members, Piece};
+use crate::readers::streams::{MemberStep, Members};
 
 /// The longest head of a record.
 const HEAD: usize = 1 << 20;
@@ -36,9 +36,9 @@ pub fn acceptable(bytes: &[u8]) -> bool {
 
 /// The next thing in a file.
 #[derive(Debug)]
-pub enum Frame {
+pub enum FramedRecord {
     /// A whole record.
-    Record(Record),
+    Record(RecordHead),
     /// Something that is none.
     Reject(Reject),
 }
@@ -83,11 +83,11 @@ pub struct Records {
     plain_size: Option<u64>,
     /// Block bytes kept of a record that may hold a page.
     cap: u64,
-    block: Block,
+    block: RecordBlock,
 }
 
 /// Where the block of the record given last is.
-enum Block {
+enum RecordBlock {
     Buffered(Range<u64>),
     Moved(Vec<u8>),
 }
@@ -107,7 +107,7 @@ impl Records {
             opened: false,
             plain_size,
             cap,
-            block: Block::Moved(Vec::new()),
+            block: RecordBlock::Moved(Vec::new()),
         }
     }
 
@@ -119,8 +119,8 @@ impl Records {
     /// Gives the block of the record that [`Records::advance`] gave last.
     pub fn block(&self) -> &[u8] {
         match &self.block {
-            Block::Buffered(range) => &self.buffer[self.index(range.start)..self.index(range.end)],
-            Block::Moved(bytes) => bytes,
+            RecordBlock::Buffered(range) => &self.buffer[self.index(range.start)..self.index(range.end)],
+            RecordBlock::Moved(bytes) => bytes,
         }
     }
 
@@ -128,13 +128,13 @@ impl Records {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn advance(&mut self) -> io::Result<Option<Frame>> {
-        self.block = Block::Moved(Vec::new());
+    pub fn advance(&mut self) -> io::Result<Option<FramedRecord>> {
+        self.block = RecordBlock::Moved(Vec::new());
         loop {
             match self.mark_at(self.head) {
                 Some(MarkKind::Damage(offset, reason)) => {
                     self.marks.pop_front();
-                    return Ok(Some(Frame::Reject(Reject { offset, url: None, reason: reason.to_owned() })));
+                    return Ok(Some(FramedRecord::Reject(Reject { offset, url: None, reason: reason.to_owned() })));
                 }
                 Some(MarkKind::Start(offset)) => {
                     (self.member, self.opened) = (offset, false);
@@ -153,14 +153,14 @@ impl Records {
     }
 
     /// Reads the record that begins at `head`.
-    fn record(&mut self) -> io::Result<Frame> {
+    fn record(&mut self) -> io::Result<FramedRecord> {
         let begin = self.head;
         // The first member may be the whole file: then only the first record can be fetched by its offset.
         let decoded = self.members.plain() || self.member == 0 && self.opened;
         let offset = if decoded { begin } else { self.member };
         self.opened = true;
         let reject =
-            |url: Option<String>, reason: &str| Frame::Reject(Reject { offset, url, reason: reason.to_owned() });
+            |url: Option<String>, reason: &str| FramedRecord::Reject(Reject { offset, url, reason: reason.to_owned() });
 
         if !self.begins_record(begin)? {
             self.resume_after(begin)?;
@@ -201,7 +201,7 @@ impl Records {
         let moved = kept < length && matches!(reach, Reach::There);
         if moved {
             record.cut = true;
-            self.block = Block::Moved(self.buffer[self.index(start)..self.index(start + kept)].to_vec());
+            self.block = RecordBlock::Moved(self.buffer[self.index(start)..self.index(start + kept)].to_vec());
             self.head = start + kept;
             while matches!(reach, Reach::There) && self.head < end {
                 let target = end.min(self.end().max(self.head + 1));
@@ -211,7 +211,7 @@ impl Records {
                 }
             }
         } else {
-            self.block = Block::Buffered(start..start + kept);
+            self.block = RecordBlock::Buffered(start..start + kept);
         }
         match reach {
             Reach::There => {}
@@ -233,7 +233,7 @@ impl Records {
         match self.trailer(end)? {
             Ok(at) => {
                 self.head = at;
-                Ok(Frame::Record(record))
+                Ok(FramedRecord::Record(record))
             }
             Err(Some(reason)) => Ok(reject(record.url, reason)),
             Err(None) => {
@@ -445,10 +445,10 @@ impl Records {
             }
         }
         let kind = match self.members.step(&mut self.buffer)? {
-            Piece::Bytes => None,
-            Piece::Start(offset) => Some(MarkKind::Start(offset)),
-            Piece::Damage { offset, reason } => Some(MarkKind::Damage(offset, reason)),
-            Piece::End => {
+            MemberStep::Bytes => None,
+            MemberStep::Start(offset) => Some(MarkKind::Start(offset)),
+            MemberStep::Damage { offset, reason } => Some(MarkKind::Damage(offset, reason)),
+            MemberStep::End => {
                 self.ended = true;
                 None
             }
@@ -496,12 +496,12 @@ mod tests {
         let mut lines = Vec::new();
         while let Some(frame) = records.advance().unwrap() {
             let (offset, url, rest) = match frame {
-                Frame::Record(record) => (
+                FramedRecord::Record(record) => (
                     record.offset,
                     record.url,
                     format!("{}{}", records.block().len(), if record.cut { " cut" } else { "" }),
                 ),
-                Frame::Reject(reject) => (reject.offset, reject.url, reject.reason),
+                FramedRecord::Reject(reject) => (reject.offset, reject.url, reject.reason),
             };
             lines.push(format!("{offset} {} {rest}", url.unwrap_or_default()));
         }

@@ -20,17 +20,17 @@ pub fn end_of_head(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Iterates over the fields of a head whose first line is already off.
-pub struct Fields<'a> {
+pub struct HeaderFields<'a> {
     rest: &'a [u8],
 }
 
 /// Gives the first line of a head, and its fields.
-pub fn split(head: &[u8]) -> (&[u8], Fields<'_>) {
+pub fn split(head: &[u8]) -> (&[u8], HeaderFields<'_>) {
     let (first, rest) = cut_line(head);
-    (first, Fields { rest })
+    (first, HeaderFields { rest })
 }
 
-impl<'a> Iterator for Fields<'a> {
+impl<'a> Iterator for HeaderFields<'a> {
     type Item = (&'a [u8], Cow<'a, [u8]>);
 
     fn next(&mut self) -> Option<Self::Item> {

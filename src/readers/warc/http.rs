@@ -10,7 +10,7 @@ use crate::readers::sniff;
 
 /// The page that a response or a resource holds.
 #[derive(Debug, PartialEq)]
-pub struct Content {
+pub struct HttpContent {
     /// HTTP status.
     pub status: u16,
     /// Media type, lower case, without parameters.
@@ -38,7 +38,7 @@ pub enum NoPage {
 ///
 /// # Errors
 /// When it holds no page.
-pub fn response(block: &[u8], cut: bool, reading: &Reading) -> Result<Content, NoPage> {
+pub fn response(block: &[u8], cut: bool, reading: &Reading) -> Result<HttpContent, NoPage> {
     let head_end = super::header::end_of_head(block).unwrap_or(block.len());
     let (head, body) = block.split_at(head_end);
     let (line, fields) = super::header::split(head);
@@ -96,7 +96,7 @@ pub fn content(
     mut bytes: Vec<u8>,
     cut: bool,
     reading: &Reading,
-) -> Result<Content, NoPage> {
+) -> Result<HttpContent, NoPage> {
     wanted(&media_type, reading)?;
     if sniff::is_binary(&bytes) {
         return Err(NoPage::Skip(Skip::MediaType));
@@ -107,7 +107,7 @@ pub fn content(
         "text/html" | "application/xhtml+xml" => Body::Html(bytes),
         _ => Body::Plain(bytes),
     };
-    Ok(Content { status, media_type, charset, body, cut })
+    Ok(HttpContent { status, media_type, charset, body, cut })
 }
 
 fn wanted(media_type: &str, reading: &Reading) -> Result<(), NoPage> {
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::config::Bytes;
 
-    fn read(block: &str) -> Result<Content, NoPage> {
+    fn read(block: &str) -> Result<HttpContent, NoPage> {
         response(block.as_bytes(), false, &Reading::default())
     }
 

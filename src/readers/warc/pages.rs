@@ -6,9 +6,9 @@ use std::net::IpAddr;
 
 use anyhow::Context as _;
 
-use super::framing::{Frame, Records};
-use super::http::{Content, NoPage};
-use super::record::{Kind, Record};
+use super::framing::{FramedRecord, Records};
+use super::http::{HttpContent, NoPage};
+use super::record::{Kind, RecordHead};
 use crate::config::Reading;
 use crate::readers::item::{Body, Failure, Item, Page, Reader, Reject, Skip};
 use crate::readers::streams::{Members, Stored};
@@ -34,7 +34,7 @@ impl WarcReader {
         Ok(WarcReader { records, reading: reading.clone(), name: name.to_owned() })
     }
 
-    fn item(&self, record: Record) -> Item {
+    fn item(&self, record: RecordHead) -> Item {
         if record.kind == Kind::Other {
             return Item::Skip(Skip::RecordType);
         }
@@ -72,8 +72,8 @@ impl Reader for WarcReader {
     fn next(&mut self) -> anyhow::Result<Option<Item>> {
         let frame = self.records.advance().with_context(|| format!("cannot read {}", self.name))?;
         Ok(frame.map(|frame| match frame {
-            Frame::Record(record) => self.item(record),
-            Frame::Reject(reject) => Item::Reject(reject),
+            FramedRecord::Record(record) => self.item(record),
+            FramedRecord::Reject(reject) => Item::Reject(reject),
         }))
     }
 
@@ -82,13 +82,13 @@ impl Reader for WarcReader {
     }
 }
 
-fn content(record: &Record, block: &[u8], reading: &Reading) -> Result<Content, NoPage> {
+fn content(record: &RecordHead, block: &[u8], reading: &Reading) -> Result<HttpContent, NoPage> {
     let (label, charset) = super::header::content_type(&record.content_type);
     match record.kind {
         Kind::Conversion if label == "text/plain" => {
             let (text, longer) = crate::readers::fields::cut(crate::readers::fields::utf8(block), reading.page_limit());
             let cut = record.cut || longer;
-            Ok(Content { status: 200, media_type: label, charset: None, body: Body::Text(text), cut })
+            Ok(HttpContent { status: 200, media_type: label, charset: None, body: Body::Text(text), cut })
         }
         Kind::Conversion => Err(NoPage::Skip(Skip::MediaType)),
         // Heritrix writes answers of the DNS as responses of type text/dns.

@@ -15,7 +15,7 @@ pub enum Kind {
 
 /// The head of a record. Its block is [`super::framing::Records::block`].
 #[derive(Debug)]
-pub struct Record {
+pub struct RecordHead {
     /// Where to fetch it from: see [`crate::readers::item::Page::offset`].
     pub offset: u64,
     /// Its type.
@@ -38,10 +38,10 @@ pub struct Record {
 ///
 /// # Errors
 /// The URL, if there is one, and a short phrase: when the version, the type or the length is of no use.
-pub fn parse(head: &[u8], offset: u64) -> Result<Record, (Option<String>, &'static str)> {
+pub fn parse(head: &[u8], offset: u64) -> Result<RecordHead, (Option<String>, &'static str)> {
     let (version, fields) = super::header::split(head);
     let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-    let mut record = Record {
+    let mut record = RecordHead {
         offset,
         kind: Kind::Other,
         url: None,

@@ -127,7 +127,7 @@ impl WeekTables {
 struct Merged {
     /// The week's folder, for messages.
     folder: PathBuf,
-    cursors: Vec<Cursor>,
+    cursors: Vec<DownloadCursor>,
     /// The next document of each file.
     heap: BinaryHeap<Reverse<(i64, usize)>>,
 }
@@ -140,7 +140,7 @@ impl Merged {
             let scan = Scan::open_by(&path, &["doc", column], rows)?;
             let end = DocId::new(shard, 0).to_table() + history.weeks[at].rows[shard as usize] as i64;
             let from = DocId::new(shard, 0).to_table();
-            let mut cursor = Cursor { path, scan, batch: None, row: 0, from, end };
+            let mut cursor = DownloadCursor { path, scan, batch: None, row: 0, from, end };
             if let Some(doc) = cursor.load()? {
                 merged.heap.push(Reverse((doc, merged.cursors.len())));
                 merged.cursors.push(cursor);
@@ -184,7 +184,7 @@ impl Merged {
 }
 
 /// One file, at one of its rows.
-struct Cursor {
+struct DownloadCursor {
     path: PathBuf,
     scan: Scan,
     batch: Option<RecordBatch>,
@@ -194,7 +194,7 @@ struct Cursor {
     end: i64,
 }
 
-impl Cursor {
+impl DownloadCursor {
     fn advance(&mut self) -> Result<Option<i64>> {
         self.row += 1;
         self.load()

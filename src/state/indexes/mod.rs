@@ -4,6 +4,6 @@ mod postings;
 mod urls;
 
 pub(crate) use self::postings::FORMAT;
-pub use self::postings::{Coding, PostingFile, Runs, write_postings};
+pub use self::postings::{Coding, PostingFile, PostingRuns, write_postings};
 pub(crate) use self::urls::RunRow;
 pub use self::urls::{UrlIndex, UrlLookup};

@@ -49,16 +49,16 @@ pub struct Coding {
 
 /// The runs of postings: oldest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Runs {
+pub struct PostingRuns {
     /// Of all of them.
     pub coding: Coding,
     /// At least one.
-    pub runs: Vec<Run>,
+    pub runs: Vec<PostingRun>,
 }
 
 /// A run, as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
+pub struct PostingRun {
     /// Its folder.
     pub(crate) folder: String,
     /// Postings of each partition: one of none has no file.
@@ -121,17 +121,17 @@ impl Coding {
     }
 }
 
-impl Run {
+impl PostingRun {
     /// Postings of all partitions.
     fn count(&self) -> u64 {
         self.postings.iter().sum()
     }
 }
 
-impl Runs {
+impl PostingRuns {
     /// Only a first run, of these postings in each partition, in the folder of that name.
-    pub fn first(coding: Coding, folder: String, postings: Vec<u64>) -> Runs {
-        Runs { coding, runs: vec![Run { folder, postings }] }
+    pub fn first(coding: Coding, folder: String, postings: Vec<u64>) -> PostingRuns {
+        PostingRuns { coding, runs: vec![PostingRun { folder, postings }] }
     }
 
     /// Whether a list could have been written by this program.
@@ -163,16 +163,16 @@ impl Runs {
     }
 
     /// These, and a new run in the place of the `merged` last ones.
-    pub fn and(&self, folder: String, postings: Vec<u64>, merged: usize) -> Runs {
+    pub fn and(&self, folder: String, postings: Vec<u64>, merged: usize) -> PostingRuns {
         let mut runs = self.runs[..self.runs.len() - merged].to_vec();
-        runs.push(Run { folder, postings });
-        Runs { coding: self.coding, runs }
+        runs.push(PostingRun { folder, postings });
+        PostingRuns { coding: self.coding, runs }
     }
 
     /// Whether so much came since the first run that all should be made anew.
     pub fn has_grown(&self) -> bool {
         self.runs.first().is_none_or(|first| {
-            let later: u64 = self.runs[1..].iter().map(Run::count).sum();
+            let later: u64 = self.runs[1..].iter().map(PostingRun::count).sum();
             later > first.count() / 2
         })
     }
@@ -391,9 +391,9 @@ mod tests {
 
     #[test]
     fn a_list_that_cannot_be_is_not_used() {
-        let runs = |shard_bits, number_bits, partitions| Runs {
+        let runs = |shard_bits, number_bits, partitions| PostingRuns {
             coding: Coding { shard_bits, number_bits },
-            runs: vec![Run { folder: "run".into(), postings: vec![1; partitions] }],
+            runs: vec![PostingRun { folder: "run".into(), postings: vec![1; partitions] }],
         };
         assert!(runs(2, 20, 4).can_be() && runs(16, 56, 1 << 16).can_be());
         for (shard_bits, number_bits, partitions) in
@@ -401,7 +401,7 @@ mod tests {
         {
             assert!(!runs(shard_bits, number_bits, partitions).can_be(), "{shard_bits} {number_bits} {partitions}");
         }
-        assert!(!Runs { runs: vec![], ..runs(2, 20, 4) }.can_be());
+        assert!(!PostingRuns { runs: vec![], ..runs(2, 20, 4) }.can_be());
         let folder = tempfile::tempdir().unwrap();
         let (path, huge) = (file(folder.path(), 0), u64::MAX - 5);
         std::fs::write(&path, [0; 80]).unwrap();
@@ -411,8 +411,8 @@ mod tests {
     #[test]
     fn small_runs_are_merged_and_many_postings_made_anew() {
         let runs = |counts: &[u64]| {
-            let runs = counts.iter().map(|count| Run { folder: count.to_string(), postings: vec![*count] });
-            Runs { coding: coding(), runs: runs.collect() }
+            let runs = counts.iter().map(|count| PostingRun { folder: count.to_string(), postings: vec![*count] });
+            PostingRuns { coding: coding(), runs: runs.collect() }
         };
         assert_eq!(runs(&[1000]).to_merge(5000), 0, "the first run is not merged");
         assert_eq!(runs(&[1000, 100]).to_merge(10), 0);
@@ -420,7 +420,7 @@ mod tests {
         assert_eq!(runs(&[1000, 100, 40, 20]).to_merge(10), 3);
         assert_eq!(runs(&[1000, 200, 40, 20]).to_merge(10), 2);
         let merged = runs(&[1000, 200, 40, 20]).and("new".into(), vec![70], 2);
-        assert_eq!(merged.runs.iter().map(Run::count).collect::<Vec<_>>(), [1000, 200, 70]);
+        assert_eq!(merged.runs.iter().map(PostingRun::count).collect::<Vec<_>>(), [1000, 200, 70]);
         assert!(!runs(&[1000, 300, 200]).has_grown() && runs(&[1000, 300, 201]).has_grown());
     }
 }

@@ -116,11 +116,11 @@ impl UrlIndex<'_> {
 
 /// The url segments of a shard, read side by side.
 pub struct UrlLookup {
-    segments: Vec<Cursor>,
+    segments: Vec<UrlCursor>,
     asked: Option<UrlHash>,
 }
 
-struct Cursor {
+struct UrlCursor {
     scan: Scan,
     batch: Option<RecordBatch>,
     row: usize,
@@ -134,7 +134,7 @@ impl UrlLookup {
     pub(crate) fn open(paths: impl IntoIterator<Item = PathBuf>) -> Result<UrlLookup> {
         let open = |path: PathBuf| {
             let mut scan = Scan::open(&path, &["doc", "hash"])?;
-            Ok(Cursor { batch: scan.batch()?, scan, row: 0 })
+            Ok(UrlCursor { batch: scan.batch()?, scan, row: 0 })
         };
         let segments = paths.into_iter().map(open).collect::<Result<_>>()?;
         Ok(UrlLookup { segments, asked: None })
@@ -173,7 +173,7 @@ impl UrlLookup {
     }
 }
 
-impl Cursor {
+impl UrlCursor {
     /// The URL at which the cursor stands.
     fn head(&mut self) -> Result<Option<(UrlHash, DocId)>> {
         while let Some(batch) = &self.batch {

@@ -9,7 +9,7 @@ use super::folders::{BEFORE, JOURNAL, REPLACED, SCRATCH, Store, rename};
 use crate::config::Method;
 use crate::records::Week;
 use crate::state::durable::{replace, sync_folder};
-use crate::state::indexes::Runs;
+use crate::state::indexes::PostingRuns;
 use crate::state::weeks::{InputKey, Journal, Manifest, WholeWeek, week_of};
 use crate::tables::{Table, UrlRow};
 
@@ -66,7 +66,7 @@ impl Store {
     ///
     /// # Errors
     /// Names what cannot be written; the week is then whole, unfinished or committed.
-    pub fn commit(&self, whole: &WholeWeek, job: &str, summary: &[u8], postings: Option<&Runs>) -> Result<()> {
+    pub fn commit(&self, whole: &WholeWeek, job: &str, summary: &[u8], postings: Option<&PostingRuns>) -> Result<()> {
         let week = whole.committed.week;
         let unfinished = self.unfinished(week);
         ensure!(Journal::read(&unfinished.journal())?.as_ref() == Some(&whole.journal), unfinished.taken());

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::records::Week;
 use crate::state::durable::sync_folder;
 use crate::state::indexes::RunRow;
-use crate::state::weeks::{Earlier, Manifest, Removed, Unfinished, WholeWeek};
+use crate::state::weeks::{Earlier, Manifest, RemovedWeeks, Unfinished, WholeWeek};
 use crate::tables::{Table, UrlRow};
 
 /// How long processes of a run whose supervisor was killed may take to notice and end.
@@ -145,12 +145,12 @@ impl Store {
     }
 
     /// The file of a shard's URLs of removed weeks, in the order of ids (`urls`) or of hashes (`url-runs`).
-    pub(crate) fn urls_of_removed(&self, removed: &Removed, table: &str, shard: u32) -> PathBuf {
+    pub(crate) fn urls_of_removed(&self, removed: &RemovedWeeks, table: &str, shard: u32) -> PathBuf {
         self.removed_folder(removed).join(table).join(format!("shard{shard:05}.parquet"))
     }
 
     /// Where the URLs of removed weeks are.
-    pub(crate) fn removed_folder(&self, removed: &Removed) -> PathBuf {
+    pub(crate) fn removed_folder(&self, removed: &RemovedWeeks) -> PathBuf {
         self.root.join(UrlRow::NAME).join(format!("before={}", removed.before))
     }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::folders::Store;
 use crate::records::Week;
 use crate::state::durable::{replace, sync_folder};
-use crate::state::indexes::{FORMAT, Runs};
+use crate::state::indexes::{FORMAT, PostingRuns};
 use crate::state::weeks::{CommittedWeek, Unfinished};
 
 /// The folder of a store's postings. A mirror leaves alone what begins so, and publishes nothing of it.
@@ -16,13 +16,13 @@ const FOLDER: &str = "_postings";
 
 /// The content of `postings.json`.
 #[derive(Serialize, Deserialize)]
-struct Listed {
+struct PostingList {
     format: u32,
     week: Week,
     /// The hash of what the week was made from.
     key: String,
     #[serde(flatten)]
-    runs: Runs,
+    runs: PostingRuns,
 }
 
 impl Store {
@@ -32,16 +32,16 @@ impl Store {
     }
 
     /// The postings of the vectors of a committed week; `None` where there are none, or others.
-    pub fn postings(&self, week: &CommittedWeek) -> Option<Runs> {
+    pub fn postings(&self, week: &CommittedWeek) -> Option<PostingRuns> {
         let text = std::fs::read(self.postings_folder().join("postings.json")).ok()?;
-        let listed: Listed = serde_json::from_slice(&text).ok()?;
+        let listed: PostingList = serde_json::from_slice(&text).ok()?;
         let is_of = (listed.format, listed.week, &listed.key) == (FORMAT, week.week, &week.key);
         Some(listed.runs).filter(|runs| is_of && runs.can_be())
     }
 
     /// Lets go of the postings of a week that is about to be replaced, whatever may happen then: of what is deleted nothing is
     /// kept, and the week that takes its place has other vectors. The runs stay where the new week's postings stand on them.
-    pub(crate) fn drop_postings(&self, postings: Option<&Runs>) -> Result<()> {
+    pub(crate) fn drop_postings(&self, postings: Option<&PostingRuns>) -> Result<()> {
         let (folder, list) = (self.postings_folder(), self.postings_folder().join("postings.json"));
         let (path, removed) = match postings {
             None => (&folder, std::fs::remove_dir_all(&folder)),
@@ -59,7 +59,7 @@ impl Store {
         &self,
         week: &CommittedWeek,
         unfinished: &Unfinished,
-        postings: Option<&Runs>,
+        postings: Option<&PostingRuns>,
     ) -> Result<()> {
         let folder = self.postings_folder();
         let removed = |path: &Path| format!("cannot remove {}", path.display());
@@ -75,7 +75,7 @@ impl Store {
                 .with_context(|| format!("cannot move {} to {}", made.display(), run.display()))?;
             sync_folder(&folder)?;
         }
-        let listed = Listed { format: FORMAT, week: week.week, key: week.key.clone(), runs: runs.clone() };
+        let listed = PostingList { format: FORMAT, week: week.week, key: week.key.clone(), runs: runs.clone() };
         let text = serde_json::to_vec(&listed).context("a list is plain data")?;
         replace(&folder.join("postings.json"), &text)?;
         let failed = || format!("cannot list {}", folder.display());
@@ -118,7 +118,7 @@ mod tests {
         let unfinished = store.unfinished(week("a").week);
         let keep = |key: &str| {
             write_postings(&unfinished.postings(), 0, &[7, 9]).unwrap();
-            let runs = Runs::first(coding(), run_folder(week(key).week, key), vec![2, 0, 0, 0]);
+            let runs = PostingRuns::first(coding(), run_folder(week(key).week, key), vec![2, 0, 0, 0]);
             store.keep_postings(&week(key), &unfinished, Some(&runs)).unwrap();
             runs
         };

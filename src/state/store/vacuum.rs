@@ -17,7 +17,7 @@ use super::folders::{SCRATCH, Store};
 use crate::records::Week;
 use crate::state::durable::sync_folder;
 use crate::state::indexes::{RunRow, UrlLookup};
-use crate::state::weeks::{Earlier, Removed, week_of};
+use crate::state::weeks::{Earlier, RemovedWeeks, week_of};
 use crate::tables::{Scan, Table, UrlRow, Writer};
 
 /// What was removed from a store, or would be.
@@ -88,7 +88,7 @@ impl Store {
             let kept = kept.context("there is a week that stays")?;
             let going = Earlier::before(&manifest, kept);
             let shards = manifest.method.shards;
-            let removed = Removed { before: kept, urls: going.urls(shards), named: going.named(shards) };
+            let removed = RemovedWeeks { before: kept, urls: going.urls(shards), named: going.named(shards) };
             self.keep_urls(&going, &removed, threads)?;
             manifest.weeks.retain(|week| week.week >= kept);
             manifest.removed = Some(removed);
@@ -101,7 +101,7 @@ impl Store {
     }
 
     /// Writes the URLs of weeks into one file a shard, by id, and one by hash.
-    fn keep_urls(&self, weeks: &Earlier, removed: &Removed, threads: usize) -> Result<()> {
+    fn keep_urls(&self, weeks: &Earlier, removed: &RemovedWeeks, threads: usize) -> Result<()> {
         let (folder, files, indexes) = (self.removed_folder(removed), self.url_files(weeks)?, self.url_indexes(weeks)?);
         remove(&folder)?;
         let all: Vec<(u32, &Vec<PathBuf>, &Vec<PathBuf>)> =

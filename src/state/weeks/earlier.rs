@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::manifest::{CommittedWeek, Manifest, Removed};
+use super::manifest::{CommittedWeek, Manifest, RemovedWeeks};
 use crate::records::Week;
 
 /// The weeks before one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Earlier {
     /// What is left of weeks that were removed.
-    pub removed: Option<Removed>,
+    pub removed: Option<RemovedWeeks>,
     /// The others, in order.
     pub weeks: Vec<CommittedWeek>,
 }

@@ -25,14 +25,14 @@ pub struct Manifest {
     /// Their hash.
     pub method_hash: String,
     /// What is left of weeks that were removed.
-    pub removed: Option<Removed>,
+    pub removed: Option<RemovedWeeks>,
     /// The committed weeks, in order.
     pub weeks: Vec<CommittedWeek>,
 }
 
 /// What is left of weeks that were removed: their URLs keep their ids, and their clusters' names are not given again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Removed {
+pub struct RemovedWeeks {
     /// The first week that was not removed.
     pub before: Week,
     /// Ids that were given to URLs, by shard.

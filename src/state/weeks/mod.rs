@@ -10,6 +10,6 @@ mod unfinished;
 
 pub use self::earlier::Earlier;
 pub use self::journal::{Counts, InputKey, Journal, Segment};
-pub use self::manifest::{CommittedWeek, Manifest, Removed, WholeWeek};
+pub use self::manifest::{CommittedWeek, Manifest, RemovedWeeks, WholeWeek};
 pub use self::unfinished::Unfinished;
 pub(crate) use self::unfinished::week_of;

@@ -6,4 +6,4 @@ mod incremental_labels;
 mod new_roots;
 
 pub use self::incremental_labels::{EdgeDifference, relabel};
-pub(crate) use self::new_roots::Renamed;
+pub(crate) use self::new_roots::NewRoots;

@@ -2,23 +2,23 @@
 
 use std::collections::HashMap;
 
-use crate::operators::delta::sharing::{CLUSTER, Roots, doc};
+use crate::operators::delta::sharing::{CLUSTER, RootOf, doc};
 use crate::records::DocId;
 use crate::structures::ByKey;
 
 /// The new roots, by what was there before.
-pub(crate) struct Renamed {
+pub(crate) struct NewRoots {
     /// By label: the smallest document of the component.
     pub(crate) roots: ByKey<u64, DocId>,
     /// The label of documents that have edges.
     labels: ByKey<DocId, u64>,
     /// Of clusters that stay as a whole and have another root now.
-    pub(crate) clusters: Roots,
+    pub(crate) clusters: RootOf,
 }
 
-impl Renamed {
+impl NewRoots {
     /// From the labels of all nodes with edges, and the smallest members of clusters that lost their root.
-    pub(crate) fn new(labels: &[(u64, u64)], heirs: Roots) -> Renamed {
+    pub(crate) fn new(labels: &[(u64, u64)], heirs: RootOf) -> NewRoots {
         let member = |node: u64| match node & CLUSTER {
             0 => doc(node),
             _ => heirs.get(&doc(node & !CLUSTER)).copied().unwrap_or(doc(node & !CLUSTER)),
@@ -28,7 +28,7 @@ impl Renamed {
             let smallest = roots.entry(*label).or_insert(DocId::NONE);
             *smallest = member(*node).min(*smallest);
         }
-        let mut renamed = Renamed { labels: HashMap::default(), clusters: heirs, roots };
+        let mut renamed = NewRoots { labels: HashMap::default(), clusters: heirs, roots };
         for (node, label) in labels {
             match node & CLUSTER {
                 0 => _ = renamed.labels.insert(doc(*node), *label),

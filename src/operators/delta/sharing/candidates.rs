@@ -9,12 +9,12 @@
 use anyhow::{Result, bail};
 use timely::worker::Worker;
 
-use super::filter::{Filter, KeyFilter};
-use super::key_groups::{Held, NEW, OLD, STAYS};
-use super::send_limit::Sent;
-use crate::operators::delta::splits::{Heirs, Members};
-use crate::operators::delta::step::Step;
-use crate::operators::exchange::{Dealer, blocks, gather, round};
+use super::filter::{ChangedKeys, KeyFilter};
+use super::key_groups::{KeyHolder, NEW, OLD, STAYS};
+use super::send_limit::SendLimit;
+use crate::operators::delta::splits::{Remaining, RemainingMembers};
+use crate::operators::delta::step::SliceStep;
+use crate::operators::exchange::{Dealer, all_gather, all_to_all, blocks};
 use crate::operators::scan::{VectorFiles, VectorRoots};
 use crate::records::{DocId, Key};
 use crate::state::Coding;
@@ -30,12 +30,12 @@ const VECTORS: u64 = 0x7665_6374_6f72;
 
 /// Who of those that stay has to do with the vector that a changed document had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kin {
-    /// Nobody: it had none, or nobody of its cluster stays.
-    Nobody,
-    /// Somebody has the very vector.
-    Twin(DocId),
-    /// Others of its cluster.
+pub(crate) enum Remainder {
+    /// No document: it had no cluster, or no other member of it is unchanged.
+    None,
+    /// An unchanged document with the identical vector.
+    SameVector(DocId),
+    /// Other unchanged members of its cluster.
     Others,
 }
 
@@ -54,15 +54,15 @@ pub(crate) struct Candidates {
     words: Vec<u64>,
 }
 
-impl Step<'_> {
+impl SliceStep<'_> {
     /// Who stays of the kin of each document that changed.
-    pub(crate) fn kin(&self, roots: &VectorRoots, heirs: &Heirs) -> Vec<Kin> {
+    pub(crate) fn kin(&self, roots: &VectorRoots, heirs: &Remaining) -> Vec<Remainder> {
         let kin = |doc: &DocId| {
             let own = self.stage.owned.index(*doc);
             match heirs.identical.get(&roots.identical[own]) {
-                Some(twin) => Kin::Twin(*twin),
-                None if heirs.similar.contains_key(&roots.similar[own]) => Kin::Others,
-                None => Kin::Nobody,
+                Some(twin) => Remainder::SameVector(*twin),
+                None if heirs.similar.contains_key(&roots.similar[own]) => Remainder::Others,
+                None => Remainder::None,
             }
         };
         self.changes.docs.iter().map(kin).collect()
@@ -70,8 +70,8 @@ impl Step<'_> {
 
     /// The supershingles of a document that changed which somebody else may have: those of its new vector, and of the one
     /// that it had where others stay whom it may part; each once, with its place in the vector.
-    fn noted(&self, at: usize, kin: Kin) -> impl Iterator<Item = (usize, &u64)> {
-        let old = self.changes.before(at).filter(|_| kin == Kin::Others).unwrap_or_default();
+    fn noted(&self, at: usize, kin: Remainder) -> impl Iterator<Item = (usize, &u64)> {
+        let old = self.changes.before(at).filter(|_| kin == Remainder::Others).unwrap_or_default();
         let new = self.changes.after(at).unwrap_or_default();
         // What was noted already is not noted twice: the document is not another one than itself.
         let fresh = |(column, word): &(usize, &u64)| old.get(*column) != Some(word);
@@ -82,13 +82,13 @@ impl Step<'_> {
     ///
     /// Where a twin stays, it holds the keys that the document keeps; where nobody stays, nobody does. So supershingles
     /// that the document keeps matter only beside others.
-    pub(crate) fn note(&self, worker: &mut Worker, filter: &Filter, kin: &[Kin]) -> Result<()> {
+    pub(crate) fn note(&self, worker: &mut Worker, filter: &ChangedKeys, kin: &[Remainder]) -> Result<()> {
         let alone = worker.peers() == self.stage.threads;
         let (mut places, mut matter) = (Vec::new(), Vec::new());
         let (mut all_places, mut all_matter) = (Vec::new(), Vec::new());
         for (at, kin) in kin.iter().enumerate() {
             let old = self.changes.before(at).unwrap_or_default();
-            let of_others = if *kin == Kin::Others { old } else { &[] };
+            let of_others = if *kin == Remainder::Others { old } else { &[] };
             let new = self.changes.after(at).unwrap_or_default();
             let place = |(column, word): (usize, &u64)| filter.place(column, *word);
             places.extend(self.noted(at, *kin).map(place));
@@ -114,10 +114,10 @@ impl Step<'_> {
     pub(crate) fn candidates(
         &self,
         worker: &mut Worker,
-        filter: &Filter,
+        filter: &ChangedKeys,
         roots: &VectorRoots,
-        heirs: &Heirs,
-        kin: &[Kin],
+        heirs: &Remaining,
+        kin: &[Remainder],
     ) -> Result<Candidates> {
         let alone = worker.peers() == self.stage.threads;
         let (mut candidates, mut newly) = (Candidates::default(), Vec::new());
@@ -147,7 +147,7 @@ impl Step<'_> {
                 let (stage, watch) = (self.stage, self.stage.watch);
                 let mut docs = index.holding(worker, asked, stage.agreements, stage.owned, watch)?;
                 docs.retain(|doc| is_first(*doc) && self.changes.docs.binary_search(doc).is_err());
-                let Members { docs, words } = self.staying(&docs)?;
+                let RemainingMembers { docs, words } = self.staying(&docs)?;
                 filter.sharing(&words, stage.agreements as u32, &mut Vec::new(), |at, mask| {
                     each(docs[at], &words[at * stage.after.width..][..stage.after.width], mask);
                 });
@@ -159,23 +159,23 @@ impl Step<'_> {
 
     /// Which supershingles of the old and of the new vector of each change somebody else may have; none of old ones that
     /// part nobody.
-    fn met(&self, filter: &Filter, kin: &[Kin]) -> Vec<[u64; 2]> {
-        let met = |(at, kin): (usize, &Kin)| {
-            let old = self.changes.before(at).filter(|_| *kin == Kin::Others);
+    fn met(&self, filter: &ChangedKeys, kin: &[Remainder]) -> Vec<[u64; 2]> {
+        let met = |(at, kin): (usize, &Remainder)| {
+            let old = self.changes.before(at).filter(|_| *kin == Remainder::Others);
             [old, self.changes.after(at)].map(|vector| vector.map_or(0, |vector| filter.met(vector)))
         };
         kin.iter().enumerate().map(met).collect()
     }
 
     /// Notes keys of changes, of supershingles that somebody else may have, in the filter of every process.
-    fn note_keys(&self, worker: &mut Worker, filter: &KeyFilter, kin: &[Kin], met: &[[u64; 2]]) -> Result<()> {
+    fn note_keys(&self, worker: &mut Worker, filter: &KeyFilter, kin: &[Remainder], met: &[[u64; 2]]) -> Result<()> {
         let alone = worker.peers() == self.stage.threads;
         let (mut places, mut all_places) = (Vec::new(), Vec::new());
         for (at, (kin, [old_mask, new_mask])) in kin.iter().zip(met).enumerate() {
             let old = self.stage.keys.megashingles(self.changes.before(at).unwrap_or_default(), *old_mask);
             places.extend(old.map(|key| filter.place(key)));
             // A key that the document keeps is not one that two have. Who leaves nobody behind did not note it.
-            let noted = self.new_keys(at, *new_mask).filter(|new| !new.kept || *kin == Kin::Nobody);
+            let noted = self.new_keys(at, *new_mask).filter(|new| !new.kept || *kin == Remainder::None);
             places.extend(noted.map(|new| filter.place(new.key)));
             if places.len() >= SOME || at + 1 == self.changes.len() {
                 filter.note(&places);
@@ -222,31 +222,31 @@ impl Step<'_> {
         for process in others {
             places.iter().for_each(|place| dealer.deal((process * threads) as u64, *place));
         }
-        blocks(round(worker, dealer, self.stage.watch)?).into_iter().for_each(hear);
+        blocks(all_to_all(worker, dealer, self.stage.watch)?).into_iter().for_each(hear);
         // Those who heard have noted it before anybody looks.
-        gather(worker, vec![0u8], self.stage.watch).map(drop)
+        all_gather(worker, vec![0u8], self.stage.watch).map(drop)
     }
 
     /// Deals out who holds the keys of changed documents, and who has their vectors.
     pub(crate) fn holders(
         &self,
         worker: &mut Worker,
-        filter: &Filter,
+        filter: &ChangedKeys,
         candidates: Candidates,
         roots: &VectorRoots,
-        kin: &[Kin],
-    ) -> Result<(Dealer<Held>, Dealer<Held>)> {
+        kin: &[Remainder],
+    ) -> Result<(Dealer<KeyHolder>, Dealer<KeyHolder>)> {
         let stage = self.stage;
         let met = self.met(filter, kin);
         let within = |masks: &[u64; 2]| masks.iter().map(|mask| stage.keys.within(*mask) + 1).sum::<u64>();
-        let keys = gather(worker, vec![(worker.index(), met.iter().map(within).sum::<u64>())], stage.watch)?;
+        let keys = all_gather(worker, vec![(worker.index(), met.iter().map(within).sum::<u64>())], stage.watch)?;
         let filter = filter.keys(keys.iter().map(|(_, keys)| keys).sum());
         self.note_keys(worker, filter, kin, &met)?;
 
         let parts = PARTS * worker.peers() as u64;
         let new_dealer = || Dealer::new(worker.index(), parts as usize, stage.watch);
         let (mut held, mut twins) = (new_dealer(), new_dealer());
-        let mut sent = Sent::new(candidates.docs.len() as u64 * stage.keys.count() as u64);
+        let mut sent = SendLimit::new(candidates.docs.len() as u64 * stage.keys.count() as u64);
         let alone = worker.peers() == stage.threads;
         let mut newly = Vec::new();
         for ((doc, mask), vector) in candidates.docs.iter().zip(candidates.words.chunks_exact(stage.after.width)) {
@@ -259,7 +259,7 @@ impl Step<'_> {
                 if filter.share(place) && !alone {
                     newly.push(place);
                 }
-                let record = |root| Held { key, role: STAYS, slot: 0, doc: *doc, root };
+                let record = |root| KeyHolder { key, role: STAYS, slot: 0, doc: *doc, root };
                 if slot == WHOLE {
                     twins.deal(key.partition_bits() % parts, record(roots.identical[own]));
                 } else if sent.sends(key) {
@@ -275,19 +275,20 @@ impl Step<'_> {
             let root = roots.similar[stage.owned.index(doc)];
             let old = stage.keys.numbered(self.changes.before(at).unwrap_or_default(), *old_mask);
             for (slot, key) in old.filter(|(_, key)| shared(*key)) {
-                held.deal(key.partition_bits() % parts, Held { key, role: OLD, slot: slot as u32, doc, root });
+                held.deal(key.partition_bits() % parts, KeyHolder { key, role: OLD, slot: slot as u32, doc, root });
             }
-            for NewKey { slot, key, .. } in
-                self.new_keys(at, *new_mask).filter(|new| shared(new.key) && !(new.kept && matches!(kin, Kin::Twin(_))))
+            for NewKey { slot, key, .. } in self
+                .new_keys(at, *new_mask)
+                .filter(|new| shared(new.key) && !(new.kept && matches!(kin, Remainder::SameVector(_))))
             {
                 let dealer = if slot == WHOLE { &mut twins } else { &mut held };
-                dealer.deal(key.partition_bits() % parts, Held { key, role: NEW, slot, doc, root });
+                dealer.deal(key.partition_bits() % parts, KeyHolder { key, role: NEW, slot, doc, root });
             }
             // All that it keeps, its twin holds: one such key joins them.
             let kept = stage.keys.megashingles(self.changes.after(at).unwrap_or_default(), self.kept(at)).next();
-            if let (Kin::Twin(twin), Some(key)) = (kin, kept) {
+            if let (Remainder::SameVector(twin), Some(key)) = (kin, kept) {
                 for (role, doc) in [(NEW, doc), (STAYS, *twin)] {
-                    held.deal(key.partition_bits() % parts, Held { key, role, slot: 0, doc, root });
+                    held.deal(key.partition_bits() % parts, KeyHolder { key, role, slot: 0, doc, root });
                 }
             }
         }
@@ -296,7 +297,7 @@ impl Step<'_> {
 
     /// Calls `each` for all own documents that did not change in this step and may share enough supershingles with those
     /// that did: with the vectors that they have then, and with which ones these are.
-    fn each_sharing(&self, filter: &Filter, mut each: impl FnMut(DocId, &[u64], u64)) -> Result<()> {
+    fn each_sharing(&self, filter: &ChangedKeys, mut each: impl FnMut(DocId, &[u64], u64)) -> Result<()> {
         let slice = self.slice;
         let mut changed = self.changes.docs.iter().copied().peekable();
         self.each(self.stage.after, filter, |doc, vector, mask| {
@@ -315,7 +316,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    fn each(&self, files: &VectorFiles, filter: &Filter, mut each: impl FnMut(DocId, &[u64], u64)) -> Result<()> {
+    fn each(&self, files: &VectorFiles, filter: &ChangedKeys, mut each: impl FnMut(DocId, &[u64], u64)) -> Result<()> {
         let mut chunks = files.chunks_with_docs();
         let mut held = Vec::new();
         while let Some(chunk) = chunks.next()? {

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use anyhow::Result;
 
-use crate::operators::scan::{Chunk, Chunks, Place, VectorFiles};
+use crate::operators::scan::{ChunkScan, VectorChunk, VectorFiles, VectorRow};
 use crate::records::DocId;
 
 /// A document whose vectors differ: where they lie, of the earlier week and of the later one.
@@ -14,9 +14,9 @@ pub struct Difference {
     /// The document.
     pub doc: DocId,
     /// Its vector of the earlier week.
-    pub old: Option<Place>,
+    pub old: Option<VectorRow>,
     /// Its vector of the later one.
-    pub new: Option<Place>,
+    pub new: Option<VectorRow>,
 }
 
 /// Documents whose vectors differ, ascending.
@@ -63,8 +63,8 @@ impl Changes {
 pub fn changes(before: &VectorFiles, after: &VectorFiles, wanted: impl Fn(DocId) -> bool) -> Result<Changes> {
     let differences = differences(before, after, wanted)?;
     let width = after.width;
-    let read = |files: &VectorFiles, place: fn(&Difference) -> Option<Place>| -> Result<Vec<u64>> {
-        let places: Vec<Place> = differences.iter().filter_map(place).collect();
+    let read = |files: &VectorFiles, place: fn(&Difference) -> Option<VectorRow>| -> Result<Vec<u64>> {
+        let places: Vec<VectorRow> = differences.iter().filter_map(place).collect();
         let found = files.vectors(&places)?;
         if places.len() == differences.len() {
             return Ok(found);
@@ -144,8 +144,8 @@ pub fn differences(
 
 /// One week's hashes, as they are read.
 struct Side {
-    chunks: Chunks,
-    chunk: Option<Chunk>,
+    chunks: ChunkScan,
+    chunk: Option<VectorChunk>,
     at: usize,
 }
 

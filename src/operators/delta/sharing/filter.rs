@@ -23,7 +23,7 @@ const LEAST_BITS: u64 = 1 << 22;
 const SIDE_BY_SIDE: usize = 64;
 
 /// The supershingles that were noted, and their keys.
-pub struct Filter {
+pub struct ChangedKeys {
     /// What tells the same supershingle at one place of the vector from that at another.
     salts: Vec<u64>,
     supershingles: Bitmap,
@@ -44,12 +44,12 @@ pub struct KeyFilter {
     shared: Bitmap,
 }
 
-impl Filter {
+impl ChangedKeys {
     /// A filter for about so many supershingles of vectors that have `width` of them.
-    pub fn new(supershingles: u64, width: usize, kernels: &'static Kernels) -> Filter {
+    pub fn new(supershingles: u64, width: usize, kernels: &'static Kernels) -> ChangedKeys {
         let bitmap = || Bitmap::new((supershingles * BITS.0).max(LEAST_BITS));
         let (salts, noted, keys) = ((0..width as u64).map(mix).collect(), OnceLock::new(), OnceLock::new());
-        Filter { salts, supershingles: bitmap(), noted, kernels, matter: bitmap(), met: bitmap(), keys }
+        ChangedKeys { salts, supershingles: bitmap(), noted, kernels, matter: bitmap(), met: bitmap(), keys }
     }
 
     /// The filter of keys, for about so many: whoever asks first makes it.
@@ -205,12 +205,12 @@ mod tests {
     use super::*;
     use crate::kernels::chosen;
 
-    fn filter(supershingles: u64, width: usize) -> Filter {
-        Filter::new(supershingles, width, chosen().unwrap())
+    fn filter(supershingles: u64, width: usize) -> ChangedKeys {
+        ChangedKeys::new(supershingles, width, chosen().unwrap())
     }
 
     /// What is found of each of some vectors.
-    fn masks(filter: &Filter, words: &[u64], least: u32) -> Vec<u64> {
+    fn masks(filter: &ChangedKeys, words: &[u64], least: u32) -> Vec<u64> {
         let mut masks = vec![0; words.len() / filter.salts.len()];
         filter.sharing(words, least, &mut vec![7], |number, mask| masks[number] = mask);
         masks

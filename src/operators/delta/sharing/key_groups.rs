@@ -12,15 +12,15 @@ use timely::worker::Worker;
 
 use crate::kernels::memory::huge;
 use crate::operators::delta::relabel::EdgeDifference;
-use crate::operators::exchange::{Block, Dealer, Near, lookup};
+use crate::operators::exchange::{Block, Dealer, LocalAnswers, lookup};
 use crate::records::{DocId, Key};
-use crate::structures::{ByKey, DocHasher, Owned};
+use crate::structures::{ByKey, DocHasher, Ownership};
 use crate::watch::Watch;
 
 /// Who holds a key, at the key's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-pub(crate) struct Held {
+pub(crate) struct KeyHolder {
     pub(crate) key: Key,
     pub(crate) role: u32,
     /// Which of the document's keys.
@@ -40,7 +40,7 @@ pub(crate) const STAYS: u32 = 2;
 /// To the owner of a document that is retracted: who holds one of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-pub(crate) struct Reply {
+pub(crate) struct HolderReply {
     pub(crate) doc: DocId,
     pub(crate) stays: DocId,
     pub(crate) slot: u64,
@@ -52,8 +52,8 @@ pub(crate) const MOST_HOLDERS: usize = 4;
 /// Added to the root of a cluster that is left as it is, to name its node.
 pub(crate) const CLUSTER: u64 = 1 << 63;
 
-pub(crate) type Roots = ByKey<DocId, DocId>;
-pub(crate) type Docs = HashSet<DocId, BuildHasherDefault<DocHasher>>;
+pub(crate) type RootOf = ByKey<DocId, DocId>;
+pub(crate) type DocSet = HashSet<DocId, BuildHasherDefault<DocHasher>>;
 
 pub(crate) fn word(doc: DocId) -> u64 {
     doc.to_table() as u64
@@ -64,13 +64,13 @@ pub(crate) fn doc(word: u64) -> DocId {
 }
 
 /// What the owners of some keys know.
-pub(crate) struct Keyed {
+pub(crate) struct KeyGroups {
     /// Holders, by partition; in order.
-    parts: BTreeMap<u64, Vec<Held>>,
+    parts: BTreeMap<u64, Vec<KeyHolder>>,
 }
 
-impl Keyed {
-    pub(crate) fn new(blocks: Vec<Block<Held>>) -> Keyed {
+impl KeyGroups {
+    pub(crate) fn new(blocks: Vec<Block<KeyHolder>>) -> KeyGroups {
         let mut sizes: BTreeMap<u64, usize> = BTreeMap::new();
         for block in &blocks {
             *sizes.entry(block.part).or_default() += block.records().len();
@@ -80,16 +80,17 @@ impl Keyed {
             huge(part.spare_capacity_mut());
             part
         };
-        let mut parts: BTreeMap<u64, Vec<Held>> = sizes.into_iter().map(|(part, size)| (part, empty(size))).collect();
+        let mut parts: BTreeMap<u64, Vec<KeyHolder>> =
+            sizes.into_iter().map(|(part, size)| (part, empty(size))).collect();
         for block in blocks {
             parts.entry(block.part).or_default().extend_from_slice(block.records());
         }
         parts.values_mut().for_each(|part| part.sort_unstable());
-        Keyed { parts }
+        KeyGroups { parts }
     }
 
     /// To the owners of retracted documents: who holds their keys besides.
-    pub(crate) fn replies(&self, worker: &Worker, watch: &Arc<Watch>) -> Dealer<Reply> {
+    pub(crate) fn replies(&self, worker: &Worker, watch: &Arc<Watch>) -> Dealer<HolderReply> {
         let peers = worker.peers();
         let mut dealer = Dealer::new(worker.index(), peers, watch);
         for of_key in self.keys() {
@@ -101,7 +102,7 @@ impl Keyed {
             }
             for held in &of_key[..old] {
                 let mut tell = |stays| {
-                    let reply = Reply { doc: held.doc, stays, slot: held.slot.into() };
+                    let reply = HolderReply { doc: held.doc, stays, slot: held.slot.into() };
                     dealer.deal(held.doc.owner(peers) as u64, reply);
                 };
                 match stay.is_empty() {
@@ -118,8 +119,8 @@ impl Keyed {
     pub(crate) fn reached(
         &self,
         worker: &mut Worker,
-        owned: &Owned,
-        doubtful: &Docs,
+        owned: &Ownership,
+        doubtful: &DocSet,
         pieces: &[(DocId, DocId)],
         watch: &Arc<Watch>,
     ) -> Result<Vec<DocId>> {
@@ -137,19 +138,19 @@ impl Keyed {
             let asked = asked.clone();
             (0..asked.len()).map(move |at| asked[at])
         };
-        let near = Near::own(worker, known);
+        let near = LocalAnswers::own(worker, known);
         lookup(worker, owned, ask, &near, watch, |at, [piece]| reached[at] = doc(piece))?;
         Ok(reached)
     }
 
     /// The holders of each key.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &[Held]> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &[KeyHolder]> {
         self.parts.values().flat_map(|part| part.chunk_by(|a, b| a.key == b.key))
     }
 
     /// The edges that keys make: stars around one of the nodes that hold one, the cluster where there is one, before the
     /// change and after it.
-    pub(crate) fn edges(&self, doubtful: &Docs, reached: Vec<DocId>) -> Vec<EdgeDifference> {
+    pub(crate) fn edges(&self, doubtful: &DocSet, reached: Vec<DocId>) -> Vec<EdgeDifference> {
         let mut edges = Vec::new();
         let (mut before, mut after) = (Vec::new(), Vec::new());
         let mut reached = reached.into_iter();

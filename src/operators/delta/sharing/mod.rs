@@ -11,8 +11,8 @@ mod key_groups;
 mod postings;
 mod send_limit;
 
-pub(crate) use self::candidates::Kin;
+pub(crate) use self::candidates::Remainder;
 pub use self::changes::{Changes, changes, differences};
-pub use self::filter::Filter;
-pub(crate) use self::key_groups::{CLUSTER, Docs, Held, Keyed, NEW, Reply, Roots, STAYS, doc, word};
-pub use self::postings::{Index, NextRun, post_all};
+pub use self::filter::ChangedKeys;
+pub(crate) use self::key_groups::{CLUSTER, DocSet, HolderReply, KeyGroups, KeyHolder, NEW, RootOf, STAYS, doc, word};
+pub use self::postings::{NextRun, PostingIndex, post_all};

@@ -23,17 +23,18 @@ use timely::worker::Worker;
 
 use super::changes::Changes;
 use crate::operators::exchange::{
-    Block, Cut, Deal, Dealer, Partition, Stash, blocks, each_partition, gather, ranges, round, run_to_end,
+    Block, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, all_gather, all_to_all, blocks, each_partition,
+    ranges, run_to_end,
 };
 use crate::operators::scan::VectorFiles;
 use crate::records::DocId;
-use crate::state::{Coding, PostingFile, Runs, write_postings};
-use crate::structures::Owned;
+use crate::state::{Coding, PostingFile, PostingRuns, write_postings};
+use crate::structures::Ownership;
 use crate::watch::Watch;
 
 /// The postings of last week's vectors, as one worker has them.
-pub struct Index {
-    runs: Runs,
+pub struct PostingIndex {
+    runs: PostingRuns,
     /// Those of own partitions, by partition: all runs of it, oldest first.
     files: BTreeMap<u64, Vec<Option<PostingFile>>>,
 }
@@ -47,21 +48,26 @@ pub struct NextRun {
     pub name: String,
 }
 
-impl Index {
+impl PostingIndex {
     /// Opens postings that lie in `folder`; `None`, at all workers, where one of them sees none or others, or a file that
     /// is not as it is listed.
     ///
     /// # Errors
     /// Where a worker of this process failed.
-    pub fn open(worker: &mut Worker, folder: &Path, runs: Option<Runs>, watch: &Watch) -> Result<Option<Index>> {
-        let listed = runs.as_ref().map(Runs::digest);
-        let own = |runs: Runs| -> Result<Index> {
+    pub fn open(
+        worker: &mut Worker,
+        folder: &Path,
+        runs: Option<PostingRuns>,
+        watch: &Watch,
+    ) -> Result<Option<PostingIndex>> {
+        let listed = runs.as_ref().map(PostingRuns::digest);
+        let own = |runs: PostingRuns| -> Result<PostingIndex> {
             let own = (worker.index()..runs.coding.partitions()).step_by(worker.peers());
             let files = own.map(|partition| Ok((partition as u64, runs.files(folder, partition)?)));
-            Ok(Index { files: files.collect::<Result<_>>()?, runs })
+            Ok(PostingIndex { files: files.collect::<Result<_>>()?, runs })
         };
         let index = runs.and_then(|runs| own(runs).ok());
-        let seen = gather(worker, vec![(index.is_some(), listed)], watch)?;
+        let seen = all_gather(worker, vec![(index.is_some(), listed)], watch)?;
         let whole = seen.iter().all(|(is_open, listed)| *is_open && *listed == seen[0].1);
         Ok(index.filter(|_| whole))
     }
@@ -76,13 +82,13 @@ impl Index {
         worker: &mut Worker,
         asked: impl Iterator<Item = u64>,
         least: usize,
-        owned: &Owned,
+        owned: &Ownership,
         watch: &Arc<Watch>,
     ) -> Result<Vec<DocId>> {
         let (coding, peers) = (self.runs.coding, worker.peers());
         let mut dealer = Dealer::new(worker.index(), coding.partitions(), watch);
         asked.for_each(|hash| dealer.deal(coding.partition(hash), coding.first(hash)));
-        let asked = by_partition(round(worker, dealer, watch)?);
+        let asked = by_partition(all_to_all(worker, dealer, watch)?);
         let mut holders: Dealer<DocId> = Dealer::new(worker.index(), peers, watch);
         let mut unknown = None;
         for (partition, mut firsts) in asked {
@@ -99,7 +105,7 @@ impl Index {
             }
         }
         ensure!(unknown.is_none(), "the postings hold a document that its shard has not: remove the store's _postings");
-        let mut docs = blocks(round(worker, holders, watch)?);
+        let mut docs = blocks(all_to_all(worker, holders, watch)?);
         docs.sort_unstable();
         let holding = docs.chunk_by(|a, b| a == b).filter(|postings| postings.len() >= least);
         Ok(holding.map(|postings| postings[0]).collect())
@@ -115,7 +121,7 @@ impl Index {
         changes: &Changes,
         next: &NextRun,
         watch: &Arc<Watch>,
-    ) -> Result<Runs> {
+    ) -> Result<PostingRuns> {
         let coding = self.runs.coding;
         let mut dealer = Dealer::new(worker.index(), coding.partitions(), watch);
         let mut dealt = 0;
@@ -127,9 +133,9 @@ impl Index {
                 dealt += 1;
             }
         }
-        let dealt = gather(worker, vec![(worker.index(), dealt)], watch)?.iter().map(|(_, dealt)| dealt).sum();
+        let dealt = all_gather(worker, vec![(worker.index(), dealt)], watch)?.iter().map(|(_, dealt)| dealt).sum();
         let merged = self.runs.to_merge(dealt);
-        let mut added = by_partition(round(worker, dealer, watch)?);
+        let mut added = by_partition(all_to_all(worker, dealer, watch)?);
         let mut counts = Vec::new();
         for (partition, files) in &self.files {
             let mut postings = added.remove(partition).unwrap_or_default();
@@ -159,16 +165,16 @@ pub fn post_all(
     next: &NextRun,
     (memory, scratch): (u64, &Path),
     watch: &Arc<Watch>,
-) -> Result<Runs> {
+) -> Result<PostingRuns> {
     let (coding, width) = (Coding::new(rows), files.width);
     let own = vec![(worker.index(), files.len() * width as u64)];
-    let all = gather(worker, own, watch)?.iter().map(|(_, postings)| postings).sum();
-    let cut = Cut::into_partitions(coding.partitions() as u64, all, size_of::<u64>(), 1, worker.peers(), memory);
+    let all = all_gather(worker, own, watch)?.iter().map(|(_, postings)| postings).sum();
+    let cut = KeyRanges::into_partitions(coding.partitions() as u64, all, size_of::<u64>(), 1, worker.peers(), memory);
     let (probe, counts) = (Handle::new(), Rc::new(RefCell::new(Vec::new())));
     let (grouped, written, made, files) = (probe.clone(), counts.clone(), next.made.clone(), files.clone());
     let open = move || {
         let mut chunks = files.chunks_with_docs();
-        move |deal: &mut Deal<'_, u64>| {
+        move |deal: &mut RangeDealer<'_, u64>| {
             let Some(chunk) = chunks.next()? else { return Ok(false) };
             for (doc, vector) in chunk.docs().iter().zip(chunk.words().chunks_exact(width)) {
                 for (column, word) in vector.iter().enumerate() {
@@ -186,14 +192,14 @@ pub fn post_all(
         written.borrow_mut().push(write(&made, partition.part, &mut postings)?);
         Ok(())
     };
-    let stash = Stash::new(scratch, memory);
+    let stash = SpillBuffer::new(scratch, memory);
     worker.dataflow::<u64, _, _>(|scope| {
         let dealt = ranges(scope, "Vectors", cut, watch, open, move |range| !grouped.less_than(&(range + 1)));
         each_partition(dealt, "Postings", stash, watch, each).probe_with(&probe);
     });
     run_to_end(worker, &probe, watch)?;
     let counts = counts.take();
-    Ok(Runs::first(coding, next.name.clone(), of_all(worker, coding, counts, watch)?))
+    Ok(PostingRuns::first(coding, next.name.clone(), of_all(worker, coding, counts, watch)?))
 }
 
 /// Writes the postings of a partition; gives how many they are.
@@ -207,7 +213,7 @@ fn write(run: &Path, partition: u64, postings: &mut [u64]) -> Result<(u64, u64)>
 /// The postings of each partition, of those that each worker counted.
 fn of_all(worker: &mut Worker, coding: Coding, counts: Vec<(u64, u64)>, watch: &Watch) -> Result<Vec<u64>> {
     let mut postings = vec![0; coding.partitions()];
-    gather(worker, counts, watch)?.into_iter().for_each(|(partition, count)| postings[partition as usize] = count);
+    all_gather(worker, counts, watch)?.into_iter().for_each(|(partition, count)| postings[partition as usize] = count);
     Ok(postings)
 }
 

@@ -9,12 +9,12 @@ const SENT: u64 = 0xFF;
 
 /// Of keys met lately, in a direct-mapped table: bits that tell the key, and how many of its holders were sent. Where keys
 /// drive each other out, more are sent than would do.
-pub(crate) struct Sent(Vec<u64>);
+pub(crate) struct SendLimit(Vec<u64>);
 
-impl Sent {
+impl SendLimit {
     /// For about so many keys that may be met.
-    pub(crate) fn new(keys: u64) -> Sent {
-        Sent(vec![0; keys.next_power_of_two().clamp(1 << 8, 1 << 19) as usize])
+    pub(crate) fn new(keys: u64) -> SendLimit {
+        SendLimit(vec![0; keys.next_power_of_two().clamp(1 << 8, 1 << 19) as usize])
     }
 
     /// Whether another holder of a key is to be sent.
@@ -39,7 +39,7 @@ mod tests {
     fn a_few_holders_of_every_key_are_sent() {
         // More keys than there are slots: they drive each other out.
         for keys in [1, 200, 5000u64] {
-            let mut table = Sent::new(0);
+            let mut table = SendLimit::new(0);
             let mut sent = vec![0; keys as usize];
             for _ in 0..100 {
                 for key in 0..keys {

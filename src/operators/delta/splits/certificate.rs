@@ -13,7 +13,7 @@ use crate::records::DocId;
 
 /// A key of the document, with one who stays and holds it; or [`DocId::NONE`], where nobody stays of those who hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Holder {
+pub struct RemainingHolder {
     /// Who stays.
     pub stays: DocId,
     /// Which of the document's keys.
@@ -22,7 +22,7 @@ pub struct Holder {
 
 /// Whether the document's cluster stays in one piece. `holders` are those of its keys that others hold; they are put in
 /// order. Keys from `own` on are not the document's: where those who stay hold them, they are joined by them, too.
-pub fn holds(holders: &mut [Holder], own: u32) -> bool {
+pub fn holds(holders: &mut [RemainingHolder], own: u32) -> bool {
     if holders.iter().all(|holder| holder.stays == DocId::NONE) {
         return true;
     }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     fn held(holders: &[(u64, u32)]) -> bool {
-        let holder = |(doc, slot): &(u64, u32)| Holder {
+        let holder = |(doc, slot): &(u64, u32)| RemainingHolder {
             stays: if *doc == 0 { DocId::NONE } else { DocId::new(0, *doc) },
             slot: *slot,
         };

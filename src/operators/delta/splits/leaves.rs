@@ -10,7 +10,7 @@ use timely::worker::Worker;
 
 use crate::operators::delta::relabel::EdgeDifference;
 use crate::operators::delta::sharing::{CLUSTER, doc};
-use crate::operators::exchange::{Dealer, blocks, gather, round};
+use crate::operators::exchange::{Dealer, all_gather, all_to_all, blocks};
 use crate::structures::ByKey;
 use crate::watch::Watch;
 
@@ -44,7 +44,7 @@ pub(crate) fn leaves(
             dealer.deal(doc(node).owner(peers) as u64, Incident { node, other, time, difference });
         }
     }
-    let mut incident: Vec<Incident> = blocks(round(worker, dealer, watch)?);
+    let mut incident: Vec<Incident> = blocks(all_to_all(worker, dealer, watch)?);
     incident.sort_unstable();
     let (mut kept, mut leaves) = (Vec::new(), Vec::new());
     for of_node in incident.chunk_by(|a, b| a.node == b.node) {
@@ -73,8 +73,8 @@ pub(crate) fn with_leaves(
     leaves: Vec<Leaf>,
     watch: &Watch,
 ) -> Result<Vec<(u64, u64)>> {
-    let mut labels = gather(worker, labels, watch)?;
-    let leaves = gather(worker, leaves, watch)?;
+    let mut labels = all_gather(worker, labels, watch)?;
+    let leaves = all_gather(worker, leaves, watch)?;
     let mut known: ByKey<u64, u64> = HashMap::default();
     known.extend(labels.iter().copied().filter(|(node, _)| node & CLUSTER != 0));
     for (node, cluster) in leaves {
@@ -133,7 +133,7 @@ mod tests {
                 let (kept, leaves) = leaves(worker, own, &Arc::default()).unwrap();
                 // Labels as differential dataflow would give them: of all that is kept.
                 let told = kept.iter().map(|edge| (edge.a, edge.b, edge.time, edge.difference)).collect();
-                let all = gather(worker, told, &Watch::default()).unwrap().into_iter();
+                let all = all_gather(worker, told, &Watch::default()).unwrap().into_iter();
                 let all: Vec<_> =
                     all.map(|(a, b, time, difference)| EdgeDifference { a, b, time, difference }).collect();
                 let labels = if worker.index() == 0 { components(&all).into_iter().collect() } else { Vec::new() };

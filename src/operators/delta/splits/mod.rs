@@ -10,8 +10,8 @@ mod remaining;
 mod split_components;
 mod wide_certificate;
 
-pub use self::certificate::{Holder, holds};
+pub use self::certificate::{RemainingHolder, holds};
 pub(crate) use self::leaves::{leaves, with_leaves};
-pub(crate) use self::remaining::{Heirs, heirs};
-pub use self::split_components::{Members, pieces};
+pub(crate) use self::remaining::{Remaining, remaining};
+pub use self::split_components::{RemainingMembers, split_components};
 pub(crate) use self::wide_certificate::{Unproven, bridged};

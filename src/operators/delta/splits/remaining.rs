@@ -4,21 +4,21 @@ use anyhow::Result;
 use timely::worker::Worker;
 
 use crate::kernels::Kernels;
-use crate::operators::delta::sharing::Roots;
-use crate::operators::exchange::gather;
+use crate::operators::delta::sharing::RootOf;
+use crate::operators::exchange::all_gather;
 use crate::operators::scan::VectorRoots;
 use crate::records::DocId;
-use crate::structures::{Owned, Sieve};
+use crate::structures::{DocFilter, Ownership};
 use crate::watch::Watch;
 
 /// The smallest documents that stay, by the roots that they had; of clusters that changed documents had, and only of those
 /// where somebody stays.
 #[derive(Debug, Default)]
-pub(crate) struct Heirs {
+pub(crate) struct Remaining {
     /// Of clusters of very similar documents.
-    pub(crate) similar: Roots,
+    pub(crate) similar: RootOf,
     /// Of those of virtually identical ones.
-    pub(crate) identical: Roots,
+    pub(crate) identical: RootOf,
     /// The own documents that stay in the clusters that changed documents had, ascending.
     pub(crate) members: Vec<DocId>,
 }
@@ -27,26 +27,26 @@ pub(crate) struct Heirs {
 ///
 /// # Errors
 /// Where a worker of this process failed.
-pub(crate) fn heirs(
+pub(crate) fn remaining(
     worker: &mut Worker,
     changed: &[DocId],
     roots: &VectorRoots,
-    owned: &Owned,
+    owned: &Ownership,
     kernels: &'static Kernels,
     watch: &Watch,
-) -> Result<Heirs> {
+) -> Result<Remaining> {
     let mut had: Vec<(bool, DocId)> = Vec::new();
     for own in changed.iter().map(|doc| owned.index(*doc)).filter(|own| roots.similar[*own] != DocId::NONE) {
         had.extend([(false, roots.similar[own]), (true, roots.identical[own])]);
     }
     had.sort_unstable();
     had.dedup();
-    let had = gather(worker, had, watch)?;
+    let had = all_gather(worker, had, watch)?;
     let (of_similar, of_identical) = had.split_at(had.partition_point(|(identical, _)| !identical));
     let [mut similar, mut identical] =
-        [of_similar, of_identical].map(|had| had.iter().map(|(_, root)| (*root, DocId::NONE)).collect::<Roots>());
+        [of_similar, of_identical].map(|had| had.iter().map(|(_, root)| (*root, DocId::NONE)).collect::<RootOf>());
     // Documents with the same vector are of one cluster: whoever passes the sieve may be asked for both.
-    let sieve = Sieve::new(similar.keys(), kernels);
+    let sieve = DocFilter::new(similar.keys(), kernels);
     let mut changed = changed.iter().copied().peekable();
     let mut members = Vec::new();
     for shard in owned.shards() {
@@ -69,8 +69,8 @@ pub(crate) fn heirs(
         let some = heirs.iter().filter(|(_, heir)| **heir != DocId::NONE);
         found.extend(some.map(|(root, heir)| (is_identical, *root, *heir)));
     }
-    let mut heirs = Heirs { members, ..Heirs::default() };
-    for (is_identical, root, heir) in gather(worker, found, watch)? {
+    let mut heirs = Remaining { members, ..Remaining::default() };
+    for (is_identical, root, heir) in all_gather(worker, found, watch)? {
         // In order: the smallest comes first.
         (if is_identical { &mut heirs.identical } else { &mut heirs.similar }).entry(root).or_insert(heir);
     }
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn the_smallest_that_stay_are_those_of_a_plain_search() {
         let rows = [40, 0, 25, 31, 7];
-        let all: Vec<DocId> = Owned::new(0, 1, &rows).docs().collect();
+        let all: Vec<DocId> = Ownership::new(0, 1, &rows).docs().collect();
         for (seed, workers) in (0..30).map(|seed| (seed, 1 + seed as usize % 3)) {
             let random =
                 |doc: DocId, salt: u64, below: u64| mix(mix(seed ^ salt << 32) ^ doc.to_table() as u64) % below;
@@ -103,7 +103,7 @@ mod tests {
                 false => (DocId::NONE, DocId::NONE),
             };
             let roots: BTreeMap<DocId, (DocId, DocId)> = all.iter().map(|doc| (*doc, root(doc))).collect();
-            let [mut similar, mut identical] = [Roots::default(), Roots::default()];
+            let [mut similar, mut identical] = [RootOf::default(), RootOf::default()];
             for changed in all.iter().filter(had).filter(changes) {
                 let stay = || all.iter().filter(had).filter(|doc| !changes(doc));
                 let (root, twin) = roots[changed];
@@ -113,13 +113,13 @@ mod tests {
             let changed: Vec<DocId> = all.iter().filter(changes).copied().collect();
             let (roots, changed) = (roots.clone(), changed.clone());
             let guards = timely::execute(timely::Config::process(workers), move |worker| {
-                let owned = Owned::new(worker.index(), worker.peers(), &rows);
+                let owned = Ownership::new(worker.index(), worker.peers(), &rows);
                 let changed: Vec<DocId> = changed.iter().copied().filter(|doc| owned.has(*doc)).collect();
                 let own = VectorRoots {
                     similar: owned.docs().map(|doc| roots[&doc].0).collect(),
                     identical: owned.docs().map(|doc| roots[&doc].1).collect(),
                 };
-                let found = heirs(worker, &changed, &own, &owned, chosen().unwrap(), &Arc::default()).unwrap();
+                let found = remaining(worker, &changed, &own, &owned, chosen().unwrap(), &Arc::default()).unwrap();
                 let stay = |doc: &DocId| !changed.contains(doc) && found.similar.contains_key(&roots[doc].0);
                 assert!(found.members.iter().copied().eq(owned.docs().filter(stay)), "seed {seed}");
                 found

@@ -14,10 +14,10 @@ use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
 use crate::features::VectorKeys;
-use crate::operators::components::join;
-use crate::operators::exchange::{Block, Dealer, Near, Shared, gather, lookup, round};
+use crate::operators::components::join_forests;
+use crate::operators::exchange::{Block, Dealer, LocalAnswers, Shared, all_gather, all_to_all, lookup};
 use crate::records::{DocId, fold};
-use crate::structures::{DocHasher, Forest, Grouper, Numbering, Owned};
+use crate::structures::{DocHasher, Grouper, Numbering, Ownership, UnionFind};
 use crate::watch::Watch;
 
 /// A member under a key that it holds.
@@ -33,16 +33,16 @@ const PARTS: u64 = 64;
 
 /// Own documents that stay in some clusters, ascending, with their vectors.
 #[derive(Debug, Default)]
-pub struct Members {
+pub struct RemainingMembers {
     /// The documents.
     pub docs: Vec<DocId>,
     /// Their vectors, one after the other.
     pub words: Vec<u64>,
 }
 
-impl Members {
+impl RemainingMembers {
     /// The members of two lists, each ascending, of vectors of `width` words.
-    pub fn merged([a, b]: [Members; 2], width: usize) -> Members {
+    pub fn merged([a, b]: [RemainingMembers; 2], width: usize) -> RemainingMembers {
         if b.docs.is_empty() {
             return a;
         }
@@ -51,7 +51,7 @@ impl Members {
             all.extend(members.docs.iter().copied().zip(members.words.chunks_exact(width)));
         }
         all.sort_unstable_by_key(|(doc, _)| *doc);
-        Members {
+        RemainingMembers {
             docs: all.iter().map(|(doc, _)| *doc).collect(),
             words: all.iter().flat_map(|(_, vector)| *vector).copied().collect(),
         }
@@ -62,20 +62,20 @@ impl Members {
 ///
 /// # Errors
 /// Where there are more members than one run can join, or a worker of this process failed.
-pub fn pieces(
+pub fn split_components(
     worker: &mut Worker,
-    members: Members,
+    members: RemainingMembers,
     keys: &VectorKeys,
-    (forest, threads): (&Shared<Forest>, usize),
-    owned: &Owned,
+    (forest, threads): (&Shared<UnionFind>, usize),
+    owned: &Ownership,
     watch: &Arc<Watch>,
 ) -> Result<Vec<DocId>> {
     let (index, peers) = (worker.index(), worker.peers());
-    let Members { docs, words } = members;
+    let RemainingMembers { docs, words } = members;
     let mut counts: BTreeMap<u32, u64> = owned.shards().map(|shard| (shard, 0)).collect();
     docs.iter().for_each(|doc| *counts.entry(doc.shard()).or_default() += 1);
     let rows: Vec<u64> =
-        gather(worker, counts.into_iter().collect(), watch)?.into_iter().map(|(_, count)| count).collect();
+        all_gather(worker, counts.into_iter().collect(), watch)?.into_iter().map(|(_, count)| count).collect();
     let numbering = Numbering::new(&rows);
     if numbering.is_empty() {
         return Ok(Vec::new());
@@ -85,10 +85,10 @@ pub fn pieces(
         "{} pages to compare are more than one run can join",
         numbering.len()
     );
-    let dense = Owned::new(index, peers, &rows);
-    let forest = forest.of(|| Forest::new(numbering.len() as usize));
+    let dense = Ownership::new(index, peers, &rows);
+    let forest = forest.of(|| UnionFind::new(numbering.len() as usize));
     // All of the process have it before anybody may let it go.
-    gather(worker, vec![0u8], watch)?;
+    all_gather(worker, vec![0u8], watch)?;
 
     let parts = PARTS * peers as u64;
     let mut dealer: Dealer<Member> = Dealer::new(index, parts as usize, watch);
@@ -113,7 +113,7 @@ pub fn pieces(
     }
     drop((words, known));
     let mut of_part: BTreeMap<u64, Vec<Block<Member>>> = BTreeMap::new();
-    for block in round(worker, dealer, watch)? {
+    for block in all_to_all(worker, dealer, watch)? {
         of_part.entry(block.part).or_default().push(block);
     }
     let (mut grouper, mut edges) = (Grouper::default(), Vec::new());
@@ -125,12 +125,12 @@ pub fn pieces(
         edges.extend(grouper.stars().flat_map(|(middle, others)| others.map(move |node| (node, middle))));
         forest.join(&edges)?;
     }
-    gather(worker, vec![0u8], watch)?;
-    let roots = join(worker, &numbering, &dense, forest, threads, watch)?.roots;
+    all_gather(worker, vec![0u8], watch)?;
+    let roots = join_forests(worker, &numbering, &dense, forest, threads, watch)?.roots;
     let mut pieces = vec![DocId::NONE; docs.len()];
     let known = move |own: usize| [docs[own].to_table() as u64];
     let ask = roots.clone();
-    let near = Near::own(worker, known);
+    let near = LocalAnswers::own(worker, known);
     lookup(
         worker,
         &dense,
@@ -145,7 +145,7 @@ pub fn pieces(
 }
 
 /// The vector of a member of this worker, by its number among all.
-fn vector_of<'a>(words: &'a [u64], numbering: &Numbering, dense: &Owned, number: u32, width: usize) -> &'a [u64] {
+fn vector_of<'a>(words: &'a [u64], numbering: &Numbering, dense: &Ownership, number: u32, width: usize) -> &'a [u64] {
     let own = dense.index(numbering.id(number.into()));
     &words[own * width..][..width]
 }
