@@ -1,13 +1,15 @@
-//! A page taken apart: from the bytes of a body to words, sketch, title and out-links.
+//! Fingerprints documents: from the bytes of a page or text to words, sketch, title and out-links.
 
-use super::rabin::Polynomials;
+use anyhow::Result;
+
+use super::rabin::{Polynomials, polynomials};
 use super::shingles::Shingler;
 use super::sketch::{Sketch, Sketcher};
 use crate::config::Method;
-use crate::kernels::Kernels;
+use crate::kernels::{Kernels, chosen};
 use crate::text::{charset, html, urls};
 
-/// Takes pages apart; its buffers are reused from page to page.
+/// Computes sketches, titles and links of documents; its buffers are reused from document to document.
 pub struct Fingerprinter {
     shingler: Shingler,
     sketcher: Sketcher,
@@ -18,21 +20,22 @@ pub struct Fingerprinter {
     extract: html::Extract,
 }
 
-/// What a page says.
+/// What is read from one document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageFacts {
-    /// Words of the text.
+    /// The number of words of the text.
     pub words: u64,
-    /// Empty for a page without words.
+    /// The sketch of the text; empty for a document without words.
     pub sketch: Sketch,
-    /// White space folded, at most 512 bytes.
+    /// The title, each run of white space as one space, at most 512 bytes.
     pub title: String,
     /// Canonical URLs, distinct, in order of first appearance.
     pub links: Vec<String>,
 }
 
 impl Fingerprinter {
-    /// The fingerprinter of a method; keeps `max_links` out-links of a page at most.
+    /// Makes the fingerprinter of a method with its polynomials as the caller has them. It keeps at most `max_links`
+    /// out-links of a page.
     pub fn new(
         method: &Method,
         polynomials: &Polynomials,
@@ -50,7 +53,35 @@ impl Fingerprinter {
         }
     }
 
-    /// Takes an HTML page apart. `label` is the charset of its HTTP header.
+    /// Makes the fingerprinter of a method, which finds its polynomials and its kernels itself and keeps no links: for
+    /// comparing texts outside of a job.
+    ///
+    /// The search for the polynomials takes some milliseconds: make one fingerprinter and reuse it.
+    ///
+    /// ```
+    /// use nigh::{config::Method, features::Fingerprinter};
+    ///
+    /// let mut fingerprinter = Fingerprinter::of_method(&Method::default())?;
+    /// let facts = fingerprinter.text("Seven words make seven shingles of five.");
+    /// assert_eq!((facts.words, facts.sketch.features.len(), facts.sketch.supershingles.len()), (7, 84, 6));
+    /// # anyhow::Ok(())
+    /// ```
+    ///
+    /// # Errors
+    /// If `NIGH_KERNELS` names a level of kernels that this machine does not have.
+    pub fn of_method(method: &Method) -> Result<Fingerprinter> {
+        Ok(Fingerprinter::new(method, &polynomials(method.seed, method.features), 0, chosen()?))
+    }
+
+    /// Computes the sketch of a text without markup, as a job does. A text without words has an empty sketch.
+    ///
+    /// # Panics
+    /// If the text is longer than [`TEXT_BYTES`](crate::kernels::TEXT_BYTES).
+    pub fn sketch(&mut self, text: &str) -> Sketch {
+        self.text(text).sketch
+    }
+
+    /// Reads an HTML page at the URL `page`. `label` is the charset of its HTTP header.
     pub fn html(&mut self, body: &[u8], label: Option<&str>, page: &urls::Canonical) -> PageFacts {
         let mut extract = std::mem::take(&mut self.extract);
         let decoded = charset::decode_bytes(body, label, &mut self.decoded);
@@ -62,7 +93,7 @@ impl Fingerprinter {
         facts
     }
 
-    /// Takes plain text apart, as bytes in some charset.
+    /// Reads plain text, as bytes in some charset. `label` is the charset of its HTTP header.
     pub fn plain(&mut self, body: &[u8], label: Option<&str>) -> PageFacts {
         let mut decoded = std::mem::take(&mut self.decoded);
         let facts = self.bytes(charset::decode_bytes(body, label, &mut decoded));
@@ -70,13 +101,13 @@ impl Fingerprinter {
         facts
     }
 
-    /// Takes text apart from which markup is gone: no title, no links.
+    /// Reads text without markup: no title, no links.
     pub fn text(&mut self, text: &str) -> PageFacts {
         self.bytes(text.as_bytes())
     }
 
-    /// As [`text`](Fingerprinter::text). Bytes that are no UTF-8 are no part of a word, and neither is U+FFFD, by which
-    /// a decoder would replace them.
+    /// As [`text`](Fingerprinter::text). Bytes that are not UTF-8 are not part of a word, and neither is U+FFFD, with
+    /// which a decoder would replace them.
     fn bytes(&mut self, text: &[u8]) -> PageFacts {
         let mut facts = PageFacts::default();
         let folded = self.fold_case.then(|| String::from_utf8_lossy(text).to_lowercase());
@@ -92,12 +123,17 @@ impl Fingerprinter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::features::polynomials;
-    use crate::kernels::chosen;
 
     fn fingerprinter(fold_case: bool) -> Fingerprinter {
         let method = Method { fold_case, ..Method::default() };
         Fingerprinter::new(&method, &polynomials(method.seed, method.features), 10, chosen().unwrap())
+    }
+
+    #[test]
+    fn the_short_way_gives_the_sketch_of_a_job() {
+        let text = "one two three four five six seven";
+        let short = Fingerprinter::of_method(&Method::default()).unwrap().sketch(text);
+        assert_eq!(short, fingerprinter(false).text(text).sketch);
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! Polynomials over GF(2) of degree 64, and Rabin's fingerprints by them.
+//! Polynomials over GF(2) of degree 64, the moduli of Rabin fingerprints.
 //!
-//! A polynomial `P = t^64 + p` is held as its 64 low coefficients `p`. A fingerprint of bytes reads them, most significant first, as a polynomial
-//! and reduces it modulo `P` (Rabin, Fingerprinting by random polynomials, 1981).
+//! A polynomial `P = t^64 + p` is held as its 64 low coefficients `p`. The fingerprint of a byte string is the string, read
+//! as a polynomial with the most significant byte first, modulo `P` (Rabin, Fingerprinting by random polynomials, 1981).
 //!
-//! All polynomials of a method come from its seed: candidates are the outputs of SplitMix64 with the
-//! lowest bit set, and those that are primitive are kept, in order: one for each feature, then one
-//! for pre-images, one for supershingles, one for megashingles. Seed and rule are part of the
-//! format of a store; a test proves each polynomial irreducible and primitive by another road.
+//! The seed of a method determines all of its polynomials. Candidates are the outputs of SplitMix64 with the lowest bit
+//! set. The primitive ones are used, in order: one for each feature, then one for pre-images, one for supershingles and
+//! one for megashingles. Seed and rule are part of the format of a store. A test proves with independent code that each
+//! polynomial is irreducible and primitive.
 
 use crate::kernels::product;
 
@@ -15,7 +15,7 @@ const ORDER_FACTORS: [u64; 7] = [3, 5, 17, 257, 641, 65_537, 6_700_417];
 
 /// `t^exponent` modulo `t^64 + p`.
 fn power_of_t(p: u64, mut exponent: u64) -> u64 {
-    let (mut result, mut base) = (1, 2);
+    let (mut result, mut base) = (1, 2); // 2 is the polynomial t
     while exponent > 0 {
         if exponent & 1 == 1 {
             result = product(p, result, base);
@@ -26,6 +26,7 @@ fn power_of_t(p: u64, mut exponent: u64) -> u64 {
     result
 }
 
+/// The greatest common divisor of two polynomials of degree below 128.
 fn greatest_common_divisor(mut a: u128, mut b: u128) -> u128 {
     while b != 0 {
         while a != 0 && a.leading_zeros() <= b.leading_zeros() {
@@ -37,8 +38,14 @@ fn greatest_common_divisor(mut a: u128, mut b: u128) -> u128 {
 }
 
 /// Whether `t^64 + p` is irreducible: Rabin's test for degree 64, whose only prime divisor is 2.
+///
+/// ```
+/// use nigh::features::irreducible;
+/// assert!(irreducible(0b11011)); // t^64 + t^4 + t^3 + t + 1
+/// assert!(!irreducible(0b11010)); // without the 1 it is divisible by t
+/// ```
 pub fn irreducible(p: u64) -> bool {
-    // Divisible by t, or by t + 1 (an even number of terms): three of four candidates stop here.
+    // Divisible by t, or by t + 1 (an even number of terms): this rejects three of four candidates.
     if p & 1 == 0 || p.count_ones() % 2 == 1 {
         return false;
     }
@@ -47,7 +54,7 @@ pub fn irreducible(p: u64) -> bool {
     frobenius(half, 32) == 2 && greatest_common_divisor(1 << 64 | p as u128, (half ^ 2) as u128) == 1
 }
 
-/// Whether `t^64 + p` is primitive: irreducible, and `t` generates all of GF(2^64) but zero.
+/// Whether `t^64 + p` is primitive: it is irreducible, and the powers of `t` are all elements of GF(2^64) except zero.
 pub fn primitive(p: u64) -> bool {
     irreducible(p) && ORDER_FACTORS.iter().all(|factor| power_of_t(p, u64::MAX / factor) != 1)
 }
@@ -55,17 +62,25 @@ pub fn primitive(p: u64) -> bool {
 /// The polynomials of a method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Polynomials {
-    /// One for each feature.
+    /// The low coefficients of one polynomial for each feature.
     pub features: Vec<u64>,
-    /// For pre-images of shingles.
+    /// That of the pre-images of shingles.
     pub shingles: u64,
-    /// For supershingles.
+    /// That of supershingles.
     pub supershingles: u64,
-    /// For megashingles.
+    /// That of megashingles.
     pub megashingles: u64,
 }
 
-/// The polynomials that a seed gives for so many features.
+/// Finds the polynomials of a method with this seed and number of features.
+///
+/// ```
+/// use nigh::features::{polynomials, primitive};
+/// let few = polynomials(20_031_107, 2);
+/// assert!(few.features.iter().chain([&few.shingles]).all(|p| primitive(*p)));
+/// // Features come first, in order: more of them begin with the same ones.
+/// assert_eq!(polynomials(20_031_107, 3).features[..2], few.features);
+/// ```
 pub fn polynomials(seed: u64, features: usize) -> Polynomials {
     let mut state = seed;
     let mut next = || {
@@ -97,8 +112,8 @@ mod tests {
         [all.features.clone(), vec![all.shingles, all.supershingles, all.megashingles]].concat()
     }
 
-    /// Squares modulo the polynomial by spreading bits, and multiplies by shifts from the other end:
-    /// a second implementation, so that the proof does not lean on the code that it proves.
+    /// Whether `t^exponent` is 1 modulo `t^64 + p`. It multiplies by shifts from the other end: a second implementation,
+    /// so that the proof does not depend on the code that it proves.
     fn order_divides(p: u64, exponent: u64) -> bool {
         let times = |a: u64, b: u64| {
             let mut sum = 0;
@@ -136,12 +151,12 @@ mod tests {
     }
 
     #[test]
-    fn reducible_polynomials_are_told() {
+    fn reducible_polynomials_are_recognized() {
         // The square of t^32 + t^7 + t^3 + t^2 + 1, and products with t and t + 1.
         let square = multiply(1 << 32 | 0x8D, 1 << 32 | 0x8D) as u64;
         assert!(!irreducible(square));
         assert!(!irreducible(0b1010) && !irreducible(0b111));
-        // x^64 + x^4 + x^3 + x + 1 is irreducible and well known; x is no generator needed here.
+        // x^64 + x^4 + x^3 + x + 1 is well known to be irreducible; whether x is a generator does not matter here.
         assert!(irreducible(0b11011));
     }
 
@@ -152,6 +167,6 @@ mod tests {
         assert_eq!((all.features[0], all.shingles, hash.as_str()), (GOLDEN.0, GOLDEN.1, GOLDEN.2));
     }
 
-    /// The first polynomial, that of pre-images, and the hash of all 87: frozen with the format.
+    /// The first polynomial, that of pre-images, and the hash of all 87: fixed by the format.
     const GOLDEN: (u64, u64, &str) = (0x99AA_632B_257E_1C87, 0x57A5_216D_2661_3D43, "5c53189641b2591f");
 }

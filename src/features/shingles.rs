@@ -1,8 +1,7 @@
-//! Words to pre-images: the 64-bit Rabin fingerprint of each shingle (Fetterly 2004, section 2).
+//! Shingles: the 64-bit Rabin fingerprint (*pre-image*) of each run of words of a text (Fetterly 2004, section 2).
 //!
-//! Every word starts exactly one shingle of `words` words; the text wraps around at its end. The
-//! words of a shingle are joined by NUL, which is in no word, so that two different shingles are
-//! two different byte strings.
+//! Every word starts exactly one shingle of `width` words; the text wraps around at its end. The words of a shingle are
+//! joined by NUL. No word contains NUL, so two different shingles are two different byte strings.
 
 use crate::kernels::{Kernels, Shingles};
 
@@ -16,12 +15,22 @@ pub struct Shingler {
 }
 
 impl Shingler {
-    /// A shingler of `width` words (at least 1) with the polynomial `t^64 + p`.
+    /// Makes a shingler of `width` words (1 to 64) with the polynomial `t^64 + p`.
     pub fn new(p: u64, width: usize, kernels: &'static Kernels) -> Shingler {
         Shingler { kernels, shingles: Shingles::new(p, width), bounds: Vec::new(), preimages: Vec::new() }
     }
 
-    /// The pre-images of a text, one for each word, in the order of the words. Bytes that are no UTF-8 are no part of one.
+    /// Computes the pre-images of a text, one for each word, in the order of the words. Bytes that are not UTF-8 are not
+    /// part of a word.
+    ///
+    /// ```
+    /// use nigh::{features::Shingler, kernels};
+    /// let mut shingler = Shingler::new(0x1B, 2, kernels::chosen()?); // shingles of two words
+    /// let preimages = shingler.preimages(b"to be or not to be").to_vec();
+    /// assert_eq!(preimages.len(), 6);
+    /// assert_eq!(preimages[0], preimages[4]); // "to be" twice
+    /// # anyhow::Ok(())
+    /// ```
     pub fn preimages(&mut self, text: &[u8]) -> &[u64] {
         self.kernels.words(text, &mut self.bounds);
         self.kernels.preimages(&self.shingles, text, &self.bounds, &mut self.preimages);
@@ -69,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn where_words_end_matters_and_what_parts_them_does_not() {
+    fn where_words_end_matters_and_what_separates_them_does_not() {
         assert_ne!(preimages("ab c d e f"), preimages("a bc d e f"));
         assert_eq!(preimages("ab, c -- d\te\n f"), preimages("ab c d e f"));
     }

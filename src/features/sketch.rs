@@ -1,11 +1,11 @@
-//! Pre-images to features, supershingles and megashingles (Fetterly 2004, section 2).
+//! Features, supershingles and megashingles, from the pre-images of a document (Fetterly 2004, section 2).
 //!
-//! - **Feature** i: the pre-image whose image under the i-th one-to-one function is smallest. Equal
-//!   images are equal pre-images, so that the choice depends on nothing but the set.
-//! - **Supershingle** j: the fingerprint of the j-th run of consecutive features, each as eight
-//!   bytes, most significant first.
-//! - **Megashingle**: the fingerprint of a choice of `agreements` supershingles in ascending order.
-//!   Each choice has a space of its own, so that a match between two choices is never a match.
+//! - **Feature** i: the pre-image whose image under the i-th one-to-one function is smallest. Equal images are equal
+//!   pre-images, so a feature depends on the set of pre-images alone.
+//! - **Supershingle** j: the fingerprint of the j-th run of consecutive features, each as eight bytes, most significant
+//!   first.
+//! - **Megashingle**: the fingerprint of a choice of `agreements` supershingles in ascending order. Each choice has its own
+//!   key space: megashingles of two different choices are never equal keys.
 
 use std::borrow::Cow;
 
@@ -16,26 +16,42 @@ use crate::config::Method;
 use crate::kernels::{Functions, Kernels, Polynomial, Runs};
 use crate::records::{Key, mix};
 
-/// What is kept of a document with at least one word.
+/// The features and supershingles of a document with at least one word.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sketch {
-    /// The supershingles, as many as the method says.
+    /// The supershingles; the method sets their number.
     pub supershingles: Vec<u64>,
     /// The low 32 bits of each feature: enough to count equal ones (two unequal features look equal once in 2^32).
     pub features: Vec<u32>,
 }
 
-/// Computes sketches.
+impl Sketch {
+    /// Estimates the resemblance of two documents, 0 to 1: the share of equal features (Broder 1997; Fetterly 2004, section
+    /// 2). Both sketches are of the same method. A document without words resembles none, not even itself: 0.
+    ///
+    /// ```
+    /// use nigh::features::Sketch;
+    /// let [a, b] = [[1, 2, 3, 4], [1, 2, 3, 9]].map(|features| Sketch { features: features.into(), ..Sketch::default() });
+    /// assert_eq!(a.similarity(&b), 0.75);
+    /// assert_eq!(Sketch::default().similarity(&Sketch::default()), 0.0);
+    /// ```
+    pub fn similarity(&self, other: &Sketch) -> f64 {
+        let compared = self.features.len().min(other.features.len());
+        if compared == 0 { 0.0 } else { equal_features(&self.features, &other.features) as f64 / compared as f64 }
+    }
+}
+
+/// Computes sketches from pre-images; its buffer is reused from document to document.
 pub struct Sketcher {
     kernels: &'static Kernels,
     functions: Functions,
     runs: Runs,
-    /// The features of the last document, whole.
+    /// The features of the last document, all 64 bits of each.
     minima: Vec<u64>,
 }
 
 impl Sketcher {
-    /// The sketcher of a method.
+    /// Makes the sketcher of a method.
     pub fn new(method: &Method, polynomials: &Polynomials, kernels: &'static Kernels) -> Sketcher {
         Sketcher {
             kernels,
@@ -45,7 +61,10 @@ impl Sketcher {
         }
     }
 
-    /// Writes the sketch of a document with these pre-images, at least one.
+    /// Writes the sketch of the document with these pre-images over `sketch`.
+    ///
+    /// # Panics
+    /// If there are no pre-images.
     pub fn sketch(&mut self, preimages: &[u64], sketch: &mut Sketch) {
         self.kernels.minima(&self.functions, preimages, &mut self.minima);
         sketch.features.clear();
@@ -54,141 +73,170 @@ impl Sketcher {
     }
 }
 
-/// Keys by which documents with agreeing supershingles meet.
+/// Computes the keys (megashingles) of documents: documents with agreeing supershingles share a key.
+///
+/// A *mask* is a set of supershingles: bit `j` is supershingle `j`.
 pub struct VectorKeys {
     megashingles: Polynomial,
-    choices: Vec<Choice>,
-    /// The choices within each mask, where there are few masks.
-    within: Vec<Vec<Step>>,
+    choices: Vec<SupershingleChoice>,
+    /// For each mask its choices, if there are few masks.
+    within: Vec<Vec<ChoiceInMask>>,
     /// The mask of all supershingles.
     all: u64,
 }
 
-/// One way to choose supershingles.
-struct Choice {
+/// One way to choose `agreements` supershingles.
+struct SupershingleChoice {
     /// Their numbers, ascending.
     chosen: Vec<usize>,
-    /// The same, by bit.
+    /// The same numbers as a mask.
     mask: u64,
-    /// What keeps its keys from those of other choices.
+    /// Separates its keys from those of other choices.
     salt: u64,
 }
 
-/// A choice within a mask.
+/// A choice of which all supershingles are in a mask.
 #[derive(Clone, Copy)]
-struct Step {
+struct ChoiceInMask {
+    /// Its number.
     choice: usize,
-    /// How many of its supershingles, from the first, the choice before within the mask has too.
+    /// How many supershingles, from the first, it has in common with the previous choice in the mask.
     shared: usize,
 }
 
-/// Supershingles of a choice whose fingerprint is remembered for the next choice.
-const REMEMBERED: usize = 4;
-/// Supershingles of which every mask has its list of choices.
+/// The fingerprints of up to this many first supershingles of a choice are reused for the next choice.
+const REUSED: usize = 4;
+/// Up to this many supershingles, the choices of every mask are listed in advance.
 const LISTED: usize = 8;
 
 impl VectorKeys {
-    /// The keys of a method.
+    /// Makes the keys of a method.
+    ///
+    /// ```
+    /// use nigh::config::Method;
+    /// use nigh::features::{VectorKeys, polynomials};
+    /// let method = Method::default();
+    /// let keys = VectorKeys::new(&method, &polynomials(method.seed, method.features));
+    /// assert_eq!(keys.count(), 15); // pairs of six supershingles
+    /// // These two documents agree in supershingles 0 and 1, and hence in one key.
+    /// let [a, b] = [[1, 2, 3, 4, 5, 6], [1, 2, 9, 9, 9, 9]];
+    /// let of = |supershingles: &[u64]| keys.megashingles(supershingles, u64::MAX).collect::<Vec<_>>();
+    /// assert_eq!(of(&a).iter().filter(|key| of(&b).contains(key)).count(), 1);
+    /// ```
     pub fn new(method: &Method, polynomials: &Polynomials) -> VectorKeys {
-        let mut chosen = Vec::new();
-        choose(method.supershingles, method.agreements, 0, &mut Vec::new(), &mut chosen);
-        let choice = |(space, chosen): (usize, Vec<usize>)| {
-            let mask = chosen.iter().fold(0, |mask, at| mask | 1 << at);
-            Choice { chosen, mask, salt: mix(space as u64) }
+        let mut choices = Vec::new();
+        choose(method.supershingles, method.agreements, 0, &mut Vec::new(), &mut choices);
+        let choice = |(number, chosen): (usize, Vec<usize>)| {
+            let mask = chosen.iter().fold(0, |mask, supershingle| mask | 1 << supershingle);
+            SupershingleChoice { chosen, mask, salt: mix(number as u64) }
         };
         let mut keys = VectorKeys {
             megashingles: Polynomial::new(polynomials.megashingles),
-            choices: chosen.into_iter().enumerate().map(choice).collect(),
+            choices: choices.into_iter().enumerate().map(choice).collect(),
             within: Vec::new(),
             all: u64::MAX >> (64 - method.supershingles),
         };
         if method.supershingles <= LISTED {
-            keys.within = (0..=keys.all).map(|mask| keys.steps(mask)).collect();
+            keys.within = (0..=keys.all).map(|mask| keys.list(mask)).collect();
         }
         keys
     }
 
-    /// How many megashingles a document has.
+    /// The number of megashingles of a document.
     pub fn count(&self) -> usize {
         self.choices.len()
     }
 
-    fn steps(&self, mask: u64) -> Vec<Step> {
-        let mut before: &[usize] = &[];
-        let mut steps = Vec::new();
-        for (choice, Choice { chosen, .. }) in
+    /// Lists the choices of which all supershingles are in a mask.
+    fn list(&self, mask: u64) -> Vec<ChoiceInMask> {
+        let mut previous: &[usize] = &[];
+        let mut list = Vec::new();
+        for (choice, SupershingleChoice { chosen, .. }) in
             self.choices.iter().enumerate().filter(|(_, choice)| choice.mask & !mask == 0)
         {
-            let shared = before.iter().zip(chosen).take_while(|(a, b)| a == b).count();
-            before = chosen;
-            steps.push(Step { choice, shared });
+            let shared = previous.iter().zip(chosen).take_while(|(a, b)| a == b).count();
+            previous = chosen;
+            list.push(ChoiceInMask { choice, shared });
         }
-        steps
+        list
     }
 
-    /// The choices of which all supershingles are in a mask.
-    fn listed(&self, mask: u64) -> Cow<'_, [Step]> {
+    /// The choices of which all supershingles are in a mask, from the lists made in advance if there are any.
+    fn choices_within(&self, mask: u64) -> Cow<'_, [ChoiceInMask]> {
         match self.within.get((mask & self.all) as usize) {
-            Some(steps) => Cow::Borrowed(steps),
-            None => Cow::Owned(self.steps(mask)),
+            Some(list) => Cow::Borrowed(list),
+            None => Cow::Owned(self.list(mask)),
         }
     }
 
-    /// How many of the choices are within a mask of supershingles.
+    /// The number of choices of which all supershingles are in a mask.
     pub fn within(&self, mask: u64) -> u64 {
-        self.listed(mask).len() as u64
+        self.choices_within(mask).len() as u64
     }
 
-    /// Whether all supershingles of a choice, by its number, are in a mask.
+    /// Whether all supershingles of the choice with this number are in a mask.
     #[inline]
     pub fn is_within(&self, choice: usize, mask: u64) -> bool {
         self.choices[choice].mask & !mask == 0
     }
 
-    /// The keys of the megashingles of a document, one for each choice of supershingles of which all are in `mask`,
-    /// by bit.
+    /// The keys of a document: one megashingle for each choice of which all supershingles are in `mask`.
     ///
-    /// A key holds the megashingle, and beside it independent bits of the same supershingles: 64 bits alone
-    /// would join strangers among billions of documents.
+    /// A key holds the megashingle and independent bits of the same supershingles. The 64 bits of a megashingle alone
+    /// would join unrelated documents among billions.
     pub fn megashingles(&self, supershingles: &[u64], mask: u64) -> impl Iterator<Item = Key> {
         self.numbered(supershingles, mask).map(|(_, key)| key)
     }
 
-    /// As [`VectorKeys::megashingles`], each with its number among all of the document.
+    /// As [`VectorKeys::megashingles`], each key with the number of its choice, 0 to [`VectorKeys::count`] - 1.
+    ///
+    /// Without the reuse of common beginnings it is
+    ///
+    /// ```text
+    /// for each choice (s_1, ..., s_n) in the mask, in lexicographic order:
+    ///     image, hash = 0, 0
+    ///     for s in s_1, ..., s_(n-1): image, hash = image_of(image ^ s), mix(hash ^ s)
+    ///     key = (mix(image ^ s_n ^ salt), mix(hash ^ s_n) ^ salt)
+    /// ```
     pub fn numbered(&self, supershingles: &[u64], mask: u64) -> impl Iterator<Item = (usize, Key)> {
-        // For each number of chosen supershingles: the image of their fingerprint, and a hash of them. A choice goes on
-        // where it leaves the one before.
-        let mut prefixes = [(0, 0); REMEMBERED + 1];
+        // prefixes[n]: image and hash of the first n supershingles of a choice. The next choice continues from the part
+        // that it has in common with this one.
+        let mut prefixes = [(0, 0); REUSED + 1];
         let longer = |(image, hash): (u64, u64), next: u64| (self.megashingles.image(image ^ next), mix(hash ^ next));
-        let steps = self.listed(mask);
-        (0..steps.len()).map(move |at| {
-            let Step { choice, shared } = steps[at];
-            let Choice { chosen, salt, .. } = &self.choices[choice];
-            let (last, prefix) = chosen.split_last().expect("a choice has one at least");
-            let (near, far) = prefix.split_at(prefix.len().min(REMEMBERED));
-            for at in shared.min(near.len())..near.len() {
-                prefixes[at + 1] = longer(prefixes[at], supershingles[near[at]]);
+        let choices = self.choices_within(mask);
+        (0..choices.len()).map(move |i| {
+            let ChoiceInMask { choice, shared } = choices[i];
+            let SupershingleChoice { chosen, salt, .. } = &self.choices[choice];
+            let (last, prefix) = chosen.split_last().expect("a method has one agreement at least");
+            let (reused, rest) = prefix.split_at(prefix.len().min(REUSED));
+            for n in shared.min(reused.len())..reused.len() {
+                prefixes[n + 1] = longer(prefixes[n], supershingles[reused[n]]);
             }
-            let (image, hash) = far.iter().fold(prefixes[near.len()], |sum, at| longer(sum, supershingles[*at]));
+            let (image, hash) = rest.iter().fold(prefixes[reused.len()], |sum, s| longer(sum, supershingles[*s]));
             let last = supershingles[*last];
             (choice, Key::of_hashes(mix(image ^ last ^ salt), mix(hash ^ last) ^ salt))
         })
     }
 }
 
-/// All ways to choose `left` more of the numbers from `from` below `n`, in lexicographic order.
+/// Lists all ways to choose `left` more of the numbers `from..n`, in lexicographic order.
 fn choose(n: usize, left: usize, from: usize, chosen: &mut Vec<usize>, out: &mut Vec<Vec<usize>>) {
     if left == 0 {
         return out.push(chosen.clone());
     }
-    for at in from..=n - left {
-        chosen.push(at);
-        choose(n, left - 1, at + 1, chosen, out);
+    for next in from..=n - left {
+        chosen.push(next);
+        choose(n, left - 1, next + 1, chosen, out);
         chosen.pop();
     }
 }
 
-/// How many features of two documents are equal.
+/// Counts the equal features of two documents.
+///
+/// ```
+/// use nigh::features::equal_features;
+/// assert_eq!(equal_features(&[7, 8, 9], &[7, 0, 9]), 2);
+/// ```
 pub fn equal_features(a: &[u32], b: &[u32]) -> usize {
     a.iter().zip(b).filter(|(a, b)| a == b).count()
 }
@@ -235,7 +283,7 @@ mod tests {
 
     #[test]
     fn equal_features_estimate_similarity_within_the_binomial() {
-        // 1000 words against the same with 10% replaced at the end: sets of 1000 shingles, about 896 shared.
+        // 1000 words, and the same with the last 10% replaced: sets of 1000 shingles, of which about 896 are shared.
         let word = |i: usize| format!("w{i}");
         let a: Vec<String> = (0..1000).map(word).collect();
         let b: Vec<String> = (0..900).map(word).chain((5000..5100).map(word)).collect();
@@ -247,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn choices_have_spaces_of_their_own() {
+    fn megashingles_of_two_choices_are_never_equal() {
         let method = Method::default();
         let keys = VectorKeys::new(&method, &polynomials(1, 84));
         let all: std::collections::BTreeSet<Key> = keys.megashingles(&[7; 6], u64::MAX).collect();
