@@ -1,37 +1,37 @@
-//! How clusters evolve: size classes, retention, changes of hosts, change amounts (Fetterly 2004, section 3).
+//! The evolution of clusters: size classes, retention, changes of hosts, change amounts (Fetterly 2004, section 3).
 //!
-//! With C_n(u) the cluster of URL u in week n, a set of c URLs that share both their cluster of the first week and
-//! their cluster of week m gives each of them
+//! Let C_n(u) be the cluster of URL u in week n. Take the c URLs that have the cluster C_1 in the first week and the
+//! cluster C_m in week m. Each of them has the containment Phi and the similarity Psi
 //!
 //! ```text
 //! Phi_1^m = c / |C_1|     Psi_1^m = c / (|C_1| + |C_m| - c)     Phi_m^1 = c / |C_m|
 //! ```
 //!
-//! so that means over URLs are sums of c²/d over such sets. They are summed in fixed point (64 bits behind the point),
-//! where addition is exact and has no order: a mean does not depend on how many workers summed. Each set is rounded
-//! down once, by less than 2^-64: what holds of each fraction (Psi <= Phi <= 1) holds of the sums, and the mean of
-//! fractions that are all 1 is 1.
+//! A mean over URLs is therefore a sum of c²/d over such sets of URLs, divided by the number of URLs; d is the
+//! denominator above. The sums are in fixed point (64 bits after the point), where addition is exact and the order does
+//! not matter: a mean does not depend on the number of workers. Each set is rounded down once, by less than 2^-64. So
+//! what holds for each fraction (Psi <= Phi <= 1) holds for the sums, and the mean of fractions that are all 1 is 1.
 
 use serde::{Deserialize, Serialize};
 
 /// The classes of clusters by size (Fetterly 2004, section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum SizeClass {
-    /// No page. A cluster that has only births has no page of an earlier week.
+    /// No page: a cluster of births only has no page of an earlier week.
     None,
-    /// A singleton.
+    /// 1 page: a singleton.
     One,
     /// 2 to 10 pages.
     Ten,
-    /// 11 to 100.
+    /// 11 to 100 pages.
     Hundred,
-    /// 101 to 1,000.
+    /// 101 to 1,000 pages.
     Thousand,
-    /// 1,001 to 10,000.
+    /// 1,001 to 10,000 pages.
     TenThousand,
-    /// 10,001 to 100,000.
+    /// 10,001 to 100,000 pages.
     HundredThousand,
-    /// More.
+    /// More than 100,000 pages.
     Above,
 }
 
@@ -48,18 +48,23 @@ impl SizeClass {
         SizeClass::Above,
     ];
 
-    /// The study's seven: those of clusters that have pages.
+    /// The study's seven classes, from the smallest: those of clusters that have pages.
     pub fn study() -> impl Iterator<Item = SizeClass> {
         SizeClass::ALL.into_iter().skip(1)
     }
 
-    /// The class of a cluster of so many pages.
+    /// The class of a cluster of `size` pages.
+    ///
+    /// ```
+    /// use nigh::stats::SizeClass;
+    /// assert_eq!([1, 10, 11, 921_374].map(|size| SizeClass::of(size).name()), ["1", "2-10", "11-100", "above 100000"]);
+    /// ```
     pub fn of(size: u64) -> SizeClass {
         const TOPS: [u64; 7] = [0, 1, 10, 100, 1_000, 10_000, 100_000];
         SizeClass::ALL[TOPS.partition_point(|top| *top < size)]
     }
 
-    /// The name that tables hold.
+    /// The name of the class in tables.
     pub fn name(self) -> &'static str {
         match self {
             SizeClass::None => "0",
@@ -77,35 +82,44 @@ impl SizeClass {
 /// Counts by size class, in the order of [`SizeClass::ALL`].
 pub type BySize = [u64; SizeClass::ALL.len()];
 
-/// Sums of Phi and Psi over the URLs of a class.
+/// Sums of containment (Phi) and similarity (Psi) over the URLs of a class.
+///
+/// ```
+/// use nigh::stats::Retained;
+/// let mut class = Retained::default();
+/// // A cluster of 4 URLs: 3 of them are later in a cluster of 6, 1 is alone.
+/// assert!(class.add(3, 4, 6) && class.add(1, 4, 1));
+/// assert_eq!(class.documents, 4);
+/// assert_eq!(class.retention(), Some((3.0 * 3.0 / 4.0 + 1.0 / 4.0) / 4.0));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Retained {
-    /// URLs.
+    /// The number of URLs.
     pub documents: u64,
     containment: u128,
     similarity: u128,
     reverse: u128,
 }
 
-/// Bits behind the point.
+/// Bits after the point.
 const POINT: u32 = 64;
 
 impl Retained {
-    /// Adds `common` URLs whose clusters in the two weeks are the same two, of `first` and `later` URLs. False where
-    /// such clusters cannot be: then nothing is added.
+    /// Adds the `common` URLs of a cluster of the first week, of `first` URLs, and a cluster of the later week, of `later`
+    /// URLs. Returns false and adds nothing if no such clusters exist: `common` is larger than one of them.
     #[must_use]
     pub fn add(&mut self, common: u64, first: u64, later: u64) -> bool {
         if common > first.min(later) {
             return false;
         }
         self.documents += common;
-        self.containment += each(common, first);
-        self.similarity += each(common, first + (later - common));
-        self.reverse += each(common, later);
+        self.containment += sum_of_shares(common, first);
+        self.similarity += sum_of_shares(common, first + (later - common));
+        self.reverse += sum_of_shares(common, later);
         true
     }
 
-    /// Adds what was summed elsewhere.
+    /// Adds the sums of another worker.
     pub fn merge(&mut self, other: &Retained) {
         self.documents += other.documents;
         self.containment += other.containment;
@@ -113,17 +127,17 @@ impl Retained {
         self.reverse += other.reverse;
     }
 
-    /// The mean of Phi_1^m (Fig. 4); `None` of no URLs.
+    /// The mean of Phi_1^m (Fig. 4), 0 to 1; `None` if there are no URLs.
     pub fn retention(&self) -> Option<f64> {
         self.mean(self.containment)
     }
 
-    /// The mean of Psi_1^m (Fig. 5).
+    /// The mean of Psi_1^m (Fig. 5), 0 to 1; `None` if there are no URLs.
     pub fn similarity(&self) -> Option<f64> {
         self.mean(self.similarity)
     }
 
-    /// The mean of Phi_m^1 (Fig. 7).
+    /// The mean of Phi_m^1 (Fig. 7), 0 to 1; `None` if there are no URLs.
     pub fn reverse(&self) -> Option<f64> {
         self.mean(self.reverse)
     }
@@ -133,27 +147,27 @@ impl Retained {
     }
 }
 
-/// `common` URLs of which each has `common / all`, summed in fixed point; `all` is at least `common`.
-fn each(common: u64, all: u64) -> u128 {
+/// The sum over `common` URLs that each have `common / all`, in fixed point; `all` is at least `common`.
+fn sum_of_shares(common: u64, all: u64) -> u128 {
     if common == 0 {
         return 0;
     }
     let (square, all) = (u128::from(common) * u128::from(common), u128::from(all));
-    // At most `common` before the point, as `all` is no less; behind it the remainder is below `all`, 64 bits.
+    // No overflow: the integer part is at most `common`, since `all` is not less; the remainder is below `all`, 64 bits.
     ((square / all) << POINT) + ((square % all) << POINT) / all
 }
 
-/// What a change amount means (Fetterly 2004, Fig. 10).
+/// The classes of change amounts (Fetterly 2004, Fig. 10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
     /// No feature is equal.
     Complete,
-    /// At most a third of the features is equal (1 to 28 of 84).
+    /// At most a third of the features are equal (1 to 28 of 84).
     Large,
-    /// At most two thirds (29 to 56).
+    /// At most two thirds of the features are equal (29 to 56 of 84).
     Medium,
-    /// More, but not all (57 to 83).
+    /// More than two thirds are equal, but not all (57 to 83 of 84).
     Small,
     /// All features are equal, the bytes are not.
     NoText,
@@ -166,7 +180,13 @@ impl Change {
     pub const ALL: [Change; 6] =
         [Change::Complete, Change::Large, Change::Medium, Change::Small, Change::NoText, Change::None];
 
-    /// The class of a change amount, of so many features.
+    /// The class of a change amount of documents with `features` features.
+    ///
+    /// ```
+    /// use nigh::stats::Change;
+    /// assert_eq!(Change::of(28, 84), Change::Large);
+    /// assert_eq!([83, 84, 85].map(|amount| Change::of(amount, 84)), [Change::Small, Change::NoText, Change::None]);
+    /// ```
     pub fn of(amount: usize, features: usize) -> Change {
         match amount {
             0 => Change::Complete,
@@ -178,7 +198,7 @@ impl Change {
         }
     }
 
-    /// The name that tables hold.
+    /// The name of the class in tables.
     pub fn name(self) -> &'static str {
         match self {
             Change::Complete => "complete",
@@ -191,9 +211,9 @@ impl Change {
     }
 }
 
-/// The change amount of a URL between two downloads: the number of equal features, 0 to `features`, or one more where
-/// the bytes are equal, whatever the features. Features are four bytes each; a page without words has none, and none
-/// of its features is equal to any.
+/// The change amount of a URL between two downloads (Fetterly 2004, section 3): the number of equal features, 0 to
+/// `features`; or `features + 1` if the bytes of the page are equal, whatever the features are. `earlier` and `later` hold
+/// four bytes for each feature. A page without words has no features, hence none that is equal.
 pub fn change_amount(same_bytes: bool, earlier: &[u8], later: &[u8], features: usize) -> usize {
     if same_bytes {
         return features + 1;
@@ -202,7 +222,7 @@ pub fn change_amount(same_bytes: bool, earlier: &[u8], later: &[u8], features: u
     earlier.iter().zip(later).filter(|(a, b)| a == b).count()
 }
 
-/// Pairs of successive downloads, by change amount and size class.
+/// Counts of pairs of successive downloads, by change amount and size class.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Amounts {
     features: usize,
@@ -214,13 +234,13 @@ pub struct Amounts {
 pub struct AmountShare {
     /// The change amount.
     pub amount: usize,
-    /// The class.
+    /// The size class.
     pub class: SizeClass,
-    /// Pairs of downloads.
+    /// The number of pairs of downloads.
     pub pairs: u64,
-    /// These over the pairs of all classes with this amount (Fig. 8); `None` where there are none.
+    /// `pairs` over the pairs of all classes with this amount (Fig. 8); `None` if there are none.
     pub share: Option<f64>,
-    /// The share over the class' mean share (Fig. 9): the mean over the amounts that occur, each counted once.
+    /// The share over the mean share of the class (Fig. 9): the mean over the amounts that occur, each counted once.
     pub relative: Option<f64>,
 }
 
@@ -231,56 +251,59 @@ pub struct ChangeShare {
     pub class: SizeClass,
     /// The class of changes.
     pub change: Change,
-    /// Pairs of downloads.
+    /// The number of pairs of downloads.
     pub pairs: u64,
-    /// These over all pairs of the size class (Fig. 10); `None` where there are none.
+    /// `pairs` over all pairs of the size class (Fig. 10); `None` if there are none.
     pub share: Option<f64>,
 }
 
 impl Amounts {
-    /// No pairs yet, of pages with so many features.
+    /// Makes counts of 0 for pages with `features` features.
     pub fn new(features: usize) -> Amounts {
         Amounts { features, pairs: vec![BySize::default(); features + 2] }
     }
 
-    /// Adds a pair.
+    /// Adds a pair of downloads.
+    ///
+    /// # Panics
+    /// If `amount` is more than the number of features plus one.
     pub fn add(&mut self, amount: usize, class: SizeClass) {
         self.pairs[amount][class as usize] += 1;
     }
 
-    /// Adds what was counted elsewhere, of as many features.
+    /// Adds the counts of another worker, of the same number of features.
     pub fn merge(&mut self, other: &Amounts) {
         for (sums, counts) in self.pairs.iter_mut().zip(&other.pairs) {
             add_by_size(sums, counts);
         }
     }
 
-    /// Every amount in every class, by amount (Fig. 8 and 9).
+    /// One row for each change amount and size class, ordered by amount (Fig. 8 and 9).
     pub fn shares(&self) -> Vec<AmountShare> {
-        let share = |of: &BySize, class: SizeClass| ratio(of[class as usize], of.iter().sum());
+        let share = |counts: &BySize, class: SizeClass| ratio(counts[class as usize], counts.iter().sum());
         let mean = |class: SizeClass| {
-            let shares: Vec<f64> = self.pairs.iter().filter_map(|of| share(of, class)).collect();
+            let shares: Vec<f64> = self.pairs.iter().filter_map(|counts| share(counts, class)).collect();
             shares.iter().sum::<f64>() / shares.len() as f64
         };
         let means: Vec<(SizeClass, f64)> = SizeClass::study().map(|class| (class, mean(class))).collect();
-        let of_amount = |(amount, of)| {
+        let rows_of_amount = |(amount, counts)| {
             means.iter().map(move |&(class, mean)| {
-                let share = share(of, class);
+                let share = share(counts, class);
                 let relative = share.filter(|_| mean > 0.0).map(|share| share / mean);
-                AmountShare { amount, class, pairs: of[class as usize], share, relative }
+                AmountShare { amount, class, pairs: counts[class as usize], share, relative }
             })
         };
-        self.pairs.iter().enumerate().flat_map(of_amount).collect()
+        self.pairs.iter().enumerate().flat_map(rows_of_amount).collect()
     }
 
-    /// Every class of changes in every size class, by size (Fig. 10).
+    /// One row for each size class and class of changes, ordered by size (Fig. 10).
     pub fn changes(&self) -> Vec<ChangeShare> {
         let mut changes = Vec::new();
         for class in SizeClass::study() {
-            let all = self.pairs.iter().map(|of| of[class as usize]).sum();
+            let all = self.pairs.iter().map(|counts| counts[class as usize]).sum();
             for change in Change::ALL {
-                let amounts = self.pairs.iter().enumerate().filter(|(at, _)| Change::of(*at, self.features) == change);
-                let pairs = amounts.map(|(_, of)| of[class as usize]).sum();
+                let amounts = self.pairs.iter().enumerate().filter(|(n, _)| Change::of(*n, self.features) == change);
+                let pairs = amounts.map(|(_, counts)| counts[class as usize]).sum();
                 changes.push(ChangeShare { class, change, pairs, share: ratio(pairs, all) });
             }
         }
@@ -293,13 +316,19 @@ pub fn add_by_size(sums: &mut BySize, counts: &BySize) {
     sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
 }
 
-/// A part of a whole; `None` of nothing.
+/// `part` over `whole`; `None` if `whole` is 0.
 pub fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// The change of each host's number of clusters from `first` to `last` (Fig. 6): both have (host, clusters), each host
-/// once, in order; a host that is missing has no clusters.
+/// The change of each host's number of clusters from the first to the last week (Fig. 6), in the order of hosts. Both
+/// inputs are rows (host, clusters), sorted by host, each host once; a host that is missing has no clusters.
+///
+/// ```
+/// use nigh::stats::cluster_changes;
+/// let (first, last) = ([("a.org", 5), ("b.org", 2)], [("b.org", 2), ("c.org", 1)]);
+/// assert_eq!(cluster_changes(&first, &last), [-5, 0, 1]);
+/// ```
 pub fn cluster_changes<H: Ord>(first: &[(H, u64)], last: &[(H, u64)]) -> Vec<i64> {
     let (mut first, mut last) = (first.iter().peekable(), last.iter().peekable());
     let mut changes = Vec::new();
@@ -309,9 +338,9 @@ pub fn cluster_changes<H: Ord>(first: &[(H, u64)], last: &[(H, u64)]) -> Vec<i64
             (Some((host, _)), None) | (None, Some((host, _))) => host,
             (Some((a, _)), Some((b, _))) => a.min(b),
         };
-        let had = first.next_if(|(of, _)| of == host).map_or(0, |(_, clusters)| *clusters as i64);
-        let has = last.next_if(|(of, _)| of == host).map_or(0, |(_, clusters)| *clusters as i64);
-        changes.push(has - had);
+        let before = first.next_if(|(h, _)| h == host).map_or(0, |(_, clusters)| *clusters as i64);
+        let after = last.next_if(|(h, _)| h == host).map_or(0, |(_, clusters)| *clusters as i64);
+        changes.push(after - before);
     }
 }
 
@@ -340,7 +369,7 @@ mod tests {
         assert_eq!(cut(84), [1, 29, 57, 84, 85]);
         assert_eq!(Change::of(85, 84), Change::None);
         assert_eq!(cut(6), [1, 3, 5, 6, 7]);
-        assert_eq!(cut(1), [1, 2], "of one feature all or none is equal");
+        assert_eq!(cut(1), [1, 2], "of one feature, all or none are equal");
     }
 
     #[test]
@@ -354,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_intersection_is_refused() {
+    fn an_intersection_larger_than_either_cluster_is_refused() {
         let mut retained = Retained::default();
         assert!(!retained.add(3, 2, 5) && !retained.add(3, 5, 2));
         assert_eq!((retained, retained.retention()), (Retained::default(), None));
@@ -369,13 +398,13 @@ mod tests {
     }
 
     proptest! {
-        /// The twin goes over URLs, and takes intersections and unions of sets.
+        /// The slow twin takes the mean over single URLs, with intersections and unions of sets.
         #[test]
         fn retention_is_the_mean_over_urls(clusters in prop::collection::vec((0u8..9, 0u8..7, any::<bool>()), 1..80)) {
             let set = |of: &dyn Fn(&(u8, u8, bool)) -> bool| -> BTreeSet<usize> {
                 (0..clusters.len()).filter(|url| of(&clusters[*url])).collect()
             };
-            // A URL that was not there in the first week has no cluster of it.
+            // The third field: whether the URL was there in the first week; else it has no cluster of that week.
             let mut twin: BTreeMap<SizeClass, Vec<[f64; 3]>> = BTreeMap::new();
             for url in clusters.iter().filter(|url| url.2) {
                 let (first, later) = (set(&|x| x.2 && x.0 == url.0), set(&|x| x.1 == url.1));

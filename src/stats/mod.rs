@@ -1,7 +1,6 @@
-//! Figures of the studies, computed from finished tables by plain functions.
+//! Statistics of the studies, computed from finished tables by plain functions.
 //!
-//! Nothing here knows of timely, of files or of threads: a function takes the rows of a table and gives numbers.
-//! In reading order:
+//! The functions take rows of tables and return numbers. They use no timely, no files and no threads. In reading order:
 //!
 //! - `powerlaw`: the exponent of the distribution of cluster sizes (Fetterly 2004, Fig. 1);
 //! - `evolution`: retention, changes of hosts, change amounts (Fetterly 2004, section 3).

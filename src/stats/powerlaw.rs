@@ -1,32 +1,32 @@
 //! Fits a power law to a distribution of sizes: p(x) = x^-a / zeta(a, x_min) for the integers x >= x_min.
 //!
-//! Cluster sizes follow one with an exponent a of about 2.5 (Fetterly, Manasse, Najork 2004, section 2 and Fig. 1). The
-//! method is that of Clauset, Shalizi, Newman 2009 (*Power-law distributions in empirical data*, sections 3.1 to 3.3), for
-//! discrete data:
+//! Cluster sizes follow such a law with an exponent a of about 2.5 (Fetterly, Manasse, Najork 2004, section 2 and Fig. 1).
+//! The method is that of Clauset, Shalizi, Newman 2009 (*Power-law distributions in empirical data*, sections 3.1 to 3.3),
+//! for discrete data:
 //!
-//! 1. For every candidate x_min the exponent is the one of greatest likelihood. There the mean of ln x that the law
-//!    expects equals the mean observed; the first falls as a grows, so bisection finds it.
-//! 2. The distance of a candidate is that of Kolmogorov and Smirnov: the largest difference between the two cumulative
+//! 1. For each candidate x_min, take the exponent of maximum likelihood. At that exponent the mean of ln x expected by
+//!    the law equals the observed mean. The expected mean falls as a grows, so bisection finds it.
+//! 2. The distance of a candidate is the Kolmogorov-Smirnov distance: the largest difference between the two cumulative
 //!    distributions, over all integers >= x_min.
-//! 3. The candidate with the smallest distance wins.
+//! 3. Take the candidate with the smallest distance.
 //!
-//! Candidates are the 50 smallest sizes, and of the larger ones at most 50, geometrically spaced. With d distinct sizes a
-//! candidate costs O(d), all of them O(100 d): 10,000 distinct sizes take well under a second.
+//! The candidates are the 50 smallest sizes, and at most 50 of the larger ones, geometrically spaced. With d distinct sizes
+//! a candidate costs O(d), and all of them O(100 d): 10,000 distinct sizes take well under a second.
 //!
-//! Limitations. A best fit is not a good fit: there is no test here whether another law fits better. x_min is one of at
-//! most 100 sizes. `ln` and `powf` are not rounded alike on every machine, so the last digits may differ: the exponent is
-//! meant to be rounded to three decimals, and of two distances closer than `TIE` the smaller x_min wins everywhere.
+//! Limitations. A best fit is not a good fit: nothing here tests whether another law fits better. x_min is one of at most
+//! 100 sizes. Machines round `ln` and `powf` differently, so the last digits may differ: round the exponent to three
+//! decimals. Of two distances closer than `TIE`, every machine takes the smaller x_min.
 
-/// Observations that a tail has at least: below about 50 the estimate is biased (Clauset 2009, section 3.3).
+/// The minimum number of observations in a tail: below about 50 the estimate is biased (Clauset 2009, section 3.3).
 pub const MIN_TAIL: u64 = 50;
 
-/// Smallest sizes that are all candidates; as many again are taken of the larger ones.
+/// The number of smallest sizes that are all candidates, and the maximum number of candidates among the larger sizes.
 const DENSE: usize = 50;
 /// Distances closer than this are equal.
 const TIE: f64 = 1e-9;
-/// Exponents looked for. Above 30 nearly all of a tail is x_min itself, and nothing tells one exponent from another.
+/// The range of exponents. Above 30 nearly all of a tail is x_min itself, and exponents cannot be told apart.
 const EXPONENTS: (f64, f64) = (1.000_001, 30.0);
-/// Below this the terms of the zeta function are added one by one, from here on by Euler-Maclaurin.
+/// The terms of the zeta function below this are added one by one; the others are summed by Euler-Maclaurin.
 const DIRECT: f64 = 24.0;
 /// B(2j) / (2j)! for j = 1, 2, ..., of the Bernoulli numbers B: the coefficients of Euler-Maclaurin.
 const BERNOULLI: [f64; 8] = [
@@ -40,23 +40,24 @@ const BERNOULLI: [f64; 8] = [
     -3617.0 / 10_670_622_842_880_000.0,
 ];
 
-/// A power law, and how far the observations are from it.
+/// A power law, and the distance of the observations from it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
     /// a of p(x) ~ x^-a. Its standard error is about (a - 1) / sqrt(tail).
     pub exponent: f64,
-    /// Smallest size that follows the law.
+    /// The smallest size that follows the law.
     pub x_min: u64,
-    /// Observations of size `x_min` or more.
+    /// The number of observations of size `x_min` or more.
     pub tail: u64,
-    /// Kolmogorov-Smirnov distance between observations and law, 0 (equal) to 1.
+    /// The Kolmogorov-Smirnov distance between observations and law, 0 (equal) to 1.
     pub distance: f64,
 }
 
-/// Fits a power law to (size, number of clusters of that size), in any order; a size may be given more than once.
+/// Fits a power law to rows (size, number of clusters of that size). Rows may come in any order, and several may have
+/// the same size.
 ///
-/// Gives `None` where no tail has [`MIN_TAIL`] observations of at least two different sizes, and where the sizes fall
-/// more steeply than any power law with an exponent up to 30. Sizes and numbers of 0 are ignored.
+/// Returns `None` if no tail has [`MIN_TAIL`] observations of at least two different sizes, or if the sizes fall more
+/// steeply than any power law with an exponent up to 30. Sizes and numbers of 0 are ignored.
 ///
 /// # Example
 ///
@@ -81,15 +82,16 @@ pub fn fit(sizes: &[(u64, u64)]) -> Option<Fit> {
     best
 }
 
-/// The observations of one size and above.
+/// The observations of a size or more.
 struct Tail {
     size: u64,
+    /// Their number.
     count: u64,
-    /// Mean of ln(x / size) over them.
+    /// The mean of ln(x / size) over the observations x.
     mean_log: f64,
 }
 
-/// One tail for each distinct size, in ascending order.
+/// Computes one tail for each distinct size, in ascending order.
 fn tails(sizes: &[(u64, u64)]) -> Vec<Tail> {
     let mut sizes: Vec<(u64, u64)> = sizes.iter().copied().filter(|&(size, count)| size > 0 && count > 0).collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));
@@ -110,9 +112,9 @@ fn tails(sizes: &[(u64, u64)]) -> Vec<Tail> {
     tails
 }
 
-/// Indexes of the tails that are tried, in ascending order: at most `2 * DENSE`.
+/// The indexes of the tails whose size is a candidate x_min, in ascending order: at most `2 * DENSE`.
 fn candidates(tails: &[Tail]) -> Vec<usize> {
-    // The last tail has one size only: it has no slope.
+    // The last tail has only one size, hence no slope.
     let several = &tails[..tails.len().saturating_sub(1)];
     let usable = several.partition_point(|tail| tail.count >= MIN_TAIL);
     let mut candidates: Vec<usize> = (0..usable.min(DENSE)).collect();
@@ -130,7 +132,7 @@ fn candidates(tails: &[Tail]) -> Vec<usize> {
     candidates
 }
 
-/// The exponent under which a tail is most likely; `None` where it is beyond `EXPONENTS`.
+/// The exponent of maximum likelihood for a tail; `None` if it is outside of `EXPONENTS`.
 fn exponent(tail: &Tail) -> Option<f64> {
     let expected = |exponent| {
         let zeta = Zeta::of(exponent, tail.size as f64);
@@ -148,13 +150,14 @@ fn exponent(tail: &Tail) -> Option<f64> {
     Some(0.5 * (low + high))
 }
 
-/// Largest difference between the observed and the lawful share of sizes >= x, over all integers x above the smallest size.
+/// The largest difference between the observed share of sizes >= x and that of the law, over all integers x above the
+/// smallest size.
 fn distance(tails: &[Tail], exponent: f64) -> f64 {
     let (size, count) = (tails[0].size as f64, tails[0].count as f64);
     let all = Zeta::of(exponent, size).sum;
     let law = |x: f64| Zeta::of(exponent, x).sum / all * (x / size).powf(-exponent);
     let mut largest = 0.0f64;
-    // Between two sizes that occur, what is observed stays and the law falls: the extremes are at the ends.
+    // Between two sizes that occur, the observed share is constant and that of the law falls: the extremes are at the ends.
     for (i, tail) in tails.iter().enumerate() {
         let above = tails.get(i + 1);
         let observed = above.map_or(0.0, |above| above.count as f64 / count);
@@ -167,7 +170,7 @@ fn distance(tails: &[Tail], exponent: f64) -> f64 {
 }
 
 /// The Hurwitz zeta function, zeta(s, q) = sum of (q + k)^-s over k = 0, 1, 2, ..., and its derivative by s, for s > 1 and
-/// q >= 1, both times q^s: so they neither underflow nor lose digits for large q.
+/// q >= 1. Both are multiplied by q^s, so that they neither underflow nor lose digits for large q.
 ///
 /// Euler-Maclaurin: with a = q + n the terms from a on are
 /// a^-s (a / (s - 1) + 1/2 + sum of B(2j)/(2j)! s (s + 1) ... (s + 2j - 2) a^(1 - 2j)).
@@ -221,7 +224,7 @@ mod tests {
         (actual - expected).abs() <= relative * expected.abs()
     }
 
-    /// The definition of `Zeta`: terms added one by one, smallest first, the far rest as an integral.
+    /// The definition of `Zeta`: terms added one by one, smallest first; the terms beyond them as an integral.
     fn slow_zeta(s: f64, q: f64) -> (f64, f64) {
         let terms = 20_000;
         let end = (q + terms as f64 - 0.5) / q;
@@ -235,7 +238,8 @@ mod tests {
         (sum, log_sum)
     }
 
-    /// The definition of `fit`, over single observations: every x_min, the likelihood itself, every integer.
+    /// The definition of `fit`, on single observations: it tries every x_min, maximizes the likelihood itself, and compares
+    /// the distributions at every integer.
     fn slow_fits(observations: &[u64]) -> Vec<Fit> {
         let mut fits = Vec::new();
         let largest = observations.iter().copied().max().unwrap_or(0);
@@ -264,7 +268,7 @@ mod tests {
         fits
     }
 
-    /// Random sizes >= x_min under a power law, by inversion of the exact cumulative distribution.
+    /// Draws random sizes >= x_min from a power law, by inversion of the exact cumulative distribution.
     fn sample(exponent: f64, x_min: u64, clusters: usize, seed: u64) -> Vec<u64> {
         println!("seed {seed}");
         let mut state = seed;
@@ -330,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_follows_no_law_is_left_out() {
+    fn small_sizes_that_do_not_follow_the_law_are_left_out() {
         let mut sizes = counted(&sample(2.5, 8, 20_000, 6));
         sizes.extend((1..8).map(|x| (x, 3_000)));
         let fit = fit(&sizes).expect("enough observations");
@@ -350,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fewest_observations_and_the_largest_numbers_have_one() {
+    fn the_fewest_observations_and_the_largest_numbers_have_an_exponent() {
         let few = fit(&[(1, 40), (2, 10)]).expect("50 observations");
         assert_eq!((few.x_min, few.tail), (1, 50));
         let many = fit(&[(1, u64::MAX), (2, u64::MAX / 5), (u64::MAX, u64::MAX)]).expect("many observations");
@@ -368,11 +372,11 @@ mod tests {
                 None => rows.push((x, 1)),
             }
         }
-        let (one, other) = (fit(&rows).expect("a fit"), fit(&counted(&observations)).expect("a fit"));
-        assert_eq!((one.x_min, one.tail), (other.x_min, other.tail));
-        assert!(close(one.exponent, other.exponent, 1e-9) && close(one.distance, other.distance, 1e-9));
+        let (merged, single) = (fit(&rows).expect("a fit"), fit(&counted(&observations)).expect("a fit"));
+        assert_eq!((merged.x_min, merged.tail), (single.x_min, single.tail));
+        assert!(close(merged.exponent, single.exponent, 1e-9) && close(merged.distance, single.distance, 1e-9));
         rows.reverse();
-        assert_eq!(fit(&rows), Some(one));
+        assert_eq!(fit(&rows), Some(merged));
     }
 
     #[test]
