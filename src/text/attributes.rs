@@ -1,7 +1,7 @@
 //! The attributes of one tag, by the rules of html5's tokenizer (section 13.2.5).
 //!
-//! A quote opens a value only where a value begins: directly after `=` and blanks. Everywhere else it is a byte like
-//! any other, so `<p title=a"b>` ends at the first `>`. A tag that the end of the input cuts short is no tag at all.
+//! A quote opens a value only where a value begins: directly after `=` and blanks. Elsewhere it is an ordinary byte, so
+//! `<p title=a"b>` ends at the first `>`. If the input ends inside a tag, the tag does not exist.
 
 use memchr::memchr;
 
@@ -18,13 +18,13 @@ pub(super) fn ends_name(byte: u8) -> bool {
 /// The end of a tag.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TagEnd {
-    /// Behind its `>`.
+    /// The position after its `>`.
     pub(super) position: usize,
-    /// Whether a slash stands right before it: `<path/>`.
+    /// Whether a slash stands right before the `>`, as in `<path/>`.
     pub(super) self_closing: bool,
 }
 
-/// Walks over the attributes of a tag: name and raw value, references unresolved.
+/// An iterator over the attributes of a tag: name and raw value, references unresolved.
 pub(super) struct Attributes<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -32,26 +32,27 @@ pub(super) struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// Starts behind the name of the tag, at `at`.
+    /// Starts at `at`, the position after the name of the tag.
     pub(super) fn new(bytes: &'a [u8], at: usize) -> Self {
         Attributes { bytes, at, self_closing: false }
     }
 
-    /// Walks over the attributes that are left. `None` if the input ends before the tag does: then the tag, with all
-    /// the attributes given before, does not exist.
+    /// Skips the remaining attributes and returns the end of the tag. `None` if the input ends before the tag does: then
+    /// the tag does not exist, nor do the attributes returned before.
     pub(super) fn end(mut self) -> Option<TagEnd> {
         self.by_ref().for_each(drop);
         (self.at < self.bytes.len()).then_some(TagEnd { position: self.at + 1, self_closing: self.self_closing })
     }
 
-    fn skip(&mut self, unless: impl Fn(u8) -> bool) {
+    /// Skips bytes up to the first with this property.
+    fn skip_to(&mut self, is_end: impl Fn(u8) -> bool) {
         let rest = &self.bytes[self.at..];
-        self.at += rest.iter().position(|&b| unless(b)).unwrap_or(rest.len());
+        self.at += rest.iter().position(|&b| is_end(b)).unwrap_or(rest.len());
     }
 
     /// The value after `=`; `None` if the input ends inside quotes.
     fn value(&mut self) -> Option<&'a [u8]> {
-        self.skip(|b| !is_blank(b));
+        self.skip_to(|b| !is_blank(b));
         let start = self.at;
         match self.bytes.get(start) {
             Some(&quote @ (b'"' | b'\'')) => {
@@ -61,7 +62,7 @@ impl<'a> Attributes<'a> {
                 length.map(|n| &quoted[..n])
             }
             _ => {
-                self.skip(|b| is_blank(b) || b == b'>');
+                self.skip_to(|b| is_blank(b) || b == b'>');
                 Some(&self.bytes[start..self.at])
             }
         }
@@ -83,9 +84,9 @@ impl<'a> Iterator for Attributes<'a> {
         }
         let start = self.at;
         self.at += 1; // a first byte '=' belongs to the name
-        self.skip(|b| ends_name(b) || b == b'=');
+        self.skip_to(|b| ends_name(b) || b == b'=');
         let name = &self.bytes[start..self.at];
-        self.skip(|b| !is_blank(b));
+        self.skip_to(|b| !is_blank(b));
         if self.bytes.get(self.at) != Some(&b'=') {
             return Some((name, b""));
         }
@@ -98,6 +99,7 @@ impl<'a> Iterator for Attributes<'a> {
 mod tests {
     use super::*;
 
+    /// The attributes of a tag, and the position after it.
     fn walked(tag: &str) -> (String, Option<usize>) {
         let list: Vec<String> = Attributes::new(tag.as_bytes(), 0)
             .map(|(name, value)| {
@@ -124,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_input_cuts_short_is_no_tag() {
+    fn a_tag_that_the_input_cuts_short_has_no_end() {
         for tag in ["", " ", " a", " a=", " a=b", " a='>", " /", " a=\"b\" '"] {
             assert_eq!(walked(tag).1, None, "{tag}");
         }

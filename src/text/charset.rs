@@ -1,4 +1,4 @@
-//! The charset of a page, and its body as UTF-8.
+//! Charset detection and decoding: the body of a page as UTF-8, by the WHATWG Encoding standard.
 
 use super::prescan::prescan;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
@@ -6,21 +6,21 @@ use encoding_rs::{CoderResult, Encoding, ISO_2022_JP, UTF_8};
 use memchr::{memchr, memrchr};
 use std::borrow::Cow;
 
-/// How many bytes the detector reads, from the first that is not ASCII on. It reads Cyrillic at 17 MB a second, and
-/// knows after a few hundred bytes of text.
+/// The number of bytes that the detector reads, from the first that is not ASCII. It reads Cyrillic at 17 MB per second,
+/// and a few hundred bytes of text are enough for it.
 const DETECTED_BYTES: usize = 64 << 10;
 
-/// Decodes a body to UTF-8, and names the charset it was in. The first of these decides:
+/// Decodes a body to UTF-8, and returns the charset it was in. The first of these sources decides:
 ///
 /// 1. a byte order mark (UTF-8, UTF-16), which is then dropped;
 /// 2. the label of the HTTP header, `charset=` of its `Content-Type`;
-/// 3. what the page's markup declares in its first 2048 bytes (`<meta>`, XML declaration);
-/// 4. detection: UTF-8 if the whole body is that (a character cut off at its end does not count), else what the
-///    detector makes of it.
+/// 3. the declaration in the first 2048 bytes of the page (`<meta>`, XML declaration);
+/// 4. detection: UTF-8 if the whole body is UTF-8 (a character cut off at its end does not count), else the detector's
+///    guess.
 ///
-/// Labels are read by the WHATWG Encoding standard (`iso-8859-1` means windows-1252). An unknown label, or that of a
-/// charset which the standard refuses (UTF-7, ISO-2022-KR), leaves it to the next source. Bytes that do not decode
-/// become U+FFFD. A body that is UTF-8 already is not copied.
+/// Labels are read by the WHATWG Encoding standard (`iso-8859-1` means windows-1252). After an unknown label, or that of
+/// a charset which the standard refuses (UTF-7, ISO-2022-KR), the next source decides. Bytes that do not decode become
+/// U+FFFD. A body that is UTF-8 already is not copied.
 ///
 /// ```
 /// # use nigh::text::decode;
@@ -33,9 +33,16 @@ pub fn decode<'a>(body: &'a [u8], header_label: Option<&str>) -> (Cow<'a, str>, 
     (text, encoding)
 }
 
-/// Gives a body as bytes of UTF-8 for those who can do with bytes: as [`decode`], but a body that is said to be UTF-8 is
-/// itself, and bytes that do not decode stay in it. Of a body in another charset nothing is copied either if all of it is
-/// ASCII. `buffer` is what is copied into, to be reused from body to body.
+/// Decodes a body to bytes that are UTF-8 or nearly: as [`decode`], but a body whose charset is UTF-8 is returned as it
+/// is, with bytes that do not decode left in it. A body in another charset that is all ASCII is not copied either. Other
+/// bodies are decoded into `buffer`, which the caller reuses from body to body.
+///
+/// ```
+/// # use nigh::text::charset::decode_bytes;
+/// let mut buffer = String::new();
+/// assert_eq!(decode_bytes(b"caf\xe9", Some("windows-1252"), &mut buffer), "café".as_bytes());
+/// assert_eq!(decode_bytes(b"caf\xe9", Some("utf-8"), &mut buffer), b"caf\xe9");
+/// ```
 pub fn decode_bytes<'a>(body: &'a [u8], header_label: Option<&str>, buffer: &'a mut String) -> &'a [u8] {
     let (encoding, body) = charset(body, header_label);
     if encoding == UTF_8 || encoding.is_ascii_compatible() && body.is_ascii() {
@@ -50,7 +57,7 @@ pub fn decode_bytes<'a>(body: &'a [u8], header_label: Option<&str>, buffer: &'a 
     buffer.as_bytes()
 }
 
-/// The charset of a body, and the body without its mark.
+/// The charset of a body, and the body without its byte order mark.
 fn charset<'a>(body: &'a [u8], header_label: Option<&str>) -> (&'static Encoding, &'a [u8]) {
     match Encoding::for_bom(body) {
         Some((encoding, mark)) => (encoding, &body[mark..]),
@@ -58,6 +65,7 @@ fn charset<'a>(body: &'a [u8], header_label: Option<&str>) -> (&'static Encoding
     }
 }
 
+/// The charset by the label of the header, or else by the markup of the page.
 fn declared(body: &[u8], header_label: Option<&str>) -> Option<&'static Encoding> {
     header_label
         .map(|label| label.trim_matches(['"', '\'', ' ', '\t']))
@@ -65,12 +73,13 @@ fn declared(body: &[u8], header_label: Option<&str>) -> Option<&'static Encoding
         .or_else(|| prescan(body))
 }
 
+/// The charset of a body without mark or label.
 fn detect(body: &[u8]) -> &'static Encoding {
     let is_utf8 = match str::from_utf8(body) {
         Ok(_) => true,
         Err(error) => error.error_len().is_none(), // only cut off at its end
     };
-    // ISO-2022-JP is seven-bit text with escapes, and so always looks like UTF-8 too.
+    // ISO-2022-JP is seven-bit text with escapes, hence always valid UTF-8.
     let escape = memchr(0x1b, body);
     if is_utf8 && escape.is_none() {
         return UTF_8;
@@ -90,10 +99,10 @@ fn detect(body: &[u8]) -> &'static Encoding {
     }
 }
 
-/// Copies a sample without what is between the first and the last space of each run of ASCII. The detector weighs pairs
-/// of bytes of which one at least is not ASCII, and a space ends whatever words and states it keeps, so it makes of the
-/// copy what it makes of the sample: sooner, as most bytes of a page are ASCII. Decoding the corpus, of which one
-/// page in 92 is detected, took 0.64 ns a byte of page without this, and takes 0.28.
+/// Copies a sample without the bytes between the first and the last space of each run of ASCII. The detector weighs pairs
+/// of bytes of which at least one is not ASCII, and a space ends all words and states that it keeps. So its guess for the
+/// copy is that for the sample, but earlier, as most bytes of a page are ASCII. Decoding the corpus, where one page in 92
+/// needs detection, took 0.64 ns per byte of page without this, and takes 0.28 ns.
 fn without_ascii(sample: &[u8]) -> Vec<u8> {
     let mut copy = Vec::with_capacity(sample.len());
     for run in sample.chunk_by(|a, b| a.is_ascii() == b.is_ascii()) {
@@ -126,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_names_no_charset_is_passed_over() {
+    fn a_header_that_names_no_charset_is_ignored() {
         let page = b"<meta charset=koi8-r>\xc1";
         for label in ["", "none", "utf-7", "iso-2022-kr", "replacement", "\u{fffd}"] {
             assert_eq!(decode(page, Some(label)).1, KOI8_R, "{label}");
@@ -159,12 +168,12 @@ mod tests {
     }
 
     #[test]
-    fn an_escape_alone_is_no_japanese() {
+    fn an_escape_alone_is_not_japanese() {
         assert_eq!(decode("\u{1b}[1mété\u{1b}[0m".as_bytes(), None).1, UTF_8);
     }
 
     #[test]
-    fn a_charset_that_lies_gives_replacement_characters() {
+    fn a_wrong_label_gives_replacement_characters() {
         assert_eq!(decode(b"a\xe9b\xff", Some("utf-8")).0, "a\u{fffd}b\u{fffd}");
         assert_eq!(decode(b"caf\xc3\xa9", Some("iso-8859-1")).0, "cafÃ©");
         assert_eq!(decode(b"abc", Some("utf-16")).0.chars().last(), Some('\u{fffd}'));
@@ -196,9 +205,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(3000))]
 
-        /// The detector is somebody else's: this holds as long as it gives pairs of ASCII no weight.
+        /// This holds as long as the detector (crate `chardetng`) gives pairs of ASCII bytes no weight.
         #[test]
-        fn what_is_left_out_of_a_sample_does_not_change_its_charset(
+        fn ascii_left_out_of_a_sample_does_not_change_its_charset(
             pieces in prop::collection::vec(
                 prop_oneof![
                     3 => "[ -~\\n]{0,12}",
@@ -214,7 +223,7 @@ mod tests {
         ) {
             let encoding = Encoding::for_label(charset.as_bytes()).unwrap();
             let text = pieces.concat();
-            let (bytes, _, _) = encoding.encode(&text); // what the charset does not have becomes a reference
+            let (bytes, _, _) = encoding.encode(&text); // a character that the charset lacks becomes a reference
             let guess = |sample: &[u8]| {
                 let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
                 detector.feed(sample, !cut);

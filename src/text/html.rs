@@ -21,7 +21,7 @@
 use super::attributes::{Attributes, TagEnd, ends_name, is_blank};
 use super::elements::{self, Element};
 use super::hrefs::{Hrefs, append_resolved};
-use super::references::{self, Place};
+use super::references::{self, ReferenceIn};
 use super::sections;
 use crate::kernels::{Kernels, Marks};
 use memchr::memmem;
@@ -116,7 +116,7 @@ struct Scanner<'a, 'b> {
 
 impl<'a> Scanner<'a, '_> {
     fn reference(&mut self, at: usize) -> usize {
-        match references::append(&self.bytes[at..], Place::Text, &mut self.out.text) {
+        match references::append(&self.bytes[at..], ReferenceIn::Text, &mut self.out.text) {
             0 => {
                 self.out.text.push(b'&');
                 at + 1
@@ -320,7 +320,7 @@ impl<'a> Scanner<'a, '_> {
     fn text_without_tags(&mut self, at: usize, name: &[u8]) -> usize {
         let end = sections::raw_text_end(self.bytes, at, name);
         self.out.text.push(b' ');
-        references::append_all(&self.bytes[at..end], Place::Text, &mut self.out.text);
+        references::append_all(&self.bytes[at..end], ReferenceIn::Text, &mut self.out.text);
         end
     }
 

@@ -1,21 +1,22 @@
-//! From the bytes of a page to its words and its links.
+//! Text extraction: from the bytes of a page to its text, title, words and canonical links.
 //!
-//! Nothing here knows of archives, weeks or the dataflow: a body and the label of its charset go in; text, title,
-//! words and canonical URLs come out. No input makes it panic, and all of it takes time linear in its input.
+//! The input is a body and the label of its charset; archives, weeks and the dataflow are not known here. No input makes
+//! these functions panic, and all of them take time linear in their input.
 //!
 //! In reading order:
 //!
-//! - [`charset`]: bytes to UTF-8, by mark, label, `<meta>` or detection; `prescan` looks for the `<meta>`. What is
-//!   said to be UTF-8 goes on as it is: bytes that are not are no markup and no part of a word
-//! - [`html`]: markup to white space, with the title and the raw links on the way, led by the marks of a page that
-//!   [`kernels`](crate::kernels) make. It stands on `elements` (which tags mean something), `attributes` (what is
-//!   inside a tag), `sections` (where a comment, a script or raw text ends), `hrefs` and [`references`] (`&eacute;` to `é`)
+//! - [`charset`]: bytes to UTF-8, by byte order mark, label, `<meta>` or detection; `prescan` finds the `<meta>`. A body
+//!   declared as UTF-8 is used as it is: bytes that are not UTF-8 are neither markup nor part of a word
+//! - [`html`]: markup to white space; finds the title and the raw links in the same pass. A bitmap of the page from
+//!   [`kernels`](crate::kernels) shows where markup may be. It uses `elements` (the tags that matter), `attributes` (the
+//!   inside of a tag), `sections` (the end of a comment, a script or raw text), `hrefs` and [`references`] (`&eacute;` to
+//!   `é`)
 //! - [`words`](words()): the words of a text
-//! - [`urls`]: the canonical form of a URL, the links of a page, the registered domain of a host; `plain`
-//!   resolves the usual links faster
-//! - `patterns`: which URLs are meant
+//! - [`urls`]: the canonical form of a URL, the links of a page, the registered domain of a host; `plain` resolves the
+//!   usual forms of links faster
+//! - `patterns`: sets of URLs, by URL, host or prefix
 //!
-//! `twin` holds the tests of the scanner against a tokenizer that somebody else wrote.
+//! `twin` tests the scanner against html5gum, an independent tokenizer.
 
 mod attributes;
 pub mod charset;

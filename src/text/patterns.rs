@@ -1,4 +1,4 @@
-//! Which URLs are meant: some by name, all of some hosts, all that begin in some way.
+//! Sets of URLs: single URLs, all URLs of a host, all URLs with a prefix.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use super::urls::canonical;
 
-/// URLs, hosts and beginnings of URLs, all in canonical form. Cheap to ask however many there are.
+/// A set of URLs given by URLs, hosts and prefixes, all in canonical form. A lookup takes time logarithmic in their number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UrlPatterns {
     urls: BTreeSet<String>,
     hosts: BTreeSet<String>,
-    /// None begins another one.
+    /// No prefix is a prefix of another one.
     prefixes: BTreeSet<String>,
 }
 
-/// What is no `http` or `https` URL, and no host.
+/// The text that is not a valid pattern: not an `http` or `https` URL, not a host, or an ambiguous prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoPattern(pub String);
 
 impl UrlPatterns {
-    /// Those URLs, the URLs of those hosts, and URLs that begin so. A host is meant with its port where that is not the
-    /// scheme's, and without its subdomains.
+    /// Makes the set of these URLs, all URLs of these hosts, and all URLs with these prefixes. A host includes its port if
+    /// that is not the default one of the scheme, and does not include its subdomains.
     ///
     /// ```
     /// # use nigh::text::UrlPatterns;
@@ -33,7 +33,8 @@ impl UrlPatterns {
     /// ```
     ///
     /// # Errors
-    /// The first that is neither; and a beginning that is not in its canonical form, for that may mean more.
+    /// The first text that is not an `http` or `https` URL or not a host, or a prefix whose path is not in canonical form:
+    /// the canonical form may match more URLs than were meant.
     pub fn new<T: AsRef<str>>(urls: &[T], hosts: &[T], prefixes: &[T]) -> Result<UrlPatterns, NoPattern> {
         let form = |url: &T| {
             let canonical = canonical(url.as_ref()).map(|url| url.as_str().to_owned());
@@ -41,23 +42,23 @@ impl UrlPatterns {
         };
         let host = |host: &T| {
             let host = host.as_ref();
-            // As the host of a URL, and nothing else of one.
-            let whole = canonical(&format!("http://{host}/")).filter(|url| url.as_str().matches('/').count() == 3);
-            let whole = whole.filter(|_| !host.contains(['@', '?', '#', '/', '\\']) && !host.is_empty());
-            whole.map(|url| url.host().to_owned()).ok_or_else(|| NoPattern(host.to_owned()))
+            // Only the host of a URL, without any other part.
+            let url = canonical(&format!("http://{host}/")).filter(|url| url.as_str().matches('/').count() == 3);
+            let url = url.filter(|_| !host.contains(['@', '?', '#', '/', '\\']) && !host.is_empty());
+            url.map(|url| url.host().to_owned()).ok_or_else(|| NoPattern(host.to_owned()))
         };
         let prefix = |prefix: &T| {
-            let (whole, given) = (form(prefix)?, prefix.as_ref());
-            // What is left out of a URL that is read (a fragment, `..`) would leave a prefix that means more.
+            let (url, given) = (form(prefix)?, prefix.as_ref());
+            // The canonical form drops parts (a fragment, `..`): the shorter prefix would match more URLs.
             let path =
                 given.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..])).unwrap_or("/");
-            let kept = whole.ends_with(path) && !given.contains(['#', '@']);
-            kept.then_some(whole).ok_or_else(|| NoPattern(given.to_owned()))
+            let is_canonical = url.ends_with(path) && !given.contains(['#', '@']);
+            is_canonical.then_some(url).ok_or_else(|| NoPattern(given.to_owned()))
         };
         let sorted: BTreeSet<String> = prefixes.iter().map(prefix).collect::<Result<_, _>>()?;
         let mut prefixes: BTreeSet<String> = BTreeSet::new();
         for prefix in sorted {
-            // In this order whatever begins a prefix comes before it.
+            // In sorted order, a prefix of another prefix comes before it.
             if !prefixes.last().is_some_and(|last| prefix.starts_with(last.as_str())) {
                 prefixes.insert(prefix);
             }
@@ -66,40 +67,40 @@ impl UrlPatterns {
         Ok(UrlPatterns { urls, hosts: hosts.collect::<Result<_, _>>()?, prefixes })
     }
 
-    /// Whether a canonical URL is meant.
+    /// Whether a canonical URL is in the set.
     pub fn matches(&self, url: &str) -> bool {
         let last_prefix = || self.prefixes.range::<str, _>((Bound::Unbounded, Bound::Included(url))).next_back();
         self.urls.contains(url)
             || self.hosts.contains(host(url))
-            // No prefix begins another one, so that only the last one before the URL can begin it.
+            // No prefix is a prefix of another one, so only the last one that sorts before the URL can be its prefix.
             || last_prefix().is_some_and(|prefix| url.starts_with(prefix.as_str()))
     }
 
-    /// The URLs that are meant by name, where no host and no beginning is.
+    /// The URLs of the set, if it has no host and no prefix.
     pub fn only_urls(&self) -> Option<&BTreeSet<String>> {
         (self.hosts.is_empty() && self.prefixes.is_empty()).then_some(&self.urls)
     }
 
-    /// Whether nothing is meant.
+    /// Whether the set has no pattern.
     pub fn is_empty(&self) -> bool {
         self.urls.is_empty() && self.hosts.is_empty() && self.prefixes.is_empty()
     }
 }
 
-/// How many there are of each kind.
+/// The number of patterns of each kind, as in `2 URLs, 1 host`.
 impl std::fmt::Display for UrlPatterns {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kinds = [(self.urls.len(), "URL"), (self.hosts.len(), "host"), (self.prefixes.len(), "prefix")];
-        let some = kinds.into_iter().filter(|(count, _)| *count > 0).map(|(count, kind)| match (count, kind) {
+        let counts = kinds.into_iter().filter(|(count, _)| *count > 0).map(|(count, kind)| match (count, kind) {
             (1, _) => format!("1 {kind}"),
             (_, "prefix") => format!("{count} prefixes"),
             _ => format!("{count} {kind}s"),
         });
-        f.write_str(&some.collect::<Vec<_>>().join(", "))
+        f.write_str(&counts.collect::<Vec<_>>().join(", "))
     }
 }
 
-/// The host of a canonical URL, with its port where it has one.
+/// The host of a canonical URL, with its port if it has one.
 fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().unwrap_or_default()
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefixes_mean_what_begins_so_however_they_nest() {
+    fn prefixes_match_all_urls_that_begin_with_them_also_if_they_nest() {
         let texts = ["http://a.org/b", "http://a.org/", "http://a.org/b/c", "http://z.org/x", "http://a.org.evil/q"];
         let patterns = UrlPatterns::new(&[], &[], &texts).unwrap();
         let all = ["http://a.org/", "http://a.org/b", "http://a.org/zz", "http://a.org.evil/q1", "http://z.org/xy"];
@@ -119,12 +120,12 @@ mod tests {
             let slow = texts.iter().any(|text| url.starts_with(text));
             assert_eq!((patterns.matches(url), slow), (slow, all.contains(url)), "{url}");
         }
-        // A host alone is its root: no other host begins so.
+        // A prefix that is a host alone ends in its root `/`, so it does not match a longer host.
         assert!(!UrlPatterns::new(&[], &[], &["http://a.org"]).unwrap().matches("http://a.org.evil/"));
     }
 
     #[test]
-    fn what_is_no_url_or_host_is_refused() {
+    fn texts_that_are_not_urls_or_hosts_are_refused() {
         for (urls, hosts, prefixes) in [
             (&["a.org/x"][..], &[][..], &[][..]),
             (&[], &["http://a.org"], &[]),

@@ -1,4 +1,4 @@
-//! The charset that a page says it has, read off its first bytes before they are decoded: html5's prescan (section
+//! The charset that a page declares, read from its first bytes before they are decoded: html5's prescan (section
 //! 13.2.3.2), for `<meta charset>`, `<meta http-equiv=content-type content>` and the XML declaration.
 
 use super::attributes::{Attributes, ends_name, is_blank};
@@ -6,11 +6,11 @@ use super::sections;
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 use memchr::{memchr, memmem};
 
-/// How far the prescan looks. The standard says 1024 bytes, but 18 pages of the corpus' week 1 (of 2213 that name a
-/// charset at all) do so between there and 2048.
+/// The number of bytes that the prescan reads. The standard says 1024, but of the 2213 pages of the corpus' week 1 that
+/// name a charset 18 do so between 1024 and 2048.
 const WINDOW: usize = 2048;
 
-/// Gives the charset that the markup at the start of `body` declares, if it declares one that is known.
+/// Returns the charset that the markup at the start of `body` declares, if it declares a known one.
 pub(super) fn prescan(body: &[u8]) -> Option<&'static Encoding> {
     let head = &body[..body.len().min(WINDOW)];
     if head.starts_with(b"<\0?\0x\0") {
@@ -22,6 +22,7 @@ pub(super) fn prescan(body: &[u8]) -> Option<&'static Encoding> {
     meta(head).or_else(|| xml_declaration(head))
 }
 
+/// The charset of the first `<meta>` that declares a known one.
 fn meta(head: &[u8]) -> Option<&'static Encoding> {
     let mut at = 0;
     loop {
@@ -34,9 +35,9 @@ fn meta(head: &[u8]) -> Option<&'static Encoding> {
                 let name_end = name + head[name..].iter().position(|&b| ends_name(b))?;
                 let end = Attributes::new(head, name_end).end()?.position;
                 if head[at + 1..name_end].eq_ignore_ascii_case(b"meta")
-                    && let Some(found) = declared(Attributes::new(head, name_end))
+                    && let Some(encoding) = declared(Attributes::new(head, name_end))
                 {
-                    return Some(found);
+                    return Some(encoding);
                 }
                 end
             }
@@ -46,22 +47,22 @@ fn meta(head: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-/// What one `<meta>` declares. Of attributes of one name the first counts, and `charset` before `content`, which needs
-/// `http-equiv` beside it.
+/// The charset that one `<meta>` declares. Of several attributes of one name the first counts. `charset` counts before
+/// `content`, which counts only with `http-equiv=content-type`.
 fn declared(attributes: Attributes) -> Option<&'static Encoding> {
     let (mut charset, mut content, mut http_equiv) = (None, None, None);
     for (name, value) in attributes {
-        let seen = match name.to_ascii_lowercase().as_slice() {
+        let attribute = match name.to_ascii_lowercase().as_slice() {
             b"charset" => &mut charset,
             b"content" => &mut content,
             b"http-equiv" => &mut http_equiv,
             _ => continue,
         };
-        seen.get_or_insert(value);
+        attribute.get_or_insert(value);
     }
     let is_content_type = http_equiv.is_some_and(|value| value.eq_ignore_ascii_case(b"content-type"));
     let label = charset.or_else(|| content.filter(|_| is_content_type).and_then(label_in))?;
-    known(label)
+    encoding_of(label)
 }
 
 /// The label in `text/html; charset=label`.
@@ -69,8 +70,8 @@ fn label_in(content: &[u8]) -> Option<&[u8]> {
     const CHARSET: &[u8] = b"charset";
     let mut rest = content;
     loop {
-        let found = rest.windows(CHARSET.len()).position(|window| window.eq_ignore_ascii_case(CHARSET))?;
-        rest = rest[found + CHARSET.len()..].trim_ascii_start();
+        let charset = rest.windows(CHARSET.len()).position(|window| window.eq_ignore_ascii_case(CHARSET))?;
+        rest = rest[charset + CHARSET.len()..].trim_ascii_start();
         let Some(label) = rest.strip_prefix(b"=") else {
             continue;
         };
@@ -91,11 +92,11 @@ fn xml_declaration(head: &[u8]) -> Option<&'static Encoding> {
     if !matches!(quote, b'"' | b'\'') {
         return None;
     }
-    known(&quoted[..memchr(quote, quoted)?])
+    encoding_of(&quoted[..memchr(quote, quoted)?])
 }
 
-/// The charset of a label that could be read as ASCII: a label of UTF-16 must be wrong then, and means UTF-8.
-fn known(label: &[u8]) -> Option<&'static Encoding> {
+/// The charset of a label. The label itself was read as ASCII, so a label of UTF-16 must be wrong: it means UTF-8.
+fn encoding_of(label: &[u8]) -> Option<&'static Encoding> {
     match Encoding::for_label_no_replacement(label)? {
         encoding if encoding == UTF_16LE || encoding == UTF_16BE => Some(UTF_8),
         encoding if encoding.name() == "x-user-defined" => Some(WINDOWS_1252),
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_meta_declares_nothing() {
+    fn markup_other_than_a_meta_declares_nothing() {
         for html in [
             "<!-- <meta charset=big5> -->",
             "<!-- <meta charset=big5>",
@@ -143,12 +144,12 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_label_is_passed_over() {
+    fn an_unknown_label_is_ignored() {
         assert_eq!(name("<meta charset=utf-7><meta charset=unknown><meta charset=gbk>"), Some("GBK"));
     }
 
     #[test]
-    fn labels_that_cannot_be_true_are_read_as_what_is_meant() {
+    fn labels_that_cannot_be_true_are_read_as_the_standard_says() {
         assert_eq!(name("<meta charset=utf-16le>"), Some("UTF-8"));
         assert_eq!(name("<meta charset=x-user-defined>"), Some("windows-1252"));
         assert_eq!(name("<meta charset=iso-8859-1>"), Some("windows-1252"));
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_bytes_are_looked_at() {
+    fn only_the_first_2048_bytes_are_read() {
         let late = |blanks: usize| format!("{}<meta charset=big5>", " ".repeat(blanks));
         assert_eq!(name(&late(2000)), Some("Big5"));
         assert_eq!(name(&late(2048)), None);

@@ -1,33 +1,33 @@
 //! Character references: `&eacute;`, `&#233;` and `&#xE9;` to `é`, as html5 resolves them (section 13.2.5.72).
 //!
-//! The names are those of the standard, 2231 of them; 106 old ones need no `;` and are then matched by the longest
-//! prefix (`&notit` is `¬it`). A reference is resolved once: what it stands for is text and no markup.
+//! The names are the 2231 of the standard; 106 old ones need no `;` and are then matched by the longest prefix (`&notit`
+//! is `¬it`). A reference is resolved once: its characters are text, not markup.
 
 use entities::ENTITIES;
 use memchr::memchr;
 use std::sync::LazyLock;
 
-/// Where a reference stands.
+/// The context of a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ReferenceIn {
     /// In text.
     Text,
-    /// In the value of an attribute. Here an old name without `;` is no reference if `=` or an alphanumeric follows:
-    /// `?a=1&copy=2` and `?a=1&copying` are left alone.
+    /// In the value of an attribute. Here an old name without `;` is not a reference if `=` or an alphanumeric follows:
+    /// `?a=1&copy=2` and `?a=1&copying` are left as they are.
     Attribute,
 }
 
-/// Appends to `out` what the reference at the start of `source` stands for, and gives its length in bytes. If there
-/// is none, gives 0 and appends nothing. `source` begins with `&`.
+/// Resolves the reference at the start of `source`, which begins with `&`: appends its characters to `out` and returns
+/// its length in bytes. If there is no reference, appends nothing and returns 0.
 ///
 /// ```
-/// # use nigh::text::references::{Place, append};
+/// # use nigh::text::references::{ReferenceIn, append};
 /// let mut text = Vec::new();
-/// assert_eq!(append(b"&eacute;t&eacute;", Place::Text, &mut text), 8);
-/// assert_eq!(append(b"&unknown;", Place::Text, &mut text), 0);
+/// assert_eq!(append(b"&eacute;t&eacute;", ReferenceIn::Text, &mut text), 8);
+/// assert_eq!(append(b"&unknown;", ReferenceIn::Text, &mut text), 0);
 /// assert_eq!(text, "é".as_bytes());
 /// ```
-pub fn append(source: &[u8], place: Place, out: &mut Vec<u8>) -> usize {
+pub fn append(source: &[u8], place: ReferenceIn, out: &mut Vec<u8>) -> usize {
     match source.get(1) {
         Some(b'#') => numeric(source, out),
         Some(byte) if byte.is_ascii_alphanumeric() => named(source, place, out),
@@ -38,12 +38,12 @@ pub fn append(source: &[u8], place: Place, out: &mut Vec<u8>) -> usize {
 /// Appends `source` to `out` with all its references resolved.
 ///
 /// ```
-/// # use nigh::text::references::{Place, append_all};
+/// # use nigh::text::references::{ReferenceIn, append_all};
 /// let mut href = Vec::new();
-/// append_all(b"search?q=1&amp;copy=2&copy=3", Place::Attribute, &mut href);
+/// append_all(b"search?q=1&amp;copy=2&copy=3", ReferenceIn::Attribute, &mut href);
 /// assert_eq!(href, b"search?q=1&copy=2&copy=3");
 /// ```
-pub fn append_all(source: &[u8], place: Place, out: &mut Vec<u8>) {
+pub fn append_all(source: &[u8], place: ReferenceIn, out: &mut Vec<u8>) {
     let mut rest = source;
     while let Some(n) = memchr(b'&', rest) {
         out.extend_from_slice(&rest[..n]);
@@ -58,6 +58,7 @@ pub fn append_all(source: &[u8], place: Place, out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
+/// Resolves a reference by number, as [`append`] does.
 fn numeric(bytes: &[u8], out: &mut Vec<u8>) -> usize {
     let (radix, start) = match bytes.get(2) {
         Some(b'x' | b'X') => (16, 3),
@@ -76,13 +77,14 @@ fn numeric(bytes: &[u8], out: &mut Vec<u8>) -> usize {
     end + usize::from(bytes.get(end) == Some(&b';'))
 }
 
-/// The character of a number. Pages wrote windows-1252 bytes as numbers, so 0x80..=0x9F mean what they mean there;
-/// zero, surrogates and numbers beyond Unicode are U+FFFD.
+/// The character of a number. Pages wrote windows-1252 bytes as numbers, so 0x80..=0x9F are read as that charset; zero,
+/// surrogates and numbers beyond Unicode are U+FFFD.
 fn character(code: u32) -> char {
     match u8::try_from(code) {
         Ok(0) => char::REPLACEMENT_CHARACTER,
         Ok(byte @ 0x80..=0x9F) => {
-            // The standard's table of 27 numbers is that charset: the five bytes it leaves undefined are themselves.
+            // The standard's table of 27 numbers is that charset; the five bytes that the charset leaves undefined stay
+            // the control characters of their numbers.
             let byte = [byte];
             let (decoded, _) = encoding_rs::WINDOWS_1252.decode_without_bom_handling(&byte);
             decoded.chars().next().unwrap_or(char::REPLACEMENT_CHARACTER)
@@ -91,15 +93,16 @@ fn character(code: u32) -> char {
     }
 }
 
-/// `CounterClockwiseContourIntegral`.
+/// The length of `CounterClockwiseContourIntegral`.
 const LONGEST_NAME: usize = 31;
-/// `Aacute`, the longest of the names that need no `;`.
+/// The length of `Aacute`, the longest of the names that need no `;`.
 const LONGEST_OLD_NAME: usize = 6;
-/// `lt`.
+/// The length of `lt`.
 const SHORTEST_NAME: usize = 2;
 
-fn named(source: &[u8], place: Place, out: &mut Vec<u8>) -> usize {
-    // Two in five references of the corpus.
+/// Resolves a reference by name, as [`append`] does.
+fn named(source: &[u8], place: ReferenceIn, out: &mut Vec<u8>) -> usize {
+    // Two in five references of the corpus are this one.
     if source.starts_with(b"&nbsp;") {
         out.extend_from_slice("\u{a0}".as_bytes());
         return 6;
@@ -115,7 +118,7 @@ fn named(source: &[u8], place: Place, out: &mut Vec<u8>) -> usize {
     for length in (SHORTEST_NAME..=run.min(LONGEST_OLD_NAME)).rev() {
         if let Some(characters) = lookup(&bytes[..length]) {
             let next = bytes.get(length).copied().unwrap_or(b' ');
-            if place == Place::Attribute && (next == b'=' || next.is_ascii_alphanumeric()) {
+            if place == ReferenceIn::Attribute && (next == b'=' || next.is_ascii_alphanumeric()) {
                 return 0;
             }
             out.extend_from_slice(characters.as_bytes());
@@ -125,7 +128,7 @@ fn named(source: &[u8], place: Place, out: &mut Vec<u8>) -> usize {
     0
 }
 
-/// What a name stands for; the name is without `&`, and with its `;` unless it is an old one.
+/// The characters of a name. The name is without `&`, and with its `;` unless it is an old one.
 fn lookup(name: &[u8]) -> Option<&'static str> {
     /// The names in byte order, without `&`.
     static NAMES: LazyLock<Vec<(&[u8], &str)>> = LazyLock::new(|| {
@@ -134,7 +137,7 @@ fn lookup(name: &[u8]) -> Option<&'static str> {
         names.sort_unstable();
         names
     });
-    // Five names are nine of ten references on real pages.
+    // Five names make up nine of ten references on real pages.
     match name {
         b"nbsp;" => return Some("\u{a0}"),
         b"amp;" => return Some("&"),
@@ -143,8 +146,8 @@ fn lookup(name: &[u8]) -> Option<&'static str> {
         b"quot;" => return Some("\""),
         _ => {}
     }
-    let found = NAMES.binary_search_by_key(&name, |&(known, _)| known).ok()?;
-    Some(NAMES[found].1)
+    let index = NAMES.binary_search_by_key(&name, |&(known, _)| known).ok()?;
+    Some(NAMES[index].1)
 }
 
 #[cfg(test)]
@@ -153,13 +156,13 @@ mod tests {
 
     fn text(source: &str) -> String {
         let mut out = Vec::new();
-        append_all(source.as_bytes(), Place::Text, &mut out);
+        append_all(source.as_bytes(), ReferenceIn::Text, &mut out);
         String::from_utf8(out).unwrap()
     }
 
     fn value(source: &str) -> String {
         let mut out = Vec::new();
-        append_all(source.as_bytes(), Place::Attribute, &mut out);
+        append_all(source.as_bytes(), ReferenceIn::Attribute, &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -208,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reference_stands_for_is_not_resolved_again() {
+    fn the_characters_of_a_reference_are_not_resolved_again() {
         assert_eq!(text("&amp;lt; &#38;amp;"), "&lt; &amp;");
     }
 }

@@ -1,16 +1,16 @@
-//! Words: the unit of which shingles are made.
+//! Words: the unit of shingles.
 
-/// Gives the words of a text, in order: maximal runs of characters that are alphanumeric (`char::is_alphanumeric`,
-/// Unicode's Alphabetic and Number). Case is kept.
+/// Returns the words of a text, in order: maximal runs of alphanumeric characters (`char::is_alphanumeric`, Unicode's
+/// Alphabetic and Number). Case is kept.
 ///
-/// Python's `str.isalnum`, by which the corpus' truth was made, goes by general category instead: there a combining
-/// vowel sign (Devanagari, Thai, Hebrew points) and a circled letter are no part of a word. No page of weeks 1 and 11
-/// differs by it.
+/// Python's `str.isalnum`, which made the corpus' ground truth, goes by general category instead: there a combining vowel
+/// sign (Devanagari, Thai, Hebrew points) and a circled letter are not part of a word. No page of weeks 1 and 11 differs
+/// because of this.
 ///
 /// ```
 /// # use nigh::text::words;
-/// let found: Vec<&str> = words("Don't panic: 42 Äpfel_und 日本語!").collect();
-/// assert_eq!(found, ["Don", "t", "panic", "42", "Äpfel", "und", "日本語"]);
+/// let all: Vec<&str> = words("Don't panic: 42 Äpfel_und 日本語!").collect();
+/// assert_eq!(all, ["Don", "t", "panic", "42", "Äpfel", "und", "日本語"]);
 /// ```
 pub fn words(text: &str) -> impl Iterator<Item = &str> {
     // A loop over bytes with a branch for ASCII was no faster: 302 MB/s against 313.
