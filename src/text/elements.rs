@@ -1,19 +1,19 @@
-//! The elements that mean something to the scanner; it treats all others alike.
+//! The HTML elements that the scanner treats in a special way; it treats all others alike.
 
-/// An element, by what the scanner does with it.
+/// The kinds of elements, by their treatment in the scanner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Element {
-    /// `a`, `area`: has a link.
+    /// `a`, `area`: may have a link.
     Link,
-    /// `base`: what links are relative to.
+    /// `base`: the URL that links are relative to.
     Base,
-    /// `title`: text without tags, the page's title.
+    /// `title`: text without tags, the title of the page.
     Title,
     /// `textarea`: text without tags.
     Textarea,
     /// `plaintext`: the rest of the page is text.
     Plaintext,
-    /// `script`: dropped with its content, which ends by rules of its own.
+    /// `script`: dropped with its content, whose end has special rules.
     Script,
     /// `style`: dropped with its content.
     Style,
@@ -26,10 +26,10 @@ pub(super) enum Element {
 }
 
 impl Element {
-    /// The element of a tag's name, in any case.
+    /// The kind of the element with this name, in upper or lower case.
     pub(super) fn new(name: &[u8]) -> Element {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-        // By first letter, as most names are then done with.
+        // The first letter alone rules out most names.
         match name.first().map(u8::to_ascii_lowercase) {
             Some(b'a') if is("a") || is("area") => Element::Link,
             Some(b'b') if is("base") => Element::Base,
@@ -48,11 +48,11 @@ impl Element {
     }
 }
 
-/// Whether a tag whose name begins with these two bytes may be of an element other than [`Element::Other`]; of end
-/// tags only those of [`Element::Foreign`] count. A quick look, to be done with most tags: it is sometimes wrong
-/// (`strong`), but never when it says no. `first` is a letter; behind a name of one letter, `second` is what ends it.
+/// Whether a tag whose name begins with these two bytes may be of an element other than [`Element::Other`]; of end tags,
+/// only those of [`Element::Foreign`] count. A quick test to skip most tags: `true` may be wrong (`strong`), `false` never
+/// is. `first` is a letter; after a name of one letter, `second` is the byte that ends it.
 pub(super) fn may_matter(is_end: bool, first: u8, second: u8) -> bool {
-    /// For start and end tags, by the last five bits of the first byte: a bit for those of the second.
+    /// For start tags and for end tags: a word for the last five bits of the first byte, a bit for those of the second.
     static PAIRS: [[u32; 32]; 2] = {
         let starts = [
             b"a ", b"a\t", b"a\n", b"a\r", b"a\x0c", b"a/", b"a>", b"ar", b"ba", b"if", b"ma", b"no", b"pl", b"sc",
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn no_element_that_matters_is_passed_over() {
+    fn the_quick_test_skips_no_element_that_matters() {
         let names = [
             "a",
             "area",

@@ -1,22 +1,22 @@
-//! The scanner: a page's text, title and links in one pass over its markup.
+//! The HTML scanner: the text, title and links of a page in one pass over its markup.
 //!
-//! It follows html5's tokenizer (section 13.2.5) as to what is markup and what is text, without building a tree: it
-//! goes from one `<` or `&` to the next, copies what lies before it, and jumps over what stands there. Each piece of
-//! markup becomes one space. Dropped with their content are `script`, `style`, `xmp`, `iframe`, `noembed` and `noframes`;
+//! It separates markup from text by the rules of html5's tokenizer (section 13.2.5), without building a tree. It finds the
+//! next `<` or `&`, copies the text before it, and skips the markup or resolves the reference there. Each piece of markup
+//! becomes one space. `script`, `style`, `xmp`, `iframe`, `noembed` and `noframes` are dropped with their content;
 //! `noscript` is read as markup (a crawler runs no scripts); the text of `title` and `textarea` is text.
 //!
-//! The cost is linear, whatever the input: no part is searched twice, but a tag that is not as most are; nothing
-//! recurses, and a missing end (of a quote, a comment, a script) ends the page, as html5 has it. NUL characters stay; they are no part of a word.
+//! The cost is linear in any input: no part is searched twice, except a tag of unusual form. Nothing recurses. A missing
+//! end (of a quote, a comment, a script) ends the page, as in html5. NUL characters are kept; they are not part of a word.
 //!
-//! What a tree builder knows and this scanner does not: `svg` and `math` are counted by their tags, so a page that
-//! never closes one stays inside it; there `<![CDATA[` is markup, `title` is a tag like any other, and an element may
-//! close itself. The content of a `style` or `script` in there is dropped as it is elsewhere, though html5 reads
-//! markup in it. `</>` is a space like other markup, though html5 makes nothing of it.
+//! Limitations against a tree builder. `svg` and `math` are counted by their tags, so a page that never closes one stays
+//! inside it; there `<![CDATA[` is markup, `title` is a tag like any other, and an element may close itself. The content
+//! of a `style` or `script` inside them is dropped as elsewhere, though html5 reads markup in it. `</>` is a space like
+//! other markup, though html5 drops it without a token.
 //!
-//! The corpus' truth was made with regular expressions and differs in two kinds of pages, where html5 is right:
-//! `noframes` is text there (4 pages of week 1, 3 of week 11: framesets of javadoc), and a comment is one even within
-//! an attribute's value (1 page of either: a server-side include that was never run). All others, 2567 of 2572 and
-//! 2633 of 2637, have the same words.
+//! The corpus' ground truth was made with regular expressions. It differs in two kinds of pages, where html5 is right:
+//! there `noframes` is text (4 pages of week 1, 3 of week 11: framesets of javadoc), and `<!--` opens a comment even
+//! within an attribute's value (1 page of each week: a server-side include that was never run). All other pages, 2567 of
+//! 2572 and 2633 of 2637, have the same words.
 
 use super::attributes::{Attributes, TagEnd, ends_name, is_blank};
 use super::elements::{self, Element};
@@ -26,17 +26,17 @@ use super::sections;
 use crate::kernels::{Kernels, Marks};
 use memchr::memmem;
 
-/// The longest title that is kept, in bytes.
+/// The maximum length of a title, in bytes; longer ones are cut.
 pub const TITLE_BYTES: usize = 512;
 
-/// What a page holds beside its markup. It is meant to be reused from page to page, for its buffers.
+/// The text, title and links of a page. Reuse it from page to page, for its buffers.
 ///
-/// Where the page is no UTF-8, the text is not either; elsewhere such bytes are U+FFFD.
+/// Bytes of the page that are not UTF-8 stay in the text; in title, base and hrefs they become U+FFFD.
 #[derive(Clone, Debug, Default)]
 pub struct Extract {
-    /// The text: each piece of markup one space, references resolved.
+    /// The text: each piece of markup as one space, references resolved.
     pub text: Vec<u8>,
-    /// The first `<title>` that is not blank, white space folded, at most [`TITLE_BYTES`] long.
+    /// The first `<title>` that is not blank, each run of white space as one space, at most [`TITLE_BYTES`] long.
     pub title: String,
     /// The first `<base href>`, references resolved.
     pub base: Option<String>,
@@ -55,8 +55,8 @@ impl Extract {
     }
 }
 
-/// Replaces the markup of a page by white space: fills `out` with its text, title, base and at most `max_links` hrefs.
-/// What `out` held before is gone. The page is UTF-8, or is nearly: bytes that are not are no markup.
+/// Replaces the markup of a page by white space: fills `out` with its text, title, base and at most `max_links` hrefs, and
+/// drops the previous contents of `out`. The page is UTF-8 or nearly: bytes that are not UTF-8 are not markup.
 ///
 /// ```
 /// # use nigh::kernels::chosen;
@@ -88,8 +88,8 @@ pub fn scan(html: &[u8], max_links: usize, kernels: &Kernels, out: &mut Extract)
     out.hrefs.finish();
 }
 
-/// Appends `html[at..end]`. Most of these pieces are short: 32 bytes are copied, which is two moves and no call, and
-/// those that are too many cut off again. 64 bytes were no faster.
+/// Appends `html[at..end]`. Most of these pieces are short, so it copies 32 bytes, with two moves and no call, and cuts off
+/// the surplus. Copying 64 bytes was not faster.
 #[inline]
 fn append_text(html: &[u8], at: usize, end: usize, out: &mut Vec<u8>) {
     let length = end - at;
@@ -103,7 +103,7 @@ fn append_text(html: &[u8], at: usize, end: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// A pass over one page. Each method takes the position of what it reads and gives the position behind it; all
+/// A pass over one page. Each method takes the position of the piece that it reads and returns the position after it. All
 /// positions are next to ASCII bytes, hence between characters.
 struct Scanner<'a, 'b> {
     bytes: &'a [u8],
@@ -115,6 +115,7 @@ struct Scanner<'a, 'b> {
 }
 
 impl<'a> Scanner<'a, '_> {
+    /// Resolves the reference at `at`, or copies the `&` there.
     fn reference(&mut self, at: usize) -> usize {
         match references::append(&self.bytes[at..], ReferenceIn::Text, &mut self.out.text) {
             0 => {
@@ -125,13 +126,13 @@ impl<'a> Scanner<'a, '_> {
         }
     }
 
+    /// Reads the markup at `at`, where a `<` is. The fast path: nearly all markup is a tag that does not matter, or a link.
     #[inline]
     fn markup(&mut self, at: usize) -> usize {
-        // Nearly all markup is a tag that means nothing here, or a link.
         if let Some(&start) = self.bytes[at..].first_chunk::<4>() {
             let is_end = start[1] == b'/';
             let name = at + 1 + usize::from(is_end);
-            // By a shift: a branch on what half of all tags are would be mistaken often.
+            // By a shift: half of all tags are end tags, so a branch would often be mispredicted.
             let [first, second, ..] = (u32::from_le_bytes(start) >> (8 + 8 * u32::from(is_end))).to_le_bytes();
             if first.is_ascii_alphabetic() {
                 if !elements::may_matter(is_end, first, second) {
@@ -147,6 +148,7 @@ impl<'a> Scanner<'a, '_> {
         self.any_markup(at)
     }
 
+    /// Reads any markup, or copies the `<` if it does not begin markup.
     fn any_markup(&mut self, at: usize) -> usize {
         let rest = &self.bytes[at + 1..];
         let end = match rest {
@@ -164,36 +166,37 @@ impl<'a> Scanner<'a, '_> {
         end
     }
 
+    /// The position after the name at `at`.
     fn name_end(&self, at: usize) -> usize {
         let rest = &self.bytes[at..];
         at + rest.iter().position(|&b| ends_name(b)).unwrap_or(rest.len())
     }
 
-    /// Position behind the tag at `at` of name `name`, where its attributes do not matter.
+    /// The position after the tag at `at`, whose name begins at `name` and whose attributes do not matter.
     #[inline]
     fn tag_end(&self, at: usize, name: usize) -> usize {
-        // From behind the `<`, not from the name, which would be known later: a slash is no mark.
+        // Searches from after the `<`, not from the name, which would be known later: a slash is not a mark.
         let mark = self.marks.tag_mark(at + 1);
         if self.bytes.get(mark) == Some(&b'>') {
-            return mark + 1; // no value is in it
+            return mark + 1; // the tag has no values
         }
         let name_end = self.short_name_end(name).filter(|&end| end < mark).unwrap_or_else(|| self.name_end(name));
         self.attributes_end(name_end).unwrap_or(self.bytes.len())
     }
 
-    /// Where the name at `at` ends, if it is of less than eight letters and digits and no `>` ends it.
+    /// The position after the name at `at`, if the name has less than eight letters and digits and is not ended by `>`.
     #[inline]
     fn short_name_end(&self, at: usize) -> Option<usize> {
         const ONES: u64 = u64::MAX / 255;
         let bytes = u64::from_le_bytes(*self.bytes[at..].first_chunk()?);
-        // The lowest of these bits is that of the first byte below '0'. There may be more, by its borrow.
+        // The lowest of these bits is that of the first byte below '0'. Its borrow may set higher ones.
         let below = bytes.wrapping_sub(ONES * u64::from(b'0')) & !bytes & (ONES << 7);
         let end = at + below.trailing_zeros() as usize / 8;
         (below != 0 && ends_name(self.bytes[end])).then_some(end)
     }
 
-    /// Position behind the tag at `at`, where a name may begin. `None` if the page ends before it does, as
-    /// [`Attributes::end`].
+    /// The position after the tag, given a position `at` in it where a name may begin. `None` if the page ends before the
+    /// tag does, as [`Attributes::end`].
     fn attributes_end(&self, mut at: usize) -> Option<usize> {
         let mut mark = self.marks.tag_mark(at);
         loop {
@@ -212,9 +215,9 @@ impl<'a> Scanner<'a, '_> {
         Attributes::new(self.bytes, at).end().map(|end| end.position)
     }
 
-    /// The plain form of a value, and the position behind it, where `equals` is the first `=` from `at` on, and at `at` a
-    /// name may begin, as after a value. `None` where nothing but a walk by [`Attributes`] can tell: no name stands
-    /// right before the `=`, blanks follow it, or the page ends in the value.
+    /// The value after the `=` at `equals`, and the position after the value. `equals` is the first `=` from `at` on, and a
+    /// name may begin at `at`, as after a value. `None` if only [`Attributes`] can decide: no name stands right before the
+    /// `=`, blanks follow it, or the page ends in the value.
     #[inline]
     fn value(&self, at: usize, equals: usize) -> Option<(&'a [u8], usize)> {
         let bytes = self.bytes;
@@ -240,12 +243,12 @@ impl<'a> Scanner<'a, '_> {
 
     /// Reads the start tag of an `a` or `area` whose name ends at `at`.
     fn link(&mut self, at: usize) -> usize {
-        let found = self.plain_href(at).or_else(|| {
+        let href_and_end = self.plain_href(at).or_else(|| {
             let mut attributes = Attributes::new(self.bytes, at);
             let href = href(&mut attributes);
             Some((href, attributes.end()?.position))
         });
-        let Some((href, end)) = found else { return self.bytes.len() };
+        let Some((href, end)) = href_and_end else { return self.bytes.len() };
         if let Some(href) = href
             && self.out.hrefs.len() < self.max_links
         {
@@ -254,7 +257,7 @@ impl<'a> Scanner<'a, '_> {
         end
     }
 
-    /// The first `href` of a tag, and the position behind the tag, where every attribute up to it has a plain value.
+    /// The first `href` of a tag, and the position after the tag, if every attribute up to the `href` has a plain value.
     fn plain_href(&self, mut at: usize) -> Option<(Option<&'a [u8]>, usize)> {
         loop {
             let mark = self.marks.tag_mark(at);
@@ -277,6 +280,7 @@ impl<'a> Scanner<'a, '_> {
         }
     }
 
+    /// Reads the end tag whose name begins at `at`.
     fn end_tag(&mut self, at: usize) -> usize {
         let name_end = self.name_end(at);
         if Element::new(&self.bytes[at..name_end]) == Element::Foreign {
@@ -285,7 +289,7 @@ impl<'a> Scanner<'a, '_> {
         self.attributes_end(name_end).unwrap_or(self.bytes.len())
     }
 
-    /// Reads a start tag, and the content with it where that is no markup.
+    /// Reads the start tag whose name begins at `at`, and the content of the element if that is not markup.
     fn start_tag(&mut self, at: usize) -> usize {
         let name_end = self.name_end(at);
         let name = &self.bytes[at..name_end];
@@ -316,7 +320,7 @@ impl<'a> Scanner<'a, '_> {
         end
     }
 
-    /// Reads the text up to the end tag of `name`: in it are references, but no tags.
+    /// Reads the text up to the end tag of `name`: it may have references, but no tags.
     fn text_without_tags(&mut self, at: usize, name: &[u8]) -> usize {
         let end = sections::raw_text_end(self.bytes, at, name);
         self.out.text.push(b' ');
@@ -324,6 +328,7 @@ impl<'a> Scanner<'a, '_> {
         end
     }
 
+    /// Reads the content of a `title`.
     fn title(&mut self, at: usize, name: &[u8]) -> usize {
         let before = self.out.text.len();
         let end = self.text_without_tags(at, name);
@@ -341,6 +346,7 @@ impl<'a> Scanner<'a, '_> {
         }
     }
 
+    /// Copies the bytes as they are, after a space.
     fn literal(&mut self, at: usize, end: usize) -> usize {
         self.out.text.push(b' ');
         self.out.text.extend_from_slice(&self.bytes[at..end]);
@@ -348,19 +354,20 @@ impl<'a> Scanner<'a, '_> {
     }
 }
 
-/// The first `href` of those attributes that are left.
+/// The first `href` of the remaining attributes.
 fn href<'a>(attributes: &mut Attributes<'a>) -> Option<&'a [u8]> {
     attributes.find(|(name, _)| name.eq_ignore_ascii_case(b"href")).map(|(_, value)| value)
 }
 
+/// The value of an attribute with its references resolved.
 fn resolved(value: &[u8]) -> String {
     let mut out = Vec::with_capacity(value.len());
     append_resolved(value, &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Appends `text` to `title` with each run of white space and control characters as one space, none at the ends, as
-/// far as [`TITLE_BYTES`] allow. It reads no further than that.
+/// Appends `text` to `title` with each run of white space and control characters as one space, without spaces at the
+/// ends, up to [`TITLE_BYTES`]. It reads no further than that.
 fn fold(text: &[u8], title: &mut String) {
     let mut gap = false;
     let replaced = |chunk: &std::str::Utf8Chunk| (!chunk.invalid().is_empty()).then_some(char::REPLACEMENT_CHARACTER);
@@ -412,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_a_tag_may_be_text() {
+    fn a_less_than_sign_that_begins_no_tag_is_text() {
         assert_eq!(text("a < b <3 <> <é> x"), "a b 3 é x");
         assert_eq!(text("a<b c"), "a");
         assert_eq!(text("a</ b>c</>d</3>e"), "a c d e");
@@ -424,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_never_closed_ends_the_page() {
+    fn markup_that_is_never_closed_ends_the_page() {
         for html in ["a<b c", "a<b c='>d", "a<!-- b >", "a<?b", "a<script>b", "a<style>b</styl", "a</b c=\">"] {
             assert_eq!(text(html), "a", "{html}");
         }
@@ -496,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_values_stay_broken_side_by_side() {
+    fn two_values_that_are_not_utf8_do_not_become_utf8_together() {
         let mut out = Extract::default();
         scan(b"<a href=x\xC3><a href=\xA9y>", 10, chosen().unwrap(), &mut out);
         assert_eq!(out.hrefs.iter().collect::<Vec<_>>(), ["x\u{fffd}", "\u{fffd}y"]);
@@ -546,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_utf8_are_no_markup_and_stay() {
+    fn bytes_that_are_not_utf8_are_not_markup_and_stay() {
         let mut out = Extract::default();
         scan(
             b"<title>a\xff\xc3</title>b\xe9<c\xe9 d='\xe9>'>\xe4&auml;<a href=1\xe9><a href=2\xc3\xa9>",
@@ -562,7 +569,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(5000))]
 
-        /// The walk over marks against the walk over attributes, which is the definition.
+        /// The fast path by marks against the walk over attributes, which is the definition.
         #[test]
         fn tags_end_where_their_attributes_do(
             pieces in prop::collection::vec(
@@ -581,7 +588,7 @@ mod tests {
             let is_link = !start.starts_with("</") && Element::new(&html.as_bytes()[name..name_end]) == Element::Link;
             let expected = if is_link { href(&mut attributes) } else { None };
             let end = attributes.end().map(|end| end.position);
-            // What follows the tag is text: an end mark shows where that begins.
+            // All after the tag is text, since every other `<` is replaced: it shows where the tag ended.
             let found = page(&html.replace('<', "\u{1}").replacen('\u{1}', "<", 1));
             let rest = end.map_or("", |end| &html[end..]).replace('<', "\u{1}");
             let rest = page(&rest).text;

@@ -1,12 +1,12 @@
-//! Where those parts of a page end in which no tags are read: comments, raw text, scripts (html5, section 13.2.5).
+//! The ends of the parts of a page in which no tags are read: comments, raw text, scripts (html5, section 13.2.5).
 //!
-//! Each function looks at the input from `at` on once and gives a position; a missing end is the end of the input.
-//! As the scanner goes on from there, no byte is searched twice and the whole stays linear.
+//! Each function searches the input once from `at` and returns a position; if there is no end, that of the end of the
+//! input. The scanner continues from there, so no byte is searched twice and the whole scan is linear.
 
 use super::attributes::ends_name;
 use memchr::{memchr, memchr_iter, memchr2};
 
-/// Position behind a comment whose `<!--` ends at `at`: behind `-->`, `--!>`, or at once for `<!-->` and `<!--->`.
+/// The position after a comment whose `<!--` ends at `at`: after `-->` or `--!>`, or at once for `<!-->` and `<!--->`.
 pub(super) fn comment_end(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
     memchr_iter(b'>', rest)
@@ -17,12 +17,13 @@ pub(super) fn comment_end(bytes: &[u8], at: usize) -> usize {
         .map_or(bytes.len(), |n| at + n + 1)
 }
 
-/// Position behind the next `>`: how doctypes end, and all that html5 calls a bogus comment.
+/// The position after the next `>`, the end of doctypes and of everything that html5 calls a bogus comment.
 pub(super) fn bogus_comment_end(bytes: &[u8], at: usize) -> usize {
     memchr(b'>', &bytes[at..]).map_or(bytes.len(), |n| at + n + 1)
 }
 
-/// Position of the end tag that closes the raw text (or text without tags) of element `name`, in lower case.
+/// The position of the end tag, in upper or lower case, that closes the raw text (or text without tags) of the element
+/// `name`.
 pub(super) fn raw_text_end(bytes: &[u8], at: usize, name: &[u8]) -> usize {
     memchr_iter(b'<', &bytes[at..])
         .map(|n| at + n)
@@ -30,8 +31,9 @@ pub(super) fn raw_text_end(bytes: &[u8], at: usize, name: &[u8]) -> usize {
         .unwrap_or(bytes.len())
 }
 
-/// Position of the end tag of a script. Inside `<!--` ... `-->` a `<script>` makes the next `</script>` part of the
-/// script (the double-escaped state): old pages hide their scripts from old browsers so, and write scripts by scripts.
+/// The position of the end tag of a script. Inside `<!--` ... `-->` a `<script>` makes the next `</script>` part of the
+/// script (the double-escaped state). Old pages use this: they hide scripts from old browsers in comments, and their
+/// scripts write scripts.
 pub(super) fn script_end(bytes: &[u8], mut at: usize) -> usize {
     #[derive(PartialEq)]
     enum State {
@@ -67,18 +69,19 @@ pub(super) fn script_end(bytes: &[u8], mut at: usize) -> usize {
     }
 }
 
-/// Whether `rest`, what follows a `<`, is the slash (or nothing), the name in any case, and something that ends it.
+/// Whether `rest`, the bytes after a `<`, begins with `slash` (which may be empty), the name in upper or lower case, and a
+/// byte that ends a name.
 fn is_tag(rest: &[u8], slash: &[u8], name: &[u8]) -> bool {
     rest.strip_prefix(slash)
         .and_then(|rest| rest.split_at_checked(name.len()))
-        .is_some_and(|(found, after)| found.eq_ignore_ascii_case(name) && after.first().is_some_and(|&b| ends_name(b)))
+        .is_some_and(|(start, after)| start.eq_ignore_ascii_case(name) && after.first().is_some_and(|&b| ends_name(b)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What follows the section, the input beginning inside it.
+    /// The input after the section; the input begins inside the section.
     fn after(input: &str, end: impl Fn(&[u8], usize) -> usize) -> &str {
         &input[end(input.as_bytes(), 0)..]
     }

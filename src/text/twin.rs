@@ -1,14 +1,14 @@
-//! The scanner against a slow twin: html5gum, a tokenizer that passes the html5lib tests, on made-up tag soup. And
-//! against hostile pages.
+//! Tests of the scanner on random tag soup against a slow twin: html5gum, a tokenizer that passes the html5lib tests.
+//! Tests of hostile pages.
 //!
-//! The soup has no `svg` and `math`: the tokenizer has no say in what they change.
+//! The soup has no `svg` and `math`: their effect is up to a tree builder, not to a tokenizer.
 
 use super::{Extract, words};
 use crate::kernels::chosen;
 use html5gum::{State, Token, Tokenizer};
 use proptest::prelude::*;
 
-/// What `scan` should find, by html5gum: words joined by a space, the first title's words, hrefs.
+/// The expected result of `scan`, by html5gum: words joined by a space, the first title's words, hrefs.
 fn by_html5gum(html: &str) -> (String, String, Vec<String>) {
     let (mut text, mut title, mut titles, mut hrefs) = (String::new(), String::new(), 0, Vec::new());
     let (mut dropped, mut in_title) = (false, false);
@@ -166,15 +166,15 @@ proptest! {
 
     #[test]
     fn the_scanner_reads_tag_soup_as_html5gum_does(html in soup()) {
-        // It is markup, hence a space; html5 has no token for it.
+        // The scanner makes a space of it, like other markup; html5 has no token for it.
         prop_assume!(!html.contains("</>"));
         let mut page = Extract::default();
         scan(&html, usize::MAX, &mut page);
         let (text, title, hrefs) = by_html5gum(&html);
         prop_assert_eq!(joined(str::from_utf8(&page.text).unwrap()), text);
-        let found: Vec<String> =
+        let scanned: Vec<String> =
             page.hrefs.iter().map(|href| href.replace('\r', "\n")).collect();
-        prop_assert_eq!(found, hrefs);
+        prop_assert_eq!(scanned, hrefs);
         if !title.is_empty() {
             prop_assert_eq!(joined(&page.title), title);
         }
@@ -195,7 +195,7 @@ proptest! {
     }
 }
 
-/// Hostile pages, megabytes each. Were any of them quadratic, this test would run for hours.
+/// Hostile pages, megabytes each. If any of them took quadratic time, this test would run for hours.
 #[test]
 fn hostile_pages_are_read_to_their_end() {
     let mut page = Extract::default();

@@ -1,9 +1,10 @@
-//! URLs: their canonical form, the links of a page, and the domain that a host is registered under.
+//! URLs: their canonical form, the links of a page, and the registered domain of a host.
 //!
-//! Two spellings of one URL must be one key in all tables. The canonical form is what the WHATWG URL standard makes of
-//! it (crate `url`), without the fragment, which no server sees, and without user and password.
+//! Two spellings of one URL must be one key in all tables. The canonical form is the serialization of the WHATWG URL
+//! standard (crate `url`), without the fragment, which is not sent to servers, and without user and password.
 
-use super::plain::{Plain, Shape};
+pub use super::plain::URL_BYTES;
+use super::plain::{Plain, Resolution};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::net::Ipv4Addr;
@@ -11,11 +12,8 @@ use std::sync::LazyLock;
 use url::{Position, Url};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// The longest URL, in bytes, that is taken for one.
-pub const URL_BYTES: usize = 8192;
-
-/// The most bytes of links that one page can have. A page of a long URL and many short hrefs would else become
-/// hundreds of times as long as it is.
+/// The maximum number of bytes of links of one page. Otherwise a page with a long URL and many short hrefs would grow by
+/// a factor of hundreds.
 const LINK_BYTES: usize = 32 << 20;
 
 /// A URL in canonical form.
@@ -30,12 +28,13 @@ impl Canonical {
         self.url.as_str()
     }
 
-    /// The host, as `host`, or as `host:port` if the port is not the default one of the scheme.
+    /// The host: `host`, or `host:port` if the port is not the default one of the scheme.
     pub fn host(&self) -> &str {
         &self.url[Position::BeforeHost..Position::AfterPort]
     }
 
-    /// Resolves a reference as a browser would on this page.
+    /// Resolves a reference as a browser does on this page. `None` if it is not an `http` or `https` URL, or longer than
+    /// [`URL_BYTES`].
     pub fn resolve(&self, href: &str) -> Option<Canonical> {
         resolve(&self.url, href)
     }
@@ -53,8 +52,8 @@ impl From<Canonical> for String {
     }
 }
 
-/// Gives the canonical form of a URL: parsed by the WHATWG rules, fragment, user, password and default port dropped,
-/// host in lower case and ASCII. `None` if it is no `http` or `https` URL, or longer than [`URL_BYTES`] before or after.
+/// Returns the canonical form of a URL: parsed by the WHATWG rules; fragment, user, password and default port dropped; host
+/// in lower case and ASCII. `None` if it is not an `http` or `https` URL, or longer than [`URL_BYTES`] before or after.
 ///
 /// ```
 /// # use nigh::text::canonical;
@@ -70,9 +69,9 @@ pub fn canonical(url: &str) -> Option<Canonical> {
     canonical_form(Url::parse(url).ok()?)
 }
 
-/// Resolves the hrefs of a page against its `<base>` (itself relative to the page), or else against the page. Gives
-/// the canonical forms of those that are `http` or `https`, each once, in order of first appearance, up to 32 MiB of
-/// them, repeated ones included. A link to the page itself (`#top`) counts like any other.
+/// Resolves the hrefs of a page against its `<base>` (itself relative to the page), or else against the page. Returns the
+/// canonical forms of those that are `http` or `https`, each once, in order of first appearance. It stops at 32 MiB of
+/// links, repeated ones included. A link to the page itself (`#top`) counts like any other.
 ///
 /// ```
 /// # use nigh::text::{canonical, out_links};
@@ -94,16 +93,16 @@ pub fn out_links<'a>(
     let base = base.as_ref().unwrap_or(&page.url);
     let plain = Plain::new(base);
     let hrefs = hrefs.into_iter();
-    let mut distinct = Distinct::new(hrefs.len());
+    let mut distinct = DistinctLinks::new(hrefs.len());
     let mut link = String::new();
     let mut bytes = 0;
     for href in hrefs {
         link.clear();
-        match plain.as_ref().map_or(Shape::Other, |plain| plain.resolve(href, &mut link)) {
-            Shape::Plain => {}
-            Shape::NoWeb => continue,
-            Shape::Other => match resolve(base, href) {
-                Some(found) => link = found.into(),
+        match plain.as_ref().map_or(Resolution::General, |plain| plain.resolve(href, &mut link)) {
+            Resolution::Plain => {}
+            Resolution::NotWeb => continue,
+            Resolution::General => match resolve(base, href) {
+                Some(resolved) => link = resolved.into(),
                 None => continue,
             },
         }
@@ -116,23 +115,24 @@ pub fn out_links<'a>(
     distinct.links
 }
 
-/// Links, each once, in order of first appearance.
-struct Distinct {
+/// Distinct links, in order of first appearance.
+struct DistinctLinks {
     links: Vec<String>,
-    /// By hash, with linear probing: the hash with the number of the link plus one in its lower half, or 0.
+    /// A hash table with linear probing. A slot is 0, or has the upper half of the hash of a link and, in its lower half,
+    /// the index of the link plus one.
     slots: Vec<u64>,
 }
 
-impl Distinct {
-    /// Room for `count` links.
-    fn new(count: usize) -> Distinct {
-        Distinct { links: Vec::new(), slots: vec![0; (2 * count + 1).next_power_of_two()] }
+impl DistinctLinks {
+    /// Makes room for `count` links.
+    fn new(count: usize) -> DistinctLinks {
+        DistinctLinks { links: Vec::new(), slots: vec![0; (2 * count + 1).next_power_of_two()] }
     }
 
     fn insert(&mut self, link: &str) {
-        /// Secret, so that no page can be made of which all links fall together.
+        /// Secret, so that a page whose links all collide cannot be made. The result does not depend on it.
         static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
-        const NUMBER: u64 = u32::MAX as u64;
+        const INDEX: u64 = u32::MAX as u64;
         let hash = xxh3_64_with_seed(link.as_bytes(), *SEED);
         let mask = self.slots.len() - 1;
         let mut at = (hash >> 32) as usize & mask;
@@ -140,10 +140,10 @@ impl Distinct {
             let slot = self.slots[at];
             if slot == 0 {
                 self.links.push(link.to_owned());
-                self.slots[at] = hash & !NUMBER | self.links.len() as u64;
+                self.slots[at] = hash & !INDEX | self.links.len() as u64;
                 return;
             }
-            if slot & !NUMBER == hash & !NUMBER && self.links[(slot & NUMBER) as usize - 1] == link {
+            if slot & !INDEX == hash & !INDEX && self.links[(slot & INDEX) as usize - 1] == link {
                 return;
             }
             at = (at + 1) & mask;
@@ -151,8 +151,8 @@ impl Distinct {
     }
 }
 
-/// Gives the registered domain of a host, one label below the public suffix (`www.bbc.co.uk` to `bbc.co.uk`). Where
-/// there is none (an IP address, `localhost`, a public suffix) it is the host itself. A port is dropped.
+/// Returns the registered domain of a host: one label below the public suffix (`www.bbc.co.uk` to `bbc.co.uk`). If there
+/// is none (an IP address, `localhost`, a public suffix), it is the host itself. A port is dropped.
 ///
 /// ```
 /// # use nigh::text::domain;
@@ -170,6 +170,7 @@ pub fn domain(host: &str) -> &str {
     psl::domain_str(name).unwrap_or(name)
 }
 
+/// Resolves an href against a base by the `url` crate.
 pub(super) fn resolve(base: &Url, href: &str) -> Option<Canonical> {
     if href.len() > URL_BYTES {
         return None;
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_web_address_has_no_form() {
+    fn a_text_that_is_not_a_web_address_has_no_canonical_form() {
         for url in
             ["", "/a", "example.com", "ftp://example.com/", "http://", "http://a b/", "mailto:a@b", "http://a:99999/"]
         {
