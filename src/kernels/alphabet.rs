@@ -1,34 +1,35 @@
-//! Which characters make words, as bitmaps: `char::is_alphanumeric`, laid out for lookups by UTF-8 bytes.
+//! Bitmaps of the alphanumeric characters (`char::is_alphanumeric`), laid out for lookups by UTF-8 bytes.
 
 use std::sync::LazyLock;
 
 /// The alphanumeric characters.
 pub(super) struct Alphabet {
-    /// Bit `c % 64` of word `c / 64` tells of the character `c`, for `c` below 2^16.
+    /// Whether the character `c` below 2^16 is alphanumeric: bit `c % 64` of word `c / 64`.
     plane: Box<[u64; 1024]>,
     /// The same as bytes, for characters of one and two bytes: bit `c % 8` of byte `c / 8`.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 looks up so many at once"))]
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 looks up a table of this size"))]
     pub(super) two: [u8; 256],
-    /// Of the 64 characters that share two leading bytes of three: whether all are alphanumeric. Bit `c / 64 % 8` of
-    /// byte `c / 512`.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 looks up so many at once"))]
+    /// Whether all of the 64 characters that share the first two of their three bytes are alphanumeric: bit `c / 64 % 8`
+    /// of byte `c / 512`.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 looks up a table of this size"))]
     pub(super) all: [u8; 128],
-    /// Whether any of them is.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 looks up so many at once"))]
+    /// Whether any of these 64 characters is alphanumeric, likewise.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 looks up a table of this size"))]
     pub(super) any: [u8; 128],
 }
 
+/// The bitmaps, computed from the standard library at first use.
 pub(super) static ALPHABET: LazyLock<Alphabet> = LazyLock::new(|| {
     let alphanumeric = |c: usize| char::from_u32(c as u32).is_some_and(char::is_alphanumeric);
     let plane: Box<[u64; 1024]> = Box::new(std::array::from_fn(|row| {
         (0..64).fold(0, |word, bit| word | u64::from(alphanumeric(64 * row + bit)) << bit)
     }));
-    // Characters below 2^11 are no characters of three bytes: written so they are no UTF-8, and make no word.
-    let rows = |of: fn(u64) -> bool| -> [u8; 128] {
+    // Characters below 2^11 have no valid form of three bytes, so rows below 32 are not part of a word.
+    let rows = |predicate: fn(u64) -> bool| -> [u8; 128] {
         std::array::from_fn(|byte| {
             (0..8).fold(0, |bits, bit| {
                 let row = 8 * byte + bit;
-                bits | u8::from(row >= 32 && of(plane[row])) << bit
+                bits | u8::from(row >= 32 && predicate(plane[row])) << bit
             })
         })
     };
@@ -38,8 +39,8 @@ pub(super) static ALPHABET: LazyLock<Alphabet> = LazyLock::new(|| {
 });
 
 impl Alphabet {
-    /// The length of the alphanumeric character of two to four bytes that `bytes` begin with; 0 if they begin with
-    /// another or with no UTF-8.
+    /// The length of the alphanumeric character of two to four bytes with which `bytes` begin. 0 if they begin with any
+    /// other character, or with bytes that are not UTF-8.
     #[inline]
     pub(super) fn leads(&self, bytes: [u8; 4]) -> usize {
         let [lead, rest @ ..] = bytes.map(u32::from);
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_character_is_told_from_its_bytes() {
+    fn every_character_is_classified_by_its_bytes() {
         for c in '\u{80}'..=char::MAX {
             let mut bytes = [0; 4];
             let length = c.encode_utf8(&mut bytes).len();
@@ -74,16 +75,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_utf8_begins_no_character() {
+    fn bytes_that_are_not_utf8_begin_no_character() {
         // Every sequence of three bytes, followed by one that continues it and by one that does not.
         for bytes in 0..1u32 << 24 {
             let [_, a, b, c] = bytes.to_be_bytes();
             for d in [0x80, 0x41] {
                 let bytes = [a, b, c, d];
-                let found = ALPHABET.leads(bytes);
+                let length = ALPHABET.leads(bytes);
                 let first = bytes.utf8_chunks().next().and_then(|chunk| chunk.valid().chars().next());
-                let wanted = first.filter(|c| !c.is_ascii() && c.is_alphanumeric()).map_or(0, char::len_utf8);
-                assert_eq!(found, wanted, "{bytes:x?}");
+                let expected = first.filter(|c| !c.is_ascii() && c.is_alphanumeric()).map_or(0, char::len_utf8);
+                assert_eq!(length, expected, "{bytes:x?}");
             }
         }
     }

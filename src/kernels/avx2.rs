@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 use super::narrow::{self, Narrow};
 use super::{Functions, Kernels, Marks, Runs, Shingles, markup, scalar};
 
-/// In the list of levels only where [`detected`].
+/// The table of the level; [`available`](super::available) lists it only if [`detected`] returns true.
 pub(super) static KERNELS: Kernels =
     Kernels { name: "avx2", words, preimages, minima, supershingles, marks, held: scalar::held };
 
@@ -20,7 +20,7 @@ pub(super) fn detected() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-/// Having it is the proof that this machine has the instructions: only [`Avx2::new`] makes one.
+/// A value is the proof that this machine has the instructions: only [`Avx2::new`] makes one.
 #[derive(Clone, Copy)]
 struct Avx2(());
 
@@ -37,7 +37,7 @@ fn words(text: &[u8], bounds: &mut Vec<u32>) {
     fn compiled(text: &[u8], bounds: &mut Vec<u32>) {
         narrow::words(Avx2::new(), text, bounds);
     }
-    // SAFETY: `available` gives out the table only where `detected` holds.
+    // SAFETY: `available` returns the table only if `detected` returns true.
     unsafe { compiled(text, bounds) }
 }
 
@@ -46,12 +46,12 @@ fn preimages(shingles: &Shingles, text: &[u8], bounds: &[u32], preimages: &mut V
     fn compiled(shingles: &Shingles, text: &[u8], bounds: &[u32], preimages: &mut Vec<u64>) {
         narrow::preimages(Avx2::new(), shingles, text, bounds, preimages);
     }
-    // SAFETY: `available` gives out the table only where `detected` holds.
+    // SAFETY: `available` returns the table only if `detected` returns true.
     unsafe { compiled(shingles, text, bounds, preimages) }
 }
 
 fn marks(page: &[u8], marks: &mut Marks) {
-    // SAFETY: `available` gives out the table only where `detected` is true.
+    // SAFETY: `available` returns the table only if `detected` returns true.
     unsafe { markup::avx2(page, marks) }
 }
 
@@ -60,7 +60,7 @@ fn minima(functions: &Functions, preimages: &[u64], minima: &mut [u64]) {
     fn compiled(functions: &Functions, preimages: &[u64], minima: &mut [u64]) {
         narrow::minima(Avx2::new(), functions, preimages, minima);
     }
-    // SAFETY: `available` gives out the table only where `detected` holds.
+    // SAFETY: `available` returns the table only if `detected` returns true.
     unsafe { compiled(functions, preimages, minima) }
 }
 
@@ -69,7 +69,7 @@ fn supershingles(runs: &Runs, features: &[u64], supershingles: &mut Vec<u64>) {
     fn compiled(runs: &Runs, features: &[u64], supershingles: &mut Vec<u64>) {
         narrow::supershingles(Avx2::new(), runs, features, supershingles);
     }
-    // SAFETY: `available` gives out the table only where `detected` holds.
+    // SAFETY: `available` returns the table only if `detected` returns true.
     unsafe { compiled(runs, features, supershingles) }
 }
 
@@ -140,7 +140,7 @@ impl Narrow for Avx2 {
         unsafe {
             let half = _mm256_min_epu8(a[0], a[1]);
             let lane = _mm_min_epu8(_mm256_castsi256_si128(half), _mm256_extracti128_si256::<1>(half));
-            // The smaller byte of each two, as a number of 16 bits.
+            // The smaller of each pair of bytes, as a number of 16 bits.
             let twos = _mm_min_epu8(lane, _mm_srli_epi16::<8>(lane));
             _mm_cvtsi128_si32(_mm_minpos_epu16(twos)) as u8
         }

@@ -1,13 +1,18 @@
-//! Arithmetic of polynomials over GF(2) modulo one of degree 64, and the constants that kernels work with.
+//! Arithmetic of polynomials over GF(2) modulo a polynomial of degree 64, and the constants of the kernels.
 //!
-//! A polynomial `P = t^64 + p` is held as its 64 low coefficients `p`; bit `i` of a number is the coefficient of
-//! `t^i`. The image of a pre-image is `x * t^64` modulo `P`: one-to-one on 64-bit numbers, since `t` is a unit.
+//! A polynomial `P = t^64 + p` is held as its 64 low coefficients `p`; bit `i` of a number is the coefficient of `t^i`. The
+//! image of a pre-image `x` is `x * t^64` modulo `P`: one-to-one on 64-bit numbers, since `t` is a unit.
 //!
-//! Machines with a carry-less product reduce by Barrett's rule, which is exact over GF(2), where nothing carries: with
-//! `mu` the low part of `floor(t^128 / P)`, the quotient of `x * t^64` is `q = x + high(x mu)` and the image
+//! Machines with a carry-less product reduce by Barrett's rule. It is exact over GF(2), where there are no carries: with
+//! `mu` the low part of `floor(t^128 / P)`, the quotient of `x * t^64` is `q = x + high(x mu)`, and the image is
 //! `low(q p)`.
 
 /// The product of two polynomials of degree below 64, unreduced.
+///
+/// ```
+/// use nigh::kernels::multiply;
+/// assert_eq!(multiply(0b11, 0b11), 0b101); // (t + 1)^2 = t^2 + 1 over GF(2)
+/// ```
 pub fn multiply(a: u64, b: u64) -> u128 {
     (0..64).filter(|i| a >> i & 1 == 1).fold(0, |sum, i| sum ^ (b as u128) << i)
 }
@@ -21,6 +26,12 @@ pub fn reduce(p: u64, high: u64, low: u64) -> u64 {
 }
 
 /// The product of two polynomials modulo `t^64 + p`.
+///
+/// ```
+/// use nigh::kernels::product;
+/// // t^63 * t = t^64, which is t^4 + t^3 + t + 1 modulo t^64 + t^4 + t^3 + t + 1.
+/// assert_eq!(product(0b11011, 1 << 63, 0b10), 0b11011);
+/// ```
 pub fn product(p: u64, a: u64, b: u64) -> u64 {
     let wide = multiply(a, b);
     reduce(p, (wide >> 64) as u64, wide as u64)
@@ -38,7 +49,7 @@ pub struct Polynomial {
 }
 
 impl Polynomial {
-    /// The constants of `t^64 + p`.
+    /// Computes the constants of `t^64 + p`.
     pub fn new(p: u64) -> Polynomial {
         let mut table = Box::new([[0; 256]; 8]);
         // t^64 = p; each further power is a shift.
@@ -51,7 +62,7 @@ impl Polynomial {
                 power = reduce(p, power >> 63, power << 1);
             }
         }
-        // Long division of t^128 by P: the quotient's first term is t^64, which leaves p * t^64.
+        // Long division of t^128 by P: the first term of the quotient is t^64, with the remainder p * t^64.
         let (mut mu, mut rest) = (0, p);
         for _ in 0..64 {
             let carry = rest >> 63;
@@ -76,36 +87,42 @@ impl Polynomial {
             ^ t[7][b7 as usize]
     }
 
-    /// The fingerprint of what `fingerprint` is of, followed by eight more bytes.
+    /// Appends eight bytes: given the fingerprint of a byte string, the fingerprint of the longer string.
     #[inline]
     pub fn append_word(&self, fingerprint: u64, word: u64) -> u64 {
         self.image(fingerprint) ^ word
     }
 
-    /// The fingerprint of what `fingerprint` is of, followed by more bytes.
+    /// Appends bytes: given the fingerprint of a byte string, the fingerprint of the longer string.
+    ///
+    /// ```
+    /// use nigh::kernels::Polynomial;
+    /// let modulus = Polynomial::new(0x1B);
+    /// assert_eq!(modulus.append(modulus.append(0, b"near "), b"duplicates"), modulus.append(0, b"near duplicates"));
+    /// ```
     #[inline]
     pub fn append(&self, fingerprint: u64, bytes: &[u8]) -> u64 {
         bytes.iter().fold(fingerprint, |f, &byte| f << 8 ^ self.table[0][(f >> 56) as usize] ^ byte as u64)
     }
 }
 
-/// How pre-images of shingles are computed.
+/// The constants for pre-images of shingles of one width.
 pub struct Shingles {
     pub(super) polynomial: Polynomial,
     /// Words of a shingle.
     pub(super) width: usize,
-    /// `powers[l]` = `t^(8l)` modulo P: what a fingerprint is multiplied with when `l` bytes follow.
+    /// `powers[l]` = `t^(8l)` modulo P: the factor of a fingerprint when `l` bytes are appended.
     pub(super) powers: Box<[u64; POWERS]>,
 }
 
-/// Words of a shingle, at most.
+/// The maximum number of words of a shingle.
 pub const MAX_WIDTH: usize = 64;
 
-/// So many powers are tabled; more bytes than that take products of them.
+/// The number of powers in the table; for more bytes they are multiplied.
 pub(super) const POWERS: usize = 1024;
 
 impl Shingles {
-    /// Shingles of `width` words (1 to 64) under the polynomial `t^64 + p`.
+    /// Computes the constants for shingles of `width` words (1 to 64) and the polynomial `t^64 + p`.
     pub fn new(p: u64, width: usize) -> Shingles {
         let polynomial = Polynomial::new(p);
         let mut powers = Box::new([1; POWERS]);
@@ -116,25 +133,26 @@ impl Shingles {
     }
 }
 
-/// Min-wise functions, with what each kernel reads of them.
+/// The constants of the min-wise functions, in the forms that the kernels read.
 pub struct Functions {
     pub(super) polynomials: Vec<Polynomial>,
-    /// These three are padded with zeros to a multiple of [`LANES`].
+    /// `p` of each polynomial. `p`, `mu` and `leading` are padded with zeros to a multiple of [`LANES`].
     pub(super) p: Vec<u64>,
+    /// `mu` of each polynomial.
     pub(super) mu: Vec<u64>,
-    /// `leading[i][j]`: the 8 by 8 bit matrix by which byte `j` of a pre-image goes into the leading byte of image
-    /// `i`. Output bit `b` is row `7 - b`, its bit `k` the share of input bit `k`.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "AVX-512 alone multiplies by matrices"))]
+    /// `leading[i][j]`: the 8 by 8 bit matrix that maps byte `j` of a pre-image to its part of the leading byte of image
+    /// `i`. Row `7 - b` is for output bit `b`; its bit `k` is the factor of input bit `k`.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 multiplies by matrices"))]
     pub(super) leading: Vec<[u64; 8]>,
     /// `nibbles[i][j][v]`: the leading byte of the image `i` of `v << 4j`.
     pub(super) nibbles: Vec<[[u8; 16]; 16]>,
 }
 
-/// Functions that a kernel works on at once, at most.
+/// The maximum number of functions that a kernel works on at once.
 pub(super) const LANES: usize = 8;
 
 impl Functions {
-    /// The functions of the polynomials `t^64 + p`.
+    /// Computes the constants of the functions with the polynomials `t^64 + p`.
     pub fn new(polynomials: &[u64]) -> Functions {
         let polynomials: Vec<Polynomial> = polynomials.iter().map(|p| Polynomial::new(*p)).collect();
         let padded = |of: fn(&Polynomial) -> u64| {
@@ -163,30 +181,30 @@ impl Functions {
         }
     }
 
-    /// Which of a group of [`LANES`] are functions; the last group may be filled up.
+    /// The lanes of a group of [`LANES`] that are functions, as bits; the last group may be padded.
     #[cfg(target_arch = "x86_64")]
     pub(super) fn lanes(&self, group: usize) -> u8 {
         u8::MAX >> ((group + 1) * LANES).saturating_sub(self.count())
     }
 
-    /// How many there are.
+    /// The number of functions.
     pub fn count(&self) -> usize {
         self.polynomials.len()
     }
 }
 
-/// How features are fingerprinted run by run, each as eight bytes, most significant first.
+/// The constants for fingerprints of runs of features (supershingles), each feature as eight bytes, most significant first.
 pub struct Runs {
     pub(super) polynomial: Polynomial,
-    /// Features of a run.
+    /// The number of features of a run.
     pub(super) length: usize,
-    /// `weights[j]` = `t^(64 (length - 1 - j))` modulo P, of the `j`-th feature of a run; padded with zeros to a multiple
-    /// of [`LANES`].
+    /// `weights[j]` = `t^(64 (length - 1 - j))` modulo P, the factor of the `j`-th feature of a run; padded with zeros to a
+    /// multiple of [`LANES`].
     pub(super) weights: Vec<u64>,
 }
 
 impl Runs {
-    /// Runs of `length` features (at least 1) under the polynomial `t^64 + p`.
+    /// Computes the constants for runs of `length` features (at least 1) and the polynomial `t^64 + p`.
     pub fn new(p: u64, length: usize) -> Runs {
         let (polynomial, length) = (Polynomial::new(p), length.max(1));
         let mut weights = vec![1; length];
@@ -207,7 +225,7 @@ mod tests {
     const P: [u64; 3] = [0x99AA_632B_257E_1C87, 0x57A5_216D_2661_3D43, 0x1B];
 
     #[test]
-    fn constants_say_what_tables_say() {
+    fn images_by_barretts_constants_are_those_by_tables() {
         for p in P {
             let polynomial = Polynomial::new(p);
             for x in [0, 1, 2, 1 << 63, u64::MAX, 0x0123_4567_89AB_CDEF] {
@@ -235,8 +253,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn tables_do_what_the_definition_says(x: u64, at in 0usize..3) {
-            let p = P[at % P.len()];
+        fn images_by_tables_are_those_of_the_definition(x: u64, index in 0usize..3) {
+            let p = P[index % P.len()];
             prop_assert_eq!(Polynomial::new(p).image(x), reduce(p, x, 0));
         }
 

@@ -1,16 +1,27 @@
-//! The inner loops, once for each kind of processor, with the same bits from all of them.
+//! SIMD kernels: the inner loops, implemented once for each kind of processor, with bit-identical results.
 //!
 //! [`Kernels`] is a table of functions: one for each stage from text to supershingles, one for the marks of a page, and
-//! one that looks words up. [`chosen`] takes the fastest that this machine has, or the one that `NIGH_KERNELS` names.
-//! `scalar` is the definition, short and plain; each other level gives the same bits, faster. This folder holds the only
-//! `unsafe` code of the crate: calls of functions compiled for instructions that not every machine has, loads, stores
-//! and gathers of vectors, memory that is written before it is read, libdeflate (`inflate`), and what a machine is told
-//! about memory (`memory`). **Holding a table is the proof that this machine has its instructions**: tables are
-//! private, and [`available`] gives out only those that were detected.
+//! one for lookups in a bit set. There is one table for each *level* of instructions. [`chosen`] returns the fastest level
+//! of this machine, or the one that `NIGH_KERNELS` names. `scalar` is the definition, short and plain; every other level
+//! returns the same bits, faster.
+//!
+//! This folder holds the only `unsafe` code of the crate: calls of functions compiled for instructions that not every
+//! machine has, loads, stores and gathers of vectors, memory that is written before it is read, calls of libdeflate
+//! (`inflate`), and advice to the system about memory (`memory`). **Holding a table is the proof that this machine has its
+//! instructions**: tables are private, and [`available`] returns only those that were detected.
 //!
 //! In reading order: `gf2` (polynomials and the constants of kernels), `scalar` (the definition), `alphabet` (which
-//! characters make words), `avx512`, then `narrow` with `avx2` and `pmull` at its rim, `markup`, `places`, `inflate`,
-//! `memory`; `twin` holds the test that walks every level against scalar.
+//! characters make words), `avx512`, then `narrow` with its instruction sets `avx2` and `pmull`, `markup`, `places` (the
+//! bit set), `inflate`, `memory`; `twin` tests every level against scalar.
+//!
+//! ```
+//! use nigh::kernels::chosen;
+//! let kernels = chosen()?;
+//! let mut bounds = Vec::new();
+//! kernels.words("Où est-il ?".as_bytes(), &mut bounds);
+//! assert_eq!(bounds, [0, 3, 4, 7, 8, 10]); // start and end of each word, in bytes
+//! # anyhow::Ok(())
+//! ```
 
 #![allow(unsafe_code)]
 
@@ -41,14 +52,14 @@ pub use inflate::{Inflated, Inflater};
 pub use markup::Marks;
 pub use places::Places;
 
-/// The variable that names a level.
+/// The environment variable that names a level.
 const VARIABLE: &str = "NIGH_KERNELS";
-/// Texts are at most so long, in bytes: positions are 32-bit numbers.
+/// The maximum length of a text, in bytes: positions are 32-bit numbers.
 pub const TEXT_BYTES: usize = u32::MAX as usize - 1024;
 
-/// The inner loops of one level.
+/// The inner loops of one level. Every method overwrites its output vector.
 pub struct Kernels {
-    /// The level's name, as `NIGH_KERNELS` takes it.
+    /// The name of the level, as in `NIGH_KERNELS`.
     name: &'static str,
     words: fn(&[u8], &mut Vec<u32>),
     preimages: fn(&Shingles, &[u8], &[u32], &mut Vec<u64>),
@@ -59,65 +70,86 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    /// The level's name.
+    /// The name of the level, as in `NIGH_KERNELS`.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Writes where the words of a text are: start and end of each, in bytes, in order.
+    /// Writes the start and the end of each word of a text, as positions in bytes, in order.
     ///
-    /// A word is a maximal run of alphanumeric characters (as [`text::words`](crate::text::words())). Bytes that are
-    /// no UTF-8 are no part of a word.
+    /// A word is a maximal run of alphanumeric characters (as [`text::words`](crate::text::words())). Bytes that are not
+    /// UTF-8 are not part of a word.
     ///
     /// # Panics
     /// If the text is longer than [`TEXT_BYTES`].
     pub fn words(&self, text: &[u8], bounds: &mut Vec<u32>) {
-        assert!(text.len() <= TEXT_BYTES, "a text of {} bytes is too long for its positions", text.len());
+        assert!(text.len() <= TEXT_BYTES, "the text has {} bytes, more than {TEXT_BYTES}", text.len());
         bounds.clear();
         (self.words)(text, bounds);
     }
 
-    /// Writes the pre-images of a text's shingles, one for each word: `bounds` as [`words`](Kernels::words) gives them
-    /// for `text` (Fetterly 2004, section 2).
+    /// Writes the pre-images of a text's shingles, one for each word (Fetterly 2004, section 2). `bounds` are those that
+    /// [`words`](Kernels::words) writes for `text`.
     pub fn preimages(&self, shingles: &Shingles, text: &[u8], bounds: &[u32], preimages: &mut Vec<u64>) {
         preimages.clear();
         (self.preimages)(shingles, text, bounds, preimages);
     }
 
-    /// Writes for each function the pre-image whose image is smallest (Fetterly 2004, section 2). Equal images are
-    /// equal pre-images, so the result depends on nothing but the set.
+    /// Writes for each function the pre-image whose image is smallest (Fetterly 2004, section 2). Equal images are equal
+    /// pre-images, so the result depends on the set of pre-images alone.
+    ///
+    /// ```
+    /// use nigh::kernels::{Functions, Polynomial, chosen};
+    /// let (p, preimages) = (0x1B, [5, 6, 7]);
+    /// let mut minima = Vec::new();
+    /// chosen()?.minima(&Functions::new(&[p]), &preimages, &mut minima);
+    /// let function = Polynomial::new(p);
+    /// assert_eq!(minima[0], *preimages.iter().min_by_key(|x| function.image(**x)).unwrap());
+    /// # anyhow::Ok(())
+    /// ```
     ///
     /// # Panics
-    /// If there is no pre-image.
+    /// If there are no pre-images.
     pub fn minima(&self, functions: &Functions, preimages: &[u64], minima: &mut Vec<u64>) {
-        assert!(!preimages.is_empty(), "no pre-image is the smallest of none");
+        assert!(!preimages.is_empty(), "minima need at least one pre-image");
         minima.clear();
-        // Some levels write whole groups of functions.
+        // Some levels write the minima of whole groups of functions.
         minima.resize(functions.count().next_multiple_of(gf2::LANES), 0);
         (self.minima)(functions, preimages, minima);
         minima.truncate(functions.count());
     }
 
-    /// Writes the fingerprint of each whole run of features (Fetterly 2004, section 2).
+    /// Writes the fingerprint of each complete run of features (Fetterly 2004, section 2).
     pub fn supershingles(&self, runs: &Runs, features: &[u64], supershingles: &mut Vec<u64>) {
         supershingles.clear();
         (self.supershingles)(runs, features, supershingles);
     }
 
-    /// Writes where the bytes of a page stand that mean something in markup.
+    /// Marks the bytes of a page that may be markup.
     pub fn marks(&self, page: &[u8], marks: &mut Marks) {
         marks.clear();
         (self.marks)(page, marks);
     }
 
-    /// Writes which words of whole rows may be held by a set: a bit for each, 64 in a word, the first of them lowest.
+    /// Looks up the words of complete rows in a bit set. Writes one bit for each word, 64 to an output word, the first as
+    /// the lowest bit: 1 if the set may contain the word, 0 if it does not.
+    ///
+    /// ```
+    /// use nigh::kernels::{Places, chosen};
+    /// let mut set = Places::new(vec![0; 16], &[0]); // 16 * 64 bits, rows of one word, salt 0
+    /// set.put(2004);
+    /// let mut bits = Vec::new();
+    /// chosen()?.held(&set, &[1997, 2004], &mut bits);
+    /// assert_eq!(bits, [0b10]);
+    /// # anyhow::Ok(())
+    /// ```
     pub fn held(&self, set: &Places, words: &[u64], held: &mut Vec<u64>) {
         held.clear();
         (self.held)(set, words, held);
     }
 }
 
-/// The levels that this machine has, the fastest first; the last is the definition.
+/// The levels that this machine has, the fastest first. The last one is `scalar`, the definition.
 pub fn available() -> Vec<&'static Kernels> {
     let mut levels: Vec<&'static Kernels> = Vec::new();
     #[cfg(target_arch = "x86_64")]
@@ -136,10 +168,10 @@ pub fn available() -> Vec<&'static Kernels> {
     levels
 }
 
-/// The level that `NIGH_KERNELS` names, or the fastest that this machine has.
+/// The level that `NIGH_KERNELS` names, or the fastest one of this machine. The variable is read once per process.
 ///
 /// # Errors
-/// Where this machine has no such level.
+/// If `NIGH_KERNELS` names a level that this machine does not have.
 pub fn chosen() -> Result<&'static Kernels> {
     static CHOSEN: OnceLock<&Kernels> = OnceLock::new();
     if let Some(kernels) = CHOSEN.get() {
@@ -152,7 +184,7 @@ pub fn chosen() -> Result<&'static Kernels> {
             Some(level) => level,
             None => {
                 let names: Vec<&str> = levels.iter().map(|level| level.name).collect();
-                bail!("{VARIABLE}={name}: this machine has the kernels {}", names.join(", "))
+                bail!("{VARIABLE}={name}: no such kernels on this machine, which has {}", names.join(", "))
             }
         },
     };

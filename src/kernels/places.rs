@@ -1,36 +1,48 @@
-//! A set of words, as a bit at the place of each: which of many words may be in it.
+//! An approximate set of 64-bit words: a Bloom filter with one hash function. It has false positives and no false negatives.
 
 use super::gf2::LANES;
 
-/// A set of words in rows of some width, each put in with the salt of its position: it is held there, and hardly in
-/// another position. Words that were not put in may seem to be held.
+/// An approximate set of words, one bit at the *place* (hash) of each.
+///
+/// Words come in rows of some width. The salt of a word's position in its row is added (exclusive or) before it is hashed,
+/// so that a word is found in the position where it was put, and hardly in another. Words that were not put in may be
+/// found: with `n` words in `b` bits about `n / b` of them.
 pub struct Places {
-    /// A power of two of words.
+    /// The bits; the number of words is a power of two.
     pub(super) bits: Vec<u64>,
-    /// How far the product of a word is shifted, so that a place within `bits` is left.
+    /// The shift from the product of a word and [`FACTOR`] to its place in `bits`.
     pub(super) shift: u32,
-    /// The salts of the positions of a row, in turns: eight after eight, until they begin anew.
+    /// The salts of the positions of a row, repeated cyclically to a whole number of vectors.
     pub(super) salts: Vec<[u64; LANES]>,
 }
 
 impl Places {
-    /// The set with these bits, of words in rows with these salts.
+    /// Makes the set with these bits, of words in rows with these salts: one salt for each position.
     ///
     /// # Panics
-    /// Where the bits are no power of two of words, or there is no salt.
+    /// If the number of words of `bits` is not a power of two, or if there is no salt.
     pub fn new(bits: Vec<u64>, salts: &[u64]) -> Places {
-        assert!(!salts.is_empty(), "a row has a word at least");
+        assert!(!salts.is_empty(), "a row has at least one word, hence at least one salt");
         let eight = |first: usize| std::array::from_fn(|lane| salts[(LANES * first + lane) % salts.len()]);
         Places { shift: shift(bits.len()), salts: (0..salts.len()).map(eight).collect(), bits }
     }
 
-    /// Puts a salted word in.
+    /// Adds a salted word.
     pub fn put(&mut self, salted: u64) {
         let place = place(salted, self.shift);
         self.bits[place as usize / 64] |= 1 << (place % 64);
     }
 
-    /// Whether a salted word may be held.
+    /// Whether the set may contain a salted word. Always true for a word that was added.
+    ///
+    /// ```
+    /// use nigh::{kernels::Places, records::mix};
+    /// let mut set = Places::new(vec![0; 1024], &[0]);
+    /// (0..1000).for_each(|word| set.put(mix(word)));
+    /// assert!((0..1000).all(|word| set.has(mix(word))));
+    /// // 1000 of 65,536 bits are set: about 1.5% of other words look like members.
+    /// assert!((1000..11_000).filter(|word| set.has(mix(*word))).count() < 300);
+    /// ```
     #[inline]
     pub fn has(&self, salted: u64) -> bool {
         let place = place(salted, self.shift);
@@ -38,20 +50,20 @@ impl Places {
     }
 }
 
-/// How far products are shifted for places in so many words.
+/// The shift of products for places in a set of `words` words.
 ///
 /// # Panics
-/// Where these are no power of two.
+/// If `words` is not a power of two.
 pub fn shift(words: usize) -> u32 {
-    assert!(words.is_power_of_two(), "{words} words are no power of two");
+    assert!(words.is_power_of_two(), "{words} words are not a power of two");
     58 - words.trailing_zeros()
 }
 
-/// The place of a word: the high bits of a product, to which all bits of the word come.
+/// The place of a word: the high bits of its product with [`FACTOR`], which depend on all bits of the word.
 #[inline]
 pub fn place(word: u64, shift: u32) -> u64 {
     word.wrapping_mul(FACTOR) >> shift
 }
 
-/// Odd, and without a pattern: the golden ratio.
+/// An odd factor without a pattern in its bits: the golden ratio.
 pub(super) const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;

@@ -5,19 +5,19 @@ use std::arch::aarch64::*;
 use super::narrow::{self, Narrow};
 use super::{Functions, Kernels, Runs, Shingles, markup, scalar};
 
-/// In the list of levels only where [`detected`].
+/// The table of the level; [`available`](super::available) lists it only if [`detected`] returns true.
 pub(super) static KERNELS: Kernels =
     Kernels { name: "pmull", words, preimages, minima, supershingles, marks: markup::neon, held: scalar::held };
 
 /// Whether this machine has all instructions of the level.
 pub(super) fn detected() -> bool {
-    // `aes` as the compiler knows it is the instructions of AES and those of carry-less products.
+    // The compiler's feature `aes` covers the instructions of AES and those of carry-less products.
     std::arch::is_aarch64_feature_detected!("neon")
         && std::arch::is_aarch64_feature_detected!("aes")
         && std::arch::is_aarch64_feature_detected!("pmull")
 }
 
-/// Having it is the proof that this machine has the instructions: only [`Pmull::new`] makes one.
+/// A value is the proof that this machine has the instructions: only [`Pmull::new`] makes one.
 #[derive(Clone, Copy)]
 struct Pmull(());
 
@@ -34,7 +34,7 @@ fn words(text: &[u8], bounds: &mut Vec<u32>) {
     fn compiled(text: &[u8], bounds: &mut Vec<u32>) {
         narrow::words(Pmull::new(), text, bounds);
     }
-    // SAFETY: `available` gives out the table only where `detected` holds.
+    // SAFETY: `available` returns the table only if `detected` returns true.
     unsafe { compiled(text, bounds) }
 }
 
@@ -43,7 +43,7 @@ fn preimages(shingles: &Shingles, text: &[u8], bounds: &[u32], preimages: &mut V
     fn compiled(shingles: &Shingles, text: &[u8], bounds: &[u32], preimages: &mut Vec<u64>) {
         narrow::preimages(Pmull::new(), shingles, text, bounds, preimages);
     }
-    // SAFETY: `available` gives out the table only where `detected` holds.
+    // SAFETY: `available` returns the table only if `detected` returns true.
     unsafe { compiled(shingles, text, bounds, preimages) }
 }
 
@@ -52,7 +52,7 @@ fn minima(functions: &Functions, preimages: &[u64], minima: &mut [u64]) {
     fn compiled(functions: &Functions, preimages: &[u64], minima: &mut [u64]) {
         narrow::minima(Pmull::new(), functions, preimages, minima);
     }
-    // SAFETY: `available` gives out the table only where `detected` holds.
+    // SAFETY: `available` returns the table only if `detected` returns true.
     unsafe { compiled(functions, preimages, minima) }
 }
 
@@ -61,14 +61,14 @@ fn supershingles(runs: &Runs, features: &[u64], supershingles: &mut Vec<u64>) {
     fn compiled(runs: &Runs, features: &[u64], supershingles: &mut Vec<u64>) {
         narrow::supershingles(Pmull::new(), runs, features, supershingles);
     }
-    // SAFETY: `available` gives out the table only where `detected` holds.
+    // SAFETY: `available` returns the table only if `detected` returns true.
     unsafe { compiled(runs, features, supershingles) }
 }
 
-/// Which bit a byte's share of its eight is.
+/// The bit of each byte in the mask of its eight bytes.
 const WEIGHTS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
 
-/// Does the same with the four vectors of each block.
+/// Applies one instruction to the four vectors of each block.
 macro_rules! each {
     ($of:ident, $($block:ident),+) => {
         // SAFETY: expanded only in methods whose `self` is the proof of the instructions.
@@ -76,7 +76,7 @@ macro_rules! each {
     };
 }
 
-/// Does the same with the four vectors of two blocks, seen as vectors of larger units.
+/// Applies one pair of zip instructions to the four vectors of two blocks, as vectors of larger units.
 macro_rules! zip {
     ($low:ident, $high:ident, $into:ident, $back:ident, $a:ident, $b:ident) => {
         // SAFETY: expanded only in methods whose `self` is the proof of the instructions.
@@ -144,7 +144,7 @@ impl Narrow for Pmull {
         let [a, b, c, d] = each!(vandq_u8, a, weights);
         // SAFETY: `self` is the proof of the instructions.
         unsafe {
-            // Three sums of neighbours make one byte of eight.
+            // Three sums of neighbours combine eight bytes into one.
             let four = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
             vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(four, four)))
         }
@@ -223,7 +223,7 @@ impl Narrow for Pmull {
     }
 }
 
-// These two are functions of their own because their instructions are not among those that every aarch64 has.
+// These two are separate functions because not every aarch64 processor has their instructions.
 
 #[target_feature(enable = "neon,aes")]
 #[inline]
