@@ -1,7 +1,7 @@
-//! Inflates a whole gzip member at once, by libdeflate: it has no stream to keep, and so is faster than one that has.
+//! Decompression of whole gzip members by libdeflate: faster than a stream, since it keeps no state between calls.
 //!
-//! It checks what RFC 1952 lets it check but for the checksum of a header (`FHCRC`), which it passes over. Of broken codes it
-//! takes some that zlib refuses; no compressor makes them.
+//! It checks everything that RFC 1952 allows to check, except the checksum of a header (`FHCRC`), which it skips. It accepts
+//! some invalid codes that zlib refuses; no compressor writes them.
 
 use std::ptr::{self, NonNull};
 
@@ -11,21 +11,21 @@ use libdeflate_sys::{
     libdeflate_result_LIBDEFLATE_SUCCESS as SUCCESS,
 };
 
-/// A decompressor: some 11 kB of tables, used again for each member.
+/// A decompressor: about 11 kB of tables, reused for each member.
 pub struct Inflater(NonNull<libdeflate_decompressor>);
 
-// SAFETY: the tables are memory that one value owns, and what libdeflate keeps beside them is which instructions the machine
-// has. By libdeflate.h a decompressor is for one thread at a time: each use here has `&mut self`.
+// SAFETY: one value owns the memory of the tables. Outside of them libdeflate only keeps which instructions the machine has.
+// By libdeflate.h one thread at a time may use a decompressor: each use here has `&mut self`.
 unsafe impl Send for Inflater {}
 
-/// What came of inflating.
+/// The outcome of [`Inflater::member`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inflated {
-    /// A whole member that took this many bytes.
+    /// A complete member was inflated; it has this many compressed bytes.
     Member(usize),
-    /// More came out than was allowed, or would have come of a member that is cut.
+    /// The content is longer than allowed; the member may be cut.
     MoreRoom,
-    /// No whole good member begins here: it is cut, or damaged.
+    /// The bytes do not begin with a complete valid member: it is cut or damaged.
     NoMember,
 }
 
@@ -33,24 +33,33 @@ impl Default for Inflater {
     /// Makes a decompressor.
     ///
     /// # Panics
-    /// Where there is no memory for it.
+    /// If there is no memory for it.
     fn default() -> Inflater {
-        // SAFETY: it takes nothing, and gives a decompressor or null.
+        // SAFETY: the call has no arguments, and returns a decompressor or null.
         let tables = unsafe { libdeflate_alloc_decompressor() };
         Inflater(NonNull::new(tables).expect("there is memory for 11 kB"))
     }
 }
 
 impl Inflater {
-    /// Inflates the gzip member that `stored` begins with, and appends its content to `out` where that is at most `most`
-    /// bytes. Without a [`Inflated::Member`] `out` has what it had.
+    /// Inflates the gzip member at the start of `stored`, and appends its content to `out` if that is at most `most` bytes.
+    /// Unless the outcome is [`Inflated::Member`], `out` is unchanged. Reserves `most` bytes in `out`.
+    ///
+    /// ```
+    /// use nigh::kernels::{Inflated, Inflater};
+    /// // An empty gzip member: a header of 10 bytes, an empty block, checksum and length.
+    /// let member = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    /// let (mut inflater, mut out) = (Inflater::default(), Vec::new());
+    /// assert_eq!(inflater.member(&member, 100, &mut out), Inflated::Member(20));
+    /// assert_eq!(inflater.member(&member[..19], 100, &mut out), Inflated::NoMember);
+    /// ```
     pub fn member(&mut self, stored: &[u8], most: usize, out: &mut Vec<u8>) -> Inflated {
         out.reserve(most);
-        let mut taken = 0;
-        let mut given = 0;
-        // SAFETY: `self.0` is a decompressor that nobody else uses (`&mut self`) until `drop` frees it. The input is the whole
-        // of a slice; the output is the first `most` bytes of the spare room reserved above, which it only writes. A null
-        // in place of `&mut given` would ask for exactly `most` bytes.
+        let mut read = 0;
+        let mut written = 0;
+        // SAFETY: `self.0` is a decompressor that only this call uses (`&mut self`), and that `drop` frees later. The input is
+        // a whole slice; the output is the first `most` bytes of the spare capacity reserved above, which libdeflate only
+        // writes. (A null instead of `&mut written` would ask for exactly `most` bytes.)
         let result = unsafe {
             let room = out.spare_capacity_mut();
             debug_assert!(room.len() >= most);
@@ -60,16 +69,16 @@ impl Inflater {
                 stored.len(),
                 room.as_mut_ptr().cast(),
                 most,
-                ptr::from_mut(&mut taken),
-                ptr::from_mut(&mut given),
+                ptr::from_mut(&mut read),
+                ptr::from_mut(&mut written),
             )
         };
         match result {
             SUCCESS => {
-                let length = out.len() + given.min(most);
-                // SAFETY: on success it wrote `given` bytes of the spare room from its beginning, at most `most`.
+                let length = out.len() + written.min(most);
+                // SAFETY: on success libdeflate wrote the first `written` bytes of the spare capacity, at most `most`.
                 unsafe { out.set_len(length) };
-                Inflated::Member(taken.min(stored.len()))
+                Inflated::Member(read.min(stored.len()))
             }
             INSUFFICIENT_SPACE => Inflated::MoreRoom,
             _ => Inflated::NoMember,
@@ -79,7 +88,7 @@ impl Inflater {
 
 impl Drop for Inflater {
     fn drop(&mut self) {
-        // SAFETY: it came from `libdeflate_alloc_decompressor`, and is not used again.
+        // SAFETY: the decompressor came from `libdeflate_alloc_decompressor` and is not used again.
         unsafe { libdeflate_free_decompressor(self.0.as_ptr()) };
     }
 }
@@ -116,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_checksum_or_size_is_no_member() {
+    fn a_member_with_a_wrong_checksum_or_size_is_refused() {
         let member = gzip(b"words");
         for back in 1..=8 {
             let mut wrong = member.clone();

@@ -1,57 +1,68 @@
-//! Where the bytes stand that mean something in markup: one bit a byte, 64 bytes a word.
+//! Bitmaps of the markup characters of a page: one bit for each byte, 64 bytes to a word.
 //!
-//! Made once a page, so that the scanner finds each next place by a shift and a count of zeros. A search a place
-//! (`memchr`) costs more than what it skips: the corpus has a tag every 32 bytes.
+//! They are computed once per page. Then the scanner finds the next character by a shift and a count of zeros. A search
+//! for each (`memchr`) costs more than it saves: the corpus has a tag every 32 bytes.
 //!
-//! Of the six bytes no two end in the same four bits. So a byte is marked if a table of 16, looked up by those, gives
-//! the byte itself: one shuffle and one comparison a vector and bitmap, on any processor.
+//! No two of the six characters have the same low four bits. So a byte is one of them if a table of 16 bytes, looked up
+//! with its low four bits, has the byte itself: one shuffle and one comparison per vector and bitmap, on any processor.
 
-/// What ends text: a tag or a reference.
+/// The characters that end text: the start of a tag and of a reference.
 const TEXT_ENDS: [u8; 2] = *b"<&";
-/// What the scanner must look at inside a tag: its end, where values begin, and what values are in.
+/// The characters that the scanner reads inside a tag: its end, the start of a value, and quotes.
 const TAG_MARKS: [u8; 4] = *b">=\"'";
 
-/// Bitmaps over a page: bit `i % 64` of word `i / 64` tells of byte `i`. Meant to be reused from page to page.
+/// Bitmaps of a page: bit `i % 64` of word `i / 64` is for byte `i`. Reuse them from page to page.
+///
+/// ```
+/// use nigh::kernels::{Marks, chosen};
+/// let mut marks = Marks::default();
+/// chosen()?.marks(b"text <a href=x>", &mut marks);
+/// assert_eq!((marks.text_end(0), marks.tag_mark(6), marks.text_end(6)), (5, 12, 15));
+/// # anyhow::Ok(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Marks {
-    /// Bytes of the page.
+    /// The length of the page in bytes.
     length: usize,
-    /// Where `<` and `&` are. Words are little-endian, and only as many as the page needs and one are of this page.
+    /// The positions of `<` and `&`. Words are little-endian. Only the words of the page and one more, zero, are valid;
+    /// later ones are left from other pages.
     text_ends: Vec<u64>,
-    /// Where `>`, `=`, `"` and `'` are, likewise.
+    /// The positions of `>`, `=`, `"` and `'`, likewise.
     tag_marks: Vec<u64>,
 }
 
 impl Marks {
-    /// Empties them for the next page.
+    /// Clears the bitmaps for the next page.
     pub fn clear(&mut self) {
         self.length = 0;
     }
 
-    /// Position of the first `<` or `&` from `from` on, which is in the page or at its end. The length of the page if
-    /// there is none.
+    /// The position of the first `<` or `&` at or after `from`, which is in the page or at its end. The length of the page
+    /// if there is none.
     #[inline]
     pub fn text_end(&self, from: usize) -> usize {
         self.next(&self.text_ends, from)
     }
 
-    /// Position of the first `>`, `=`, `"` or `'` from `from` on, likewise.
+    /// The position of the first `>`, `=`, `"` or `'` at or after `from`, likewise.
     #[inline]
     pub fn tag_mark(&self, from: usize) -> usize {
         self.next(&self.tag_marks, from)
     }
 
+    /// The position of the first set bit at or after `from`.
     #[inline]
     fn next(&self, words: &[u64], from: usize) -> usize {
-        // A word that begins at the byte of `from` has 57 bits or more of what is wanted. Whole words would end within
-        // many a tag, and no processor foresees which.
+        // 64 bits from the byte that holds bit `from`: at least 57 of them are at or after it. Aligned words would often
+        // end within a tag, which is a branch that no processor predicts.
         let window = bytemuck::cast_slice::<u64, u8>(words)[from / 8..].first_chunk();
         let window = u64::from_le_bytes(*window.expect("a word follows the page's")) >> (from % 8);
         if window != 0 { from + window.trailing_zeros() as usize } else { self.next_far(words, from) }
     }
 
+    /// As `next`, if the first window is zero.
     fn next_far(&self, words: &[u64], from: usize) -> usize {
-        let first = from / 64 + 1; // of it the window has seen a part, which is zero
+        let first = from / 64 + 1; // the window covered all of the word before, and a part of this one, which is zero
         let words = &words[first.min(self.length.div_ceil(64))..self.length.div_ceil(64)];
         match words.iter().position(|&word| word != 0) {
             Some(n) => (first + n) * 64 + u64::from_le(words[n]).trailing_zeros() as usize,
@@ -59,7 +70,7 @@ impl Marks {
         }
     }
 
-    /// Makes room for the words of a page of `length` bytes; gives `text_ends` and `tag_marks`, to be filled.
+    /// Makes room for the words of a page of `length` bytes; returns `text_ends` and `tag_marks` to be filled.
     fn words(&mut self, length: usize) -> (&mut [u64], &mut [u64]) {
         let count = length.div_ceil(64);
         self.length = length;
@@ -72,7 +83,7 @@ impl Marks {
         (&mut self.text_ends[..count], &mut self.tag_marks[..count])
     }
 
-    /// Fills the words of a page, given what makes those of one block. The last block is filled up with zeros.
+    /// Fills the words of a page; `block` computes those of one block. The last block is padded with zeros.
     #[inline(always)]
     fn fill(&mut self, page: &[u8], block: impl Fn(&[u8; 64]) -> (u64, u64)) {
         let (text_ends, tag_marks) = self.words(page.len());
@@ -87,7 +98,7 @@ impl Marks {
     }
 }
 
-/// The marks of a page, plainly.
+/// The marks of a page, byte by byte: the definition.
 pub(super) fn scalar(page: &[u8], marks: &mut Marks) {
     marks.fill(page, |block| {
         let of = |wanted: &[u8]| {
@@ -97,7 +108,7 @@ pub(super) fn scalar(page: &[u8], marks: &mut Marks) {
     });
 }
 
-/// The table that gives each of `wanted` at its last four bits, and elsewhere a byte that does not belong there.
+/// The table that has each byte of `wanted` at its low four bits, and elsewhere a byte with other low bits.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const fn table(wanted: &[u8]) -> [u8; 16] {
     let mut table = [0; 16];
@@ -161,7 +172,7 @@ mod aarch64 {
     use super::{Marks, TAG_MARKS, TEXT_ENDS, table};
     use std::arch::aarch64::*;
 
-    /// The marks of a page, by NEON, which every processor of 64-bit ARM has.
+    /// The marks of a page, by NEON, which every 64-bit ARM processor has.
     pub(in super::super) fn neon(page: &[u8], marks: &mut Marks) {
         const BITS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
         // SAFETY: arrays of 16 bytes are loaded; NEON is part of the target.
@@ -177,7 +188,7 @@ mod aarch64 {
                         let looked_up = vqtbl1q_u8(table, vandq_u8(bytes, vdupq_n_u8(15)));
                         vandq_u8(vceqq_u8(looked_up, bytes), bits)
                     });
-                    // Sums of eight neighbours, each with a bit of its own, are the bytes of the word.
+                    // The sum of eight neighbours, each with a different bit, is a byte of the word.
                     let sums = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
                     vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(sums, sums)))
                 }
@@ -217,7 +228,7 @@ mod tests {
     fn assert_marks(page: &[u8]) {
         for (name, level) in levels() {
             let mut marks = Marks::default();
-            level(&[b'<'; 300], &mut marks); // what is left of another page must not be seen
+            level(&[b'<'; 300], &mut marks); // marks left from another page must not matter
             level(page, &mut marks);
             for from in 0..=page.len() {
                 let next = |wanted: &[u8]| {

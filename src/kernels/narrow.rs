@@ -1,15 +1,16 @@
-//! The algorithms of levels with vectors of 16 or 32 bytes, once for all of them.
+//! The kernels for vectors of 16 or 32 bytes, written once for all such instruction sets.
 //!
-//! [`Narrow`] is what they need of an instruction set; `avx2` and `pmull` give it. All functions here are inlined into
+//! [`Narrow`] is the interface to an instruction set; `avx2` and `pmull` implement it. All functions here are inlined into
 //! functions of those files that are compiled for the instructions.
 //!
-//! - *Words*: 64 bytes give one bit each, whether they are part of a word, and each change of that bit is a bound.
-//!   ASCII is told by comparing vectors; each other character is looked up by its leading byte.
-//! - *Pre-images*: the fingerprint of each word by itself, then joined by products with `T(l)` = `t^(8l)`, so that no
-//!   shingle waits for the one before it. Time is linear in the bytes of the text, however long its words are.
-//! - *Minima*: images are linear, so the leading byte of an image is a sum of 16 look-ups, one for each nibble of the
-//!   pre-image, for as many pre-images at once as a vector has bytes. Only those whose leading byte is the smallest so
-//!   far can have the smallest image, about one in 256 more than must be; they are evaluated whole.
+//! - *Words*: 64 bytes become 64 bits: whether each byte is part of a word. Each change of that bit is a bound. ASCII is
+//!   classified by comparing vectors; each other character is looked up by its leading byte.
+//! - *Pre-images*: each word is fingerprinted alone, and the fingerprints are joined by products with `T(l)` = `t^(8l)`.
+//!   So no shingle waits for the one before it. Time is linear in the bytes of the text, whatever the length of its words.
+//! - *Minima*: images are linear, so the leading byte of an image is a sum of 16 lookups, one for each nibble of the
+//!   pre-image, for as many pre-images at once as a vector has bytes. Only a pre-image whose leading byte is the smallest so
+//!   far can have the smallest image. These candidates are evaluated in full; about one in 256 pre-images is a candidate
+//!   by chance.
 
 use super::alphabet::ALPHABET;
 use super::gf2::POWERS;
@@ -22,19 +23,19 @@ pub(super) trait Narrow: Copy {
     /// Two numbers of 64 bits, or one product of such: the low half first.
     type Pair: Copy;
 
-    /// The block of these bytes.
+    /// Loads 64 bytes.
     fn block(self, bytes: &[u8; 64]) -> Self::Block;
-    /// The block of four such lanes.
+    /// The block of four copies of a lane.
     fn lanes(self, lane: &[u8; 16]) -> Self::Block;
-    /// The block of 64 such bytes.
+    /// The block of 64 copies of a byte.
     fn splat(self, byte: u8) -> Self::Block;
     /// Bitwise or.
     fn or(self, a: Self::Block, b: Self::Block) -> Self::Block;
     /// Bitwise exclusive or.
     fn xor(self, a: Self::Block, b: Self::Block) -> Self::Block;
-    /// The difference of each two bytes, modulo 256.
+    /// The difference of each pair of bytes, modulo 256.
     fn subtract(self, a: Self::Block, b: Self::Block) -> Self::Block;
-    /// The smaller of each two bytes.
+    /// The smaller of each pair of bytes.
     fn smaller(self, a: Self::Block, b: Self::Block) -> Self::Block;
     /// All ones where the byte of `a` is at most that of `b`, else zero.
     fn at_most(self, a: Self::Block, b: Self::Block) -> Self::Block;
@@ -44,9 +45,9 @@ pub(super) trait Narrow: Copy {
     fn smallest(self, a: Self::Block) -> u8;
     /// The four low and the four high bits of each byte.
     fn nibbles(self, a: Self::Block) -> [Self::Block; 2];
-    /// For each index below 16 that byte of the same lane of `table`; zero for an index from 128.
+    /// For each index below 16, the byte at that index in the same lane of `table`; for an index from 128, zero.
     fn lookup(self, table: Self::Block, indices: Self::Block) -> Self::Block;
-    /// Alternates units of two bytes of the first halves of each two lanes, and of their second halves.
+    /// Interleaves units of two bytes of each pair of lanes: of their first halves, and of their second halves.
     fn zip_2(self, a: Self::Block, b: Self::Block) -> [Self::Block; 2];
     /// The same with units of four bytes.
     fn zip_4(self, a: Self::Block, b: Self::Block) -> [Self::Block; 2];
@@ -81,7 +82,7 @@ impl<V: Narrow> Modulus<V> {
         Modulus { v, p: v.number(p), mu: v.number(mu) }
     }
 
-    /// A polynomial of 128 coefficients modulo P, in the low half; the other half means nothing.
+    /// A polynomial of 128 coefficients modulo P, in the low half; the high half is undefined.
     #[inline(always)]
     fn reduce(self, wide: V::Pair) -> V::Pair {
         let v = self.v;
@@ -105,18 +106,19 @@ impl<V: Narrow> Modulus<V> {
     }
 }
 
-/// Bytes of a text that are looked at for the bits of 64: a character that begins in them may end behind them.
-const LOOKED_AT: usize = 64 + 3;
+/// The bytes of a text that are read to classify 64 of them: a character that begins in them may end up to 3 bytes later.
+const READ_AHEAD: usize = 64 + 3;
 
 /// The bounds of words: see [`Kernels::words`](super::Kernels::words).
 #[inline(always)]
 pub(super) fn words<V: Narrow>(v: V, text: &[u8], bounds: &mut Vec<u32>) {
-    let mut padded = [0; LOOKED_AT];
-    let mut found = Found { positions: [0; FOUND], count: 0 };
-    // Whether the last byte was in a word, and bits of the next 64 that belong to a character begun before them.
+    let mut padded = [0; READ_AHEAD];
+    let mut buffer = PositionBuffer { positions: [0; BUFFERED], count: 0 };
+    // `inside`: whether the previous byte was in a word. `begun`: which of the next 64 bytes belong to an alphanumeric
+    // character that begins before them.
     let (mut inside, mut begun) = (0, 0);
     let mut at = 0;
-    // The bytes behind the text are zeros: at least one is looked at, so that the last word has its end.
+    // The bytes after the text are zeros. At least one of them is read, so that the last word has its end.
     while at <= text.len() {
         let rest = &text[at..];
         let bytes = match rest.first_chunk() {
@@ -127,7 +129,7 @@ pub(super) fn words<V: Narrow>(v: V, text: &[u8], bounds: &mut Vec<u32>) {
                 &padded
             }
         };
-        let (block, _) = bytes.split_first_chunk().expect("64 bytes are fewer");
+        let (block, _) = bytes.split_first_chunk().expect("67 bytes begin with 64");
         let block = v.block(block);
         let letters = v.subtract(v.or(block, v.splat(0x20)), v.splat(b'a'));
         let digits = v.subtract(block, v.splat(b'0'));
@@ -139,39 +141,39 @@ pub(super) fn words<V: Narrow>(v: V, text: &[u8], bounds: &mut Vec<u32>) {
             let alphabet = &*ALPHABET;
             while leads != 0 {
                 let lead = leads.trailing_zeros() as usize;
-                let character = bytes[lead..].first_chunk().expect("three more bytes are looked at");
+                let character = bytes[lead..].first_chunk().expect("three more bytes are read");
                 let run = ((1_u128 << alphabet.leads(*character)) - 1) << lead;
                 members |= run as u64;
                 begun |= (run >> 64) as u64;
                 leads &= leads - 1;
             }
         }
-        found.push(members ^ (members << 1 | inside), at as u32, bounds);
+        buffer.push(members ^ (members << 1 | inside), at as u32, bounds);
         inside = members >> 63;
         at += 64;
     }
-    bounds.extend_from_slice(&found.positions[..found.count]);
+    bounds.extend_from_slice(&buffer.positions[..buffer.count]);
 }
 
-/// Positions that fit a [`Found`].
-const FOUND: usize = 512;
+/// The capacity of a [`PositionBuffer`].
+const BUFFERED: usize = 512;
 
-/// Positions on their way to a vector.
-struct Found {
-    positions: [u32; FOUND],
+/// A buffer for positions, in front of a vector.
+struct PositionBuffer {
+    positions: [u32; BUFFERED],
     count: usize,
 }
 
-impl Found {
+impl PositionBuffer {
     /// Adds the positions of set bits, counted from `at`.
     #[inline(always)]
     fn push(&mut self, mut bits: u64, at: u32, bounds: &mut Vec<u32>) {
-        if self.count > FOUND - 64 {
+        if self.count > BUFFERED - 64 {
             bounds.extend_from_slice(&self.positions[..self.count]);
             self.count = 0;
         }
-        // Eight at once, some of them for nothing: few texts have the same number of bounds in all blocks, and a branch
-        // for each would often be guessed wrong.
+        // Writes eight at once, some of which are overwritten later: the number of bounds differs from block to block, and
+        // a branch for each bound would often be mispredicted.
         let mut next = self.count;
         self.count += bits.count_ones() as usize;
         while bits != 0 {
@@ -184,7 +186,7 @@ impl Found {
     }
 }
 
-/// Words of a shingle for which there is a tree of products, that of the default method.
+/// The width of shingles that are joined by a tree of products: that of the default method.
 const TREE_WIDTH: usize = 5;
 
 /// Pre-images: see [`Kernels::preimages`](super::Kernels::preimages).
@@ -195,8 +197,8 @@ pub(super) fn preimages<V: Narrow>(v: V, shingles: &Shingles, text: &[u8], bound
         return;
     }
     let modulus = Modulus::new(v, shingles.polynomial.p, shingles.polynomial.mu);
-    // First each word's own fingerprint, and the first ones once more behind the last: that is the wrap. What is to be
-    // the pre-image of a shingle is written over its first word, which no later shingle has.
+    // First the fingerprint of each word alone, and after the last word those of the first words again, as the text wraps
+    // around. Then the pre-image of each shingle overwrites the fingerprint of its first word, which no later shingle reads.
     preimages.resize(words.len(), 0);
     for (fingerprint, [start, end]) in preimages.iter_mut().zip(words) {
         *fingerprint = word(modulus, text, *start as usize, *end as usize);
@@ -212,12 +214,12 @@ pub(super) fn preimages<V: Narrow>(v: V, shingles: &Shingles, text: &[u8], bound
     preimages.truncate(words.len());
 }
 
-/// Where to start in [`REVERSED`] for a word of `l` bytes: at `16 - l`.
+/// The indices for a lookup that reverses the first `l` bytes of 16 and clears the others: those from `16 - l` on.
 const REVERSED: [u8; 32] = {
     let mut reversed = [0; 32];
     let mut i = 0;
     while i < 32 {
-        // From 15 down to 0, then from 255: no byte.
+        // From 15 down to 0, then from 255 down: zero in a lookup.
         reversed[i] = 15_u8.wrapping_sub(i as u8);
         i += 1;
     }
@@ -232,7 +234,7 @@ fn word<V: Narrow>(modulus: Modulus<V>, text: &[u8], start: usize, end: usize) -
     if length <= 16
         && let Some(bytes) = text[start..].first_chunk()
     {
-        let order = REVERSED[16 - length..].first_chunk().expect("there are 16 after the first 16");
+        let order = REVERSED[16 - length..].first_chunk().expect("16 indices follow the first 16");
         return v.low(modulus.reduce(v.lookup_lane(bytes, order)));
     }
     let (first, rest) = text[start..end].split_at(length % 8);
@@ -241,7 +243,7 @@ fn word<V: Narrow>(modulus: Modulus<V>, text: &[u8], start: usize, end: usize) -
     rest.iter().fold(first, |fingerprint, bytes| modulus.image(fingerprint) ^ u64::from_be_bytes(*bytes))
 }
 
-/// The length of a word with the NUL before it, of the words that follow each other in a ring.
+/// The length of word `i` with the NUL before it; after the last word comes the first.
 #[inline(always)]
 fn length(words: &[[u32; 2]], i: usize) -> usize {
     let [start, end] = words[if i < words.len() { i } else { i % words.len() }];
@@ -255,7 +257,7 @@ fn power<V: Narrow>(modulus: Modulus<V>, powers: &[u64; POWERS], l: usize) -> V:
     if l < POWERS {
         return v.number(powers[l]);
     }
-    // The leading digits of l from the table, then digit by digit.
+    // The leading binary digits of l from the table, then digit by digit.
     let digits = l.ilog2() + 1 - POWERS.ilog2();
     let mut power = v.number(powers[l >> digits]);
     for i in (0..digits).rev() {
@@ -267,7 +269,7 @@ fn power<V: Narrow>(modulus: Modulus<V>, powers: &[u64; POWERS], l: usize) -> V:
     power
 }
 
-/// Joins five words each, with `W_k` the fingerprint of a word and `l_k` its length with a NUL:
+/// Joins each five consecutive words to a shingle. With `W_k` the fingerprint of word `k` and `l_k` its length with a NUL:
 ///
 /// ```text
 /// Q_k = W_k T(l_{k+1}) + W_{k+1}
@@ -290,14 +292,14 @@ fn join_by_tree<V: Narrow>(modulus: Modulus<V>, powers: &[u64; POWERS], words: &
         let behind_two = power(modulus, powers, lengths[0] + lengths[1] + last);
         let behind_four = power(modulus, powers, last);
         let sum = v.add(v.multiply_low(two[0], behind_two), v.multiply_low(two[2], behind_four));
-        // Before the first of the five is overwritten; it is none of these.
+        // These do not read preimages[k], which is overwritten next.
         two = [two[1], two[2], joined(preimages, k + 3, behind_four)];
         preimages[k] = v.low(modulus.reduce(sum)) ^ preimages[k + 4];
         lengths = [lengths[1], last];
     }
 }
 
-/// Joins any number of words, one after the other.
+/// Joins each `width` consecutive words to a shingle, one word after the other.
 #[inline(always)]
 fn join_by_chain<V: Narrow>(
     modulus: Modulus<V>,
@@ -317,13 +319,24 @@ fn join_by_chain<V: Narrow>(
     }
 }
 
-/// Up to so many pre-images all images are evaluated whole. With AVX2 that takes 115 ns a pre-image, and a block, full or
-/// not, 1700 ns.
+/// Up to this many pre-images, all images are evaluated in full. With AVX2 that takes 115 ns per pre-image; a block, full or
+/// not, takes 1700 ns.
 const FEW: usize = 14;
-/// Blocks of pre-images whose nibbles are held at once, 1 KiB each.
+/// The number of blocks of pre-images in a chunk; the nibbles of a block take 1 KiB.
 const BLOCKS: usize = 8;
 
 /// Minima: see [`Kernels::minima`](super::Kernels::minima).
+///
+/// Without vectors it is
+///
+/// ```text
+/// for each chunk of 512 pre-images, for each function f:
+///     for each x in the chunk: leading[x] = sum over j of nibbles[f][j][nibble j of x]     the leading byte of f(x)
+///     least = min(leading)
+///     if least > leading byte of f(best[f]): continue
+///     for each x in the chunk with leading[x] == least:
+///         if f(x) <= f(best[f]): best[f] = x
+/// ```
 #[inline(always)]
 pub(super) fn minima<V: Narrow>(v: V, functions: &Functions, preimages: &[u64], minima: &mut [u64]) {
     if let [only] = preimages {
@@ -345,7 +358,8 @@ pub(super) fn minima<V: Narrow>(v: V, functions: &Functions, preimages: &[u64], 
             *planes = nibbles(v, block);
         }
         let mut blocks = whole.len();
-        // Which positions of the last block hold a pre-image. The others repeat one, which makes no smaller minimum.
+        // The positions of the last block that hold a pre-image, as bits. The others hold a copy of one, which cannot lower
+        // the minimum.
         let mut last = u64::MAX;
         if !rest.is_empty() {
             let mut block = [rest[0]; 64];
@@ -358,12 +372,12 @@ pub(super) fn minima<V: Narrow>(v: V, functions: &Functions, preimages: &[u64], 
             let tables = &functions.nibbles[i];
             let mut least = v.splat(u8::MAX);
             // Two blocks at once, so that a table is loaded once for both.
-            let (twos, one) = planes[..blocks].as_chunks::<2>();
-            for (leading, planes) in leading.as_chunks_mut::<2>().0.iter_mut().zip(twos) {
+            let (pairs, single) = planes[..blocks].as_chunks::<2>();
+            for (leading, planes) in leading.as_chunks_mut::<2>().0.iter_mut().zip(pairs) {
                 *leading = leading_bytes(v, tables, planes);
                 least = v.smaller(least, v.smaller(leading[0], leading[1]));
             }
-            if let [planes] = one {
+            if let [planes] = single {
                 [leading[blocks - 1]] = leading_bytes(v, tables, std::array::from_ref(planes));
                 least = v.smaller(least, leading[blocks - 1]);
             }
@@ -374,7 +388,7 @@ pub(super) fn minima<V: Narrow>(v: V, functions: &Functions, preimages: &[u64], 
                 continue;
             }
             let least = v.splat(least);
-            // All masks before the first branch on one.
+            // Computes all masks before the first branch that depends on one.
             let mut masks = [0; BLOCKS];
             for (mask, leading) in masks.iter_mut().zip(&leading[..blocks]) {
                 *mask = v.bits(v.at_most(*leading, least));
@@ -393,7 +407,7 @@ pub(super) fn minima<V: Narrow>(v: V, functions: &Functions, preimages: &[u64], 
     }
 }
 
-/// The leading bytes of the images of some blocks of pre-images, given by their nibbles.
+/// The leading bytes of the images of `N` blocks of pre-images, given by their nibbles.
 #[inline(always)]
 fn leading_bytes<V: Narrow, const N: usize>(
     v: V,
@@ -410,12 +424,12 @@ fn leading_bytes<V: Narrow, const N: usize>(
     sums
 }
 
-/// The smallest image and its pre-image, of these pre-images and the best so far.
+/// The smallest image and its pre-image, among these pre-images and the best (image, pre-image) so far.
 #[inline(always)]
 fn smallest<V: Narrow>(function: Modulus<V>, preimages: impl Iterator<Item = u64>, mut best: (u64, u64)) -> (u64, u64) {
     for x in preimages {
         let image = function.image(x);
-        // Not `<`: an image of all ones is one too, and equal images are equal pre-images.
+        // Not `<`: the first image may be all ones, like the initial `best`. Equal images are equal pre-images.
         if image <= best.0 {
             best = (image, x);
         }
@@ -423,7 +437,7 @@ fn smallest<V: Narrow>(function: Modulus<V>, preimages: impl Iterator<Item = u64
     best
 }
 
-/// Which of 64 pre-images stands where in the planes of [`nibbles`].
+/// The number of the pre-image at each position of the planes of [`nibbles`].
 const ORDER: [u8; 64] = {
     let mut order = [0; 64];
     let mut at = 0;
@@ -434,11 +448,11 @@ const ORDER: [u8; 64] = {
     order
 };
 
-/// The 16 nibbles of 64 pre-images, each in a block of its own, in the order of [`ORDER`].
+/// The nibbles of 64 pre-images: block `j` has nibble `j` of each, in the order of [`ORDER`].
 #[inline(always)]
 fn nibbles<V: Narrow>(v: V, preimages: &[u64; 64]) -> [V::Block; 16] {
     let bytes: &[[u8; 64]; 8] = bytemuck::cast_ref(preimages);
-    // In each lane two pre-images, byte beside byte; then as many as fit.
+    // First the bytes of the two pre-images of each lane are interleaved, then lanes of two, four and eight blocks.
     let beside = v.lanes(&[0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15]);
     let [a, b, c, d, e, f, g, h] = bytes.each_ref().map(|block| v.lookup(v.block(block), beside));
     let ([ab_0, ab_4], [cd_0, cd_4]) = (v.zip_2(a, b), v.zip_2(c, d));

@@ -1,4 +1,4 @@
-//! Every level of this machine against the definition, and all of them against golden vectors.
+//! Tests every level of this machine against the definition, and all levels against golden vectors.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,11 @@ use crate::config::Method;
 use crate::features::polynomials;
 use crate::records::{mix, short_hash};
 
-/// Names a level that must be among those of this machine, or the tests fail: for runs that are about one level.
+/// The environment variable that names a level which this machine must have, or the tests fail: for runs that test one
+/// level.
 const EXPECTED: &str = "NIGH_EXPECT_KERNELS";
 
-/// Numbers that are the same in every run.
+/// Pseudo-random numbers, the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -31,7 +32,7 @@ impl Random {
     }
 }
 
-/// The definition, and the levels that must do what it does.
+/// The definition, and the levels that must return the same bits.
 fn levels() -> (&'static Kernels, Vec<&'static Kernels>) {
     let mut levels = available();
     let scalar = levels.pop().expect("the definition is always there");
@@ -39,7 +40,7 @@ fn levels() -> (&'static Kernels, Vec<&'static Kernels>) {
     (scalar, levels)
 }
 
-/// First and last characters of ranges in which letters and others alternate, or not.
+/// Scripts, as ranges of characters: of letters only, or of letters and others.
 const SCRIPTS: [(&str, &[(char, char)]); 12] = [
     ("ascii", &[('a', 'z'), ('A', 'Z'), ('0', '9')]),
     ("latin", &[('a', 'z'), ('à', 'ö'), ('ø', 'ÿ'), ('ā', 'ž')]),
@@ -61,7 +62,7 @@ fn character(random: &mut Random, ranges: &[(char, char)]) -> char {
     char::from_u32(code).expect("no range crosses the surrogates")
 }
 
-/// A text of so many words, of 1 to `longest` characters each.
+/// A text of `words` words, of 1 to `longest` characters each.
 fn prose(random: &mut Random, ranges: &[(char, char)], words: usize, longest: usize) -> String {
     let mut text = String::new();
     for _ in 0..words {
@@ -73,8 +74,8 @@ fn prose(random: &mut Random, ranges: &[(char, char)], words: usize, longest: us
     text
 }
 
-/// Some bytes of one kind: letters, anything, what is nearly UTF-8, one word, markup, the shortest words, and texts cut
-/// anywhere.
+/// Bytes of one kind. 0: letters; 1: random bytes; 2: bytes that are nearly UTF-8; 3: one word; 4: markup; 5: the shortest
+/// words; from 6: a text of a script, cut at any byte.
 fn bytes(random: &mut Random, kind: usize, length: usize) -> Vec<u8> {
     const NEARLY: &[u8] = b"aZ0 _\x7F\x80\x9F\xA0\xBF\xC1\xC2\xC3\xD0\xDF\xE0\xE4\xED\xEF\xF0\xF4\xF5\xFF";
     match kind {
@@ -83,7 +84,7 @@ fn bytes(random: &mut Random, kind: usize, length: usize) -> Vec<u8> {
         2 => (0..length).map(|_| random.of(NEARLY)).collect(),
         3 => vec![b'w'; length],
         4 => (0..length).map(|_| random.of(b"<>&\"'a= ")).collect(),
-        // So many bounds that they fill what is held of them between two blocks.
+        // So many bounds that they fill the buffer of positions of `narrow`.
         5 => (0..length).map(|i| if i % 2 == 0 || random.below(8) == 0 { b'a' } else { b' ' }).collect(),
         _ => {
             let (_, ranges) = SCRIPTS[kind % SCRIPTS.len()];
@@ -96,9 +97,9 @@ fn bytes(random: &mut Random, kind: usize, length: usize) -> Vec<u8> {
 
 const KINDS: usize = 6 + SCRIPTS.len();
 
-/// What a level makes of a text: bounds, and the pre-images of each width.
+/// The results of a level for a text: the bounds, and the pre-images of each width.
 fn shingled(kernels: &Kernels, shingles: &[Shingles], text: &[u8]) -> (Vec<u32>, Vec<Vec<u64>>) {
-    // What was in the vectors before must not matter.
+    // Previous contents of the vectors must not matter.
     let mut bounds = vec![7; 3];
     kernels.words(text, &mut bounds);
     let preimages = shingles.iter().map(|shingles| {
@@ -115,21 +116,22 @@ fn widths(widths: impl IntoIterator<Item = usize>) -> Vec<Shingles> {
     widths.into_iter().map(|width| Shingles::new(p, width)).collect()
 }
 
-/// Compares all levels on a text, and says how the text was made if they differ.
-fn same_shingles(shingles: &[Shingles], text: &[u8], made: &dyn Fn() -> String) {
+/// Compares all levels on a text; `description` says how the text was made, if they differ.
+fn same_shingles(shingles: &[Shingles], text: &[u8], description: &dyn Fn() -> String) {
     let (scalar, levels) = levels();
-    let wanted = shingled(scalar, shingles, text);
+    let (expected_bounds, expected) = shingled(scalar, shingles, text);
     for level in levels {
-        let found = shingled(level, shingles, text);
-        assert_eq!(found.0, wanted.0, "{}: bounds of {}: {text:x?}", level.name(), made());
-        for ((found, wanted), shingles) in found.1.iter().zip(&wanted.1).zip(shingles) {
-            assert!(found == wanted, "{}: pre-images of width {} of {}", level.name(), shingles.width, made());
+        let (bounds, preimages) = shingled(level, shingles, text);
+        assert_eq!(bounds, expected_bounds, "{}: bounds of {}: {text:x?}", level.name(), description());
+        for ((preimages, expected), shingles) in preimages.iter().zip(&expected).zip(shingles) {
+            let width = shingles.width;
+            assert!(preimages == expected, "{}: pre-images of width {width} of {}", level.name(), description());
         }
     }
 }
 
 #[test]
-fn the_level_that_was_asked_for_is_here() {
+fn this_machine_has_the_level_under_test() {
     let names: Vec<&str> = available().iter().map(|level| level.name()).collect();
     if let Ok(expected) = std::env::var(EXPECTED) {
         assert!(names.contains(&expected.as_str()), "{expected} is not among {}", names.join(", "));
@@ -144,7 +146,7 @@ fn every_level_finds_the_same_shingles_at_every_length() {
     for length in lengths {
         for kind in 0..KINDS {
             let start = random.below(64);
-            // More of the same before and behind, which must not be looked at.
+            // The buffer has more of the same before and after the text, which must not matter.
             let buffer = bytes(random, kind, start + length + 70);
             let text = &buffer[start.min(buffer.len())..(start + length).min(buffer.len())];
             same_shingles(&shingles, text, &|| format!("{length} bytes of kind {kind}"));
@@ -172,7 +174,7 @@ fn every_level_joins_words_of_every_length_in_every_width() {
     let shingles = widths((1..=8).chain([64]));
     for length in (1..=40).chain([200, 255, 256, 257, 339, 340, 341, 342, 511, 512, 1021, 1022, 1023, 1024, 1025, 3000])
     {
-        // Alone, in a text of its like, and among short ones: first, in between, and last.
+        // A long word alone, among long words, and among short words: first, in between, and last.
         let long = |random: &mut Random| (0..length).map(|_| random.of(b"abcdefgh")).collect::<Vec<u8>>();
         for place in 0..8 {
             let mut words: Vec<Vec<u8>> = (0..place).map(|_| vec![random.of(b"xyz"); random.below(19) + 1]).collect();
@@ -186,7 +188,7 @@ fn every_level_joins_words_of_every_length_in_every_width() {
             same_shingles(&shingles, &words.join(&b' '), &|| format!("{} words, one of {length}", words.len()));
         }
     }
-    // Chunks of words end in the middle of wide shingles.
+    // The chunks of 512 words of AVX-512 end in the middle of wide shingles.
     let wide = widths([5, 9, 10, 12, 33, 63, 64]);
     for words in [448, 511, 512, 513, 521, 560, 575, 576, 577, 600, 640, 1024, 1025, 1100] {
         let text = prose(random, SCRIPTS[0].1, words, 6);
@@ -212,16 +214,17 @@ fn every_level_reads_real_pages_alike() {
     }
 }
 
+/// Compares the marks of all levels on a page, from every position.
 fn same_marks(page: &[u8]) {
     let (scalar, levels) = levels();
-    let (mut wanted, mut found) = (Marks::default(), Marks::default());
-    scalar.marks(page, &mut wanted);
+    let (mut expected, mut marks) = (Marks::default(), Marks::default());
+    scalar.marks(page, &mut expected);
     for level in levels {
-        level.marks(&[b'<'; 300], &mut found); // what is left of another page must not be seen
-        level.marks(page, &mut found);
+        level.marks(&[b'<'; 300], &mut marks); // marks left from another page must not matter
+        level.marks(page, &mut marks);
         for from in 0..=page.len() {
-            let marks = |of: &Marks| (of.text_end(from), of.tag_mark(from));
-            assert_eq!(marks(&found), marks(&wanted), "{}: from {from} of {} bytes", level.name(), page.len());
+            let next = |marks: &Marks| (marks.text_end(from), marks.tag_mark(from));
+            assert_eq!(next(&marks), next(&expected), "{}: from {from} of {} bytes", level.name(), page.len());
         }
     }
 }
@@ -238,7 +241,7 @@ fn every_level_marks_the_same_bytes() {
     }
 }
 
-/// So many pre-images of one kind.
+/// `count` pre-images of one kind: random, few distinct ones, short ones, all equal, and extremes.
 fn preimages(random: &mut Random, kind: usize, count: usize) -> Vec<u64> {
     let few = [random.number(), random.number(), random.number()];
     let mut all: Vec<u64> = (0..count)
@@ -255,7 +258,7 @@ fn preimages(random: &mut Random, kind: usize, count: usize) -> Vec<u64> {
             _ => random.of(&[0, 1, u64::MAX, 1 << 63, few[0]]),
         })
         .collect();
-    // Where the smallest stands must not matter: most often in the whole blocks, by itself.
+    // The position of a pre-image must not matter: one of the last is also somewhere before, most often in a full block.
     if kind == 0 && count > 1 {
         let place = random.below(count);
         all[place] = all[count - 1];
@@ -285,24 +288,25 @@ fn every_level_finds_the_same_minima() {
     }
 }
 
+/// Compares the minima of all levels.
 fn same_minima(functions: &Functions, preimages: &[u64], kind: usize) {
     let (scalar, levels) = levels();
-    let (mut wanted, mut found) = (vec![], vec![7]);
-    scalar.minima(functions, preimages, &mut wanted);
+    let (mut expected, mut minima) = (vec![], vec![7]);
+    scalar.minima(functions, preimages, &mut expected);
     for level in &levels {
-        level.minima(functions, preimages, &mut found);
+        level.minima(functions, preimages, &mut minima);
         let (name, count) = (level.name(), preimages.len());
-        assert!(found == wanted, "{name}: {count} pre-images of kind {kind}, {} functions", functions.count());
+        assert!(minima == expected, "{name}: {count} pre-images of kind {kind}, {} functions", functions.count());
     }
 }
 
-/// The pre-image with this image under `t^64 + p`, `p` odd: divided by `t` as often as images are multiplied.
+/// The pre-image with this image under `t^64 + p`, `p` odd: the image divided by `t` 64 times.
 fn preimage(p: u64, image: u64) -> u64 {
     (0..64).fold(image, |rest, _| if rest & 1 == 1 { (rest ^ p) >> 1 | 1 << 63 } else { rest >> 1 })
 }
 
 #[test]
-fn every_level_tells_images_that_begin_alike() {
+fn every_level_distinguishes_images_with_the_same_leading_byte() {
     let random = &mut Random(7);
     let (scalar, levels) = levels();
     let p = polynomials(Method::default().seed, 1).features[0];
@@ -310,11 +314,11 @@ fn every_level_tells_images_that_begin_alike() {
     for count in [1, 2, 8, 9, 20, 63, 64, 65, 512, 513, 600, 1024, 1030] {
         for (leading, shift) in [(0, 8), (0x7F << 56, 8), (u64::MAX << 56, 8), (u64::MAX << 8, 56), (u64::MAX, 63)] {
             let preimages: Vec<u64> = (0..count).map(|_| preimage(p, leading | random.number() >> shift)).collect();
-            let (mut wanted, mut found) = (vec![], vec![7]);
-            scalar.minima(&functions, &preimages, &mut wanted);
+            let (mut expected, mut minima) = (vec![], vec![7]);
+            scalar.minima(&functions, &preimages, &mut expected);
             for level in &levels {
-                level.minima(&functions, &preimages, &mut found);
-                assert_eq!(found, wanted, "{}: {count} images from {leading:x}", level.name());
+                level.minima(&functions, &preimages, &mut minima);
+                assert_eq!(minima, expected, "{}: {count} images from {leading:x}", level.name());
             }
         }
     }
@@ -329,37 +333,37 @@ fn every_level_fingerprints_runs_alike() {
         let runs = Runs::new(p, length);
         for kind in 0..7 {
             let features = preimages(random, kind, 84);
-            let (mut wanted, mut found) = (vec![], vec![7]);
-            scalar.supershingles(&runs, &features, &mut wanted);
+            let (mut expected, mut supershingles) = (vec![], vec![7]);
+            scalar.supershingles(&runs, &features, &mut expected);
             for level in &levels {
-                level.supershingles(&runs, &features, &mut found);
-                assert_eq!(found, wanted, "{}: runs of {length}, kind {kind}", level.name());
+                level.supershingles(&runs, &features, &mut supershingles);
+                assert_eq!(supershingles, expected, "{}: runs of {length}, kind {kind}", level.name());
             }
         }
     }
 }
 
 #[test]
-fn every_level_finds_the_same_words_held() {
+fn every_level_finds_the_same_words_in_a_bit_set() {
     let random = &mut Random(8);
     let (scalar, levels) = levels();
     for (width, size) in
         [(1, 1), (1, 64), (2, 1), (3, 16), (6, 1), (6, 64), (7, 8), (8, 1024), (9, 2), (13, 4), (64, 32)]
     {
-        // Half of the bits, the first, the last.
+        // Half of the bits set, only the first and the last one, and all.
         let random_bits: Vec<u64> = (0..size).map(|_| random.number()).collect();
-        let ends = |at: usize| u64::from(at == 0) | u64::from(at + 1 == size) << 63;
+        let ends = |word: usize| u64::from(word == 0) | u64::from(word + 1 == size) << 63;
         for bits in [random_bits, (0..size).map(ends).collect(), vec![u64::MAX; size]] {
             let salts: Vec<u64> = (0..width).map(|_| random.number()).collect();
             let set = Places::new(bits, &salts);
             for rows in [0, 1, 2, 7, 8, 11, 64, 65, 200] {
                 let words: Vec<u64> = (0..rows * width).map(|_| random.number()).collect();
-                let (mut wanted, mut found) = (vec![], vec![7]);
-                scalar.held(&set, &words, &mut wanted);
-                assert_eq!(wanted.len(), words.len().div_ceil(64));
+                let (mut expected, mut bits) = (vec![], vec![7]);
+                scalar.held(&set, &words, &mut expected);
+                assert_eq!(expected.len(), words.len().div_ceil(64));
                 for level in &levels {
-                    level.held(&set, &words, &mut found);
-                    assert_eq!(found, wanted, "{}: {rows} rows of {width}, {size} words of bits", level.name());
+                    level.held(&set, &words, &mut bits);
+                    assert_eq!(bits, expected, "{}: {rows} rows of {width}, {size} words of bits", level.name());
                 }
             }
         }
@@ -411,7 +415,7 @@ fn golden_texts() -> Vec<(String, Vec<u8>)> {
     texts
 }
 
-/// What a level makes of the golden texts by the default method, as a table.
+/// The results of a level for the golden texts and the default method, as a table of hashes of little-endian numbers.
 fn golden(kernels: &Kernels) -> String {
     let method = Method::default();
     let polynomials = polynomials(method.seed, method.features);
@@ -437,24 +441,23 @@ fn golden(kernels: &Kernels) -> String {
     table
 }
 
-/// The table holds hashes of little-endian numbers. It is part of the format: stores made with other numbers are no
-/// longer read right. Where the change is meant, `cargo test --lib kernels::twin -- --ignored` writes it anew from the
-/// definition.
+/// The table is part of the format: with other numbers, pages no longer match those of existing stores. After an intended
+/// change, `cargo test --lib kernels::twin -- --ignored` writes it again from the definition.
 #[test]
-fn every_level_gives_the_golden_vectors() {
-    let wanted = std::fs::read_to_string(data("kernels.tsv")).unwrap();
+fn every_level_computes_the_golden_vectors() {
+    let expected = std::fs::read_to_string(data("kernels.tsv")).unwrap();
     for level in available() {
-        let found = golden(level);
-        for (found, wanted) in found.lines().zip(wanted.lines()) {
-            assert_eq!(found, wanted, "{}", level.name());
+        let table = golden(level);
+        for (row, expected) in table.lines().zip(expected.lines()) {
+            assert_eq!(row, expected, "{}", level.name());
         }
-        assert_eq!(found.lines().count(), wanted.lines().count());
+        assert_eq!(table.lines().count(), expected.lines().count());
     }
 }
 
 #[test]
 #[ignore = "writes tests/data/kernels.tsv"]
-fn golden_vectors_are_written_anew() {
+fn golden_vectors_are_written_again() {
     let (scalar, _) = levels();
     std::fs::write(data("kernels.tsv"), golden(scalar)).unwrap();
 }

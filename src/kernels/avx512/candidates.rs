@@ -1,4 +1,4 @@
-//! Candidates: pre-images whose leading byte may be that of the smallest image, evaluated eight functions a step.
+//! Candidates: pre-images whose image may be the smallest by its leading byte, evaluated for eight functions at a time.
 
 use std::arch::x86_64::*;
 use std::hint::select_unpredictable;
@@ -8,34 +8,39 @@ use super::super::gf2::LANES;
 use super::leading::BLOCKS;
 use super::vectors::{all, image, images, load, store};
 
-/// Eight functions and the best pre-images so far.
-pub(super) struct Eight {
+/// Eight functions, one in each lane, with the smallest image of each so far and its pre-image.
+pub(super) struct EightFunctions {
     pub(super) p: __m512i,
     pub(super) mu: __m512i,
     pub(super) image: __m512i,
     pub(super) preimage: __m512i,
 }
 
-impl Eight {
-    /// The functions of a group, with nothing found.
+impl EightFunctions {
+    /// The functions of a group, without pre-images.
     #[inline]
     #[target_feature(enable = "avx512cd,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
-    pub(super) fn new(functions: &Functions, group: usize) -> Eight {
-        let of = |constants: &[u64]| load(&constants.as_chunks::<LANES>().0[group]);
-        Eight { p: of(&functions.p), mu: of(&functions.mu), image: all(u64::MAX), preimage: all(0) }
+    pub(super) fn new(functions: &Functions, group: usize) -> EightFunctions {
+        let of_group = |constants: &[u64]| load(&constants.as_chunks::<LANES>().0[group]);
+        EightFunctions {
+            p: of_group(&functions.p),
+            mu: of_group(&functions.mu),
+            image: all(u64::MAX),
+            preimage: all(0),
+        }
     }
 
-    /// The functions of a group, with what was found before.
+    /// The functions of a group, with their minima so far.
     #[inline]
     #[target_feature(enable = "avx512cd,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
-    pub(super) fn resume(functions: &Functions, group: usize, found: &[u64; LANES]) -> Eight {
-        let eight = Eight::new(functions, group);
-        let preimage = load(found);
-        Eight { image: images(preimage, eight.p, eight.mu), preimage, ..eight }
+    pub(super) fn resume(functions: &Functions, group: usize, minima: &[u64; LANES]) -> EightFunctions {
+        let eight = EightFunctions::new(functions, group);
+        let preimage = load(minima);
+        EightFunctions { image: images(preimage, eight.p, eight.mu), preimage, ..eight }
     }
 
-    /// Takes the lanes whose images are as small as the best or smaller: equal images are equal pre-images, and the
-    /// first may have an image of all ones.
+    /// Compares one pre-image for each of `lanes` with the best so far. Takes it if its image is smaller or equal: equal
+    /// images are equal pre-images, and the first image may be all ones, like the initial one.
     #[inline]
     #[target_feature(enable = "avx512cd,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
     pub(super) fn offer(&mut self, offered: __m512i, lanes: __mmask8) {
@@ -45,9 +50,9 @@ impl Eight {
         self.preimage = _mm512_mask_mov_epi64(self.preimage, better, offered);
     }
 
-    /// Evaluates for each function one candidate of every two blocks: bit `s` of `candidates[block][i]` is pre-image `s`
-    /// of the block, for function `i` of the group. Takes it off the candidates and tells which are left, about one in
-    /// six: bit `i` of byte `block`.
+    /// Evaluates for each function one candidate of every two blocks, and removes it from the candidates. Bit `s` of
+    /// `candidates[block][i]` is pre-image `s` of the block, for function `i` of the group. Returns which candidates
+    /// remain, about one in six: bit `i` of byte `block` is set if `candidates[block][i]` is not zero.
     #[inline]
     #[target_feature(enable = "avx512cd,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
     pub(super) fn evaluate_pairs(
@@ -57,10 +62,10 @@ impl Eight {
         lanes: __mmask8,
         tail: u64,
     ) -> u64 {
-        let mut some = 0;
-        let mut put = |to: &mut [u64; LANES], block: usize, left: __m512i| {
-            store(to, left);
-            some |= u64::from(_mm512_test_epi64_mask(left, left)) << (LANES * block);
+        let mut nonempty = 0;
+        let mut put = |to: &mut [u64; LANES], block: usize, remaining: __m512i| {
+            store(to, remaining);
+            nonempty |= u64::from(_mm512_test_epi64_mask(remaining, remaining)) << (LANES * block);
         };
         let blocks = candidates.len();
         let (pairs, single) = candidates.as_chunks_mut::<2>();
@@ -71,73 +76,75 @@ impl Eight {
             let in_first = _mm512_maskz_mov_epi64(lanes, load(first));
             let in_second = _mm512_maskz_and_epi64(lanes, load(second), all(tail));
             let is_first = _mm512_test_epi64_mask(in_first, in_first);
-            let here = _mm512_mask_mov_epi64(in_second, is_first, in_first);
+            // For each function the candidates of the first block, or of the second if it has none in the first.
+            let offered = _mm512_mask_mov_epi64(in_second, is_first, in_first);
             let from = _mm512_mask_mov_epi64(all(start + 64), is_first, all(start));
-            let chosen = First::of(here);
+            let chosen = FirstCandidates::of(offered);
             self.gather(preimages, from, &chosen);
             put(first, block, _mm512_maskz_mov_epi64(is_first, chosen.others));
             put(second, block + 1, _mm512_mask_mov_epi64(chosen.others, is_first, in_second));
         }
         if let [last] = single {
-            let here = _mm512_maskz_and_epi64(lanes, load(last), all(tail));
-            let chosen = First::of(here);
+            let chosen = FirstCandidates::of(_mm512_maskz_and_epi64(lanes, load(last), all(tail)));
             self.gather(preimages, all(64 * (blocks as u64 - 1)), &chosen);
             put(last, blocks - 1, chosen.others);
         }
-        some
+        nonempty
     }
 
-    /// Takes candidates whose numbers count from `from`.
+    /// Evaluates one candidate for each lane; their numbers count from `from`.
     #[inline]
     #[target_feature(enable = "avx512cd,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
-    fn gather(&mut self, preimages: &[u64], from: __m512i, chosen: &First) {
-        let places = _mm512_add_epi64(from, chosen.place);
-        // SAFETY: a candidate is a pre-image: those past the end were cleared. Lanes without one load nothing.
+    fn gather(&mut self, preimages: &[u64], from: __m512i, chosen: &FirstCandidates) {
+        let indices = _mm512_add_epi64(from, chosen.place);
+        // SAFETY: each candidate is the number of a pre-image, since those past the end were cleared. Lanes without a
+        // candidate load nothing.
         let offered = unsafe {
-            _mm512_mask_i64gather_epi64::<8>(_mm512_setzero_si512(), chosen.some, places, preimages.as_ptr().cast())
+            _mm512_mask_i64gather_epi64::<8>(_mm512_setzero_si512(), chosen.lanes, indices, preimages.as_ptr().cast())
         };
-        self.offer(offered, chosen.some);
+        self.offer(offered, chosen.lanes);
     }
 }
 
-/// The first candidate of each lane: bit `s` of a lane is the lane's candidate `s`.
-pub(super) struct First {
-    /// Lanes that have one.
-    pub(super) some: __mmask8,
-    /// Its number.
+/// The first candidate of each lane.
+pub(super) struct FirstCandidates {
+    /// The lanes that have one.
+    pub(super) lanes: __mmask8,
+    /// Its number, 0 to 63.
     pub(super) place: __m512i,
-    /// The other candidates.
+    /// The other candidates, as bits.
     pub(super) others: __m512i,
 }
 
-impl First {
+impl FirstCandidates {
+    /// Bit `s` of a lane of `candidates` is candidate `s` of the lane.
     #[inline]
     #[target_feature(enable = "avx512cd,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
-    pub(super) fn of(candidates: __m512i) -> First {
+    pub(super) fn of(candidates: __m512i) -> FirstCandidates {
         let others = _mm512_and_si512(candidates, _mm512_sub_epi64(candidates, all(1)));
         let first = _mm512_andnot_si512(others, candidates);
-        First {
-            some: _mm512_test_epi64_mask(candidates, candidates),
+        FirstCandidates {
+            lanes: _mm512_test_epi64_mask(candidates, candidates),
             place: _mm512_sub_epi64(all(63), _mm512_lzcnt_epi64(first)),
             others,
         }
     }
 }
 
-/// 64 pre-images, looked up in registers: half of a gather's time.
-pub(super) struct Block {
+/// 64 pre-images in registers. A lookup takes half of the time of a gather.
+pub(super) struct PreimageBlock {
     vectors: [__m512i; 8],
 }
 
-impl Block {
+impl PreimageBlock {
     #[inline]
     #[target_feature(enable = "avx512cd,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
-    pub(super) fn new(preimages: &[u64; 64]) -> Block {
+    pub(super) fn new(preimages: &[u64; 64]) -> PreimageBlock {
         let mut vectors = [_mm512_setzero_si512(); 8];
         for (vector, eight) in vectors.iter_mut().zip(preimages.as_chunks().0) {
             *vector = load(eight);
         }
-        Block { vectors }
+        PreimageBlock { vectors }
     }
 
     /// The pre-images with these numbers.
@@ -153,17 +160,17 @@ impl Block {
     }
 }
 
-/// What is left of the candidates of a group.
+/// The candidates of a group that remain after [`EightFunctions::evaluate_pairs`].
 #[derive(Clone, Copy)]
-pub(super) struct Left {
-    /// The images of the best so far.
+pub(super) struct RemainingCandidates {
+    /// The smallest image of each function so far.
     pub(super) images: [u64; LANES],
-    /// Which candidates are left, as `evaluate_pairs` tells it.
-    pub(super) some: u64,
+    /// The masks of candidates that are not zero, as `evaluate_pairs` returns them.
+    pub(super) nonempty: u64,
 }
 
-impl Left {
-    /// Evaluates them one by one.
+impl RemainingCandidates {
+    /// Evaluates the remaining candidates one by one.
     #[inline]
     #[target_feature(enable = "avx512cd,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
     pub(super) fn evaluate(
@@ -176,13 +183,13 @@ impl Left {
     ) {
         let p = &functions.p.as_chunks::<LANES>().0[group];
         let mu = &functions.mu.as_chunks::<LANES>().0[group];
-        while self.some != 0 {
-            let at = self.some.trailing_zeros() as usize;
-            let (block, i) = (at / LANES, at % LANES);
-            let places = &mut candidates[block][i];
-            let x = preimages[64 * block + places.trailing_zeros() as usize];
-            *places &= *places - 1;
-            self.some ^= u64::from(*places == 0) << at;
+        while self.nonempty != 0 {
+            let lowest = self.nonempty.trailing_zeros() as usize;
+            let (block, i) = (lowest / LANES, lowest % LANES);
+            let mask = &mut candidates[block][i];
+            let x = preimages[64 * block + mask.trailing_zeros() as usize];
+            *mask &= *mask - 1;
+            self.nonempty ^= u64::from(*mask == 0) << lowest;
             let image = image(x, p[i], mu[i]);
             let better = image <= self.images[i];
             self.images[i] = select_unpredictable(better, image, self.images[i]);

@@ -1,7 +1,7 @@
 //! The leading bytes of images, 64 at a time.
 //!
-//! Multiplication by a constant is linear over bits: the leading byte of an image is the sum of eight bit matrices times the
-//! bytes of the pre-image. Of 64 pre-images these are eight planes, which all functions share.
+//! Multiplication by a constant is linear over bits: the leading byte of an image is the sum of eight bit matrices times
+//! the bytes of the pre-image. The bytes of 64 pre-images are transposed to eight planes, which all functions share.
 
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
@@ -9,18 +9,18 @@ use std::mem::MaybeUninit;
 use super::super::gf2::LANES;
 use super::vectors::{all, load, load_bytes};
 
-/// Blocks of 64 pre-images whose leading bytes are held at once: they and the planes stay in the first-level cache.
+/// The number of blocks of 64 pre-images in a chunk: their leading bytes and planes stay in the first-level cache.
 pub(super) const BLOCKS: usize = 8;
 
 /// The planes of a block: byte `s` of plane `j` is byte `j` of pre-image `s`.
 pub(super) type Planes = [__m512i; 8];
 
-/// Where `smallest_of_eight` puts the threshold of each of eight functions.
+/// The index of the byte in which `smallest_of_eight` returns the smallest byte of each of eight vectors.
 pub(super) const SMALLEST: [u8; LANES] = [0, 16, 32, 48, 8, 24, 40, 56];
-/// Where the leading bytes of eight numbers are.
+/// The index of the leading byte of each of eight numbers.
 pub(super) const LEADING: [u8; LANES] = [7, 15, 23, 31, 39, 47, 55, 63];
 
-/// Writes the leading bytes of all images; gives the smallest of each function, lane by lane.
+/// Writes the leading bytes of all images. Returns for each function a vector of the smallest ones, position by position.
 #[inline]
 #[target_feature(enable = "avx512vbmi,avx512vl,gfni")]
 pub(super) fn leading_bytes(
@@ -60,7 +60,7 @@ pub(super) fn product(planes: &Planes, matrices: &[u64; 8]) -> __m512i {
     sum(a, b, _mm512_xor_si512(times(6), times(7)))
 }
 
-/// The smallest byte of each of eight vectors, at the places that `SMALLEST` tells.
+/// The smallest byte of each of eight vectors, at the indices of `SMALLEST`.
 #[inline]
 #[target_feature(enable = "avx512vbmi,avx512vl,gfni")]
 pub(super) fn smallest_of_eight(vectors: &[__m512i; LANES]) -> __m512i {
@@ -74,15 +74,15 @@ pub(super) fn smallest_of_eight(vectors: &[__m512i; LANES]) -> __m512i {
     _mm512_min_epu8(twos, _mm512_srli_epi64::<8>(twos))
 }
 
-/// The planes of 64 pre-images.
+/// Transposes 64 pre-images to planes.
 #[inline]
 #[target_feature(enable = "avx512vbmi,avx512vl,gfni")]
 pub(super) fn transposed(block: &[u64; 64]) -> Planes {
     let (eights, _) = block.as_chunks::<8>();
-    // Byte `s` of word `j` of a vector is byte `j` of pre-image `s` of its eight ...
+    // First, in each vector of eight pre-images, byte `s` of word `j` becomes byte `j` of pre-image `s` ...
     let order = load_bytes(&BYTES);
     let of = |i: usize| _mm512_permutexvar_epi8(order, load(&eights[i]));
-    // ... and the words are transposed as an 8 by 8 matrix: in pairs, in fours, in eights.
+    // ... then the words of eight vectors are transposed as an 8 by 8 matrix: in pairs, in fours, in eights.
     let rows = |i: usize| {
         let (a, b) = (of(i), of(i + 1));
         (_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b))
@@ -102,7 +102,7 @@ pub(super) fn transposed(block: &[u64; 64]) -> Planes {
     [p0, p1, p2, p3, p4, p5, p6, p7]
 }
 
-/// `8 * s + j` at `8 * j + s`.
+/// The permutation of bytes with `8 * s + j` at index `8 * j + s`.
 const BYTES: [u8; 64] = {
     let mut order = [0; 64];
     let mut i = 0;

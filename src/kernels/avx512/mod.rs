@@ -1,7 +1,7 @@
-//! x86-64 with AVX-512, GFNI and VPCLMULQDQ: Zen 4 and Ice Lake servers, and what came after them.
+//! The level of x86-64 processors with AVX-512, GFNI and VPCLMULQDQ: Zen 4 and Ice Lake servers, and later ones.
 //!
-//! In reading order: `vectors` (loads, products and reductions of eight at a time), `words`, `preimages`, `minima`
-//! (which stands on `leading` and `candidates`), `supershingles`, `places`.
+//! In reading order: `vectors` (loads, stores, products and reductions of eight numbers at a time), `words`, `preimages`,
+//! `minima` (which uses `leading` and `candidates`), `supershingles`, `places` (lookups in the bit set).
 
 mod candidates;
 mod leading;
@@ -14,7 +14,7 @@ mod words;
 
 use super::{Kernels, markup};
 
-/// Whether this machine has every instruction that is used here.
+/// Whether this machine has all instructions of the level.
 pub(super) fn detected() -> bool {
     is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("fma")
@@ -35,9 +35,10 @@ pub(super) fn detected() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
+/// The table of the level; [`available`](super::available) lists it only if [`detected`] returns true.
 pub(super) static KERNELS: Kernels = Kernels {
     name: "avx512",
-    // SAFETY: `available` gives this table out only where `detected` is true, and so for the others.
+    // SAFETY: `available` returns this table only if `detected` returns true; likewise below.
     words: |text, bounds| unsafe { words::words(text, bounds) },
     // SAFETY: as above.
     preimages: |shingles, text, bounds, out| unsafe { preimages::preimages(shingles, text, bounds, out) },

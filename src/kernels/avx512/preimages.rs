@@ -8,9 +8,9 @@
 //! x_k = Q_k T(l_(k+2) + l_(k+3) + l_(k+4)) + Q_(k+2) T(l_(k+4)) + W_(k+4)        five words
 //! ```
 //!
-//! with one reduction for each line; other widths go word by word. No step waits for the shingle before, as a rolling
-//! fingerprint would. The powers `T` of small lengths are looked up in registers (2.7 ns a word where gathers took
-//! 3.5), others gathered; words so long that the table ends are joined one shingle at a time.
+//! with one reduction for each line; other widths are joined word by word. No step waits for the previous shingle, as a
+//! rolling fingerprint would. The powers `T` of small lengths are looked up in registers (2.7 ns per word, against 3.5 with
+//! gathers), others are gathered. Shingles with words so long that the table ends are joined one at a time.
 
 use std::arch::x86_64::*;
 
@@ -18,10 +18,11 @@ use super::super::Shingles;
 use super::super::gf2::{MAX_WIDTH, POWERS};
 use super::vectors::{all, image, images, load, load_word, multiply, product, store};
 
+/// Pre-images: see [`Kernels::preimages`](super::super::Kernels::preimages).
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
 pub(super) fn preimages(shingles: &Shingles, text: &[u8], bounds: &[u32], preimages: &mut Vec<u64>) {
     let (words, _) = bounds.as_chunks::<2>();
-    // Clearing the arrays of a chunk costs as much as twenty words do, so short texts have short ones.
+    // Clearing the arrays of a chunk costs as much as twenty words, so short texts have short arrays.
     match (words.len(), shingles.width) {
         (..=64, ..=8) => in_chunks::<64, { 64 + 8 + 8 }>(shingles, text, words, preimages),
         (_, ..=8) => in_chunks::<512, { 512 + 8 + 8 }>(shingles, text, words, preimages),
@@ -29,8 +30,8 @@ pub(super) fn preimages(shingles: &Shingles, text: &[u8], bounds: &[u32], preima
     }
 }
 
-/// Goes over the text in chunks of `MOST` words; `ROOM` is for them, the words that the last shingle reaches, and the rest
-/// of a vector.
+/// Computes the pre-images in chunks of at most `MOST` words. `ROOM` is the length of the arrays: for the words of a chunk,
+/// the words after it that its last shingle reaches, and the rest of a vector.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
 fn in_chunks<const MOST: usize, const ROOM: usize>(
@@ -39,7 +40,7 @@ fn in_chunks<const MOST: usize, const ROOM: usize>(
     words: &[[u32; 2]],
     preimages: &mut Vec<u64>,
 ) {
-    let mut chunk = Chunk::<ROOM> { shingles, fingerprints: [0; ROOM], lengths: [1; ROOM], long: false };
+    let mut chunk = WordChunk::<ROOM> { shingles, fingerprints: [0; ROOM], lengths: [1; ROOM], long: false };
     for first in (0..words.len()).step_by(MOST) {
         let count = MOST.min(words.len() - first);
         let reach = count + shingles.width - 1;
@@ -65,7 +66,7 @@ fn in_chunks<const MOST: usize, const ROOM: usize>(
         let before = preimages.len();
         let groups = count.div_ceil(8);
         if shingles.width == 5 {
-            // Pairs of words reach two words further, and are overwritten by what is made of them.
+            // The pairs of words need room for two words more; the shingles overwrite them.
             preimages.resize(before + 8 * groups + 8, 0);
             chunk.join_five(&mut preimages[before..], groups);
         } else {
@@ -79,25 +80,26 @@ fn in_chunks<const MOST: usize, const ROOM: usize>(
     }
 }
 
-/// Consecutive words.
-struct Chunk<'a, const ROOM: usize> {
+/// Consecutive words, and the words after them that the last shingle reaches.
+struct WordChunk<'a, const ROOM: usize> {
     shingles: &'a Shingles,
+    /// The fingerprint of each word alone.
     fingerprints: [u64; ROOM],
-    /// In bytes, with the NUL that joins a word to the one before.
+    /// The length of each word in bytes, with the NUL that joins it to the previous one.
     lengths: [u64; ROOM],
     /// Whether a word is so long that the table of powers may end.
     long: bool,
 }
 
-impl<const ROOM: usize> Chunk<'_, ROOM> {
-    /// Fills in the words from number `at` on.
+impl<const ROOM: usize> WordChunk<'_, ROOM> {
+    /// Fills in fingerprints and lengths of these words, from index `at` on.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
     fn fingerprint(&mut self, text: &[u8], words: &[[u32; 2]], at: usize) {
         let polynomial = &self.shingles.polynomial;
         let (p, mu) = (all(polynomial.p), all(polynomial.mu));
         let (sixty_four, most) = (all(64), all(128));
-        // Zeros stand before the text, for words near its start.
+        // The start of the text with zeros before it, for words that end within its first 16 bytes.
         let mut head = [0; 32];
         match text.first_chunk::<16>() {
             Some(first) => head[16..].copy_from_slice(first),
@@ -106,7 +108,7 @@ impl<const ROOM: usize> Chunk<'_, ROOM> {
         let reversed = _mm512_broadcast_i32x4(_mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
         let too_long = all((POWERS / (self.shingles.width - 1).max(1)) as u64);
         for from in (0..words.len()).step_by(8) {
-            // The last eight words again, where fewer are left.
+            // If fewer than eight words remain, computes the last eight.
             let from = from.min(words.len().saturating_sub(8));
             let mut few = [[0; 2]; 8];
             let group: &[[u32; 2]; 8] = match words[from..].first_chunk() {
@@ -116,7 +118,8 @@ impl<const ROOM: usize> Chunk<'_, ROOM> {
                     &few
                 }
             };
-            // SAFETY: 64 bytes. A start comes before its end, as in a number of 64 bits whose low half it is.
+            // SAFETY: the 64 bytes are those of `group`. As numbers of 64 bits, the start of a word is the low half and its
+            // end the high half.
             let spans = unsafe { _mm512_loadu_si512(group.as_ptr().cast()) };
             let ends = _mm512_srli_epi64::<32>(spans);
             let lengths = _mm512_sub_epi64(ends, _mm512_and_si512(spans, all(0xFFFF_FFFF)));
@@ -125,7 +128,7 @@ impl<const ROOM: usize> Chunk<'_, ROOM> {
             let near_start = _mm512_cmplt_epu64_mask(ends, all(16));
             let beyond = _mm512_cmpgt_epu64_mask(ends, all(text.len() as u64));
             let (even, odd) = if near_start | beyond == 0 {
-                // SAFETY: by the line above each end is 16 at least, and at most the length of the text.
+                // SAFETY: by the line above, each end is at least 16 and at most the length of the text.
                 let tail =
                     |word: usize| unsafe { _mm_loadu_si128(text.as_ptr().add(group[word][1] as usize - 16).cast()) };
                 (four(tail(0), tail(2), tail(4), tail(6)), four(tail(1), tail(3), tail(5), tail(7)))
@@ -139,7 +142,7 @@ impl<const ROOM: usize> Chunk<'_, ROOM> {
             };
             let (even, odd) = (_mm512_shuffle_epi8(even, reversed), _mm512_shuffle_epi8(odd, reversed));
             let ones = all(u64::MAX);
-            // Bytes before the word are cut off; a shift by 64 or more leaves nothing.
+            // Clears the bytes before the word; a shift by 64 or more leaves no bits.
             let low = _mm512_and_si512(
                 _mm512_unpacklo_epi64(even, odd),
                 _mm512_srlv_epi64(ones, _mm512_sub_epi64(sixty_four, _mm512_min_epu64(bits, sixty_four))),
@@ -179,19 +182,21 @@ impl<const ROOM: usize> Chunk<'_, ROOM> {
         eights.iter().fold(first, |sum, eight| image(sum, polynomial.p, polynomial.mu) ^ u64::from_be_bytes(*eight))
     }
 
+    /// The fingerprints of eight words, from index `at` on.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn fingerprints_at(&self, at: usize) -> __m512i {
         load(self.fingerprints[at..].first_chunk().expect("room beyond the last word"))
     }
 
+    /// The lengths of eight words, from index `at` on.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn lengths_at(&self, at: usize) -> __m512i {
         load(self.lengths[at..].first_chunk().expect("room beyond the last word"))
     }
 
-    /// Joins five words to a shingle, right where the lengths of three words are within the table.
+    /// Joins five words to each shingle. The result is right if the lengths of three words are together within the table.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
     fn join_five(&self, preimages: &mut [u64], groups: usize) {
@@ -214,7 +219,7 @@ impl<const ROOM: usize> Chunk<'_, ROOM> {
         }
     }
 
-    /// Joins any number of words to a shingle, right where all lengths are within the table.
+    /// Joins any number of words to each shingle. The result is right if every length is within the table.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
     fn join(&self, preimages: &mut [[u64; 8]]) {
@@ -231,7 +236,7 @@ impl<const ROOM: usize> Chunk<'_, ROOM> {
         }
     }
 
-    /// Joins again the shingles in which a word is so long that the table may end.
+    /// Computes again the shingles with a word so long that the table may end.
     #[cold]
     #[target_feature(enable = "avx512f,pclmulqdq")]
     fn join_long(&self, preimages: &mut [u64]) {
@@ -271,7 +276,7 @@ fn four(a: __m128i, b: __m128i, c: __m128i, d: __m128i) -> __m512i {
     _mm512_inserti64x4::<1>(_mm512_castsi256_si512(_mm256_set_m128i(b, a)), _mm256_set_m128i(d, c))
 }
 
-/// The powers `t^(8l)`: the first 64 in registers.
+/// The powers `t^(8l)`, the first 64 of them in registers.
 struct Powers<'a> {
     first: [__m512i; 8],
     table: &'a [u64; POWERS],
@@ -289,14 +294,14 @@ impl<'a> Powers<'a> {
         Powers { first, table }
     }
 
-    /// The powers of lengths of one word: below 32 from registers.
+    /// The powers of eight lengths of one word each: from registers if all are below 32.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     fn of_short(&self, lengths: __m512i) -> __m512i {
         if _mm512_cmpgt_epu64_mask(lengths, all(31)) == 0 { self.below_32(lengths) } else { self.gathered(lengths) }
     }
 
-    /// The powers of lengths of several words: below 64 from registers.
+    /// The powers of eight lengths of several words each: from registers if all are below 64.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     fn of(&self, lengths: __m512i) -> __m512i {
@@ -311,6 +316,7 @@ impl<'a> Powers<'a> {
         _mm512_mask_mov_epi64(self.below_32(lengths), _mm512_test_epi64_mask(lengths, all(32)), upper)
     }
 
+    /// The powers of eight lengths modulo 32, from registers.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     fn below_32(&self, lengths: __m512i) -> __m512i {
@@ -319,7 +325,7 @@ impl<'a> Powers<'a> {
         _mm512_mask_mov_epi64(low, _mm512_test_epi64_mask(lengths, all(16)), high)
     }
 
-    /// The powers of any lengths; beyond the table, some power.
+    /// The powers of eight lengths from the table; of a length beyond the table, its last power.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn gathered(&self, lengths: __m512i) -> __m512i {

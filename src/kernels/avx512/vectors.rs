@@ -2,26 +2,26 @@
 
 use std::arch::x86_64::*;
 
-/// Eight numbers.
+/// Loads eight numbers.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn load(from: &[u64; 8]) -> __m512i {
-    // SAFETY: the 64 bytes are those of `from`; the load asks for no alignment.
+    // SAFETY: the 64 bytes are those of `from`; the load needs no alignment.
     unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
 }
 
-/// The first eight numbers, or as many as there are and zeros.
+/// Loads the first eight numbers; if there are fewer, pads them with zeros.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn load_first(from: &[u64]) -> __m512i {
     match from.first_chunk() {
         Some(eight) => load(eight),
-        // SAFETY: the mask leaves out what is beyond `from`.
+        // SAFETY: the mask excludes the lanes beyond the end of `from`.
         None => unsafe { _mm512_maskz_loadu_epi64((1 << from.len()) - 1, from.as_ptr().cast()) },
     }
 }
 
-/// 64 bytes.
+/// Loads 64 bytes.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn load_bytes(from: &[u8; 64]) -> __m512i {
@@ -29,16 +29,16 @@ pub(super) fn load_bytes(from: &[u8; 64]) -> __m512i {
     unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
 }
 
-/// Fewer than 64 bytes, and zeros.
+/// Loads fewer than 64 bytes, and pads them with zeros.
 #[inline]
 #[target_feature(enable = "avx512bw")]
 pub(super) fn load_first_bytes(from: &[u8]) -> __m512i {
-    let there = !(u64::MAX << from.len().min(63));
-    // SAFETY: the mask leaves out what is beyond `from`.
-    unsafe { _mm512_maskz_loadu_epi8(there, from.as_ptr().cast()) }
+    let present = !(u64::MAX << from.len().min(63));
+    // SAFETY: the mask excludes the bytes beyond the end of `from`.
+    unsafe { _mm512_maskz_loadu_epi8(present, from.as_ptr().cast()) }
 }
 
-/// 16 bytes.
+/// Loads 16 bytes.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn load_word(from: &[u8; 16]) -> __m128i {
@@ -46,15 +46,15 @@ pub(super) fn load_word(from: &[u8; 16]) -> __m128i {
     unsafe { _mm_loadu_si128(from.as_ptr().cast()) }
 }
 
-/// Writes eight numbers.
+/// Stores eight numbers.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn store(to: &mut [u64; 8], vector: __m512i) {
-    // SAFETY: the 64 bytes are those of `to`; the store asks for no alignment.
+    // SAFETY: the 64 bytes are those of `to`; the store needs no alignment.
     unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), vector) }
 }
 
-/// Writes sixteen numbers.
+/// Stores sixteen positions.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn store_positions(to: &mut [u32; 16], vector: __m512i) {

@@ -1,17 +1,18 @@
-//! Words: 64 bytes become 64 bits, alphanumeric or not; where the bits change, a word starts or ends.
+//! Words: 64 bytes become 64 bits, alphanumeric or not. A word starts or ends where the bits change.
 //!
-//! Characters of two bytes, and those of three whose 64 neighbours are all alike, are looked up 64 at a time, by tables
-//! that fit in registers. Mixed rows (punctuation among kana, say) and characters of four bytes are asked one by one.
+//! Characters of two bytes are looked up 64 at a time, in tables that fit in registers; so are characters of three bytes
+//! if the 64 characters with the same first two bytes are all alphanumeric or all not. Characters of mixed rows
+//! (punctuation among kana, say) and characters of four bytes are looked up one by one.
 
 use std::arch::x86_64::*;
 
 use super::super::alphabet::{ALPHABET, Alphabet};
 use super::vectors::{all_bytes, load_bytes, load_first_bytes, store_positions};
 
-/// A block, and what follows it as far as its last character may reach.
-const SEEN: usize = 67;
+/// The length of a block and of the bytes after it that its last character may have.
+const READ_AHEAD: usize = 67;
 
-/// The numbers from 0.
+/// The numbers from 0 to 63.
 const ASCENDING: [u8; 64] = {
     let mut numbers = [0; 64];
     let mut i = 0;
@@ -22,7 +23,7 @@ const ASCENDING: [u8; 64] = {
     numbers
 };
 
-/// Bit `i % 8`.
+/// Byte `i` has bit `i % 8`.
 const BITS: [u8; 64] = {
     let mut bits = [0; 64];
     let mut i = 0;
@@ -44,30 +45,32 @@ const LETTERS: [[u8; 64]; 2] = {
     letters
 };
 
+/// The bounds of words: see [`Kernels::words`](super::super::Kernels::words).
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn words(text: &[u8], bounds: &mut Vec<u32>) {
-    let mut scan = Scan { alphabet: &ALPHABET, text, bounds, inside: 0, spill: 0 };
+    let mut scan = WordScan { alphabet: &ALPHABET, text, bounds, inside: 0, begun: 0 };
     let mut at = 0;
     while let Some(block) = text[at..].first_chunk() {
         scan.block(load_bytes(block), at);
         at += 64;
     }
-    // The rest, as if NULs came after it: they also end the last word.
+    // The rest, padded with NULs, which also end the last word.
     scan.block(load_first_bytes(&text[at..]), at);
 }
 
 /// A pass over a text.
-struct Scan<'a> {
+struct WordScan<'a> {
     alphabet: &'a Alphabet,
     text: &'a [u8],
     bounds: &'a mut Vec<u32>,
-    /// 1 if the last byte of the block before was part of a word.
+    /// 1 if the last byte of the previous block was part of a word.
     inside: u64,
-    /// The bytes of this block that belong to an alphanumeric character begun in the block before.
-    spill: u64,
+    /// The bytes of this block that belong to an alphanumeric character begun in the previous block, as bits.
+    begun: u64,
 }
 
-impl Scan<'_> {
+impl WordScan<'_> {
+    /// Adds the bounds in the block at `at`.
     #[inline]
     #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
     fn block(&mut self, bytes: __m512i, at: usize) {
@@ -100,11 +103,11 @@ impl Scan<'_> {
         self.bounds.truncate(before + count);
     }
 
-    /// The bytes of alphanumeric characters beyond ASCII.
+    /// The bytes of alphanumeric characters beyond ASCII, as bits.
     #[inline]
     #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
     fn beyond_ascii(&mut self, bytes: __m512i, at: usize) -> u64 {
-        let mut padded = [0; SEEN];
+        let mut padded = [0; READ_AHEAD];
         let block = match self.text[at..].first_chunk() {
             Some(block) => block,
             None => {
@@ -119,8 +122,10 @@ impl Scan<'_> {
             |from: u8, count: u8| _mm512_cmplt_epu8_mask(_mm512_sub_epi8(bytes, all_bytes(from)), all_bytes(count));
         let two = within(0xC2, 0x1E) & continues(next);
         let three = within(0xE0, 0x10) & continues(next) & continues(after);
-        let mut asked = within(0xF0, 0x10);
-        // A byte of a table: five bits of the lead, three of what follows; and in it, three more bits of that.
+        // The characters that are looked up one by one.
+        let mut single = within(0xF0, 0x10);
+        // The index of a byte of a table: five bits of the leading byte and three of the next; three more bits of that are
+        // the bit in the byte.
         let index = _mm512_ternarylogic_epi64::<0xCA>(
             all_bytes(0xF8),
             _mm512_slli_epi16::<3>(bytes),
@@ -140,20 +145,20 @@ impl Scan<'_> {
         let (mut leads_three, mut leads_four) = (0, 0);
         if three != 0 {
             leads_three = three & _mm512_test_epi8_mask(row(&self.alphabet.all), bit);
-            asked |= three & _mm512_test_epi8_mask(row(&self.alphabet.any), bit) & !leads_three;
+            single |= three & _mm512_test_epi8_mask(row(&self.alphabet.any), bit) & !leads_three;
         }
-        while asked != 0 {
-            let at = asked.trailing_zeros() as usize;
-            match self.alphabet.leads(*block[at..].first_chunk().expect("three bytes more than a block")) {
-                3 => leads_three |= 1 << at,
-                4 => leads_four |= 1 << at,
+        while single != 0 {
+            let lead = single.trailing_zeros() as usize;
+            match self.alphabet.leads(*block[lead..].first_chunk().expect("three bytes more than a block")) {
+                3 => leads_three |= 1 << lead,
+                4 => leads_four |= 1 << lead,
                 _ => {}
             }
-            asked &= asked - 1;
+            single &= single - 1;
         }
         let (leads, longer) = (leads_two | leads_three | leads_four, leads_three | leads_four);
-        let found = leads | leads << 1 | longer << 2 | leads_four << 3 | self.spill;
-        self.spill = leads >> 63 | longer >> 62 | leads_four >> 61;
-        found
+        let members = leads | leads << 1 | longer << 2 | leads_four << 3 | self.begun;
+        self.begun = leads >> 63 | longer >> 62 | leads_four >> 61;
+        members
     }
 }
