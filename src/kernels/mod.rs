@@ -143,9 +143,9 @@ impl Kernels {
     /// assert_eq!(bits, [0b10]);
     /// # anyhow::Ok(())
     /// ```
-    pub fn held(&self, set: &Places, words: &[u64], held: &mut Vec<u64>) {
-        held.clear();
-        (self.held)(set, words, held);
+    pub fn held(&self, set: &Places, words: &[u64], bits: &mut Vec<u64>) {
+        bits.clear();
+        (self.held)(set, words, bits);
     }
 }
 

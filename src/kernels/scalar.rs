@@ -53,15 +53,15 @@ fn supershingles(runs: &Runs, features: &[u64], supershingles: &mut Vec<u64>) {
 }
 
 /// Whether the set may contain each word: a bit for each, 64 to an output word.
-pub(super) fn held(set: &Places, words: &[u64], held: &mut Vec<u64>) {
-    held_from(set, 0, words, held);
+pub(super) fn held(set: &Places, words: &[u64], out: &mut Vec<u64>) {
+    held_from(set, 0, words, out);
 }
 
 /// As [`held`], for words of which the first has the position `first` in the rows.
-pub(super) fn held_from(set: &Places, first: usize, words: &[u64], held: &mut Vec<u64>) {
+pub(super) fn held_from(set: &Places, first: usize, words: &[u64], out: &mut Vec<u64>) {
     let salts = set.salts.as_flattened();
     let mut salts = salts.iter().cycle().skip(first % salts.len());
-    held.extend(words.chunks(64).map(|words| {
+    out.extend(words.chunks(64).map(|words| {
         let salted = words.iter().zip(&mut salts).enumerate();
         salted.fold(0, |bits, (bit, (word, salt))| bits | u64::from(set.has(word ^ salt)) << bit)
     }));

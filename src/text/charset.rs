@@ -50,7 +50,7 @@ pub fn decode_bytes<'a>(body: &'a [u8], header_label: Option<&str>, buffer: &'a 
     }
     buffer.clear();
     let mut decoder = encoding.new_decoder_without_bom_handling();
-    let bytes = decoder.max_utf8_buffer_length(body.len()).expect("three times a body are no overflow");
+    let bytes = decoder.max_utf8_buffer_length(body.len()).expect("three times the length of a body does not overflow");
     buffer.reserve(bytes);
     let (result, read, _) = decoder.decode_to_string(body, buffer, true);
     debug_assert_eq!((result, read), (CoderResult::InputEmpty, body.len()));

@@ -400,12 +400,12 @@ mod tests {
         out
     }
 
-    fn found_words(page: &Extract) -> String {
+    fn words_of(page: &Extract) -> String {
         words(str::from_utf8(&page.text).unwrap()).collect::<Vec<_>>().join(" ")
     }
 
     fn text(html: &str) -> String {
-        found_words(&page(html))
+        words_of(&page(html))
     }
 
     fn hrefs(html: &str) -> Vec<String> {
@@ -455,9 +455,9 @@ mod tests {
 
     #[test]
     fn text_of_title_and_textarea_has_references_and_no_tags() {
-        let found = page("<title>a &lt; <b>\n c</title><textarea><p>&eacute;</b></textarea>d");
-        assert_eq!(found.title, "a < <b> c");
-        assert_eq!(found_words(&found), "a b c p é b d");
+        let extract = page("<title>a &lt; <b>\n c</title><textarea><p>&eacute;</b></textarea>d");
+        assert_eq!(extract.title, "a < <b> c");
+        assert_eq!(words_of(&extract), "a b c p é b d");
         assert_eq!(text("<title>a<p>b"), "a p b");
     }
 
@@ -475,9 +475,9 @@ mod tests {
 
     #[test]
     fn foreign_content_has_other_rules() {
-        let found = page("<svg><title>Icon<p>a</title><style>b{}</style><script/>c<textarea><p>d</textarea></svg>");
-        assert_eq!(found.title, "");
-        assert_eq!(found_words(&found), "Icon a c d");
+        let extract = page("<svg><title>Icon<p>a</title><style>b{}</style><script/>c<textarea><p>d</textarea></svg>");
+        assert_eq!(extract.title, "");
+        assert_eq!(words_of(&extract), "Icon a c d");
     }
 
     #[test]
@@ -495,11 +495,11 @@ mod tests {
 
     #[test]
     fn links_come_in_document_order() {
-        let found = hrefs(
+        let values = hrefs(
             "<a href='/1?a&amp;b&copy=1'>x</a><A class=y HREF = 2 href=no><area href=\"3\"><a name=z><link href=no>\
              <!-- <a href=no> --><a href>x<a href='4",
         );
-        assert_eq!(found, ["/1?a&b&copy=1", "2", "3", ""]);
+        assert_eq!(values, ["/1?a&b&copy=1", "2", "3", ""]);
     }
 
     #[test]
@@ -589,13 +589,13 @@ mod tests {
             let expected = if is_link { href(&mut attributes) } else { None };
             let end = attributes.end().map(|end| end.position);
             // All after the tag is text, since every other `<` is replaced: it shows where the tag ended.
-            let found = page(&html.replace('<', "\u{1}").replacen('\u{1}', "<", 1));
+            let extract = page(&html.replace('<', "\u{1}").replacen('\u{1}', "<", 1));
             let rest = end.map_or("", |end| &html[end..]).replace('<', "\u{1}");
             let rest = page(&rest).text;
-            prop_assert_eq!(&found.text[1..], &rest[..], "{}", html);
+            prop_assert_eq!(&extract.text[1..], &rest[..], "{}", html);
             let expected: Vec<String> = expected.filter(|_| end.is_some()).map(resolved).into_iter().collect();
             let expected: Vec<String> = expected.iter().map(|href| href.replace('<', "\u{1}")).collect();
-            prop_assert_eq!(found.hrefs.iter().collect::<Vec<_>>(), expected, "{}", html);
+            prop_assert_eq!(extract.hrefs.iter().collect::<Vec<_>>(), expected, "{}", html);
         }
     }
 }

@@ -49,5 +49,5 @@ pub(super) static KERNELS: Kernels = Kernels {
     // SAFETY: as above.
     marks: |page, marks| unsafe { markup::avx512(page, marks) },
     // SAFETY: as above.
-    held: |set, words, held| unsafe { places::held(set, words, held) },
+    held: |set, words, out| unsafe { places::held(set, words, out) },
 };

@@ -11,7 +11,7 @@ const WORDS: usize = 64;
 
 /// Eight products, shifted, are eight places. For each place it gathers 32 bits of the set and tests one of them.
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-pub(super) fn held(set: &Places, words: &[u64], held: &mut Vec<u64>) {
+pub(super) fn held(set: &Places, words: &[u64], out: &mut Vec<u64>) {
     let (whole, rest) = words.as_chunks::<WORDS>();
     let shift = _mm_cvtsi32_si128(set.shift.cast_signed());
     let mut salts = set.salts.iter().cycle();
@@ -25,10 +25,10 @@ pub(super) fn held(set: &Places, words: &[u64], held: &mut Vec<u64>) {
             // half words are within `bits`.
             let halves = unsafe { _mm512_i64gather_epi32::<4>(halves, set.bits.as_ptr().cast()) };
             let bit = _mm256_and_si256(_mm512_cvtepi64_epi32(places), _mm256_set1_epi32(31));
-            let held = _mm256_test_epi32_mask(halves, _mm256_sllv_epi32(_mm256_set1_epi32(1), bit));
-            bits |= u64::from(held) << (8 * eight);
+            let members = _mm256_test_epi32_mask(halves, _mm256_sllv_epi32(_mm256_set1_epi32(1), bit));
+            bits |= u64::from(members) << (8 * eight);
         }
-        held.push(bits);
+        out.push(bits);
     }
-    scalar::held_from(set, words.len() - rest.len(), rest, held);
+    scalar::held_from(set, words.len() - rest.len(), rest, out);
 }
