@@ -1,5 +1,8 @@
-//! A column of ids that ascend, each its own: where they follow each other without a gap, the ends of a page tell all of it,
-//! and where some are missing, they tell nearly where an id is.
+//! A column of distinct, ascending ids, searched by id without reading all of it.
+//!
+//! Opening the column reads the first id of each Parquet page. If the ids of a page have no gap, its first id gives all of
+//! them, and nothing more is read. If g ids are missing in a page, a wanted id is at most g rows before the row where it would
+//! be without gaps, and only these rows are read.
 
 use std::path::Path;
 
@@ -7,122 +10,130 @@ use anyhow::{Result, ensure};
 
 use super::plain::{PlainColumn, Words};
 
-/// One column of single words.
+/// A plain column of ids, one 64-bit number for each row.
 pub struct AscendingColumn {
     column: PlainColumn,
-    /// The first id of each page; and behind them one more than the last of all.
+    /// The first id of each page; after them, one more than the last id of the file.
     firsts: Vec<u64>,
 }
 
-/// A page: the rows that it has, and its ids.
+/// The rows and the ids of a Parquet page.
 #[derive(Clone, Copy)]
-struct Page {
+struct IdPage {
+    /// The first row.
     start: u64,
+    /// The number of rows.
     rows: u64,
+    /// The first id.
     first: u64,
-    /// Ids between the first one and that of the next page which the page has not.
+    /// How many ids from the first one up to the next page's first one are missing in the page.
     gaps: u64,
 }
 
-/// Ids that are read at once, at most, and those between two wanted ones which are read with them.
+/// The most ids that one read fetches.
 const SPAN: u64 = 32 << 10;
+/// Two wanted ids are fetched by one read if at most as many rows lie between them.
 const GAP: u64 = 512;
 
 impl AscendingColumn {
-    /// Opens the named column of the file at `path`.
+    /// Opens the named column of the file at `path`, and reads the first id of each page.
     ///
     /// # Errors
-    /// As [`PlainColumn::open`]; or where the ids do not ascend.
+    /// As [`PlainColumn::open`]; and if the ids do not ascend.
     pub fn open(path: &Path, name: &'static str) -> Result<AscendingColumn> {
         let column = PlainColumn::open(path, name, 1)?;
         let mut rows: Vec<u64> = column.starts().collect();
         rows.extend(column.rows().checked_sub(1).filter(|last| rows.last() != Some(last)));
         let mut firsts = Vec::with_capacity(rows.len() + 1);
         column.each(&rows, |value| firsts.extend_from_slice(value))?;
-        // The last one is in the last page, or all of it.
-        let last = firsts.last().map(|last| last.saturating_add(1));
+        // The last row may be the first of the last page: then its id stands there once only.
+        let end = firsts.last().map(|last| last.saturating_add(1));
         firsts.truncate(column.starts().len());
-        firsts.extend(last);
+        firsts.extend(end);
         let ascending = AscendingColumn { column, firsts };
         let fits = (0..ascending.column.starts().len()).all(|page| ascending.page(page).is_some());
         ensure!(fits, "{} is damaged: the column does not ascend", path.display());
         Ok(ascending)
     }
 
-    /// How many ids.
+    /// The number of ids.
     pub fn rows(&self) -> u64 {
         self.column.rows()
     }
 
-    /// A page; `None` where it cannot have so many ids.
-    fn page(&self, page: usize) -> Option<Page> {
+    /// A page by its number; `None` if it has more rows than there are ids up to the next page.
+    fn page(&self, page: usize) -> Option<IdPage> {
         let (start, end) = self.column.bounds(page);
         let (rows, first) = (end - start, self.firsts[page]);
         let gaps = self.firsts[page + 1].checked_sub(first)?.checked_sub(rows)?;
-        Some(Page { start, rows, first, gaps })
+        Some(IdPage { start, rows, first, gaps })
     }
 
-    /// The pages, from one on.
-    fn pages(&self, first: usize) -> impl Iterator<Item = Page> {
+    /// The page with the number `first`, and all after it.
+    fn pages(&self, first: usize) -> impl Iterator<Item = IdPage> {
         (first..self.column.starts().len()).filter_map(|page| self.page(page))
     }
 
-    /// The ids of `count` rows from `first` on.
+    /// The ids of `count` rows, beginning with the row `first`. Nothing is read from the file if the pages have no gaps.
     ///
     /// # Errors
     /// As [`PlainColumn::read`].
     pub fn read(&self, first: u64, count: usize) -> Result<Words> {
         let end = first.saturating_add(count as u64);
-        let mut here = self.pages(self.column.page_of(first)).take_while(|page| page.start < end).peekable();
-        let id = here.peek().map_or(0, |page| page.first + (first - page.start));
-        if end > self.rows() || here.any(|page| page.gaps > 0) {
+        let mut pages = self.pages(self.column.page_of(first)).take_while(|page| page.start < end).peekable();
+        let id = pages.peek().map_or(0, |page| page.first + (first - page.start));
+        if end > self.rows() || pages.any(|page| page.gaps > 0) {
             return self.column.read(first, count);
         }
-        // Without gaps the pages follow each other, too.
+        // `gaps` counts up to the next page: without gaps the ids go on from page to page.
         Ok(Words::counting(id, count))
     }
 
-    /// The rows of the wanted ids, which ascend, of those that are there: each with its place in `wanted`.
+    /// Finds the rows of the `wanted` ids, which ascend. Returns, for each id that the column has, its place in `wanted` and
+    /// its row; both ascend.
     ///
     /// # Errors
     /// Names the file that cannot be read, or whose ids do not ascend.
     pub fn find(&self, wanted: &[u64]) -> Result<Vec<(usize, u64)>> {
-        let mut found = Vec::new();
+        let mut rows = Vec::new();
         let mut from = wanted.partition_point(|id| self.firsts.first().is_some_and(|first| id < first));
         for page in self.pages(0) {
-            let behind = page.first + page.rows + page.gaps;
-            let to = from + wanted[from..].partition_point(|id| *id < behind);
-            self.find_in(page, (from, &wanted[from..to]), &mut found)?;
+            let next_first = page.first + page.rows + page.gaps;
+            let to = from + wanted[from..].partition_point(|id| *id < next_first);
+            self.find_in(page, from, &wanted[from..to], &mut rows)?;
             from = to;
         }
-        Ok(found)
+        Ok(rows)
     }
 
-    /// As [`AscendingColumn::find`], of wanted ids that the page may have; the first of them has the place `place`.
-    fn find_in(
-        &self,
-        page: Page,
-        (mut place, mut wanted): (usize, &[u64]),
-        found: &mut Vec<(usize, u64)>,
-    ) -> Result<()> {
-        // An id is in the row that it would be in without gaps, or before it, by as many rows as there are gaps at most.
-        let may_be = |id: u64| {
+    /// As [`AscendingColumn::find`], within one page and for ids of its range; `place` is that of the first wanted id.
+    ///
+    /// Morally it does this; the code reads the row ranges of near ids together:
+    ///
+    /// ```text
+    /// for id in wanted:
+    ///     row = id - page.first                     where id would be without gaps
+    ///     read the rows row - page.gaps ..= row     at most as many ids are missing before it
+    ///     binary search for id among them
+    /// ```
+    fn find_in(&self, page: IdPage, mut place: usize, mut wanted: &[u64], rows: &mut Vec<(usize, u64)>) -> Result<()> {
+        let possible_rows = |id: u64| {
             let row = id - page.first;
             (row.saturating_sub(page.gaps), row.min(page.rows - 1))
         };
         while let Some(id) = wanted.first() {
-            let (from, mut to) = may_be(*id);
-            let mut near = |id: &u64| {
-                let (next, last) = may_be(*id);
+            let (from, mut to) = possible_rows(*id);
+            let mut joins_read = |id: &u64| {
+                let (next, last) = possible_rows(*id);
                 let near = next <= to + GAP && last < from + SPAN;
                 to = to.max(if near { last } else { to });
                 near
             };
-            // The first one goes, however far it may be.
-            let together = 1 + wanted[1..].iter().take_while(|id| near(id)).count();
+            // The first id is always read, even if its range is longer than `SPAN`.
+            let together = 1 + wanted[1..].iter().take_while(|id| joins_read(id)).count();
             let (these, others) = wanted.split_at(together);
             if page.gaps == 0 {
-                found.extend((place..).zip(these).map(|(place, id)| (place, page.start + id - page.first)));
+                rows.extend((place..).zip(these).map(|(place, id)| (place, page.start + id - page.first)));
             } else {
                 let ids = self.column.read(page.start + from, (to - from + 1) as usize)?;
                 self.column.check(ids.is_sorted())?;
@@ -130,7 +141,7 @@ impl AscendingColumn {
                 for (place, id) in (place..).zip(these) {
                     at += ids[at..].partition_point(|other| other < id);
                     if ids.get(at) == Some(id) {
-                        found.push((place, page.start + from + at as u64));
+                        rows.push((place, page.start + from + at as u64));
                     }
                 }
             }
@@ -174,9 +185,9 @@ mod tests {
             assert_eq!(column.rows(), ids.len() as u64);
             for (first, step) in [(0, 1), (0, 7), (3, 1001), (10, 65_536), (299_000, 1), (310_000, 1), (9, 1 << 40)] {
                 let wanted: Vec<u64> = (first..320_000).step_by(step).collect();
-                let held = wanted.iter().enumerate();
-                let held = held.filter_map(|(place, id)| Some((place, ids.binary_search(id).ok()? as u64)));
-                assert!(column.find(&wanted).unwrap().into_iter().eq(held), "{number}, from {first}, every {step}");
+                let places = wanted.iter().enumerate();
+                let expected = places.filter_map(|(place, id)| Some((place, ids.binary_search(id).ok()? as u64)));
+                assert!(column.find(&wanted).unwrap().into_iter().eq(expected), "{number}, from {first}, every {step}");
             }
             assert_eq!(column.find(&[]).unwrap(), []);
             for (first, size) in [(0, ids.len()), (0, 5), (ids.len() / 2, ids.len() / 3), (ids.len() - 1, 1)] {

@@ -1,4 +1,9 @@
-//! The columns of the tables of the evolution job (Fetterly 2004, section 3). A class is a class of cluster sizes.
+//! The columns of the tables of the evolution job, which compares the weeks of a store (Fetterly 2004, section 3).
+//!
+//! They lie in `evolution/TABLE/all.parquet` of the store. A `week` is a date, `YYYY-MM-DD`, as in the folder names of weeks. A
+//! `class` is a range of cluster sizes in pages: `0`, `1`, `2-10`, `11-100`, `101-1000`, `1001-10000`, `10001-100000` or
+//! `above 100000` ([`SizeClass`](crate::stats::SizeClass)). `week` and `class` join these tables with each other; no column
+//! joins them with the tables of weeks.
 
 use std::sync::Arc;
 
@@ -10,14 +15,17 @@ fn maybe_doubles(values: impl Iterator<Item = Option<f64>>) -> ArrayRef {
     Arc::new(Float64Array::from_iter(values))
 }
 
-/// `retention`: how the clusters of the first week keep together; a week and class a row. Means are null of no URLs.
+/// `retention`: how well the clusters of the first week keep together: one row for every week and class.
+///
+/// C_1 and C_m are the clusters of a URL in the first week and in the week of the row, as sets of URLs. Means are over
+/// the URLs of the class, from 0 to 1; they are null if there are no URLs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetentionRow {
-    /// The later week.
+    /// The later week, m.
     pub week: String,
     /// The class of the URL's cluster in the first week.
     pub class: &'static str,
-    /// URLs with a page in the first week.
+    /// URLs of the class: those with a page in the first week.
     pub documents: i64,
     /// Mean of |C_1 n C_m| / |C_1| (Fig. 4).
     pub retention: Option<f64>,
@@ -42,10 +50,11 @@ impl Table for RetentionRow {
     }
 }
 
-/// `host-changes`: hosts by the change of their number of clusters from the first to the last week (Fig. 6).
+/// `host-changes`: hosts by the change of their number of clusters from the first to the last week (Fig. 6): one row for every
+/// change that occurs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostChangeRow {
-    /// Clusters in the last week less those in the first.
+    /// The host's number of clusters in the last week less that in the first week; pages without duplicates are clusters too.
     pub change: i64,
     /// Hosts with this change.
     pub hosts: i64,
@@ -62,18 +71,19 @@ impl Table for HostChangeRow {
     }
 }
 
-/// `amounts`: pairs of successive downloads of a URL by change amount and class (Fig. 8 and 9).
+/// `amounts`: pairs of successive downloads of a URL (Fig. 8 and 9): one row for every change amount and class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AmountRow {
-    /// Equal features, or one more than there are where the bytes are equal.
+    /// The change amount: the number of equal features, 0 to 84 for the study's 84; one more (85) if the bytes are equal.
     pub amount: i32,
-    /// The class of the URL's cluster at its first download.
+    /// The class of the URL's cluster at the first download.
     pub class: &'static str,
-    /// Pairs of downloads.
+    /// Pairs of downloads with this amount and class.
     pub pairs: i64,
-    /// These over the pairs of all classes with this amount; null where there are none.
+    /// `pairs` over the pairs of all classes with this amount, from 0 to 1; null if there are none (Fig. 8).
     pub share: Option<f64>,
-    /// The share over the class' mean share over the amounts that occur; null where that is none or 0.
+    /// `share` over the class's mean share, which is taken over the amounts that occur; null if `share` is null or the mean is
+    /// 0 (Fig. 9).
     pub relative: Option<f64>,
 }
 
@@ -91,16 +101,17 @@ impl Table for AmountRow {
     }
 }
 
-/// `change-classes`: the changes of each class (Fig. 10).
+/// `change-classes`: how much pages change, by size class (Fig. 10): one row for every class and change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangeClassRow {
-    /// The class of the URL's cluster at its first download.
+    /// The class of the URL's cluster at the first download.
     pub class: &'static str,
-    /// `complete`, `large`, `medium`, `small`, `no-text-change` or `no-change`.
+    /// The kind of change: `complete`, `large`, `medium`, `small`, `no-text-change` or `no-change`; see
+    /// [`Change`](crate::stats::Change) for the amounts of each.
     pub change: &'static str,
-    /// Pairs of downloads.
+    /// Pairs of successive downloads with this change.
     pub pairs: i64,
-    /// These over all pairs of the class; null where there are none.
+    /// `pairs` over all pairs of the class, from 0 to 1; null if there are none.
     pub share: Option<f64>,
 }
 
@@ -117,14 +128,14 @@ impl Table for ChangeClassRow {
     }
 }
 
-/// `births`: URLs first seen in a week, by the cluster that they join.
+/// `births`: URLs first seen in a week, by the size of the cluster that they join: one row for every week and class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BirthRow {
-    /// The week.
+    /// The week in which the URLs are first seen.
     pub week: String,
-    /// The class of the cluster without the week's births.
+    /// The class of the cluster without this week's births; `0` if it has only births.
     pub class: &'static str,
-    /// URLs.
+    /// URLs first seen in this week that join such a cluster.
     pub documents: i64,
 }
 
@@ -140,14 +151,15 @@ impl Table for BirthRow {
     }
 }
 
-/// `deaths`: URLs with a page in the week before and none in this one, by the cluster that they leave.
+/// `deaths`: URLs with a page in the week before and none in this one, by the size of the cluster that they leave: one row for
+/// every week and class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeathRow {
-    /// The week in which they are missing.
+    /// The week in which the URLs have no page.
     pub week: String,
-    /// The class of their cluster in the week before.
+    /// The class of the URL's cluster in the week before.
     pub class: &'static str,
-    /// URLs.
+    /// URLs that leave such a cluster.
     pub documents: i64,
 }
 

@@ -1,12 +1,36 @@
-//! Parquet out and in.
+//! The tables of a store, as Parquet files: their columns, and how rows are written and read back.
 //!
-//! In reading order: `rows` (every table's columns, once: the authority), `evolution`
-//! (the columns of that job's tables), `write` (rows to files),
-//! `read` (files to rows, only the columns asked for), `sift` (a file without some rows), `plain` (a column as it lies, and
-//! single values of it), `ascending` (a column of ids).
+//! In reading order: `rows` (every table's columns; this file is the authority), `evolution` (the tables of the evolution
+//! job), `write` (rows to files), `read` (files to record batches, only the columns asked for), `sift` (a copy of a file
+//! without some of its rows), `plain` (an uncompressed column read straight from the file), `ascending` (a column of
+//! document ids, searched by id).
 //!
-//! Tables are zstd-compressed, hold no unsigned 64-bit columns (Spark reads those poorly), and lie
-//! in hive folders (`week=YYYY-MM-DD/TABLE/*.parquet`). The same rows give the same bytes.
+//! Files lie in hive folders (`week=YYYY-MM-DD/TABLE/*.parquet`) and are compressed with zstd, except columns of hashes. No
+//! column is an unsigned 64-bit number, because Spark reads those poorly. The same rows always give the same bytes.
+//!
+//! ```
+//! use arrow_array::Int64Array;
+//! use nigh::tables::{Scan, SizeRow, Writer, field};
+//!
+//! # fn main() -> anyhow::Result<()> {
+//! let store = tempfile::tempdir()?;
+//! let path = store.path().join("week=2024-01-08/sizes/all.parquet");
+//! let mut writer: Writer<SizeRow> = Writer::create(&path)?;
+//! writer.push(SizeRow { level: "similar", size: 1, clusters: 40 })?;
+//! writer.push(SizeRow { level: "similar", size: 2, clusters: 3 })?;
+//! assert_eq!(writer.finish()?, 2, "rows of the file");
+//!
+//! let mut pages = 0;
+//! Scan::open(&path, &["size", "clusters"])?.for_each(|batch| {
+//!     let sizes: &Int64Array = field(batch, "size")?;
+//!     let clusters: &Int64Array = field(batch, "clusters")?;
+//!     pages += sizes.values().iter().zip(clusters.values()).map(|(size, clusters)| size * clusters).sum::<i64>();
+//!     Ok(())
+//! })?;
+//! assert_eq!(pages, 40 + 2 * 3);
+//! # Ok(())
+//! # }
+//! ```
 
 mod ascending;
 mod evolution;

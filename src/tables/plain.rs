@@ -1,9 +1,11 @@
-//! A column of fixed-size values as it lies in a Parquet file, piece by piece or value by value: what
-//! [`Writer`](super::Writer) makes of columns that it neither compresses nor encodes is its own memory format.
+//! A plain column: fixed-size values that lie in the Parquet file as they do in memory, read by row without decoding.
 //!
-//! Nothing is decoded, and nothing is copied but once, from the file to memory that is used again: reading is a third as
-//! long as through record batches, most of which is spent on fresh pages of memory. Pieces and single values are read
-//! where they lie: the file's own index says where pages begin.
+//! [`Writer`](super::Writer) writes some columns without compression or encoding ([`Table::RANDOM`](super::Table::RANDOM) and
+//! [`Table::UNIQUE`](super::Table::UNIQUE)). The file's page index gives the place of each Parquet page, and thereby of each
+//! value.
+//!
+//! Cost: one copy, from the file to reused memory. Reading takes a third of the time of record batches, which spend most of it
+//! on fresh pages of memory. Limit: the file must be of this program, and values have whole 64-bit words.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -15,29 +17,29 @@ use anyhow::{Context, Result, ensure};
 use parquet::basic::{Compression, Encoding, Type};
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 
-/// One column, whose values are some words each.
+/// A plain column of a file; each value has the same number of 64-bit words.
 pub struct PlainColumn {
     path: PathBuf,
     file: File,
     /// Words of a value.
     width: usize,
-    /// The first row of each page, and where its values begin in the file.
+    /// The first row of each Parquet page, and where its values begin in the file.
     pages: Vec<(u64, u64)>,
     rows: u64,
 }
 
 /// Bytes of a word.
 const WORD: u64 = 8;
-/// Bytes between two wanted values that are read with them, and bytes that are read at once: a call costs as much as some
-/// thousand bytes.
+/// Two wanted values at most this far apart, in bytes, are fetched by one read: a call costs as much as some thousand bytes.
 const GAP: u64 = 4 << 10;
+/// The most bytes that such a read fetches.
 const SPAN: u64 = 256 << 10;
 
 impl PlainColumn {
     /// Opens the named column, whose values have `width` words each, of the file at `path`.
     ///
     /// # Errors
-    /// Names the file that cannot be opened, was not written by this program, or has no such column.
+    /// Names the file that cannot be opened, was not written by this program, or lacks the column.
     pub fn open(path: &Path, name: &'static str, width: usize) -> Result<PlainColumn> {
         let failed = || format!("cannot read {}", path.display());
         let file = File::open(path).with_context(failed)?;
@@ -67,32 +69,32 @@ impl PlainColumn {
         Ok(PlainColumn { path: path.to_owned(), file, width, pages, rows })
     }
 
-    /// How many values.
+    /// The number of rows, which is the number of values.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// The values of `count` rows from `first` on, one after the other.
+    /// Reads the values of `count` rows, beginning with the row `first`: `count` times the width in words.
     ///
     /// # Errors
-    /// Names the file that cannot be read, or that has no such rows.
+    /// Names the file that cannot be read, or that ends before the last of these rows.
     pub fn read(&self, first: u64, count: usize) -> Result<Words> {
         let mut words = Words::new(count * self.width);
         let mut rest = &mut words.words[..count * self.width];
         let mut row = first;
         while !rest.is_empty() {
             let (start, end, offset) = self.page(row)?;
-            let here = rest.len().min((end - row) as usize * self.width);
-            let (now, later) = rest.split_at_mut(here);
+            let in_page = rest.len().min((end - row) as usize * self.width);
+            let (now, later) = rest.split_at_mut(in_page);
             self.read_words(now, offset + (row - start) * self.width as u64 * WORD)?;
             (rest, row) = (later, end);
         }
         Ok(words)
     }
 
-    /// The page of a row: its first row, the first row behind it, and where its values begin.
+    /// The page of a row: its first row, the first row after it, and where its values begin in the file.
     fn page(&self, row: u64) -> Result<(u64, u64, u64)> {
-        ensure!(row < self.rows, "{} has {} rows, the row {row} was expected", self.path.display(), self.rows);
+        ensure!(row < self.rows, "{} has {} rows, but row {row} was expected", self.path.display(), self.rows);
         let page = self.page_of(row);
         let (start, end) = self.bounds(page);
         Ok((start, end, self.pages[page].1))
@@ -105,10 +107,10 @@ impl PlainColumn {
         Ok(())
     }
 
-    /// Calls `each` with the values of some rows, which ascend, in their order.
+    /// Calls `each` with the value of each of some ascending rows, in their order. Near rows are fetched by one read.
     ///
     /// # Errors
-    /// Names the file that cannot be read, or that has no such row.
+    /// Names the file that cannot be read, or that has fewer rows.
     pub fn each(&self, rows: &[u64], mut each: impl FnMut(&[u64])) -> Result<()> {
         let size = self.width as u64 * WORD;
         let mut words = Vec::new();
@@ -133,26 +135,28 @@ impl PlainColumn {
         self.pages.iter().map(|(start, _)| *start)
     }
 
-    /// The number of the page of a row that there is.
+    /// The number of the page that holds a row of the column.
     pub(super) fn page_of(&self, row: u64) -> usize {
         // The first page begins with the first row: see `page_starts`.
         self.pages.partition_point(|(start, _)| *start <= row).saturating_sub(1)
     }
 
-    /// The first row of a page, and the first one behind it.
+    /// The first row of a page, and the first row after the page.
     pub(super) fn bounds(&self, page: usize) -> (u64, u64) {
         (self.pages[page].0, self.pages.get(page + 1).map_or(self.rows, |(next, _)| *next))
     }
 
-    /// Says that the file is damaged unless its values ascend.
+    /// Fails with the name of the damaged file unless `ascends`.
     pub(super) fn check(&self, ascends: bool) -> Result<()> {
         ensure!(ascends, "{} is damaged: the column does not ascend", self.path.display());
         Ok(())
     }
 }
 
-/// Where the values of each page of a row group begin in the file, behind the first row of each. Of the pages, their first
-/// rows, offsets and sizes are given; the group has so many `rows`, of `size` bytes each. `None` where that cannot be.
+/// The first row of each page of a row group, with the place in the file where the page's values begin.
+///
+/// A page is given as first row, offset and length in bytes. The row group has `rows` rows of `size` bytes each. `None` if
+/// these numbers contradict each other.
 fn page_starts(pages: &[[u64; 3]], rows: u64, size: u64) -> Option<Vec<(u64, u64)>> {
     // Every row is in a page.
     if rows > 0 && pages.first().is_none_or(|[first, ..]| *first != 0) {
@@ -160,14 +164,14 @@ fn page_starts(pages: &[[u64; 3]], rows: u64, size: u64) -> Option<Vec<(u64, u64
     }
     let ends = pages.iter().map(|[first, ..]| *first).skip(1).chain([rows]);
     let start = |([first, offset, length], end): (&[u64; 3], u64)| {
-        // The values are the end of the page: they stand alone behind its header.
+        // The values fill the page after its header, and end with it.
         let values = end.checked_sub(*first)?.checked_mul(size)?;
         Some((*first, offset.checked_add(length.checked_sub(values)?)?))
     };
     pages.iter().zip(ends).map(start).collect()
 }
 
-/// The number of the named column, whose values have `width` bytes each.
+/// The index of the named column in the schema; its values must have `width` bytes each and must not be null.
 fn column(metadata: &ParquetMetaData, path: &Path, name: &str, width: usize) -> Result<usize> {
     let schema = metadata.file_metadata().schema_descr();
     let column = (0..schema.num_columns()).find(|at| schema.column(*at).name() == name);
@@ -179,37 +183,37 @@ fn column(metadata: &ParquetMetaData, path: &Path, name: &str, width: usize) -> 
         _ => 0,
     };
     let fits = size == width && described.max_def_level() == 0;
-    ensure!(fits, "{} holds another column `{name}` than this store has", path.display());
+    ensure!(fits, "{} has another column `{name}` than this store", path.display());
     Ok(column)
 }
 
-/// Some words, in memory that goes back to its thread's pool.
+/// A slice of 64-bit words whose memory is reused by its thread after it is dropped.
 #[derive(Default)]
 pub struct Words {
     words: Vec<u64>,
     count: usize,
 }
 
-/// Pieces of memory that a thread keeps.
-const KEPT: usize = 4;
+/// The most unused buffers that a thread keeps.
+const BUFFERS_KEPT: usize = 4;
 
 thread_local! {
     static FREE: RefCell<Vec<Vec<u64>>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Words {
-    /// So many words, of any content.
+    /// `count` words of unspecified content.
     fn new(count: usize) -> Words {
         let mut words = FREE.with(|free| free.borrow_mut().pop()).unwrap_or_default();
         words.resize(count.max(words.len()), 0);
         Words { words, count }
     }
 
-    /// So many numbers, from one on.
+    /// `count` consecutive numbers, beginning with `first`.
     pub(super) fn counting(first: u64, count: usize) -> Words {
-        let mut counting = Words::new(count);
-        counting.words[..count].iter_mut().zip(first..).for_each(|(to, number)| *to = number);
-        counting
+        let mut words = Words::new(count);
+        words.words[..count].iter_mut().zip(first..).for_each(|(word, number)| *word = number);
+        words
     }
 }
 
@@ -224,10 +228,10 @@ impl Deref for Words {
 impl Drop for Words {
     fn drop(&mut self) {
         let words = std::mem::take(&mut self.words);
-        // At the end of a thread there is no pool any more.
+        // While a thread ends, its pool may be gone already.
         let _ = FREE.try_with(|free| {
             let mut free = free.borrow_mut();
-            if words.capacity() > 0 && free.len() < KEPT {
+            if words.capacity() > 0 && free.len() < BUFFERS_KEPT {
                 free.push(words);
             }
         });
@@ -252,17 +256,17 @@ mod tests {
         writer.finish().unwrap();
         let column = PlainColumn::open(&path, "supershingles", 6).unwrap();
         assert!(column.rows() == rows && column.pages.len() > 10);
-        // Within pages, to their ends, over one and over several of them.
+        // Pieces within a page, up to its end, and over the ends of one or several pages.
         for size in [1000, 7777, 20_000, 90_000, rows] {
-            let mut held = Vec::new();
+            let mut pieces = Vec::new();
             for first in (0..rows).step_by(size as usize) {
                 let end = rows.min(first + size);
                 let piece = column.read(first, (end - first) as usize).unwrap();
                 assert!(piece.iter().copied().eq(6 * first..6 * end), "{size} from {first}");
-                // A piece that is held is not written over.
-                held.push((first, piece));
+                // The memory of a piece is not reused while the piece lives.
+                pieces.push((first, piece));
             }
-            assert!(held.iter().all(|(first, piece)| piece[0] == 6 * first));
+            assert!(pieces.iter().all(|(first, piece)| piece[0] == 6 * first));
         }
         assert!(column.read(rows, 0).unwrap().is_empty());
         for (first, count) in [(rows, 1), (rows - 1, 2), (u64::MAX, 1)] {
@@ -284,19 +288,19 @@ mod tests {
         writer.finish().unwrap();
         let [vectors, docs] =
             [("supershingles", 6), ("doc", 1)].map(|(name, width)| PlainColumn::open(&path, name, width).unwrap());
-        // One alone, some near each other, some far; at the ends of pages and of row groups.
+        // Rows near each other and far apart, up to two rows alone; at the ends of pages and of row groups.
         for step in [1, 2, 7, 90, 1000, 19_999, 131_071, 299_999] {
             let rows: Vec<u64> = (0..count).step_by(step).collect();
-            let (mut found, mut of_docs) = (Vec::new(), Vec::new());
-            vectors.each(&rows, |value| found.push((value.len(), value[0]))).unwrap();
+            let (mut of_vectors, mut of_docs) = (Vec::new(), Vec::new());
+            vectors.each(&rows, |value| of_vectors.push((value.len(), value[0]))).unwrap();
             docs.each(&rows, |value| of_docs.push((value.len(), value[0]))).unwrap();
-            assert!(found.iter().copied().eq(rows.iter().map(|row| (6, 6 * row))), "every {step}");
+            assert!(of_vectors.iter().copied().eq(rows.iter().map(|row| (6, 6 * row))), "every {step}");
             assert!(of_docs.iter().copied().eq(rows.iter().map(|row| (1, *row))), "every {step}");
         }
         vectors.each(&[], |_| panic!("no row was asked for")).unwrap();
         let error = vectors.each(&[count], |_| panic!("there is no such row")).unwrap_err().to_string();
         assert!(error.contains("features.parquet") && error.contains("300000"), "{error}");
-        // Dictionaries and compressed pages are not what they seem.
+        // A column that is encoded or compressed is refused: its bytes are not its values.
         let path = folder.path().join("urls.parquet");
         let mut writer: Writer<UrlRow> = Writer::create(&path).unwrap();
         writer.push(UrlRow { doc: 1, hash: [0; 16], url: "http://h/".into() }).unwrap();

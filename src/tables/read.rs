@@ -1,4 +1,6 @@
-//! Parquet files to rows: only the columns asked for, batch by batch.
+//! Reading tables: Parquet files to arrow record batches, only the columns asked for.
+//!
+//! A file is read front to back, batch by batch: memory is that of one batch, and of the Parquet reader's page of each column.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -8,25 +10,25 @@ use arrow_array::{Array, RecordBatch};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
-/// Rows that are read at a time.
+/// Rows of a batch.
 const BATCH: usize = 4096;
 
-/// The batches of one file, with some of its columns.
+/// A reader of one file and some of its columns, in batches of rows.
 pub struct Scan {
     path: PathBuf,
     batches: ParquetRecordBatchReader,
 }
 
 impl Scan {
-    /// Opens the file at `path` for the named columns.
+    /// Opens the file at `path` and selects the named columns.
     ///
     /// # Errors
-    /// Names the file that cannot be opened, is no Parquet file, or lacks a column.
+    /// Names the file that cannot be opened, is not a Parquet file, or lacks one of the columns.
     pub fn open(path: &Path, columns: &[&str]) -> Result<Scan> {
         Scan::open_by(path, columns, BATCH)
     }
 
-    /// As [`Scan::open`], for batches of so many rows.
+    /// As [`Scan::open`], with batches of `rows` rows.
     ///
     /// # Errors
     /// As [`Scan::open`].
@@ -43,18 +45,18 @@ impl Scan {
         Ok(Scan { path: path.to_owned(), batches })
     }
 
-    /// The next batch; `None` at the end.
+    /// Reads the next batch; `None` at the end of the file.
     ///
     /// # Errors
-    /// Names the file where it is damaged.
+    /// Names the damaged file.
     pub fn batch(&mut self) -> Result<Option<RecordBatch>> {
         self.batches.next().transpose().with_context(|| format!("{} is damaged", self.path.display()))
     }
 
-    /// Calls `each` for every batch.
+    /// Calls `each` with every batch, in the file's order.
     ///
     /// # Errors
-    /// Names the file where it is damaged; or the first error of `each`.
+    /// Names the damaged file; or returns the first error of `each`.
     pub fn for_each(mut self, mut each: impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
         while let Some(batch) = self.batch()? {
             each(&batch)?;
@@ -63,10 +65,20 @@ impl Scan {
     }
 }
 
-/// A column of a batch, as the array type that its table declares.
+/// A column of a batch, as the array type that the table's [`columns`](super::Table::columns) have.
+///
+/// ```
+/// use arrow_array::{Int64Array, RecordBatch, StringArray};
+/// use nigh::tables::{SizeRow, Table, field};
+///
+/// let columns = SizeRow::columns(&[SizeRow { level: "exact", size: 3, clusters: 8 }]);
+/// let batch = RecordBatch::try_from_iter(columns.into_iter().map(|column| (column.name, column.values))).unwrap();
+/// assert_eq!(field::<Int64Array>(&batch, "clusters").unwrap().value(0), 8);
+/// assert!(field::<StringArray>(&batch, "clusters").is_err());
+/// ```
 ///
 /// # Errors
-/// Where the file's column has another type: it was not written by this program.
+/// If the batch lacks the column, or the column has another type: then this program did not write the file.
 pub fn field<'a, A: Array + 'static>(batch: &'a RecordBatch, name: &str) -> Result<&'a A> {
     let column = batch.column_by_name(name).with_context(|| format!("no column `{name}`"))?;
     column

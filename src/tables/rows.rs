@@ -1,7 +1,10 @@
-//! Every table's columns, once.
+//! The columns of every table, defined once.
 //!
-//! A table is a row type whose [`Table::columns`] turns rows into arrow columns; the schema follows
-//! from it. Ids are [`DocId`]s as signed 64-bit numbers.
+//! A table is a row type. Its [`Table::columns`] turns rows into arrow columns, and the Parquet schema follows from these.
+//!
+//! A `doc` is a [`DocId`] as a signed 64-bit number. A URL keeps its id from week to week, so `doc` joins all tables of a week
+//! with each other and with those of other weeks. A *level* is one of the three relations of [`Level`](crate::records::Level),
+//! by name: `similar` (very similar), `identical` (virtually identical) or `exact` (exact copies).
 
 use std::sync::Arc;
 
@@ -12,42 +15,49 @@ use arrow_array::{
 
 use crate::records::{DocId, fold};
 
-/// One column of some rows.
+/// One column of a batch of rows.
 pub struct Column {
-    /// Its name in the schema.
+    /// The name in the schema.
     pub name: &'static str,
-    /// Its values, one a row.
+    /// The values, one for each row.
     pub values: ArrayRef,
-    /// Whether the schema admits nulls.
+    /// Whether the schema allows nulls.
     pub nullable: bool,
 }
 
 impl Column {
-    /// A column of signed numbers.
+    /// A column of signed 64-bit numbers without nulls.
     pub fn longs(name: &'static str, values: impl Iterator<Item = i64>) -> Column {
         required(name, longs(values))
     }
 
-    /// A column of bytes, `width` a row.
+    /// A column of byte strings without nulls; each has exactly `width` bytes.
     pub fn bytes<'a>(name: &'static str, width: usize, values: impl Iterator<Item = &'a [u8]>) -> Column {
         required(name, bytes(width, values))
     }
 }
 
-/// A row type that is a table of a store.
+/// A row type of a table in a store.
+///
+/// ```
+/// use nigh::tables::{EvidenceRow, Table};
+/// let names: Vec<&str> = EvidenceRow::columns(&[]).iter().map(|column| column.name).collect();
+/// assert_eq!(names, ["doc", "neighbour", "agreements", "similarity"]);
+/// assert_eq!(EvidenceRow::NAME, "evidence");
+/// ```
 pub trait Table: Sized {
-    /// The folder of the table.
+    /// The name of the table, which is the name of its folder.
     const NAME: &'static str;
-    /// Columns of nearly unique values: a dictionary would only cost there.
+    /// Columns of nearly unique values: written without a dictionary, which would only cost time and space.
     const UNIQUE: &'static [&'static str] = &[];
-    /// Columns of numbers that mostly ascend with the rows: their differences are kept.
+    /// Columns of numbers that mostly ascend from row to row: written as differences (delta encoding).
     const ASCENDING: &'static [&'static str] = &[];
-    /// Columns that hold hashes: compression would only cost there.
+    /// Columns of hashes: written without compression, which would only cost time.
     const RANDOM: &'static [&'static str] = &[];
-    /// Columns that nobody searches by order: their least and greatest values are not kept.
+    /// Columns that no query searches by order: written without their least and greatest values.
     const UNORDERED: &'static [&'static str] = &[];
 
-    /// The columns of some rows; of no rows, the schema.
+    /// Turns rows into columns, one value for each row. Without rows the columns are empty and give the schema.
     fn columns(rows: &[Self]) -> Vec<Column>;
 }
 
@@ -89,36 +99,36 @@ fn bytes<'a>(width: usize, values: impl Iterator<Item = &'a [u8]>) -> ArrayRef {
     Arc::new(builder.finish())
 }
 
-/// `documents`: every page of a week.
+/// `documents`: one row for every page of a week, by `doc`.
 #[derive(Clone, Debug)]
 pub struct DocumentRow {
-    /// Its id.
+    /// The page's id; joins all tables with a column `doc`.
     pub doc: i64,
-    /// Its canonical URL.
+    /// The canonical URL.
     pub url: String,
-    /// The URL's host, with the port where it is not the default.
+    /// The URL's host in lower case, with the port if it is not the default one.
     pub host: String,
     /// The host's registered domain.
     pub domain: String,
-    /// The machine that answered.
+    /// The IP address of the machine that sent the page; null if the crawl does not have it.
     pub ip: Option<String>,
-    /// When, in microseconds UTC.
+    /// When the page was fetched: a timestamp in UTC, in microseconds; null if the crawl does not have it.
     pub fetched: Option<i64>,
-    /// HTTP status.
+    /// The HTTP status of the response.
     pub status: i32,
-    /// Media type, without parameters.
+    /// The media type, without parameters: `text/html`.
     pub media_type: String,
-    /// Bytes of the body as read.
+    /// Size of the body, markup included, in bytes as read.
     pub bytes: i64,
-    /// XXH3-128 of these bytes, big-endian.
+    /// XXH3-128 of these bytes, big-endian: 16 bytes. Equal for exact copies.
     pub checksum: [u8; 16],
-    /// Words of its text.
+    /// Number of words of the text. A page without words has no row in `features`.
     pub words: i64,
-    /// Its title; empty where it has none.
+    /// The title; empty if the page has none.
     pub title: String,
-    /// The input that held it.
+    /// The input file that holds the page, by name.
     pub file: String,
-    /// Where there: see `readers`.
+    /// Where the page begins in that file, in bytes: see [`Page::offset`](crate::readers::Page::offset).
     pub offset: i64,
 }
 
@@ -149,19 +159,21 @@ impl Table for DocumentRow {
     }
 }
 
-/// `features`: every page with words.
+/// `features`: one row for every page with words, by `doc` (Fetterly 2004, section 2). A fourth column, `vector`, is a signed
+/// 64-bit hash of the supershingles: equal for virtually identical pages.
 #[derive(Clone, Debug)]
 pub struct FeatureRow {
-    /// Its id.
+    /// The page's id; joins `documents.doc`.
     pub doc: i64,
-    /// Its supershingles, eight bytes each, little-endian.
+    /// The supershingles, 8 bytes each, little-endian: 48 bytes for the study's 6.
     pub supershingles: Vec<u8>,
-    /// The low four bytes of each feature, little-endian.
+    /// The low 4 bytes of each feature, little-endian: 336 bytes for the study's 84.
     pub features: Vec<u8>,
 }
 
 impl FeatureRow {
-    /// A hash of the supershingles: virtually identical pages have the same, others do not (but for one pair in 2^64).
+    /// A hash of the supershingles. Virtually identical pages have the same hash; other pages differ, except for one pair in
+    /// 2^64.
     fn vector_hash(&self) -> i64 {
         let (words, _) = self.supershingles.as_chunks::<8>();
         fold(&words.iter().map(|word| u64::from_le_bytes(*word)).collect::<Vec<_>>()) as i64
@@ -170,7 +182,7 @@ impl FeatureRow {
 
 impl Table for FeatureRow {
     const NAME: &'static str = "features";
-    // All plain: later weeks look up single values where they lie.
+    // All columns are plain (`plain.rs`): later weeks read single values of them straight from the file.
     const UNIQUE: &'static [&'static str] = &["doc", "vector", "supershingles", "features"];
     const RANDOM: &'static [&'static str] = &["doc", "vector", "supershingles", "features"];
 
@@ -188,12 +200,12 @@ impl Table for FeatureRow {
     }
 }
 
-/// `urls`: URLs first seen in a week, in the order of their hashes, which is the order of their ids.
+/// `urls`: one row for every URL first seen in a week. The order of the hashes is the order of the ids.
 #[derive(Clone, Debug)]
 pub struct UrlRow {
-    /// The id that the URL keeps for ever.
+    /// The id of the URL, which no later week changes.
     pub doc: i64,
-    /// The 128-bit hash of the URL, big-endian.
+    /// XXH3-128 of the canonical URL, big-endian: 16 bytes.
     pub hash: [u8; 16],
     /// The canonical URL.
     pub url: String,
@@ -214,12 +226,12 @@ impl Table for UrlRow {
     }
 }
 
-/// `found-links`: out-links as pages have them, before their targets are looked up. Not kept with the week.
+/// `found-links`: out-links as read from pages, before their targets are looked up. A finished week does not have this table.
 #[derive(Clone, Debug)]
 pub struct FoundLinkRow {
-    /// The page that links.
+    /// The id of the page that has the link.
     pub doc: i64,
-    /// The canonical URL that it links to.
+    /// The canonical URL of the link's target.
     pub target_url: String,
 }
 
@@ -234,14 +246,14 @@ impl Table for FoundLinkRow {
     }
 }
 
-/// `links`: out-links of pages, each target once a page.
+/// `links`: one row for every pair of a page and a target of its out-links.
 #[derive(Clone, Debug)]
 pub struct LinkRow {
-    /// The page that links.
+    /// The id of the page that has the link; joins `documents.doc`.
     pub doc: i64,
-    /// The canonical URL that it links to.
+    /// The canonical URL of the link's target.
     pub target_url: String,
-    /// The target's id, where this week or an earlier one has the URL.
+    /// The target's id; null if neither this week nor an earlier one has the URL. Joins `documents.doc`.
     pub target_doc: Option<i64>,
 }
 
@@ -257,12 +269,12 @@ impl Table for LinkRow {
     }
 }
 
-/// `failures`: URLs of earlier weeks whose download failed in a wave. Not kept with the week.
+/// `failures`: URLs of earlier weeks whose download failed, one file for each wave. A finished week does not have this table.
 #[derive(Clone, Debug)]
 pub struct FailureRow {
     /// The URL's id.
     pub doc: i64,
-    /// Why it failed.
+    /// Why the download failed.
     pub reason: String,
 }
 
@@ -278,14 +290,15 @@ impl Table for FailureRow {
     }
 }
 
-/// `missing`: URLs of earlier weeks that could not be downloaded in a week (Fetterly 2004, section 3).
+/// `missing`: one row for every URL of an earlier week that has no page in this week (Fetterly 2004, section 3).
 #[derive(Clone, Debug)]
 pub struct MissingRow {
-    /// The URL's id.
+    /// The URL's id; joins the tables of the earlier weeks.
     pub doc: i64,
     /// The canonical URL.
     pub url: String,
-    /// Why: `status 404` and the like, as a side file of failed downloads says, or `not seen`.
+    /// Why: `status 404`, for instance, or the reason given in a side file of failed downloads; `not seen` if the crawl has no
+    /// record of the URL.
     pub reason: String,
 }
 
@@ -303,7 +316,7 @@ impl Table for MissingRow {
     }
 }
 
-/// `deleted`: URLs that are being deleted from a store. Not kept once they are.
+/// `deleted`: URLs that a run is deleting from a store. The table is removed when the deletion is done.
 #[derive(Clone, Debug)]
 pub struct DeletedRow {
     /// The URL's id.
@@ -319,21 +332,25 @@ impl Table for DeletedRow {
     }
 }
 
-/// `rejects`: bad records.
+/// `rejects`: one row for every bad record of the input.
 #[derive(Clone, Debug)]
 pub struct RejectRow {
-    /// The input that held it.
+    /// The input file that holds the record, by name; as `documents.file`.
     pub file: String,
-    /// Where there: see `readers`.
+    /// Where the record begins in that file, in bytes; as `documents.offset`.
     pub offset: i64,
-    /// Its URL, where that much could be read.
+    /// The record's URL; null if it could not be read.
     pub url: Option<String>,
-    /// What is wrong with it.
+    /// What is wrong with the record.
     pub reason: String,
 }
 
 impl RejectRow {
-    /// The name of a wave's file.
+    /// The name of the file of a wave; waves count from 0.
+    ///
+    /// ```
+    /// assert_eq!(nigh::tables::RejectRow::file(12), "all-wave00012.parquet");
+    /// ```
     pub fn file(wave: usize) -> String {
         format!("all-wave{wave:05}.parquet")
     }
@@ -352,20 +369,24 @@ impl Table for RejectRow {
     }
 }
 
-/// `clusters`: the cluster map, every page of a week.
+/// `clusters`: the cluster map: one row for every page of a week, by `doc` (Fetterly 2004, section 2).
 #[derive(Clone, Debug)]
 pub struct ClusterRow {
     /// The page's canonical URL.
     pub url: String,
-    /// Its host.
+    /// The URL's host; as `documents.host`.
     pub host: String,
-    /// Its id.
+    /// The page's id; joins `documents.doc`, `features.doc` and `evidence.doc`.
     pub doc: i64,
-    /// Root (smallest id) and pages of its cluster, by level: similar, identical, exact.
+    /// The page's cluster at each level: its root (the smallest `doc` of the cluster) and its number of pages. These are the
+    /// columns `similar_root` and `similar_size`, `identical_root` and `identical_size`, `exact_root` and `exact_size`. Pages
+    /// of one cluster have the same root; a page without duplicates is the root of a cluster of size 1.
     pub levels: [(i64, i64); 3],
-    /// The cluster's name through the weeks, for clusters of at least two very similar pages.
+    /// The cluster id, stable from week to week, of a cluster of at least two very similar pages; null for other pages. Joins
+    /// `cluster_id` of other weeks and of `changes`; it is not a `doc`.
     pub cluster_id: Option<i64>,
-    /// Whether the page is its cluster's canonical document, its root: keep these and one page of each cluster is left.
+    /// Whether the page is the canonical page of its cluster of very similar pages, which is its root. To deduplicate the
+    /// week, keep the rows where this is true: one page of each cluster is left.
     pub canonical: bool,
 }
 
@@ -393,16 +414,16 @@ impl Table for ClusterRow {
     }
 }
 
-/// `evidence`: why a page is in its cluster; every clustered page but its root.
+/// `evidence`: why a page is in its cluster: one row for every page of a cluster, except the root.
 #[derive(Clone, Debug)]
 pub struct EvidenceRow {
-    /// The page.
+    /// The page's id; joins `clusters.doc`.
     pub doc: i64,
-    /// A page of the cluster with which it shares supershingles.
+    /// The id of a page of the same cluster that shares supershingles with this page.
     pub neighbour: i64,
-    /// How many supershingles they share.
+    /// How many supershingles the two pages share.
     pub agreements: i32,
-    /// The share of equal features: an estimate of the similarity.
+    /// The share of features in which the two pages agree, from 0 to 1: an estimate of their similarity.
     pub similarity: f32,
 }
 
@@ -420,28 +441,28 @@ impl Table for EvidenceRow {
     }
 }
 
-/// What became of a cluster.
+/// A change of a cluster from the week before to this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
-    /// No page of it was in a cluster the week before.
+    /// No page of the cluster was in a cluster the week before.
     Birth,
-    /// None of its pages is in a cluster any more.
+    /// None of the cluster's pages is in a cluster any more.
     Death,
-    /// It has more pages.
+    /// The cluster has more pages.
     Grow,
-    /// It has fewer pages.
+    /// The cluster has fewer pages.
     Shrink,
-    /// Another cluster has most of its pages, and keeps its own name.
+    /// Another cluster, which keeps its own id, has most of the cluster's pages.
     Merge,
-    /// Some of its pages are in another cluster, which does not succeed it.
+    /// Some of the cluster's pages are in another cluster, which is not its successor.
     Split,
 }
 
 impl Event {
-    /// All events.
+    /// All events, in the order of the type.
     pub const ALL: [Event; 6] = [Event::Birth, Event::Death, Event::Grow, Event::Shrink, Event::Merge, Event::Split];
 
-    /// The name that the table holds.
+    /// The name in the column `changes.event`.
     pub fn name(self) -> &'static str {
         match self {
             Event::Birth => "birth",
@@ -454,25 +475,27 @@ impl Event {
     }
 }
 
-/// `changes`: what became of clusters of at least two very similar pages since the week before.
+/// `changes`: how clusters of at least two very similar pages changed since the week before: one row for every event. A
+/// store's first week has no such table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ChangeRow {
-    /// The cluster: of last week, but for a birth.
+    /// The id of last week's cluster; of this week's, in a birth. Joins `clusters.cluster_id` of that week.
     pub cluster_id: i64,
-    /// What became of it.
+    /// The event: `birth`, `death`, `grow`, `shrink`, `merge` or `split`.
     pub event: Event,
-    /// The other cluster, of a merge or a split.
+    /// The id of the other cluster of a merge or a split; null for other events. Joins this week's `clusters.cluster_id`.
     pub other: Option<i64>,
-    /// Pages of the cluster the week before.
+    /// Pages of the cluster the week before; 0 in a birth.
     pub before: i64,
-    /// Pages now: of the other cluster, in a merge or a split.
+    /// Pages of the cluster in this week, 0 in a death; pages of the other cluster, in a merge or a split.
     pub after: i64,
-    /// Pages that make the event: born, dead, come or gone; or those that went over to the other cluster.
+    /// Pages of the event: in a birth or a death, the cluster's; in growth or shrinkage, the difference; in a merge or a split,
+    /// the pages that are now in the other cluster.
     pub documents: i64,
 }
 
 impl ChangeRow {
-    /// An event; pages before and after.
+    /// The row of an event; `(before, after)` are numbers of pages.
     pub fn new(
         event: Event,
         id: DocId,
@@ -500,14 +523,14 @@ impl Table for ChangeRow {
     }
 }
 
-/// `sizes`: how many clusters there are of each size, size 1 included.
+/// `sizes`: the number of clusters of each size, size 1 included: one row for every level and size that occurs.
 #[derive(Clone, Debug)]
 pub struct SizeRow {
-    /// `similar`, `identical` or `exact`.
+    /// The level: `similar`, `identical` or `exact`.
     pub level: &'static str,
     /// Pages of a cluster.
     pub size: i64,
-    /// Clusters of that size.
+    /// Clusters with that number of pages.
     pub clusters: i64,
 }
 
@@ -523,26 +546,26 @@ impl Table for SizeRow {
     }
 }
 
-/// `largest`: the largest clusters of each level (Fetterly 2004, tables 1 and 2).
+/// `largest`: the largest clusters of each level (Fetterly 2004, tables 1 and 2): one row for every cluster listed.
 #[derive(Clone, Debug)]
 pub struct LargestRow {
-    /// `similar`, `identical` or `exact`.
+    /// The level: `similar`, `identical` or `exact`.
     pub level: &'static str,
-    /// From 1.
+    /// The rank within the level, from 1 for the largest.
     pub rank: i32,
     /// Pages of the cluster.
     pub urls: i64,
-    /// Distinct hosts among them.
+    /// Distinct hosts of these pages.
     pub hosts: i64,
-    /// Distinct addresses among them.
+    /// Distinct IP addresses of these pages.
     pub machines: i64,
-    /// Hosts without a known address.
+    /// Hosts of these pages without a known IP address.
     pub unresolved: i64,
-    /// The canonical page's title.
+    /// The title of the canonical page.
     pub title: String,
-    /// The canonical page's URL.
+    /// The canonical URL of the canonical page.
     pub url: String,
-    /// The cluster's root.
+    /// The cluster's root; joins `clusters.similar_root`, `identical_root` or `exact_root`, by level.
     pub root: i64,
 }
 
@@ -564,24 +587,25 @@ impl Table for LargestRow {
     }
 }
 
-/// `summary`: one row a level.
+/// `summary`: the totals of a week: one row for each level.
 #[derive(Clone, Debug)]
 pub struct SummaryRow {
-    /// `similar`, `identical` or `exact`.
+    /// The level: `similar`, `identical` or `exact`.
     pub level: &'static str,
     /// Pages of the week.
     pub documents: i64,
-    /// Pages in clusters of at least two.
+    /// Pages in clusters of at least two pages.
     pub clustered: i64,
     /// Clusters of at least two pages.
     pub clusters: i64,
-    /// Clustered pages but one a cluster.
+    /// `clustered` less `clusters`: pages that are not the canonical page of their cluster.
     pub duplicates: i64,
-    /// Duplicates over documents.
+    /// `duplicates / documents`, from 0 to 1; 0 for a week without pages.
     pub share: f64,
-    /// The exponent of the power law of cluster sizes, by maximum likelihood; null where there are too few clusters.
+    /// The exponent of the power law of cluster sizes, by maximum likelihood, rounded to three decimals; null if there are too few
+    /// clusters.
     pub exponent: Option<f64>,
-    /// The smallest size that the power law is fitted to.
+    /// The smallest cluster size, in pages, that the power law is fitted to; null if there are too few clusters.
     pub x_min: Option<i64>,
 }
 

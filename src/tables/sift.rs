@@ -1,4 +1,6 @@
-//! A table's file again, without some rows.
+//! Copies a table's file without some of its rows, as deletion does.
+//!
+//! The copy has the bytes that a writer of the remaining rows would make. A file that loses no row is linked, not rewritten.
 
 use std::path::Path;
 
@@ -10,47 +12,50 @@ use super::read::Scan;
 use super::rows::Table;
 use super::write::Writer;
 
-/// What became of a file's rows.
+/// The numbers of rows of a file that [`sift`] copied and left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sifted {
-    /// Those that are in the new file.
+    /// Rows of the new file.
     pub kept: u64,
-    /// Those that are not.
+    /// Rows of the old file that the new one lacks.
     pub left_out: u64,
 }
 
-/// Makes the file `to` of the rows of the file `from` that `keep` keeps, which sees the named columns: one bool a row.
-/// Where that is all of them, `to` is another name of the same file, or a copy where the file system knows no such thing.
-/// Where it is none of them, no file is made, unless the old one has no row either.
+/// Writes to `to` the rows of the file `from` that `keep` selects. `keep` receives batches of the named columns and returns
+/// one bool for each row.
 ///
-/// Cost: one pass over the named columns; over all columns of what changes.
+/// If it selects all rows, `to` becomes a hard link to the same file, or a copy if the file system has no hard links. If it
+/// selects none, no file is made, unless the old file has no rows either.
+///
+/// Cost: one pass over the named columns; a second one over all columns if rows are left out.
 ///
 /// # Errors
-/// Names the file that cannot be read or written; or the first error of `keep`.
+/// Names the file that cannot be read or written; or returns the first error of `keep`.
 pub fn sift<T: Table>(
     from: &Path,
     to: &Path,
     columns: &[&str],
     mut keep: impl FnMut(&RecordBatch) -> Result<BooleanArray>,
 ) -> Result<Sifted> {
-    let mut kept: Vec<BooleanArray> = Vec::new();
+    let mut masks: Vec<BooleanArray> = Vec::new();
     Scan::open(from, columns)?.for_each(|batch| {
-        kept.push(keep(batch)?);
+        masks.push(keep(batch)?);
         Ok(())
     })?;
-    let rows: u64 = kept.iter().map(|kept| kept.len() as u64).sum();
-    let sifted: u64 = kept.iter().map(|kept| kept.true_count() as u64).sum();
-    let sifted = Sifted { kept: sifted, left_out: rows - sifted };
+    let rows: u64 = masks.iter().map(|mask| mask.len() as u64).sum();
+    let kept: u64 = masks.iter().map(|mask| mask.true_count() as u64).sum();
+    let sifted = Sifted { kept, left_out: rows - kept };
     if sifted.left_out == 0 {
         share(from, to)?;
     } else if sifted.kept > 0 {
         let all: Vec<&str> = T::columns(&[]).iter().map(|column| column.name).collect();
         let mut writer: Writer<T> = Writer::create(to)?;
-        let mut kept = kept.iter();
-        // Batches are cut the same whatever the columns.
+        let mut masks = masks.iter();
+        // Batches have the same rows whatever the columns are.
         Scan::open(from, &all)?.for_each(|batch| {
-            let kept = kept.next().context("as many batches as before")?;
-            let rows = filter_record_batch(batch, kept).with_context(|| format!("{} changed", from.display()))?;
+            let mask = masks.next().with_context(|| format!("{} changed while it was read", from.display()))?;
+            let rows = filter_record_batch(batch, mask)
+                .with_context(|| format!("{} changed while it was read", from.display()))?;
             writer.push_rows(&rows)
         })?;
         writer.finish()?;
@@ -58,10 +63,11 @@ pub fn sift<T: Table>(
     Ok(sifted)
 }
 
-/// Gives a file another name, or copies it where that cannot be.
+/// Makes `to` a hard link to the file `from`, or a copy of it if the file system refuses a link. The folder of `to` is made; a
+/// file that is there already is replaced.
 ///
 /// # Errors
-/// Names the file that cannot be made.
+/// Names the folder or the file that cannot be made.
 pub fn share(from: &Path, to: &Path) -> Result<()> {
     let failed = || format!("cannot copy {} to {}", from.display(), to.display());
     if let Some(folder) = to.parent() {
@@ -85,7 +91,7 @@ mod tests {
     use crate::tables::{UrlRow, field};
 
     #[test]
-    fn rows_that_are_kept_keep_their_order_and_all_columns() {
+    fn the_copy_has_the_bytes_of_a_file_of_the_remaining_rows() {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("from.parquet"), folder.path().join("other/to.parquet"));
         let rows = 10_000;
@@ -95,11 +101,11 @@ mod tests {
         }
         writer.finish().unwrap();
         let sifted = |keep: fn(i64) -> bool| {
-            let kept = |batch: &RecordBatch| {
+            let mask = |batch: &RecordBatch| {
                 let docs: &Int64Array = field(batch, "doc")?;
                 Ok(docs.values().iter().map(|doc| Some(keep(*doc))).collect())
             };
-            let sifted = sift::<UrlRow>(&from, &to, &["doc"], kept).unwrap();
+            let sifted = sift::<UrlRow>(&from, &to, &["doc"], mask).unwrap();
             (sifted.kept, sifted.left_out)
         };
         assert_eq!(sifted(|_| false), (0, 10_000));

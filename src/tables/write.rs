@@ -1,7 +1,7 @@
-//! Rows to Parquet files.
+//! Writing tables: rows to Parquet files.
 //!
-//! A file is written under a temporary name and takes its own only when it is whole, so that a name
-//! never stands for half a file. Making it durable is left to the commit (`state::sync_folder`).
+//! A file is written under a temporary name and gets its own when it is complete, so no reader finds half a file. The commit
+//! makes it durable (`state::sync_folder`).
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -19,12 +19,12 @@ use parquet::schema::types::ColumnPath;
 
 use super::rows::Table;
 
-/// Rows that are turned into columns at a time.
+/// Rows that are collected before they are turned into columns.
 const BATCH: usize = 4096;
-/// Rows of a row group.
+/// The most rows of a row group.
 const ROW_GROUP: usize = 1 << 17;
 
-/// Writes one file of a table.
+/// Writes one file of a table, row by row. A writer that is dropped before [`Writer::finish`] leaves no file of that name.
 pub struct Writer<T: Table> {
     path: PathBuf,
     temporary: PathBuf,
@@ -35,10 +35,10 @@ pub struct Writer<T: Table> {
 }
 
 impl<T: Table> Writer<T> {
-    /// A writer of the file at `path`, which appears when [`Writer::finish`] is called; its folder is made.
+    /// Makes the folder of `path`, and a writer of the file, which appears when [`Writer::finish`] is called.
     ///
     /// # Errors
-    /// Names the file where the folder or the file cannot be made.
+    /// Names the folder that cannot be made.
     pub fn create(path: &Path) -> Result<Writer<T>> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
@@ -51,23 +51,23 @@ impl<T: Table> Writer<T> {
     /// Adds a row.
     ///
     /// # Errors
-    /// Names the file where it cannot be written (a full disk, for instance).
+    /// Names the file that cannot be written, for instance to a full disk.
     pub fn push(&mut self, row: T) -> Result<()> {
         self.rows.push(row);
         if self.rows.len() == BATCH { self.flush() } else { Ok(()) }
     }
 
-    /// Rows added so far.
+    /// The number of rows added so far.
     pub fn len(&self) -> u64 {
         self.written + self.rows.len() as u64
     }
 
-    /// Whether no row was added yet.
+    /// Whether no row has been added.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Adds the rows of a batch, which has the table's columns.
+    /// Adds the rows of a batch, which must have the table's columns.
     ///
     /// # Errors
     /// As [`Writer::push`].
@@ -107,10 +107,10 @@ impl<T: Table> Writer<T> {
         Ok(())
     }
 
-    /// Ends the file and gives it its name; returns its rows. A file of no rows is written too.
+    /// Ends the file, gives it its name, and returns the number of its rows. A file without rows is written too.
     ///
     /// # Errors
-    /// Names the file where it cannot be written.
+    /// Names the file that cannot be written.
     pub fn finish(mut self) -> Result<u64> {
         if !self.rows.is_empty() || self.writer.is_none() {
             self.flush()?;
@@ -124,7 +124,7 @@ impl<T: Table> Writer<T> {
         Ok(self.written)
     }
 
-    /// As [`Writer::finish`], but a file of no rows is not made.
+    /// As [`Writer::finish`], except that no file is made if there are no rows.
     ///
     /// # Errors
     /// As [`Writer::finish`].
@@ -133,6 +133,7 @@ impl<T: Table> Writer<T> {
     }
 }
 
+/// How the columns of a table are encoded and compressed: the constants of [`Table`] as settings of the Parquet writer.
 fn properties<T: Table>() -> WriterProperties {
     let zstd = Compression::ZSTD(ZstdLevel::try_new(3).expect("zstd has a level 3"));
     let mut properties = WriterProperties::builder()
