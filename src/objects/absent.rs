@@ -1,4 +1,4 @@
-//! What stands for a bucket in a program that is built without object stores: it cannot be opened.
+//! The bucket of a program built without the feature `cloud`: a type without values, because opening it fails.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -9,17 +9,17 @@ use anyhow::{Result, bail};
 
 use super::{Digest, Put, When};
 
-/// A folder of objects; there is none.
+/// A folder of a bucket; no value of this type exists.
 #[derive(Clone, Debug)]
 pub struct Bucket(Infallible);
 
-/// Which version of an object something is; there is none.
+/// A version of an object; no value of this type exists.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tag(Infallible);
 
 #[allow(missing_docs, clippy::missing_errors_doc, reason = "no value of this type exists: see `bucket`")]
 impl Bucket {
-    /// Refuses.
+    /// Always fails.
     ///
     /// # Errors
     /// Always: this program is built without object stores.

@@ -1,15 +1,15 @@
-//! A folder of objects that is written to: `s3://bucket/prefix`.
+//! A folder of a bucket that nigh writes to: `s3://bucket/prefix`.
 //!
-//! Two promises of the store are built upon: a put is whole or not at all, and a conditional one (`If-None-Match: *`,
-//! `If-Match: ETAG`) is refused where its condition does not hold. A service that takes no notice of conditions is
-//! found out ([`Bucket::check_conditions`]).
+//! The code relies on two promises of the service. A put is done as a whole or not at all. A conditional put
+//! (`If-None-Match: *`, `If-Match: ETAG`) is refused if its condition does not hold. [`Bucket::check_conditions`] detects a
+//! service that ignores conditions.
 //!
-//! A put whose answer was lost may have been done. So a conditional put that fails, or is refused, is looked at again:
-//! where the object has just these bytes it was this put that made it.
+//! A put whose response was lost may have been done. Therefore a conditional put that fails or is refused reads the object
+//! again: if the object has exactly the bytes of the put, the put was done.
 //!
-//! Small objects that decide something (the lock, the manifest) are waited for [`PATIENCE`] at most, and so is the
-//! removal of one: after that no request of it is made any more. All else is bounded by the client alone, for on a slow
-//! link a part may take minutes.
+//! Requests for small objects that decide something (the lock, the manifest), and removals, time out after [`PATIENCE`] and
+//! are not repeated afterwards. Only the client's own limits apply to all other requests, because a part may take minutes on a
+//! slow link.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -28,39 +28,39 @@ use super::digest::{Digest, Summing};
 use super::read::read;
 use super::{PATIENCE, Put, When};
 
-/// Larger objects are uploaded in parts of this size or more: S3 wants 5 MiB at least.
+/// Larger objects are uploaded in parts of at least this size, in bytes; S3 requires 5 MiB.
 const PART: u64 = 8 << 20;
-/// Parts of one object that are under way at once.
+/// Parts of one object that are uploaded at the same time.
 const PARTS_AT_ONCE: usize = 3;
-/// S3 takes ten thousand.
+/// The most parts of an object; S3 allows ten thousand.
 const MOST_PARTS: u64 = 9000;
 
-/// A folder of objects.
+/// A folder of a bucket. Keys are relative to it.
 #[derive(Clone, Debug)]
 pub struct Bucket {
-    /// By which is read.
+    /// The client for reads.
     store: Store,
-    /// By which is written.
+    /// The client for writes.
     writing: Store,
-    /// [`PATIENCE`], but for tests.
+    /// [`PATIENCE`]; shorter in tests.
     patience: Duration,
     /// `s3://bucket/`.
     home: String,
-    /// `prefix/`, or nothing.
+    /// `prefix/`, or empty.
     prefix: String,
 }
 
-/// Which version of an object something is.
+/// A version of an object: its ETag and version id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tag(UpdateVersion);
 
 impl Bucket {
-    /// The folder of a URL: `s3://bucket/prefix`.
+    /// The folder of a URL, `s3://bucket/prefix`. Sends no request.
     ///
     /// # Errors
-    /// Where the URL or the settings in the environment are wrong. Nothing is asked for yet.
+    /// If the URL or the settings in the environment are wrong.
     pub fn open(url: &str) -> Result<Bucket> {
-        let (scheme, rest) = url.split_once("://").with_context(|| format!("{url} is no URL"))?;
+        let (scheme, rest) = url.split_once("://").with_context(|| format!("{url} is not a URL"))?;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         ensure!(!bucket.is_empty(), "{url} names no bucket: write {scheme}://BUCKET/PREFIX");
         let prefix = prefix.trim_matches('/');
@@ -74,7 +74,7 @@ impl Bucket {
         Ok(Bucket { store: store(&home)?, writing: store_to_write(&home)?, patience: PATIENCE, home, prefix })
     }
 
-    /// The URL of one of its objects.
+    /// The URL of an object; of the folder, for an empty key.
     pub fn url(&self, key: &str) -> String {
         format!("{}{}{key}", self.home, self.prefix)
     }
@@ -83,29 +83,29 @@ impl Bucket {
         Path::parse(format!("{}{key}", self.prefix)).with_context(|| format!("{} names no object", self.url(key)))
     }
 
-    /// An object's bytes, and which version they are; `None` where there is none.
+    /// Reads a small object: its bytes and their version; `None` if it does not exist.
     ///
     /// # Errors
-    /// Where the store does not answer, or answers no.
+    /// If the service does not respond within [`PATIENCE`], or responds with an error.
     pub fn get(&self, key: &str) -> Result<Option<(Vec<u8>, Tag)>> {
         let (store, path) = (self.store.clone(), self.path(key)?);
         let got = wait_at_most(self.patience, async move {
-            let answer = store.get(&path).await?;
-            let tag = Tag(UpdateVersion { e_tag: answer.meta.e_tag.clone(), version: answer.meta.version.clone() });
-            Ok::<_, Error>((answer.bytes().await?, tag))
+            let response = store.get(&path).await?;
+            let tag = Tag(UpdateVersion { e_tag: response.meta.e_tag.clone(), version: response.meta.version.clone() });
+            Ok::<_, Error>((response.bytes().await?, tag))
         })?;
         match got {
             Some(Ok((bytes, tag))) => Ok(Some((bytes.into(), tag))),
             Some(Err(Error::NotFound { .. })) => Ok(None),
             Some(Err(error)) => Err(explained(error, &format!("read {}", self.url(key)))),
-            None => bail!("cannot read {}: no answer for {:?}", self.url(key), self.patience),
+            None => bail!("cannot read {}: no response for {:?}", self.url(key), self.patience),
         }
     }
 
-    /// The bytes of an object that may be large, as lists are; `None` where there is none.
+    /// Reads an object that may be large, such as a list of files; `None` if it does not exist.
     ///
     /// # Errors
-    /// Where the store does not answer, or answers no.
+    /// If the service does not respond, or responds with an error.
     pub fn get_whole(&self, key: &str) -> Result<Option<Vec<u8>>> {
         let (store, path) = (self.store.clone(), self.path(key)?);
         match wait(async move { store.get(&path).await?.bytes().await })? {
@@ -115,18 +115,18 @@ impl Bucket {
         }
     }
 
-    /// Puts a small object where a condition holds. It takes [`PATIENCE`] at most, and as much again where it has to look
-    /// what became of it.
+    /// Puts a small object if a condition holds. Takes at most [`PATIENCE`], and as long again if it must read the object to
+    /// learn whether the put was done.
     ///
     /// # Errors
-    /// Where the store does not answer: whether the object is there is not known then.
+    /// If the service does not respond: then it is unknown whether the object was put.
     pub fn put_if(&self, key: &str, bytes: &[u8], when: &When) -> Result<Put> {
         let put = self.put_once(key, bytes, when);
         if matches!(put, Ok(Put::Done(_))) {
             return put;
         }
         match self.get(key) {
-            Ok(Some((found, tag))) if found == bytes => Ok(Put::Done(tag)),
+            Ok(Some((current, tag))) if current == bytes => Ok(Put::Done(tag)),
             _ => put,
         }
     }
@@ -145,22 +145,22 @@ impl Bucket {
             Some(Ok(done)) => Ok(Put::Done(Tag(done.into()))),
             Some(Err(Error::AlreadyExists { .. } | Error::Precondition { .. })) => Ok(Put::Refused),
             Some(Err(error)) => Err(explained(error, &format!("write {}", self.url(key)))),
-            None => bail!("cannot write {}: no answer for {:?}", self.url(key), self.patience),
+            None => bail!("cannot write {}: no response for {:?}", self.url(key), self.patience),
         }
     }
 
-    /// Finds out whether the service takes notice of conditions, by puts of an object that is there, with its own
-    /// bytes.
+    /// Checks that the service obeys conditions: puts an existing object, with its own `bytes`, under two conditions that do
+    /// not hold.
     ///
     /// # Errors
-    /// Where it does not, or does not answer.
+    /// If the service ignores a condition, or does not respond.
     pub fn check_conditions(&self, key: &str, bytes: &[u8]) -> Result<()> {
         let other = Tag(UpdateVersion { e_tag: Some(format!("\"{}\"", "0".repeat(32))), version: Some("1".into()) });
         for (when, name) in [(When::Absent, "If-None-Match"), (When::Is(other), "If-Match")] {
             if let Put::Done(_) = self.put_once(key, bytes, &when)? {
                 bail!(
-                    "the service of {} takes no notice of conditional puts ({name}): two runs could meet in a store there; \
-                     take another service, or a folder",
+                    "the service of {} ignores the condition of a put ({name}): two runs could write to a store there at the \
+                     same time; use another service, or a folder",
                     self.home
                 );
             }
@@ -168,26 +168,26 @@ impl Bucket {
         Ok(())
     }
 
-    /// All objects below it, by name.
+    /// Lists all objects of the folder: key and size in bytes.
     ///
     /// # Errors
-    /// Where the store cannot list them.
+    /// If the service cannot list them.
     pub fn list(&self) -> Result<BTreeMap<String, u64>> {
         let store = self.store.clone();
         let prefix = (!self.prefix.is_empty()).then(|| Path::parse(&self.prefix)).transpose()?;
-        let answers = wait(async move { store.list(prefix.as_ref()).collect::<Vec<_>>().await })?;
-        let mut found = BTreeMap::new();
-        for answer in answers {
-            let object = answer.map_err(|error| explained(error, &format!("list {}", self.url(""))))?;
+        let objects = wait(async move { store.list(prefix.as_ref()).collect::<Vec<_>>().await })?;
+        let mut sizes = BTreeMap::new();
+        for object in objects {
+            let object = object.map_err(|error| explained(error, &format!("list {}", self.url(""))))?;
             let key = object.location.to_string();
             if let Some(key) = key.strip_prefix(&self.prefix) {
-                found.insert(key.to_owned(), object.size);
+                sizes.insert(key.to_owned(), object.size);
             }
         }
-        Ok(found)
+        Ok(sizes)
     }
 
-    /// An object's size; `None` where there is none.
+    /// The size of an object in bytes; `None` if it does not exist.
     ///
     /// # Errors
     /// As [`Bucket::get`].
@@ -200,87 +200,87 @@ impl Bucket {
         }
     }
 
-    /// Reads the first `bytes` of an object.
+    /// Opens the first `bytes` bytes of an object for reading.
     ///
     /// # Errors
-    /// Where its name is none; failures of the network come while reading.
+    /// If the key is not valid. Errors of the network appear while reading.
     pub fn read(&self, key: &str, bytes: u64) -> Result<impl Read + use<>> {
         read(self.store.clone(), self.path(key)?, bytes)
     }
 
-    /// Puts a file there, in parts where it is large; it must have this size and this digest.
+    /// Uploads a file, in parts if it is large. The file must have the size `bytes` and the given digest.
     ///
     /// # Errors
-    /// Names the file that cannot be read or has changed, or the object that cannot be written: it is not there then,
-    /// or as it was.
+    /// Names the file that cannot be read or has changed, or the object that cannot be written: then the object does not exist,
+    /// or is as it was.
     pub fn upload(&self, key: &str, file: &FilePath, bytes: u64, digest: Digest) -> Result<()> {
         let failed = || format!("cannot read {}", file.display());
-        let mut open = File::open(file).with_context(failed)?;
+        let mut reader = File::open(file).with_context(failed)?;
         let changed = || format!("{} has changed while it was read", file.display());
         let (store, path) = (self.writing.clone(), self.path(key)?);
         let written = |error| explained(error, &format!("write {}", self.url(key)));
         if bytes <= PART {
             let mut content = Vec::new();
-            open.read_to_end(&mut content).with_context(failed)?;
+            reader.read_to_end(&mut content).with_context(failed)?;
             ensure!(content.len() as u64 == bytes && Digest::of(&content) == digest, changed());
             return wait(async move { store.put(&path, content.into()).await })?.map(drop).map_err(written);
         }
         let part = PART.max(bytes.div_ceil(MOST_PARTS));
         let mut upload = wait(async move { store.put_multipart(&path).await })?.map_err(written)?;
         let (mut summing, mut left) = (Summing::default(), bytes);
-        let mut parts = || -> Result<()> {
+        let mut put_parts = || -> Result<()> {
             while left > 0 {
-                let mut sent = Vec::new();
-                while sent.len() < PARTS_AT_ONCE && left > 0 {
+                let mut puts = Vec::new();
+                while puts.len() < PARTS_AT_ONCE && left > 0 {
                     let mut content = Vec::new();
-                    open.by_ref().take(part.min(left)).read_to_end(&mut content).with_context(failed)?;
+                    reader.by_ref().take(part.min(left)).read_to_end(&mut content).with_context(failed)?;
                     ensure!(!content.is_empty(), changed());
                     left -= content.len() as u64;
                     summing.add(&content);
-                    sent.push(upload.put_part(content.into()));
+                    puts.push(upload.put_part(content.into()));
                 }
-                wait(try_join_all(sent))?.map_err(written)?;
+                wait(try_join_all(puts))?.map_err(written)?;
             }
             ensure!(summing.digest() == digest, changed());
             Ok(())
         };
-        match parts() {
+        match put_parts() {
             Ok(()) => wait(async move { upload.complete().await })?.map(drop).map_err(written),
             Err(error) => {
-                // Where they cannot be dropped, the bucket's own rule for unfinished uploads does it.
+                // If the parts cannot be removed now, the bucket's own rule for unfinished uploads removes them.
                 let _ = wait(async move { upload.abort().await });
                 Err(error)
             }
         }
     }
 
-    /// Puts an object that is in memory, whatever was there.
+    /// Puts an object from memory, in the place of any that was there.
     ///
     /// # Errors
-    /// Where the store does not answer, or answers no.
+    /// If the service does not respond, or responds with an error.
     pub fn put(&self, key: &str, bytes: Vec<u8>) -> Result<()> {
         let (store, path) = (self.writing.clone(), self.path(key)?);
         let put = wait(async move { store.put(&path, bytes.into()).await })?;
         put.map(drop).map_err(|error| explained(error, &format!("write {}", self.url(key))))
     }
 
-    /// Removes an object, where it is there; the store is asked for [`PATIENCE`] at most.
+    /// Removes an object; it need not exist.
     ///
     /// # Errors
-    /// Where the store does not answer, or answers no.
+    /// If the service does not respond within [`PATIENCE`], or responds with an error.
     pub fn remove(&self, key: &str) -> Result<()> {
         let (store, path) = (self.writing.clone(), self.path(key)?);
         match wait_at_most(self.patience, async move { store.delete(&path).await })? {
             Some(Ok(()) | Err(Error::NotFound { .. })) => Ok(()),
             Some(Err(error)) => Err(explained(error, &format!("remove {}", self.url(key)))),
-            None => bail!("cannot remove {}: no answer for {:?}", self.url(key), self.patience),
+            None => bail!("cannot remove {}: no response for {:?}", self.url(key), self.patience),
         }
     }
 }
 
 #[cfg(test)]
 impl Bucket {
-    /// A folder of a store that a test made.
+    /// A folder of a store that a test has made.
     pub(super) fn over(store: Store, patience: Duration) -> Bucket {
         Bucket { writing: store.clone(), store, patience, home: "s3://bucket/".into(), prefix: "a/store/".into() }
     }
@@ -296,13 +296,14 @@ mod tests {
     }
 
     #[test]
-    fn what_decides_is_not_waited_for_for_ever() {
+    fn requests_for_small_objects_time_out() {
         let (bucket, faults) = faulty(Duration::from_millis(50));
         bucket.put("m", b"1".to_vec()).unwrap();
         faults.set(Fault::Silent);
-        let ends = [bucket.get("m").map(drop), bucket.put_if("m", b"2", &When::Absent).map(drop), bucket.remove("m")];
-        for error in ends.map(Result::unwrap_err) {
-            assert!(error.to_string().contains("no answer for 50ms"), "{error}");
+        let results =
+            [bucket.get("m").map(drop), bucket.put_if("m", b"2", &When::Absent).map(drop), bucket.remove("m")];
+        for error in results.map(Result::unwrap_err) {
+            assert!(error.to_string().contains("no response for 50ms"), "{error}");
         }
         faults.set(Fault::None);
         assert_eq!(bucket.get_whole("m").unwrap().as_deref(), Some(&b"1"[..]));
@@ -310,16 +311,16 @@ mod tests {
     }
 
     #[test]
-    fn large_files_go_in_parts_and_come_back_whole() {
+    fn files_of_one_part_and_of_several_come_back_with_their_bytes() {
         let folder = tempfile::tempdir().unwrap();
         let (bucket, file) = (bucket(), folder.path().join("file"));
         for length in [0, 1, PART as usize, (PARTS_AT_ONCE + 1) * PART as usize + 7] {
             let bytes: Vec<u8> = (0..length).map(|i| (i * i % 251) as u8).collect();
             std::fs::write(&file, &bytes).unwrap();
             bucket.upload("week=1/x", &file, length as u64, Digest::of(&bytes)).unwrap();
-            let mut found = Vec::new();
-            bucket.read("week=1/x", length as u64).unwrap().read_to_end(&mut found).unwrap();
-            assert!(found == bytes, "{length} bytes");
+            let mut read = Vec::new();
+            bucket.read("week=1/x", length as u64).unwrap().read_to_end(&mut read).unwrap();
+            assert!(read == bytes, "{length} bytes");
             let other = bucket.upload("week=1/y", &file, length as u64, Digest::of(b"other")).unwrap_err().to_string();
             assert!(other.contains("has changed while it was read"), "{other}");
         }
@@ -330,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_put_is_refused_where_its_condition_does_not_hold() {
+    fn a_put_is_refused_if_its_condition_does_not_hold() {
         let bucket = bucket();
         let Put::Done(first) = bucket.put_if("m", b"1", &When::Absent).unwrap() else { panic!("there was none") };
         assert!(matches!(bucket.put_if("m", b"2", &When::Absent).unwrap(), Put::Refused));
@@ -338,7 +339,7 @@ mod tests {
             panic!("it was so")
         };
         assert!(matches!(bucket.put_if("m", b"3", &When::Is(first.clone())).unwrap(), Put::Refused));
-        // As if the answer had been lost.
+        // A put of the bytes that the object has counts as done: its first response may have been lost.
         assert!(matches!(bucket.put_if("m", b"2", &When::Is(first)).unwrap(), Put::Done(_)));
         assert_eq!(bucket.get("m").unwrap(), Some((b"2".to_vec(), second)));
         bucket.check_conditions("m", b"2").unwrap();

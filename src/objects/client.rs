@@ -1,14 +1,14 @@
-//! The client of object stores: one runtime, and one store for a URL, for all of the program.
+//! The client of object stores: one asynchronous runtime, and one client for each URL, shared by the whole program.
 //!
-//! All network traffic runs on one thread with one asynchronous runtime; whoever reads or writes stays synchronous.
+//! All network traffic runs on one thread with that runtime; the callers are synchronous.
 //!
 //! Options and credentials come from the environment by the names that each cloud's own tools use: `AWS_*` (also
 //! `AWS_ENDPOINT_URL`, `AWS_ALLOW_HTTP`, and `AWS_SKIP_SIGNATURE` for public buckets), `GOOGLE_*`, `AZURE_*`.
 //!
-//! A request may take ten minutes with its body: many are under way at once, and a slow link has to carry them all. What
-//! is read may be silent for half a minute only. What is written may not be judged by silence: the client hears nothing
-//! before the last byte has left. The environment has the last word, for what is read and written alike:
-//! `AWS_TIMEOUT="1 hour"`, `AWS_READ_TIMEOUT`, `AWS_CONNECT_TIMEOUT`, and so for `GOOGLE_` and `AZURE_`.
+//! A request may take ten minutes with its body, because many run at once and share one link, which may be slow. A read fails if
+//! no byte arrives for half a minute. A write has no such limit: the service sends nothing before the last byte has left. The
+//! environment overrides these limits, for reads and writes: `AWS_TIMEOUT="1 hour"`, `AWS_READ_TIMEOUT`,
+//! `AWS_CONNECT_TIMEOUT`, and likewise for `GOOGLE_` and `AZURE_`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -19,24 +19,24 @@ use object_store::{Error, ObjectStore, parse_url_opts};
 use tokio::runtime::{Builder, Handle};
 use url::Url;
 
-/// How long a request may take.
+/// The option for the most time that a request may take.
 const REQUEST: (&str, &str) = ("timeout", "10 minutes");
-/// How long nothing may come, of what is read.
+/// The option for the most time that a read may wait for the next byte.
 const SILENCE: (&str, &str) = ("read_timeout", "30 seconds");
-/// Whose variables set options.
+/// Environment variables with these prefixes set options.
 const PREFIXES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
 
-/// What a store is used for.
+/// Whether a client reads or writes: the two have different limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Use {
+enum AccessMode {
     Reading,
     Writing,
 }
 
-/// A store of objects.
+/// The client of one object store.
 pub type Store = Arc<dyn ObjectStore>;
 
-/// Says what could not be done, and what to do about it.
+/// Adds to an error of the client what could not be done (`read URL`, for instance), and what the user can do.
 pub fn explained(error: Error, what: &str) -> anyhow::Error {
     let advice = match error {
         Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
@@ -47,57 +47,56 @@ pub fn explained(error: Error, what: &str) -> anyhow::Error {
     anyhow!(error).context(format!("cannot {what} ({advice})"))
 }
 
-/// Gives the store of a URL, always the same one for the same URL.
+/// The client that reads from the store of a URL; always the same one for the same URL.
 ///
 /// # Errors
-/// Where the URL or the settings in the environment are wrong.
+/// If the URL or the settings in the environment are wrong.
 pub fn store(url: &str) -> anyhow::Result<Store> {
-    store_for(Use::Reading, url)
+    store_for(AccessMode::Reading, url)
 }
 
-/// As [`store`], to write to it.
+/// As [`store`], for writes.
 ///
 /// # Errors
 /// As [`store`].
 pub fn store_to_write(url: &str) -> anyhow::Result<Store> {
-    store_for(Use::Writing, url)
+    store_for(AccessMode::Writing, url)
 }
 
-fn store_for(what: Use, url: &str) -> anyhow::Result<Store> {
-    static STORES: OnceLock<Mutex<HashMap<(Use, String), Store>>> = OnceLock::new();
+fn store_for(mode: AccessMode, url: &str) -> anyhow::Result<Store> {
+    static STORES: OnceLock<Mutex<HashMap<(AccessMode, String), Store>>> = OnceLock::new();
     let mut stores = STORES.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-    let name = (what, url.to_owned());
-    if let Some(store) = stores.get(&name) {
+    let key = (mode, url.to_owned());
+    if let Some(store) = stores.get(&key) {
         return Ok(store.clone());
     }
     // Without a default provider the client panics; another part of the program may have installed it.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let parsed = Url::parse(url).with_context(|| format!("{url} is no URL"))?;
+    let parsed = Url::parse(url).with_context(|| format!("{url} is not a URL"))?;
     let environment = std::env::vars_os();
-    let text = environment.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let mut options = options(what, text);
+    let texts = environment.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let mut options = options(mode, texts);
     if parsed.scheme() == "http" {
         options.push(("allow_http".to_owned(), "true".to_owned()));
     }
-    let made = parse_url_opts(&parsed, options);
-    let (store, _) =
-        made.with_context(|| format!("cannot use the store {url}: check its settings in the environment"))?;
+    let (store, _) = parse_url_opts(&parsed, options)
+        .with_context(|| format!("cannot use the store {url}: check its settings in the environment"))?;
     let store: Store = Arc::from(store);
-    stores.insert(name, store.clone());
+    stores.insert(key, store.clone());
     Ok(store)
 }
 
-/// The options of a store, of which the last one of a name counts: limits, and what the environment sets.
-fn options(what: Use, environment: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
-    let limits = match what {
-        Use::Reading => vec![REQUEST, SILENCE],
-        Use::Writing => vec![REQUEST],
+/// The options of a client: the limits, and then those of the environment. Of several with one name the last one counts.
+fn options(mode: AccessMode, environment: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
+    let limits = match mode {
+        AccessMode::Reading => vec![REQUEST, SILENCE],
+        AccessMode::Writing => vec![REQUEST],
     };
     let limits = limits.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
     limits.chain(environment.filter(|(name, _)| PREFIXES.iter().any(|prefix| name.starts_with(prefix)))).collect()
 }
 
-/// Gives the runtime that all network traffic runs on.
+/// The runtime of all network traffic; the first call starts its thread.
 pub(super) fn runtime() -> anyhow::Result<&'static Handle> {
     static RUNTIME: OnceLock<Option<Handle>> = OnceLock::new();
     let start = || {
@@ -114,10 +113,10 @@ pub(super) fn runtime() -> anyhow::Result<&'static Handle> {
     RUNTIME.get_or_init(start).as_ref().context("cannot start the thread that reads from the network")
 }
 
-/// Runs a future on the runtime and waits for what it gives.
+/// Runs a future on the runtime and waits for its result.
 ///
 /// # Errors
-/// Where there is no runtime, or it has ended.
+/// If the runtime cannot be started, or has ended.
 pub fn wait<F>(future: F) -> anyhow::Result<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
@@ -129,7 +128,7 @@ where
     receiver.recv().context("the thread that reads from the network has stopped")
 }
 
-/// As [`wait`], for so long at most; `None` where there was no answer by then.
+/// As [`wait`], for at most `patience`; `None` if there is no result by then.
 ///
 /// # Errors
 /// As [`wait`].
@@ -148,20 +147,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_have_time_and_the_environment_says_how_much() {
-        let limits = |what, environment: &[(&str, &str)]| {
+    fn the_environment_overrides_the_limits_of_requests() {
+        let limits = |mode, environment: &[(&str, &str)]| {
             let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-            let options = options(what, environment).into_iter();
+            let options = options(mode, environment).into_iter();
             let builder = options.fold(AmazonS3Builder::new(), |builder, (name, value)| {
                 builder.with_config(name.to_ascii_lowercase().parse().unwrap(), value)
             });
             [Timeout, ReadTimeout].map(|key| builder.get_config_value(&AmazonS3ConfigKey::Client(key)))
         };
         let some = |text: &str| Some(text.to_owned());
-        assert_eq!(limits(Use::Reading, &[("HOME", "/")]), [some("10 minutes"), some("30 seconds")]);
-        assert_eq!(limits(Use::Writing, &[]), [some("10 minutes"), None]);
-        let mine = [("AWS_TIMEOUT", "1 hour"), ("AWS_READ_TIMEOUT", "5 s")];
-        assert_eq!(limits(Use::Reading, &mine), [some("1 hour"), some("5 s")]);
-        assert_eq!(limits(Use::Writing, &mine), [some("1 hour"), some("5 s")]);
+        assert_eq!(limits(AccessMode::Reading, &[("HOME", "/")]), [some("10 minutes"), some("30 seconds")]);
+        assert_eq!(limits(AccessMode::Writing, &[]), [some("10 minutes"), None]);
+        let set = [("AWS_TIMEOUT", "1 hour"), ("AWS_READ_TIMEOUT", "5 s")];
+        assert_eq!(limits(AccessMode::Reading, &set), [some("1 hour"), some("5 s")]);
+        assert_eq!(limits(AccessMode::Writing, &set), [some("1 hour"), some("5 s")]);
     }
 }

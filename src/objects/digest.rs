@@ -1,6 +1,7 @@
-//! The digest by which the content of a file is known: 128 bits of XXH3, as 32 hexadecimal digits.
+//! The digest of a file's content: XXH3-128, written as 32 hexadecimal digits.
 //!
-//! It tells damage and difference, not malice: whoever may write to a store may write anything.
+//! It detects damage and differences. It is not cryptographic and does not protect against malice: any user who may write to a
+//! store may write anything.
 
 use std::fmt;
 use std::fs::File;
@@ -12,7 +13,19 @@ use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-/// The digest of some bytes.
+/// The digest of a sequence of bytes.
+///
+/// ```
+/// use nigh::objects::{Digest, Summing};
+///
+/// let mut summing = Summing::default();
+/// summing.add(b"near-");
+/// summing.add(b"duplicate");
+/// let digest = summing.digest();
+/// assert_eq!(digest, Digest::of(b"near-duplicate"));
+/// assert_eq!(digest.to_string().len(), 32);
+/// assert_eq!(digest.to_string().parse(), Ok(digest));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest(u128);
@@ -40,7 +53,7 @@ impl Digest {
     }
 }
 
-/// A digest in the making, of bytes that come one after the other.
+/// Computes a [`Digest`] of bytes that arrive in pieces.
 #[derive(Default)]
 pub struct Summing(Xxh3);
 
@@ -69,7 +82,7 @@ impl FromStr for Digest {
         let digits = text.len() == 32 && text.bytes().all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c));
         match u128::from_str_radix(text, 16) {
             Ok(number) if digits => Ok(Digest(number)),
-            _ => Err(format!("{text:?} is no digest: allowed are 32 hexadecimal digits")),
+            _ => Err(format!("{text:?} is not a digest: a digest has 32 lower-case hexadecimal digits")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A bucket in memory whose service misbehaves when a test wants it to.
+//! For tests: a bucket in memory whose service fails on request.
 
 use std::fmt;
 use std::future::pending;
@@ -22,17 +22,17 @@ pub(crate) enum Fault {
     /// Nothing.
     #[default]
     None,
-    /// Puts are done at once, their answers come so late.
+    /// Puts are done at once, but respond after this time.
     SlowPuts(Duration),
-    /// Puts are done, but no answer comes to anything.
+    /// Puts are done, but no request gets a response.
     LostAnswers,
-    /// Nothing is done, and no answer comes.
+    /// Nothing is done, and no request gets a response.
     Silent,
-    /// Conditions of puts do not matter.
+    /// Conditions of puts are ignored.
     NoConditions,
 }
 
-/// What is wrong now, for the test to say.
+/// The fault that the service has now; the test sets it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faults(Arc<Mutex<Fault>>);
 
@@ -46,7 +46,7 @@ impl Faults {
     }
 }
 
-/// A bucket that is waited for so long, and what is wrong with it.
+/// A bucket whose small requests time out after `patience`, and the handle that sets its fault.
 pub(crate) fn faulty(patience: Duration) -> (Bucket, Faults) {
     let faults = Faults::default();
     (Bucket::over(Arc::new(Faulty { inner: InMemory::new(), faults: faults.clone() }), patience), faults)
@@ -64,7 +64,7 @@ impl fmt::Display for Faulty {
     }
 }
 
-/// The trait's asynchronous methods as its macro writes them.
+/// The trait's asynchronous methods, written as its macro expands them.
 impl ObjectStore for Faulty {
     fn put_opts<'life0, 'life1, 'async_trait>(
         &'life0 self,

@@ -1,9 +1,8 @@
-//! Objects in stores that speak the protocol of S3, Google or Azure: the client that inputs and shared stores have in
-//! common.
+//! The client of object stores with the protocol of S3, Google or Azure, used for inputs and for stores in buckets.
 //!
-//! In reading order: `client` (the one thread of the network, and the stores), `read` (an object as a plain reader),
-//! `bucket` (a folder of objects that is written to, by conditional puts), `digest` (what the content of a file is
-//! known by). Built only with the feature `cloud`; without it a bucket cannot be opened, and says so (`absent`).
+//! In reading order: `client` (the one network thread, and the clients of services), `read` (an object as a plain reader),
+//! `bucket` (a folder of a bucket, written by conditional puts), `digest` (the digest of a file's content), `faulty` (a
+//! service for tests). Built only with the feature `cloud`; without it opening a bucket fails with a message (`absent`).
 
 use std::time::Duration;
 
@@ -29,23 +28,23 @@ pub use digest::{Digest, Summing};
 #[cfg(feature = "cloud")]
 pub use read::{RANGE, read};
 
-/// A small object is not waited for longer, in one request: what is decided by it is decided in time.
+/// The timeout of one request for a small object, such as a lock or a manifest.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// When an object is put.
+/// The condition of a put.
 #[derive(Clone, Debug)]
 pub enum When {
-    /// There is none of that name.
+    /// The object does not exist.
     Absent,
-    /// It still is what it was.
+    /// The object still has this version.
     Is(Tag),
 }
 
-/// How a conditional put ended.
+/// The result of a conditional put.
 #[derive(Clone, Debug)]
 pub enum Put {
-    /// The object is there, as this.
+    /// The object was put and has this version.
     Done(Tag),
-    /// The condition does not hold.
+    /// The condition does not hold; nothing was changed.
     Refused,
 }

@@ -1,8 +1,8 @@
-//! Objects as plain [`Read`]s.
+//! An object of a store as a plain [`Read`].
 //!
-//! An open object is a task that fetches ranges of [`RANGE`] bytes, [`AHEAD`] at a time and in order, and hands them
-//! over a channel of one: some 20 MiB an object are in memory. A range that fails is asked for again, so that an hour's
-//! reading survives a lost connection. Servers that know no ranges are read in one piece.
+//! For each open object a task fetches ranges of [`RANGE`] bytes, [`AHEAD`] at a time and in order, and sends them over a channel
+//! that holds one range. This takes about 20 MiB of memory for each object. A range that fails is requested again, so that an
+//! hour of reading survives a lost connection. From servers without range requests the object is read in one piece.
 
 use std::io::{self, ErrorKind, Read};
 use std::ops::Range;
@@ -18,21 +18,22 @@ use super::client::{Store, runtime};
 
 /// Bytes fetched by one request.
 pub const RANGE: u64 = 4 << 20;
-/// Requests under way at once for one object.
+/// Requests for one object that run at the same time.
 const AHEAD: usize = 3;
-/// Times a range is asked for, beside the store's own repetitions of a request.
+/// How often a range is requested, not counting the client's own repetitions.
 const ATTEMPTS: u32 = 5;
 
-/// Reads the first `bytes` of an object.
+/// Opens the first `bytes` bytes of an object for reading.
 ///
 /// # Errors
-/// Where there is no runtime; failures of the network come while reading.
+/// If the runtime cannot be started. Errors of the network appear while reading.
 pub fn read(store: Store, path: Path, bytes: u64) -> anyhow::Result<Chunks> {
     let (sender, receiver) = mpsc::channel(1);
     runtime()?.spawn(async move {
         let ranges = (0..bytes.div_ceil(RANGE)).map(|part| part * RANGE..bytes.min((part + 1) * RANGE));
         let fetches = ranges.map(|range| {
-            let (store, path) = (store.clone(), path.clone());
+            let store = store.clone();
+            let path = path.clone();
             async move { part(&store, &path, range).await }
         });
         let mut parts = Box::pin(stream::iter(fetches).buffered(AHEAD));
@@ -40,7 +41,7 @@ pub fn read(store: Store, path: Path, bytes: u64) -> anyhow::Result<Chunks> {
         while let Some(part) = parts.next().await {
             match part {
                 Err(Error::NotSupported { .. }) if first => {
-                    // The other requests are under way, and a server may wait until they are read or given up.
+                    // Other requests are already running, and a server may wait until they are read or dropped.
                     drop(parts);
                     return whole(&store, &path, bytes, &sender).await;
                 }
@@ -57,7 +58,7 @@ pub fn read(store: Store, path: Path, bytes: u64) -> anyhow::Result<Chunks> {
     Ok(Chunks { receiver, chunk: Vec::new(), at: 0, left: bytes })
 }
 
-/// Fetches a range, again and again if need be.
+/// Fetches a range, with repetitions after errors.
 async fn part(store: &Store, path: &Path, range: Range<u64>) -> Result<Vec<u8>, Error> {
     let mut attempt = 1;
     loop {
@@ -73,9 +74,9 @@ async fn part(store: &Store, path: &Path, range: Range<u64>) -> Result<Vec<u8>, 
 /// Fetches an object in one piece.
 async fn whole(store: &Store, path: &Path, bytes: u64, sender: &mpsc::Sender<Result<Vec<u8>, Error>>) {
     let mut parts = match store.get(path).await {
-        Ok(answer) => answer.into_stream(),
+        Ok(response) => response.into_stream(),
         Err(error) => {
-            // The reader may be gone: then nobody waits for the error.
+            // If the reader was dropped, the error is not needed.
             let _ = sender.send(Err(error)).await;
             return;
         }
@@ -92,14 +93,14 @@ async fn whole(store: &Store, path: &Path, bytes: u64, sender: &mpsc::Sender<Res
     }
 }
 
-/// Whether asking again cannot help.
+/// Whether a repetition of the request would fail too.
 fn is_final(error: &Error) -> bool {
     use Error::{NotFound, NotImplemented, NotSupported, PermissionDenied, Precondition, Unauthenticated};
     matches!(error, NotFound { .. } | NotImplemented { .. } | NotSupported { .. } | PermissionDenied { .. })
         || matches!(error, Precondition { .. } | Unauthenticated { .. })
 }
 
-/// The bytes of an object as they come.
+/// A reader of an object, range by range.
 pub struct Chunks {
     receiver: mpsc::Receiver<Result<Vec<u8>, Error>>,
     chunk: Vec<u8>,
