@@ -12,7 +12,7 @@ use crate::config::{Config, Count};
 use crate::launch::{EventSink, Outcome, Pool, exit_on_panic, supervise};
 use crate::log::Log;
 use crate::metrics::Metrics;
-use crate::mirror::{Home, Say, url_of};
+use crate::mirror::{StoreLocation, Say, url_of};
 use crate::operators::ingest::TooManyRejects;
 use crate::records::short_hash;
 use crate::state::Store;
@@ -107,7 +107,7 @@ pub(crate) fn pool_of(config: &Config, processes: Option<Count>) -> Result<Pool>
 }
 
 /// The store of a command: what is given, worked on where the flag, the config or this user's cache says.
-pub(crate) fn home(given: &Path, flag: Option<&Path>, config: &Config) -> Result<Home> {
+pub(crate) fn home(given: &Path, flag: Option<&Path>, config: &Config) -> Result<StoreLocation> {
     let mirror = flag.or(config.mirror.as_deref());
     let is_shared = !config.hosts.is_empty() || config.tasks.is_some();
     if mirror.is_none() && is_shared && url_of(given)?.is_some() {
@@ -117,7 +117,7 @@ pub(crate) fn home(given: &Path, flag: Option<&Path>, config: &Config) -> Result
         );
         return Err(WrongUse(text).into());
     }
-    Home::at(given, mirror)
+    StoreLocation::at(given, mirror)
 }
 
 /// Says what a person should know.

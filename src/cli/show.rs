@@ -6,18 +6,18 @@ use anyhow::{Context, Result};
 
 use super::args::ShowArgs;
 use super::print::summary_text;
-use crate::mirror::Look;
+use crate::mirror::ReadStore;
 use crate::report;
 use crate::report::say;
 use crate::summary::Summary;
 
 pub(crate) fn show(args: &ShowArgs) -> Result<ExitCode> {
-    let text = Look::at(&args.store, |look| shown(args, look))?;
+    let text = ReadStore::at(&args.store, |look| shown(args, look))?;
     say(&text).map(|()| ExitCode::SUCCESS)
 }
 
 /// What is to be said of a store.
-pub(crate) fn shown(args: &ShowArgs, look: &Look) -> Result<String> {
+pub(crate) fn shown(args: &ShowArgs, look: &ReadStore) -> Result<String> {
     let store = look.store();
     let manifest = store.manifest()?.with_context(|| {
         format!("{} is no store: it has no manifest.json (a store is what `nigh run` makes)", args.store.display())

@@ -29,12 +29,12 @@ pub(super) struct Catalog {
     /// The store's manifest, as it is in a folder.
     manifest: Box<RawValue>,
     /// The store's other folders, by name.
-    pub folders: BTreeMap<String, Listed>,
+    pub folders: BTreeMap<String, FolderList>,
 }
 
 /// Where the list of a folder's files is, and what they come to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Listed {
+pub(super) struct FolderList {
     /// The digest of the list, which is in its name.
     pub list: Digest,
     /// How many there are.
@@ -46,11 +46,11 @@ pub(super) struct Listed {
 /// The files of a folder: their paths within it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Files(pub BTreeMap<String, Content>);
+pub(super) struct FileList(pub BTreeMap<String, FileContent>);
 
 /// What is in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Content {
+pub(super) struct FileContent {
     /// Its size.
     pub bytes: u64,
     /// Its digest.
@@ -59,19 +59,19 @@ pub(super) struct Content {
 
 /// An object that a list names is not there.
 #[derive(Debug)]
-pub(super) struct Missing(pub String);
+pub(super) struct MissingObject(pub String);
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is missing: the store is damaged; {PUT_BACK}", self.0)
     }
 }
 
-impl std::error::Error for Missing {}
+impl std::error::Error for MissingObject {}
 
 /// A catalog as it was found.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct CatalogVersion {
     pub catalog: Catalog,
     /// The digest of its bytes, by which a mirror knows what it stands on.
     pub digest: Digest,
@@ -81,14 +81,14 @@ pub(super) struct Found {
 
 impl Catalog {
     /// The catalog of a store, from the text of its manifest and its folders.
-    pub fn new(manifest: String, folders: &BTreeMap<String, Files>) -> Result<Catalog> {
+    pub fn new(manifest: String, folders: &BTreeMap<String, FileList>) -> Result<Catalog> {
         let listed = folders.iter().map(|(name, files)| Ok((name.clone(), files.listed()?)));
         let manifest = RawValue::from_string(manifest.trim_end().to_owned()).context("a manifest is JSON")?;
         Ok(Catalog { objects: LAYOUT, manifest, folders: listed.collect::<Result<_>>()? })
     }
 
     /// Reads the bucket's; `None` where there is none.
-    pub fn read(bucket: &Bucket) -> Result<Option<Found>> {
+    pub fn read(bucket: &Bucket) -> Result<Option<CatalogVersion>> {
         let Some((bytes, tag)) = bucket.get(MANIFEST)? else { return Ok(None) };
         let name = bucket.url(MANIFEST);
         #[derive(Deserialize)]
@@ -114,7 +114,7 @@ impl Catalog {
         }
         // A newer format is told before anything is fetched.
         Manifest::parse(catalog.manifest(), &name)?;
-        Ok(Some(Found { catalog, digest: Digest::of(&bytes), tag }))
+        Ok(Some(CatalogVersion { catalog, digest: Digest::of(&bytes), tag }))
     }
 
     /// The text of the store's manifest.
@@ -133,17 +133,17 @@ impl Catalog {
     ///
     /// # Errors
     /// Names the list that is missing or damaged.
-    pub fn files(&self, bucket: &Bucket, folder: &str) -> Result<Files> {
-        let Some(listed) = self.folders.get(folder) else { return Ok(Files::default()) };
+    pub fn files(&self, bucket: &Bucket, folder: &str) -> Result<FileList> {
+        let Some(listed) = self.folders.get(folder) else { return Ok(FileList::default()) };
         let key = list_key(folder, listed.list);
         let name = bucket.url(&key);
-        let bytes = bucket.get_whole(&key)?.ok_or_else(|| Missing(name.clone()))?;
+        let bytes = bucket.get_whole(&key)?.ok_or_else(|| MissingObject(name.clone()))?;
         let found = Digest::of(&bytes);
         let damaged = || {
             format!("{name} is damaged: it has {} bytes, of the digest {found}; remove it, and {PUT_BACK}", bytes.len())
         };
         ensure!(found == listed.list, damaged());
-        let files: Files = serde_json::from_slice(&bytes).with_context(|| format!("{name} is damaged"))?;
+        let files: FileList = serde_json::from_slice(&bytes).with_context(|| format!("{name} is damaged"))?;
         for path in files.0.keys() {
             ensure!(path.split('/').all(is_name), "{name} is damaged: {path:?} is no path of a file");
         }
@@ -156,12 +156,12 @@ impl Catalog {
 ///
 /// # Errors
 /// Those of `read`; and where the store was published again and again.
-pub(super) fn steadily<T>(bucket: &Bucket, mut read: impl FnMut(&Option<Found>) -> Result<T>) -> Result<T> {
-    let digest = |found: &Option<Found>| found.as_ref().map(|found| found.digest);
+pub(super) fn steadily<T>(bucket: &Bucket, mut read: impl FnMut(&Option<CatalogVersion>) -> Result<T>) -> Result<T> {
+    let digest = |found: &Option<CatalogVersion>| found.as_ref().map(|found| found.digest);
     let mut found = Catalog::read(bucket)?;
     for _ in 0..READINGS {
         match read(&found) {
-            Err(error) if error.is::<Missing>() => {
+            Err(error) if error.is::<MissingObject>() => {
                 let now = Catalog::read(bucket)?;
                 if digest(&now) == digest(&found) {
                     return Err(error);
@@ -174,15 +174,15 @@ pub(super) fn steadily<T>(bucket: &Bucket, mut read: impl FnMut(&Option<Found>) 
     bail!("{} was published to while it was read, {READINGS} times: run the command again", bucket.url(""))
 }
 
-impl Files {
+impl FileList {
     /// As the list is put into the bucket.
     pub fn bytes(&self) -> Result<Vec<u8>> {
         serde_json::to_vec(self).context("a list is plain data")
     }
 
-    fn listed(&self) -> Result<Listed> {
+    fn listed(&self) -> Result<FolderList> {
         let bytes = self.0.values().map(|content| content.bytes).sum();
-        Ok(Listed { list: Digest::of(&self.bytes()?), files: self.0.len() as u64, bytes })
+        Ok(FolderList { list: Digest::of(&self.bytes()?), files: self.0.len() as u64, bytes })
     }
 }
 
@@ -239,21 +239,22 @@ mod tests {
         let (bucket, _) = crate::objects::faulty::faulty(std::time::Duration::from_secs(30));
         let publish = |folder: &str| {
             let manifest = serde_json::to_string(&Manifest::new(&Method::default())).unwrap();
-            let catalog = Catalog::new(manifest, &BTreeMap::from([(folder.to_owned(), Files::default())])).unwrap();
+            let catalog = Catalog::new(manifest, &BTreeMap::from([(folder.to_owned(), FileList::default())])).unwrap();
             bucket.put(MANIFEST, catalog.bytes().unwrap()).unwrap();
         };
         // The list of the folder is nowhere.
-        let list = |found: &Option<Found>, folder: &str| found.as_ref().unwrap().catalog.files(&bucket, folder);
+        let list =
+            |found: &Option<CatalogVersion>, folder: &str| found.as_ref().unwrap().catalog.files(&bucket, folder);
         publish("first");
         let error = steadily(&bucket, |found| list(found, "first")).unwrap_err();
-        assert!(error.is::<Missing>() && error.to_string().contains("the store is damaged"), "{error:#}");
+        assert!(error.is::<MissingObject>() && error.to_string().contains("the store is damaged"), "{error:#}");
         let mut readings = 0;
         let read = steadily(&bucket, |found| {
             readings += 1;
             publish("second");
             list(found, "first")
         });
-        assert_eq!((readings, read.unwrap()), (2, Files::default()));
+        assert_eq!((readings, read.unwrap()), (2, FileList::default()));
         let mut readings = 0;
         let error = steadily(&bucket, |found| {
             let now = found.as_ref().unwrap().catalog.folders.keys().next().unwrap().clone();

@@ -18,7 +18,7 @@ use std::time::UNIX_EPOCH;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::catalog::{Content, Files};
+use super::catalog::{FileContent, FileList};
 use crate::objects::Digest;
 use crate::records::Week;
 use crate::state::{Store, replace};
@@ -28,14 +28,14 @@ const OWN: &str = "_mirror";
 
 /// A store's folder on this machine.
 #[derive(Clone, Debug)]
-pub(super) struct Folder {
+pub(super) struct MirrorFolder {
     root: PathBuf,
     url: String,
 }
 
 /// The content of `base.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Mirrored {
+struct BaseFile {
     url: String,
     base: Base,
 }
@@ -54,16 +54,16 @@ pub(super) enum Base {
 
 /// What is known of a file, as long as it looks the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Known {
+struct FileStamp {
     bytes: u64,
     modified_ns: u128,
     digest: Digest,
 }
 
-impl Folder {
+impl MirrorFolder {
     /// The mirror of a URL's store at a folder, which need not exist yet.
-    pub fn at(root: &Path, url: &str) -> Folder {
-        Folder { root: root.to_owned(), url: url.to_owned() }
+    pub fn at(root: &Path, url: &str) -> MirrorFolder {
+        MirrorFolder { root: root.to_owned(), url: url.to_owned() }
     }
 
     /// Its folder.
@@ -81,7 +81,7 @@ impl Folder {
         match std::fs::read(&path) {
             Ok(text) => {
                 let damaged = || format!("{} is damaged: remove the mirror {root}", path.display());
-                let Mirrored { url, .. } = serde_json::from_slice(&text).with_context(damaged)?;
+                let BaseFile { url, .. } = serde_json::from_slice(&text).with_context(damaged)?;
                 ensure!(
                     url == self.url,
                     "the folder {root} is the mirror of {url}: take another --mirror for {}",
@@ -123,14 +123,14 @@ impl Folder {
     pub fn base(&self) -> Result<Base> {
         let path = self.base_path();
         let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let mirrored: Mirrored =
+        let mirrored: BaseFile =
             serde_json::from_slice(&text).with_context(|| format!("{} is damaged", path.display()))?;
         Ok(mirrored.base)
     }
 
     /// Notes what it stands on now.
     pub fn stand_on(&self, base: Base) -> Result<()> {
-        let mirrored = Mirrored { url: self.url.clone(), base };
+        let mirrored = BaseFile { url: self.url.clone(), base };
         replace(&self.base_path(), &serde_json::to_vec(&mirrored).context("a base is plain data")?)
     }
 
@@ -149,23 +149,23 @@ impl Folder {
     ///
     /// # Errors
     /// Names the file that cannot be read.
-    pub fn files(&self) -> Result<BTreeMap<String, Files>> {
+    pub fn files(&self) -> Result<BTreeMap<String, FileList>> {
         self.files_of(self.folders(true)?)
     }
 
-    /// As [`Folder::files`], of weeks that the manifest does not list as well.
-    pub fn all_files(&self) -> Result<BTreeMap<String, Files>> {
+    /// As [`MirrorFolder::files`], of weeks that the manifest does not list as well.
+    pub fn all_files(&self) -> Result<BTreeMap<String, FileList>> {
         self.files_of(self.folders(false)?)
     }
 
-    fn files_of(&self, names: Vec<String>) -> Result<BTreeMap<String, Files>> {
+    fn files_of(&self, names: Vec<String>) -> Result<BTreeMap<String, FileList>> {
         let path = self.own().join("digests.json");
         // What is damaged or not there is found out anew.
-        let known: BTreeMap<String, Known> =
+        let known: BTreeMap<String, FileStamp> =
             std::fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
         let (mut now, mut folders) = (BTreeMap::new(), BTreeMap::new());
         for folder in names {
-            let mut files = Files::default();
+            let mut files = FileList::default();
             let root = self.root.join(&folder);
             for entry in walkdir::WalkDir::new(&root) {
                 let entry = entry.with_context(|| format!("cannot list {}", root.display()))?;
@@ -179,9 +179,9 @@ impl Folder {
                 let name = format!("{folder}/{path}");
                 let file = match known.get(&name) {
                     Some(known) if known.is_as(&metadata) => *known,
-                    _ => Known::of(&metadata, Digest::of_file(entry.path())?),
+                    _ => FileStamp::of(&metadata, Digest::of_file(entry.path())?),
                 };
-                files.0.insert(path.to_owned(), Content { bytes: file.bytes, digest: file.digest });
+                files.0.insert(path.to_owned(), FileContent { bytes: file.bytes, digest: file.digest });
                 now.insert(name, file);
             }
             folders.insert(folder, files);
@@ -211,9 +211,9 @@ impl Folder {
     }
 }
 
-impl Known {
-    fn of(metadata: &Metadata, digest: Digest) -> Known {
-        Known { bytes: metadata.len(), modified_ns: modified(metadata), digest }
+impl FileStamp {
+    fn of(metadata: &Metadata, digest: Digest) -> FileStamp {
+        FileStamp { bytes: metadata.len(), modified_ns: modified(metadata), digest }
     }
 
     fn is_as(&self, metadata: &Metadata) -> bool {
@@ -232,24 +232,24 @@ mod tests {
     #[test]
     fn a_mirror_is_of_one_store_and_no_other_folder_becomes_one() {
         let folder = tempfile::tempdir().unwrap();
-        let mirror = Folder::at(&folder.path().join("mirror"), "s3://bucket/a");
+        let mirror = MirrorFolder::at(&folder.path().join("mirror"), "s3://bucket/a");
         mirror.make().unwrap();
         assert_eq!(mirror.base().unwrap(), Base::Unsettled);
         mirror.stand_on(Base::Catalog(Digest::of(b""))).unwrap();
         mirror.make().unwrap();
         assert_eq!(mirror.base().unwrap(), Base::Catalog(Digest::of(b"")));
-        let other = Folder::at(mirror.root(), "s3://bucket/b").make().unwrap_err().to_string();
+        let other = MirrorFolder::at(mirror.root(), "s3://bucket/b").make().unwrap_err().to_string();
         assert!(other.contains("is the mirror of s3://bucket/a"), "{other}");
         let store = folder.path().join("store");
         std::fs::create_dir_all(store.join("week=2024-01-08")).unwrap();
-        let other = Folder::at(&store, "s3://bucket/a").make().unwrap_err().to_string();
+        let other = MirrorFolder::at(&store, "s3://bucket/a").make().unwrap_err().to_string();
         assert!(other.contains("is no mirror") && other.contains("week=2024-01-08"), "{other}");
     }
 
     #[test]
     fn files_that_change_have_other_digests() {
         let folder = tempfile::tempdir().unwrap();
-        let mirror = Folder::at(folder.path(), "s3://bucket/a");
+        let mirror = MirrorFolder::at(folder.path(), "s3://bucket/a");
         mirror.make().unwrap();
         let tables = folder.path().join("evolution/amounts");
         std::fs::create_dir_all(&tables).unwrap();

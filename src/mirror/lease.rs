@@ -35,7 +35,7 @@ const ATTEMPTS: usize = 5;
 
 /// How long what takes, for a lock.
 #[derive(Clone, Copy)]
-struct Times {
+struct LeaseTimes {
     /// The pause between two renewals.
     renewed: Duration,
     /// Not renewed for so long, its owner may be dead.
@@ -48,7 +48,7 @@ struct Times {
     fresh: Duration,
 }
 
-const TIMES: Times = Times {
+const TIMES: LeaseTimes = LeaseTimes {
     renewed: Duration::from_secs(10),
     stale: Duration::from_secs(60),
     watched: Duration::from_secs(120),
@@ -68,7 +68,7 @@ struct Lock {
     free: bool,
     /// Which run: its own name, never given twice.
     run: String,
-    owner: Owner,
+    owner: LockOwner,
     /// Since when.
     since: Timestamp,
     /// When it was renewed last, by the owner's clock.
@@ -77,7 +77,7 @@ struct Lock {
 
 /// A process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Owner {
+struct LockOwner {
     host: String,
     process: u32,
     user: Option<String>,
@@ -86,12 +86,12 @@ struct Owner {
     machine: Option<String>,
 }
 
-impl Owner {
-    fn this() -> Owner {
+impl LockOwner {
+    fn this() -> LockOwner {
         let read = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
         let processes = std::fs::read_link("/proc/self/ns/pid").ok().map(|link| link.display().to_string());
         let machine = read("/proc/sys/kernel/random/boot_id").zip(processes);
-        Owner {
+        LockOwner {
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             process: std::process::id(),
             user: ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok()),
@@ -102,7 +102,7 @@ impl Owner {
     /// Whether it is a process of this machine that is no more. One that may not be signalled is there, whether it can
     /// be seen in /proc or not; a number that no process can have is none's.
     fn is_gone(&self) -> bool {
-        let here = Owner::this();
+        let here = LockOwner::this();
         let same = here.machine.is_some() && here.machine == self.machine && here.host == self.host;
         let process = i32::try_from(self.process).ok().and_then(Pid::from_raw);
         same && process.is_none_or(|process| test_kill_process(process) == Err(rustix::io::Errno::SRCH))
@@ -112,7 +112,7 @@ impl Owner {
 impl Lock {
     /// Who has it, as a person is told.
     fn told(&self, now: Timestamp) -> String {
-        let Owner { host, process, user, .. } = &self.owner;
+        let LockOwner { host, process, user, .. } = &self.owner;
         let user = user.as_ref().map_or(String::new(), |user| format!(" of {user}"));
         let since = self.since.strftime("%F %T UTC");
         let ago = |then: Timestamp| age(now.duration_since(then).as_secs());
@@ -125,30 +125,30 @@ impl Lock {
     }
 
     /// Whether its owner may be dead, as far as clocks tell: one that is set in the future tells nothing.
-    fn is_stale(&self, now: Timestamp, times: Times) -> bool {
+    fn is_stale(&self, now: Timestamp, times: LeaseTimes) -> bool {
         now.duration_since(self.renewed).unsigned_abs() >= times.stale
     }
 }
 
 /// The lock of a store in a bucket, as long as this is held.
 pub(super) struct Lease {
-    shared: Arc<Shared>,
+    shared: Arc<SharedLease>,
     /// Ends the thread when it is dropped.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// What the thread and the run have in common.
-pub(super) struct Shared {
+pub(super) struct SharedLease {
     bucket: Bucket,
-    times: Times,
+    times: LeaseTimes,
     /// Held while the store is asked.
-    state: Mutex<State>,
+    state: Mutex<HeldLock>,
     /// Never held while the store is asked: what is decided by it is decided at once.
-    standing: Mutex<Standing>,
+    standing: Mutex<LeasePhase>,
 }
 
-struct State {
+struct HeldLock {
     lock: Lock,
     tag: Tag,
     /// When the last renewal began that is known to be done.
@@ -159,7 +159,7 @@ struct State {
 
 /// How far the run is that has the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum LeasePhase {
     /// Nothing of it is published.
     Held,
     /// Its commit is under way, or nobody knows what became of it.
@@ -179,8 +179,8 @@ impl Lease {
         Lease::take_for(bucket, TIMES, say, lost)
     }
 
-    fn take_for(bucket: &Bucket, times: Times, say: &Say, lost: impl Fn(&str) + Send + 'static) -> Result<Lease> {
-        let owner = Owner::this();
+    fn take_for(bucket: &Bucket, times: LeaseTimes, say: &Say, lost: impl Fn(&str) + Send + 'static) -> Result<Lease> {
+        let owner = LockOwner::this();
         for _ in 0..ATTEMPTS {
             let when = match read(bucket)? {
                 None => When::Absent,
@@ -195,9 +195,9 @@ impl Lease {
             let lock = Lock { free: false, run, owner: owner.clone(), since: now, renewed: now };
             let bytes = lock.bytes()?;
             if let Put::Done(tag) = bucket.put_if(LOCK, &bytes, &when)? {
-                let state = Mutex::new(State { lock, tag, renewed, lost: None });
-                let standing = Mutex::new(Standing::Held);
-                let shared = Arc::new(Shared { bucket: bucket.clone(), times, state, standing });
+                let state = Mutex::new(HeldLock { lock, tag, renewed, lost: None });
+                let standing = Mutex::new(LeasePhase::Held);
+                let shared = Arc::new(SharedLease { bucket: bucket.clone(), times, state, standing });
                 // From here on an error frees it.
                 let mut lease = Lease { shared, stop: None, thread: None };
                 bucket.check_conditions(LOCK, &bytes)?;
@@ -220,7 +220,7 @@ impl Lease {
                     continue;
                 };
                 let (reason, silence) = shared.silence();
-                if reason.is_some() || shared.standing() == Standing::GivenUp {
+                if reason.is_some() || shared.standing() == LeasePhase::GivenUp {
                     // A commit that is under way knows by itself how it ends.
                     let ends = reason.filter(|_| shared.give_up());
                     return ends.iter().for_each(|reason| lost(&format!("{reason}: nothing of this run is published")));
@@ -243,7 +243,7 @@ impl Lease {
     }
 
     /// What the run, and a handler of signals, need of it.
-    pub fn shared(&self) -> Arc<Shared> {
+    pub fn shared(&self) -> Arc<SharedLease> {
         self.shared.clone()
     }
 }
@@ -259,20 +259,20 @@ impl Drop for Lease {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SharedLease {
+    fn state(&self) -> MutexGuard<'_, HeldLock> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How far the run is.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> LeasePhase {
         *self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes how far the run is; what was given up stays so. Says whether it was not.
-    pub fn stand(&self, now: Standing) -> bool {
+    pub fn stand(&self, now: LeasePhase) -> bool {
         let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
-        if *standing != Standing::GivenUp {
+        if *standing != LeasePhase::GivenUp {
             *standing = now;
         }
         *standing == now
@@ -288,9 +288,9 @@ impl Shared {
     /// lock was given up already. The store is not asked: this takes no time.
     pub fn give_up(&self) -> bool {
         let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = *standing == Standing::Held;
+        let held = *standing == LeasePhase::Held;
         if held {
-            *standing = Standing::GivenUp;
+            *standing = LeasePhase::GivenUp;
         }
         held
     }
@@ -301,7 +301,7 @@ impl Shared {
     /// Where it is not, or was given up, or the store does not answer.
     pub fn renew(&self) -> Result<()> {
         let mut state = self.state();
-        if state.lock.free || self.standing() == Standing::GivenUp {
+        if state.lock.free || self.standing() == LeasePhase::GivenUp {
             bail!("the lock {} was given up: nothing more is published", self.bucket.url(LOCK));
         }
         let lock = Lock { renewed: Timestamp::now(), ..state.lock.clone() };
@@ -309,7 +309,7 @@ impl Shared {
     }
 
     /// Puts a lock in the place of ours.
-    fn put(&self, state: &mut State, lock: Lock) -> Result<()> {
+    fn put(&self, state: &mut HeldLock, lock: Lock) -> Result<()> {
         if let Some(lost) = &state.lost {
             bail!("{lost}");
         }
@@ -340,13 +340,13 @@ impl Shared {
     /// Where the lock is not ours any more, or the put fails: then nobody knows yet whether it was done.
     pub fn commit(&self, put: impl FnOnce() -> Result<Put>) -> Result<Put> {
         self.renew()?;
-        if !self.stand(Standing::Committing) {
+        if !self.stand(LeasePhase::Committing) {
             bail!("the lock {} was given up: nothing is published", self.bucket.url(LOCK));
         }
         let put = put()?;
         self.stand(match &put {
-            Put::Done(_) => Standing::Published,
-            Put::Refused => Standing::Held,
+            Put::Done(_) => LeasePhase::Published,
+            Put::Refused => LeasePhase::Held,
         });
         Ok(put)
     }
@@ -354,7 +354,7 @@ impl Shared {
     /// Whether it was renewed so recently that nobody can have taken it over.
     pub fn is_fresh(&self) -> bool {
         let state = self.state();
-        let ours = state.lost.is_none() && !state.lock.free && self.standing() != Standing::GivenUp;
+        let ours = state.lost.is_none() && !state.lock.free && self.standing() != LeasePhase::GivenUp;
         ours && state.renewed.elapsed() < self.times.fresh
     }
 
@@ -386,7 +386,7 @@ fn read(bucket: &Bucket) -> Result<Option<(Lock, Tag)>> {
 }
 
 /// Returns when the owner of a lock is known to be dead.
-fn await_end(bucket: &Bucket, times: Times, lock: &Lock, tag: &Tag, say: &Say) -> Result<()> {
+fn await_end(bucket: &Bucket, times: LeaseTimes, lock: &Lock, tag: &Tag, say: &Say) -> Result<()> {
     // Since the lock was read it is watched, by this clock alone.
     let begun = Instant::now();
     let now = Timestamp::now();
@@ -424,19 +424,19 @@ mod tests {
 
     #[test]
     fn a_process_that_runs_is_not_gone() {
-        let this = Owner::this();
+        let this = LockOwner::this();
         assert!(!this.is_gone());
         // The parent runs as well, and so does the first process, whoever may signal it or see it; and nothing is known
         // of other machines.
         let parent = rustix::process::getppid().map_or(1, |id| id.as_raw_nonzero().get() as u32);
-        assert!(!Owner { process: parent, ..this.clone() }.is_gone());
-        assert!(!Owner { process: 1, ..this.clone() }.is_gone());
-        assert!(!Owner { machine: Some("another".into()), process: u32::MAX, ..this.clone() }.is_gone());
+        assert!(!LockOwner { process: parent, ..this.clone() }.is_gone());
+        assert!(!LockOwner { process: 1, ..this.clone() }.is_gone());
+        assert!(!LockOwner { machine: Some("another".into()), process: u32::MAX, ..this.clone() }.is_gone());
         if this.machine.is_some() {
-            assert!(Owner { process: u32::MAX, ..this.clone() }.is_gone());
+            assert!(LockOwner { process: u32::MAX, ..this.clone() }.is_gone());
             let mut child = std::process::Command::new("true").spawn().unwrap();
             child.wait().unwrap();
-            assert!(Owner { process: child.id(), ..this }.is_gone());
+            assert!(LockOwner { process: child.id(), ..this }.is_gone());
         }
     }
 
@@ -445,7 +445,7 @@ mod tests {
         let now = Timestamp::now();
         let lock = |ago: i64| {
             let renewed = now - jiff::SignedDuration::from_secs(ago);
-            Lock { free: false, run: "one".into(), owner: Owner::this(), since: renewed, renewed }
+            Lock { free: false, run: "one".into(), owner: LockOwner::this(), since: renewed, renewed }
         };
         assert!(!lock(0).is_stale(now, TIMES) && !lock(59).is_stale(now, TIMES) && !lock(-5).is_stale(now, TIMES));
         assert!(lock(60).is_stale(now, TIMES) && lock(-3600).is_stale(now, TIMES));
@@ -458,7 +458,7 @@ mod tests {
         use crate::objects::faulty::{Fault, faulty};
 
         /// As [`TIMES`], a hundred times as fast.
-        const QUICK: Times = Times {
+        const QUICK: LeaseTimes = LeaseTimes {
             renewed: Duration::from_millis(100),
             stale: Duration::from_millis(600),
             watched: Duration::from_millis(1200),
@@ -466,7 +466,8 @@ mod tests {
             fresh: Duration::from_millis(300),
         };
         /// Renewals are asked for by the test alone.
-        const BY_HAND: Times = Times { renewed: Duration::from_secs(3600), fresh: Duration::from_secs(2), ..QUICK };
+        const BY_HAND: LeaseTimes =
+            LeaseTimes { renewed: Duration::from_secs(3600), fresh: Duration::from_secs(2), ..QUICK };
 
         type Heard = Arc<Mutex<Vec<String>>>;
 
@@ -476,14 +477,14 @@ mod tests {
             (Arc::new(move |text: &str| said.lock().unwrap().push(text.to_owned())), heard)
         }
 
-        fn take(bucket: &Bucket, times: Times, say: &Say) -> Result<Lease> {
+        fn take(bucket: &Bucket, times: LeaseTimes, say: &Say) -> Result<Lease> {
             Lease::take_for(bucket, times, say, |_| {})
         }
 
         /// Puts the lock of a run of another machine, as it was renewed so long ago.
         fn put_other(bucket: &Bucket, ago: i64) -> Tag {
             let renewed = Timestamp::now() - jiff::SignedDuration::from_secs(ago);
-            let owner = Owner { machine: None, host: "node-7".into(), ..Owner::this() };
+            let owner = LockOwner { machine: None, host: "node-7".into(), ..LockOwner::this() };
             let lock = Lock { free: false, run: "other".into(), owner, since: renewed, renewed };
             bucket.put(LOCK, lock.bytes().unwrap()).unwrap();
             read(bucket).unwrap().unwrap().1
@@ -584,11 +585,11 @@ mod tests {
                     bucket.put_if("manifest.json", b"{}", &When::Absent)
                 })
                 .unwrap();
-            assert_eq!(shared.standing(), Standing::Published);
+            assert_eq!(shared.standing(), LeasePhase::Published);
             // One that was refused leaves all as it was, and can be given up.
-            shared.stand(Standing::Held);
+            shared.stand(LeasePhase::Held);
             shared.commit(|| bucket.put_if("manifest.json", b"{ }", &When::Absent)).unwrap();
-            assert_eq!(shared.standing(), Standing::Held);
+            assert_eq!(shared.standing(), LeasePhase::Held);
             // What became of one without an answer is not known.
             shared.commit(|| bail!("no answer")).unwrap_err();
             assert!(!shared.give_up());
@@ -626,7 +627,7 @@ mod tests {
             put_other(&bucket, 0);
             bucket.remove(LOCK).unwrap();
             let lease = take(&bucket, BY_HAND, &listen().0).unwrap();
-            lease.shared.stand(Standing::Published);
+            lease.shared.stand(LeasePhase::Published);
             put_other(&bucket, 0);
             let error = lease.shared.renew().unwrap_err().to_string();
             assert!(error.contains("not this run's any more") && !error.contains("published"), "{error}");

@@ -1,8 +1,8 @@
 //! A store in a bucket: `s3://bucket/prefix`, and the folder on this machine in which it is worked on.
 //!
-//! In reading order: `home` (a store as a command names it, and how a command takes and publishes it), `lease` (who
+//! In reading order: `location` (a store as a command names it, and how a command takes and publishes it), `lease` (who
 //! writes), `catalog` (what is in the bucket, and under which names), `folder` (the mirror, and what it stands on),
-//! `refresh` (bucket to mirror), `publish` (mirror to bucket), `look` (for commands that only read), `transfers` (many
+//! `refresh` (bucket to mirror), `publish` (mirror to bucket), `read_store` (for commands that only read), `transfers` (many
 //! at once).
 //!
 //! A run works in the *mirror*, a folder that is laid out as any store, and knows nothing of the network. Before it the
@@ -29,15 +29,15 @@
 
 mod catalog;
 mod folder;
-mod home;
 mod lease;
-mod look;
+mod location;
 mod publish;
+mod read_store;
 mod refresh;
 mod transfers;
 
-pub use home::{Held, Home, Taken};
-pub use look::Look;
+pub use location::{PublishHandle, StoreLocation, WriteGuard};
+pub use read_store::ReadStore;
 
 use std::path::Path;
 use std::sync::Arc;

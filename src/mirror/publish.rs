@@ -3,30 +3,30 @@
 use anyhow::{Context, Result, bail, ensure};
 
 use super::Say;
-use super::catalog::{Catalog, Content, Found, MANIFEST, is_ours, key, list_key};
-use super::folder::{Base, Folder};
-use super::lease::Shared;
-use super::transfers::{Sized64, each};
+use super::catalog::{Catalog, CatalogVersion, FileContent, MANIFEST, is_ours, key, list_key};
+use super::folder::{Base, MirrorFolder};
+use super::lease::SharedLease;
+use super::transfers::{Transfer, each};
 use crate::config::Bytes;
 use crate::objects::{Bucket, Digest, Put, When};
 
 /// A file that is to be put into the bucket.
-struct New {
+struct Upload {
     key: String,
     path: std::path::PathBuf,
-    content: Content,
+    content: FileContent,
 }
 
-impl Sized64 for New {
+impl Transfer for Upload {
     fn bytes(&self) -> u64 {
         self.content.bytes
     }
 }
 
 /// An object that nothing names any more.
-struct Old(String);
+struct Unreferenced(String);
 
-impl Sized64 for Old {
+impl Transfer for Unreferenced {
     fn bytes(&self) -> u64 {
         0
     }
@@ -41,13 +41,13 @@ impl Sized64 for Old {
 /// Where the lock is lost or given up, another run has published meanwhile, or the bucket cannot be written: what was
 /// made stays in the mirror. The store is as it was, but where the last put gets no answer: then it is not known.
 pub(super) fn publish(
-    folder: &Folder,
+    folder: &MirrorFolder,
     bucket: &Bucket,
-    before: Option<Found>,
-    lease: &Shared,
+    before: Option<CatalogVersion>,
+    lease: &SharedLease,
     thorough: bool,
     say: &Say,
-) -> Result<Option<Found>> {
+) -> Result<Option<CatalogVersion>> {
     let Some(manifest) = folder.manifest()? else { return Ok(before) };
     let folders = folder.files()?;
     let catalog = Catalog::new(manifest, &folders)?;
@@ -71,7 +71,7 @@ pub(super) fn publish(
             let key = key(name, path, content.digest);
             if there.get(&key) != Some(&content.bytes) {
                 let path = folder.root().join(name).join(path);
-                new.push(New { key: key.clone(), path, content: *content });
+                new.push(Upload { key: key.clone(), path, content: *content });
             }
             named.insert(key);
         }
@@ -103,11 +103,12 @@ pub(super) fn publish(
             bail!(overtaken(bucket));
         };
         folder.stand_on(Base::Catalog(digest))?;
-        after = Some(Found { catalog, digest, tag });
+        after = Some(CatalogVersion { catalog, digest, tag });
     }
     let before = before.iter().flat_map(|before| before.catalog.folders.keys());
     let ours: Vec<&str> = before.chain(folders.keys()).map(String::as_str).collect();
-    let old: Vec<Old> = there.into_keys().filter(|key| !named.contains(key) && is_ours(key, &ours)).map(Old).collect();
+    let old: Vec<Unreferenced> =
+        there.into_keys().filter(|key| !named.contains(key) && is_ours(key, &ours)).map(Unreferenced).collect();
     remove(bucket, &old, lease, say)
         .context("the commit is done, but what it replaced is not removed: the next one does it")?;
     Ok(after)
@@ -123,7 +124,7 @@ fn overtaken(bucket: &Bucket) -> String {
 }
 
 /// Removes objects, as long as the lock is surely ours: another run may be about to name one of them.
-fn remove(bucket: &Bucket, old: &[Old], lease: &Shared, say: &Say) -> Result<()> {
+fn remove(bucket: &Bucket, old: &[Unreferenced], lease: &SharedLease, say: &Say) -> Result<()> {
     each(old, "removing what was replaced", say, |old| {
         if !lease.is_fresh() {
             lease.renew()?;

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::Say;
-use super::catalog::{Catalog, Content, Files, Found, MANIFEST, Missing, PUT_BACK, key, steadily};
-use super::folder::{Base, Folder};
-use super::transfers::{Sized64, each};
+use super::catalog::{
+    Catalog, CatalogVersion, FileContent, FileList, MANIFEST, MissingObject, PUT_BACK, key, steadily,
+};
+use super::folder::{Base, MirrorFolder};
+use super::transfers::{Transfer, each};
 use crate::config::Bytes;
 use crate::objects::{Bucket, Digest, Summing};
 use crate::state::{replace, sync_folder};
@@ -22,11 +24,11 @@ use crate::state::{replace, sync_folder};
 /// # Errors
 /// Names the object that is missing or damaged, or what cannot be written here. The mirror is then unsettled; the next
 /// call goes on.
-pub(super) fn refresh(folder: &Folder, bucket: &Bucket, say: &Say) -> Result<Option<Found>> {
+pub(super) fn refresh(folder: &MirrorFolder, bucket: &Bucket, say: &Say) -> Result<Option<CatalogVersion>> {
     steadily(bucket, |found| refresh_to(folder, bucket, found, say).map(|()| found.clone()))
 }
 
-fn refresh_to(folder: &Folder, bucket: &Bucket, found: &Option<Found>, say: &Say) -> Result<()> {
+fn refresh_to(folder: &MirrorFolder, bucket: &Bucket, found: &Option<CatalogVersion>, say: &Say) -> Result<()> {
     let base = folder.base()?;
     match (base, found) {
         (Base::Catalog(digest), Some(found)) if found.digest == digest => {}
@@ -47,13 +49,13 @@ fn refresh_to(folder: &Folder, bucket: &Bucket, found: &Option<Found>, say: &Say
 }
 
 /// Whether a mirror holds just what a catalog says.
-fn is_as(folder: &Folder, found: &Found) -> Result<bool> {
+fn is_as(folder: &MirrorFolder, found: &CatalogVersion) -> Result<bool> {
     let Some(manifest) = folder.manifest()? else { return Ok(false) };
     Ok(Digest::of(&Catalog::new(manifest, &folder.files()?)?.bytes()?) == found.digest)
 }
 
 /// Makes of the mirror what a catalog says.
-fn follow(folder: &Folder, bucket: &Bucket, found: &Found, settled: bool, say: &Say) -> Result<()> {
+fn follow(folder: &MirrorFolder, bucket: &Bucket, found: &CatalogVersion, settled: bool, say: &Say) -> Result<()> {
     if settled && folder.manifest()?.is_some() {
         say(&format!("another run has published to {} since this machine's last one", bucket.url("")));
     }
@@ -64,12 +66,12 @@ fn follow(folder: &Folder, bucket: &Bucket, found: &Found, settled: bool, say: &
         there.insert(name.as_str(), found.catalog.files(bucket, name)?);
     }
     remove_others(folder, &there)?;
-    let none = Files::default();
+    let none = FileList::default();
     let mut wanted = Vec::new();
     for (name, files) in &there {
         let here = here.get(*name).unwrap_or(&none);
         let differing = files.0.iter().filter(|(path, content)| here.0.get(*path) != Some(*content));
-        wanted.extend(differing.map(|(path, content)| Wanted::new(folder.root(), name, path, *content)));
+        wanted.extend(differing.map(|(path, content)| FileDownload::new(folder.root(), name, path, *content)));
     }
     fetch(folder, bucket, &wanted, say)?;
     replace(&folder.root().join("manifest.json"), format!("{}\n", found.catalog.manifest()).as_bytes())?;
@@ -79,27 +81,27 @@ fn follow(folder: &Folder, bucket: &Bucket, found: &Found, settled: bool, say: &
 }
 
 /// A file that is to be fetched.
-pub(super) struct Wanted {
+pub(super) struct FileDownload {
     key: String,
     target: PathBuf,
-    content: Content,
+    content: FileContent,
 }
 
-impl Wanted {
+impl FileDownload {
     /// A file of a folder, wanted below a store's folder on this machine.
-    pub fn new(root: &Path, folder: &str, path: &str, content: Content) -> Wanted {
-        Wanted { key: key(folder, path, content.digest), target: root.join(folder).join(path), content }
+    pub fn new(root: &Path, folder: &str, path: &str, content: FileContent) -> FileDownload {
+        FileDownload { key: key(folder, path, content.digest), target: root.join(folder).join(path), content }
     }
 }
 
-impl Sized64 for Wanted {
+impl Transfer for FileDownload {
     fn bytes(&self) -> u64 {
         self.content.bytes
     }
 }
 
 /// Fetches files, by way of the mirror's folder for that.
-fn fetch(folder: &Folder, bucket: &Bucket, wanted: &[Wanted], say: &Say) -> Result<()> {
+fn fetch(folder: &MirrorFolder, bucket: &Bucket, wanted: &[FileDownload], say: &Say) -> Result<()> {
     if wanted.is_empty() {
         return Ok(());
     }
@@ -117,8 +119,8 @@ fn fetch(folder: &Folder, bucket: &Bucket, wanted: &[Wanted], say: &Say) -> Resu
 }
 
 /// Fetches a file by way of a folder on the same file system; nothing that is not as listed gets its name.
-pub(super) fn fetch_one(bucket: &Bucket, file: &Wanted, by: &Path) -> Result<()> {
-    let Wanted { key, target, content } = file;
+pub(super) fn fetch_one(bucket: &Bucket, file: &FileDownload, by: &Path) -> Result<()> {
+    let FileDownload { key, target, content } = file;
     let name = key.rsplit('/').next().unwrap_or(key);
     let temporary = by.join(format!("{}-{name}", crate::records::short_hash(key.as_bytes())));
     let failed = || format!("cannot write {}", temporary.display());
@@ -149,11 +151,11 @@ pub(super) fn fetch_one(bucket: &Bucket, file: &Wanted, by: &Path) -> Result<()>
 }
 
 /// What is wrong with an object that could not be read as it is listed.
-fn damage(bucket: &Bucket, key: &str, listed: Content, error: std::io::Error) -> anyhow::Error {
+fn damage(bucket: &Bucket, key: &str, listed: FileContent, error: std::io::Error) -> anyhow::Error {
     let url = bucket.url(key);
     let error = anyhow::Error::new(error);
     match bucket.size(key) {
-        Ok(None) => error.context(Missing(url)),
+        Ok(None) => error.context(MissingObject(url)),
         Ok(Some(bytes)) if bytes != listed.bytes => {
             error.context(format!("{url} is damaged: it has {bytes} bytes, its list says {}; {PUT_BACK}", listed.bytes))
         }
@@ -163,7 +165,7 @@ fn damage(bucket: &Bucket, key: &str, listed: Content, error: std::io::Error) ->
 }
 
 /// Removes what a catalog does not list: files, and folders that are neither work nor the mirror's own.
-fn remove_others(folder: &Folder, there: &BTreeMap<&str, Files>) -> Result<()> {
+fn remove_others(folder: &MirrorFolder, there: &BTreeMap<&str, FileList>) -> Result<()> {
     let root = folder.root();
     let failed = || format!("cannot list {}", root.display());
     for entry in std::fs::read_dir(root).with_context(failed)? {

@@ -15,7 +15,7 @@ const AT_ONCE: usize = 8;
 const EVERY: Duration = Duration::from_secs(10);
 
 /// What is transferred: its size tells how far it is.
-pub(super) trait Sized64 {
+pub(super) trait Transfer {
     /// Bytes to transfer.
     fn bytes(&self) -> u64;
 }
@@ -24,13 +24,13 @@ pub(super) trait Sized64 {
 ///
 /// # Errors
 /// The first.
-pub(super) fn each<T: Sized64 + Sync>(
+pub(super) fn each<T: Transfer + Sync>(
     items: &[T],
     what: &str,
     say: &Say,
     transfer: impl Fn(&T) -> Result<()> + Sync,
 ) -> Result<()> {
-    let all = (items.len(), items.iter().map(Sized64::bytes).sum::<u64>());
+    let all = (items.len(), items.iter().map(Transfer::bytes).sum::<u64>());
     let (next, failed, done) = (AtomicUsize::new(0), AtomicBool::new(false), (AtomicU64::new(0), AtomicU64::new(0)));
     let told = Mutex::new(Instant::now());
     let work = || -> Result<()> {

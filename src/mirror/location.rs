@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::catalog::{Catalog, Found};
-use super::folder::{Base, Folder};
-use super::lease::{Lease, Shared, Standing};
+use super::catalog::{Catalog, CatalogVersion};
+use super::folder::{Base, MirrorFolder};
+use super::lease::{Lease, LeasePhase, SharedLease};
 use super::publish::publish;
 use super::refresh::refresh;
 use super::{Say, url_of};
@@ -21,23 +21,23 @@ use crate::state::Store;
 
 /// A store, wherever it is.
 #[derive(Clone, Debug)]
-pub struct Home {
+pub struct StoreLocation {
     given: PathBuf,
     store: Store,
-    mirrored: Option<Mirrored>,
+    mirrored: Option<BucketStore>,
 }
 
 /// A store in a bucket, and its mirror.
 #[derive(Clone, Debug)]
-struct Mirrored {
+struct BucketStore {
     bucket: Bucket,
-    folder: Folder,
+    folder: MirrorFolder,
     /// Whether the folder is this user's alone, in the cache.
     private: bool,
 }
 
 /// A store that is taken for writing, until this is dropped.
-pub struct Taken {
+pub struct WriteGuard {
     published: Option<Publishing>,
     /// Held until the bucket's lock is free.
     _lock: File,
@@ -45,29 +45,29 @@ pub struct Taken {
 
 /// What is needed to publish.
 struct Publishing {
-    mirrored: Mirrored,
-    found: Option<Found>,
+    mirrored: BucketStore,
+    found: Option<CatalogVersion>,
     lease: Lease,
 }
 
 /// What a handler of signals may know and do.
 #[derive(Clone)]
-pub struct Held(Option<Arc<Shared>>);
+pub struct PublishHandle(Option<Arc<SharedLease>>);
 
-impl Home {
+impl StoreLocation {
     /// The store that a command names; where that is a bucket's, it is worked on in `mirror`, or in a folder of this
     /// user's cache.
     ///
     /// # Errors
     /// Where it is a URL that cannot hold a store, or no folder can be thought of for its mirror.
-    pub fn at(given: &Path, mirror: Option<&Path>) -> Result<Home> {
+    pub fn at(given: &Path, mirror: Option<&Path>) -> Result<StoreLocation> {
         let Some(url) = url_of(given)? else {
-            return Ok(Home { given: given.to_owned(), store: Store::at(given), mirrored: None });
+            return Ok(StoreLocation { given: given.to_owned(), store: Store::at(given), mirrored: None });
         };
         let root = mirror.map_or_else(|| default_mirror(&url), |mirror| Ok(mirror.to_owned()))?;
-        let (bucket, folder) = (Bucket::open(&url)?, Folder::at(&root, &url));
-        let mirrored = Mirrored { bucket, folder, private: mirror.is_none() };
-        Ok(Home { given: given.to_owned(), store: Store::at(&root), mirrored: Some(mirrored) })
+        let (bucket, folder) = (Bucket::open(&url)?, MirrorFolder::at(&root, &url));
+        let mirrored = BucketStore { bucket, folder, private: mirror.is_none() };
+        Ok(StoreLocation { given: given.to_owned(), store: Store::at(&root), mirrored: Some(mirrored) })
     }
 
     /// As the command named it.
@@ -128,10 +128,10 @@ impl Home {
     ///
     /// # Errors
     /// Where another run has it: says which, and since when. Where the bucket cannot be read or written.
-    pub fn take(&self, say: &Say, lost: impl Fn(&str) + Send + 'static) -> Result<Taken> {
+    pub fn take(&self, say: &Say, lost: impl Fn(&str) + Send + 'static) -> Result<WriteGuard> {
         let lock = self.lock()?;
-        let Some(mirrored) = &self.mirrored else { return Ok(Taken { published: None, _lock: lock }) };
-        let Mirrored { bucket, folder, .. } = mirrored;
+        let Some(mirrored) = &self.mirrored else { return Ok(WriteGuard { published: None, _lock: lock }) };
+        let BucketStore { bucket, folder, .. } = mirrored;
         folder.make()?;
         let lease = Lease::take(bucket, say, lost)?;
         if folder.base()? != Base::Unsettled {
@@ -142,8 +142,8 @@ impl Home {
         let found = refresh(folder, bucket, say)?;
         let found = publish(folder, bucket, found, &lease.shared(), false, say)?;
         // That was an earlier run's; this one's is still to come.
-        lease.shared().stand(Standing::Held);
-        Ok(Taken { published: Some(Publishing { mirrored: mirrored.clone(), found, lease }), _lock: lock })
+        lease.shared().stand(LeasePhase::Held);
+        Ok(WriteGuard { published: Some(Publishing { mirrored: mirrored.clone(), found, lease }), _lock: lock })
     }
 
     fn lock(&self) -> Result<File> {
@@ -162,7 +162,7 @@ impl Home {
     }
 }
 
-impl Taken {
+impl WriteGuard {
     /// Publishes what was made, where the store is in a bucket. Where `thorough`, the bucket is looked through even
     /// when there is nothing to publish.
     ///
@@ -170,23 +170,23 @@ impl Taken {
     /// Where it cannot be published: says what is known of the store, and what was made stays in the mirror.
     pub fn publish(&mut self, thorough: bool, say: &Say) -> Result<()> {
         let Some(Publishing { mirrored, found, lease }) = &mut self.published else { return Ok(()) };
-        let Mirrored { bucket, folder, .. } = mirrored;
+        let BucketStore { bucket, folder, .. } = mirrored;
         *found = publish(folder, bucket, found.take(), &lease.shared(), thorough, say)?;
         // Where nothing was new there was no commit.
-        lease.shared().stand(Standing::Published);
+        lease.shared().stand(LeasePhase::Published);
         Ok(())
     }
 
     /// For a handler of signals.
-    pub fn held(&self) -> Held {
-        Held(self.published.as_ref().map(|held| held.lease.shared()))
+    pub fn held(&self) -> PublishHandle {
+        PublishHandle(self.published.as_ref().map(|held| held.lease.shared()))
     }
 }
 
-impl Held {
+impl PublishHandle {
     /// Whether what is committed in the folder is committed for all: always, but for a bucket's mirror.
     pub fn is_published(&self) -> bool {
-        self.0.as_ref().is_none_or(|lease| lease.standing() == Standing::Published)
+        self.0.as_ref().is_none_or(|lease| lease.standing() == LeasePhase::Published)
     }
 
     /// Has the run publish nothing, from now on, without asking the bucket; says whether it is so. It is not where the

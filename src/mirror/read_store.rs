@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 
-use super::catalog::{Catalog, Found, steadily};
-use super::refresh::{Wanted, fetch_one};
+use super::catalog::{Catalog, CatalogVersion, steadily};
+use super::refresh::{FileDownload, fetch_one};
 use super::transfers::each;
 use super::{Say, url_of};
 use crate::objects::Bucket;
@@ -17,47 +17,47 @@ use crate::records::short_hash;
 use crate::state::Store;
 
 /// A store that is only read.
-pub struct Look {
+pub struct ReadStore {
     store: Store,
-    from: Option<From>,
+    from: Option<BucketSource>,
 }
 
 /// Where files are fetched from.
-struct From {
+struct BucketSource {
     bucket: Bucket,
     catalog: Catalog,
-    folder: Removed,
+    folder: TemporaryFolder,
 }
 
 /// A folder that is removed when this is dropped.
-struct Removed(PathBuf);
+struct TemporaryFolder(PathBuf);
 
-impl Drop for Removed {
+impl Drop for TemporaryFolder {
     fn drop(&mut self) {
         // Where it cannot be removed the system's own cleaning does it.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-impl Look {
+impl ReadStore {
     /// Looks at the store that a command names; again, where it is published meanwhile.
     ///
     /// # Errors
     /// Where it is a bucket's, and there is none, or it cannot be read; and what `look` says.
-    pub fn at<T>(given: &Path, mut look: impl FnMut(&Look) -> Result<T>) -> Result<T> {
-        let Some(url) = url_of(given)? else { return look(&Look { store: Store::at(given), from: None }) };
+    pub fn at<T>(given: &Path, mut look: impl FnMut(&ReadStore) -> Result<T>) -> Result<T> {
+        let Some(url) = url_of(given)? else { return look(&ReadStore { store: Store::at(given), from: None }) };
         let bucket = Bucket::open(&url)?;
         steadily(&bucket, |found| {
             let found = found.as_ref().with_context(|| {
                 format!("{url} is no store: it has no manifest.json (a store is what `nigh run` makes)")
             })?;
-            look(&Look::of(&url, &bucket, found)?)
+            look(&ReadStore::of(&url, &bucket, found)?)
         })
     }
 
-    fn of(url: &str, bucket: &Bucket, found: &Found) -> Result<Look> {
+    fn of(url: &str, bucket: &Bucket, found: &CatalogVersion) -> Result<ReadStore> {
         let name = short_hash(format!("{url} {} {}", std::process::id(), jiff::Timestamp::now()).as_bytes());
-        let folder = Removed(std::env::temp_dir().join(format!("nigh-look-{name}")));
+        let folder = TemporaryFolder(std::env::temp_dir().join(format!("nigh-look-{name}")));
         let failed = || format!("cannot make {}", folder.0.display());
         // What a bucket keeps from others is kept from them here.
         DirBuilder::new()
@@ -67,7 +67,10 @@ impl Look {
             .with_context(failed)?;
         std::fs::write(folder.0.join("manifest.json"), found.catalog.manifest()).with_context(failed)?;
         let store = Store::at(&folder.0);
-        Ok(Look { store, from: Some(From { bucket: bucket.clone(), catalog: found.catalog.clone(), folder }) })
+        Ok(ReadStore {
+            store,
+            from: Some(BucketSource { bucket: bucket.clone(), catalog: found.catalog.clone(), folder }),
+        })
     }
 
     /// The folder in which what was asked for is.
@@ -80,10 +83,11 @@ impl Look {
     /// # Errors
     /// Names the object that is missing or damaged.
     pub fn need(&self, folder: &str, names: &[&str]) -> Result<()> {
-        let Some(From { bucket, catalog, folder: to }) = &self.from else { return Ok(()) };
+        let Some(BucketSource { bucket, catalog, folder: to }) = &self.from else { return Ok(()) };
         let files = catalog.files(bucket, folder)?;
         let wanted = files.0.iter().filter(|(path, _)| names.iter().any(|name| path.starts_with(name)));
-        let wanted: Vec<Wanted> = wanted.map(|(path, content)| Wanted::new(&to.0, folder, path, *content)).collect();
+        let wanted: Vec<FileDownload> =
+            wanted.map(|(path, content)| FileDownload::new(&to.0, folder, path, *content)).collect();
         let silent: Say = Arc::new(|_| {});
         each(&wanted, "fetching", &silent, |file| fetch_one(bucket, file, &to.0.join("_mirror")))
     }
@@ -107,7 +111,7 @@ mod tests {
         let catalog = Catalog::new(manifest, &BTreeMap::new()).unwrap();
         bucket.put("manifest.json", catalog.bytes().unwrap()).unwrap();
         let found = Catalog::read(&bucket).unwrap().unwrap();
-        let look = Look::of("s3://bucket/a/store", &bucket, &found).unwrap();
+        let look = ReadStore::of("s3://bucket/a/store", &bucket, &found).unwrap();
         let root = look.store().root().to_owned();
         assert_eq!(std::fs::metadata(&root).unwrap().permissions().mode() & 0o777, 0o700);
         assert_eq!(look.store().manifest().unwrap(), Some(Manifest::new(&Method::default())));
