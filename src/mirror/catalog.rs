@@ -1,4 +1,4 @@
-//! What is in the bucket: the manifest, the lists of files that it names, and the names of objects.
+//! The catalog of a store in a bucket: the object `manifest.json`, the lists of files that it names, and the keys of objects.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,13 +13,13 @@ use crate::state::Manifest;
 
 /// The version of the layout in a bucket.
 const LAYOUT: u32 = 1;
-/// The object that says what there is.
+/// The key of the catalog.
 pub(super) const MANIFEST: &str = "manifest.json";
-/// How often a store that is published while it is read is begun with.
+/// How often a store that is published meanwhile is read from the beginning.
 const READINGS: usize = 3;
-/// How a store gets an object back.
+/// How a user restores a missing object.
 pub(super) const PUT_BACK: &str =
-    "run `nigh vacuum`, with a --keep of all weeks, on a machine whose mirror has it whole: that puts it back";
+    "run `nigh vacuum`, with a --keep of all weeks, on a machine whose mirror has the file: that puts it back";
 
 /// The content of the object `manifest.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -28,36 +28,36 @@ pub(super) struct Catalog {
     objects: u32,
     /// The store's manifest, as it is in a folder.
     manifest: Box<RawValue>,
-    /// The store's other folders, by name.
+    /// The folders of the store, by name.
     pub folders: BTreeMap<String, FolderList>,
 }
 
-/// Where the list of a folder's files is, and what they come to.
+/// A reference to the list of a folder's files, with their number and total size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FolderList {
-    /// The digest of the list, which is in its name.
+    /// The digest of the list, which is part of its key.
     pub list: Digest,
-    /// How many there are.
+    /// The number of files.
     pub files: u64,
-    /// Their bytes.
+    /// The size of all files together, in bytes.
     pub bytes: u64,
 }
 
-/// The files of a folder: their paths within it.
+/// The files of a folder, by their paths within it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct FileList(pub BTreeMap<String, FileContent>);
 
-/// What is in a file.
+/// The size and digest of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileContent {
-    /// Its size.
+    /// The size in bytes.
     pub bytes: u64,
-    /// Its digest.
+    /// The digest of the bytes.
     pub digest: Digest,
 }
 
-/// An object that a list names is not there.
+/// The error that an object is missing although a list names it; the URL of the object.
 #[derive(Debug)]
 pub(super) struct MissingObject(pub String);
 
@@ -69,25 +69,28 @@ impl fmt::Display for MissingObject {
 
 impl std::error::Error for MissingObject {}
 
-/// A catalog as it was found.
+/// A catalog as it was read from the bucket.
 #[derive(Clone, Debug)]
 pub(super) struct CatalogVersion {
     pub catalog: Catalog,
-    /// The digest of its bytes, by which a mirror knows what it stands on.
+    /// The digest of the catalog's bytes; a mirror records it as its base.
     pub digest: Digest,
-    /// Which version of the object it is.
+    /// The version of the object.
     pub tag: Tag,
 }
 
 impl Catalog {
-    /// The catalog of a store, from the text of its manifest and its folders.
+    /// The catalog of a store, made from the text of its manifest and the files of its folders.
     pub fn new(manifest: String, folders: &BTreeMap<String, FileList>) -> Result<Catalog> {
         let listed = folders.iter().map(|(name, files)| Ok((name.clone(), files.listed()?)));
         let manifest = RawValue::from_string(manifest.trim_end().to_owned()).context("a manifest is JSON")?;
         Ok(Catalog { objects: LAYOUT, manifest, folders: listed.collect::<Result<_>>()? })
     }
 
-    /// Reads the bucket's; `None` where there is none.
+    /// Reads the catalog of the bucket; `None` if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be read, is damaged, or has an unknown format.
     pub fn read(bucket: &Bucket) -> Result<Option<CatalogVersion>> {
         let Some((bytes, tag)) = bucket.get(MANIFEST)? else { return Ok(None) };
         let name = bucket.url(MANIFEST);
@@ -95,12 +98,12 @@ impl Catalog {
         struct Version {
             objects: Option<u32>,
         }
-        let damaged = || format!("{name} is damaged: restore it, or take another --store");
+        let damaged = || format!("{name} is damaged: restore it, or use another --store");
         let Version { objects } = serde_json::from_slice(&bytes).with_context(damaged)?;
         match objects {
             Some(LAYOUT) => {}
             None => bail!(
-                "{name} is that of a folder: a store that was copied into a bucket is none there; copy it to a folder, and use that"
+                "{name} is the manifest of a folder: a store does not work after a copy into a bucket; copy it to a folder and use that"
             ),
             Some(other) => bail!(
                 "{name} has layout {other}, this program ({}) knows layout {LAYOUT}: use the program that wrote it, or \
@@ -110,9 +113,9 @@ impl Catalog {
         }
         let catalog: Catalog = serde_json::from_slice(&bytes).with_context(damaged)?;
         for folder in catalog.folders.keys() {
-            ensure!(is_name(folder), "{}: {folder:?} is no name of a folder", damaged());
+            ensure!(is_name(folder), "{}: {folder:?} is not the name of a folder", damaged());
         }
-        // A newer format is told before anything is fetched.
+        // Fails on a newer format before anything is fetched.
         Manifest::parse(catalog.manifest(), &name)?;
         Ok(Some(CatalogVersion { catalog, digest: Digest::of(&bytes), tag }))
     }
@@ -122,14 +125,14 @@ impl Catalog {
         self.manifest.get()
     }
 
-    /// As it is put into the bucket.
+    /// The bytes that are put into the bucket.
     pub fn bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = serde_json::to_vec_pretty(self).context("a catalog is plain data")?;
         bytes.push(b'\n');
         Ok(bytes)
     }
 
-    /// The files of one of its folders.
+    /// Reads the list of files of one of the store's folders; it is empty if the catalog has no such folder.
     ///
     /// # Errors
     /// Names the list that is missing or damaged.
@@ -138,44 +141,47 @@ impl Catalog {
         let key = list_key(folder, listed.list);
         let name = bucket.url(&key);
         let bytes = bucket.get_whole(&key)?.ok_or_else(|| MissingObject(name.clone()))?;
-        let found = Digest::of(&bytes);
+        let digest = Digest::of(&bytes);
         let damaged = || {
-            format!("{name} is damaged: it has {} bytes, of the digest {found}; remove it, and {PUT_BACK}", bytes.len())
+            format!("{name} is damaged: it has {} bytes, with digest {digest}; remove it, and {PUT_BACK}", bytes.len())
         };
-        ensure!(found == listed.list, damaged());
+        ensure!(digest == listed.list, damaged());
         let files: FileList = serde_json::from_slice(&bytes).with_context(|| format!("{name} is damaged"))?;
         for path in files.0.keys() {
-            ensure!(path.split('/').all(is_name), "{name} is damaged: {path:?} is no path of a file");
+            ensure!(path.split('/').all(is_name), "{name} is damaged: {path:?} is not the path of a file");
         }
         Ok(files)
     }
 }
 
-/// Reads of a store that may be published meanwhile, which removes what it replaces: where something is missing, and the
-/// catalog is another one by now, all is read again.
+/// Calls `read` with the current catalog, and again with a newer one if an object is missing because another run published the
+/// store meanwhile, which removes the objects that it replaces.
 ///
 /// # Errors
-/// Those of `read`; and where the store was published again and again.
-pub(super) fn steadily<T>(bucket: &Bucket, mut read: impl FnMut(&Option<CatalogVersion>) -> Result<T>) -> Result<T> {
-    let digest = |found: &Option<CatalogVersion>| found.as_ref().map(|found| found.digest);
-    let mut found = Catalog::read(bucket)?;
+/// Those of `read`; and if the store was published during each of [`READINGS`] calls.
+pub(super) fn retry_if_published<T>(
+    bucket: &Bucket,
+    mut read: impl FnMut(&Option<CatalogVersion>) -> Result<T>,
+) -> Result<T> {
+    let digest = |version: &Option<CatalogVersion>| version.as_ref().map(|version| version.digest);
+    let mut current = Catalog::read(bucket)?;
     for _ in 0..READINGS {
-        match read(&found) {
+        match read(&current) {
             Err(error) if error.is::<MissingObject>() => {
-                let now = Catalog::read(bucket)?;
-                if digest(&now) == digest(&found) {
+                let newer = Catalog::read(bucket)?;
+                if digest(&newer) == digest(&current) {
                     return Err(error);
                 }
-                found = now;
+                current = newer;
             }
-            done => return done,
+            result => return result,
         }
     }
     bail!("{} was published to while it was read, {READINGS} times: run the command again", bucket.url(""))
 }
 
 impl FileList {
-    /// As the list is put into the bucket.
+    /// The bytes of the list that are put into the bucket.
     pub fn bytes(&self) -> Result<Vec<u8>> {
         serde_json::to_vec(self).context("a list is plain data")
     }
@@ -186,27 +192,27 @@ impl FileList {
     }
 }
 
-/// Whether a name from the bucket is that of a file or a folder, and stays where it belongs.
+/// Whether a name from the bucket may be that of a file or a folder: it must not lead out of the store, or be hidden.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with(['.', '_']) && !name.contains(['/', '\\', '\0'])
 }
 
-/// The name of the object of a file.
+/// The key of a file's object: the digest stands before the extension.
 pub(super) fn key(folder: &str, path: &str, digest: Digest) -> String {
     let (stem, extension) = path.rsplit_once('.').unwrap_or((path, ""));
-    match extension.is_empty() || extension.contains('/') {
-        true => format!("{folder}/{path}-{digest}"),
-        false => format!("{folder}/{stem}-{digest}.{extension}"),
+    if extension.is_empty() || extension.contains('/') {
+        format!("{folder}/{path}-{digest}")
+    } else {
+        format!("{folder}/{stem}-{digest}.{extension}")
     }
 }
 
-/// The name of the object of a folder's list.
+/// The key of the list of a folder's files.
 pub(super) fn list_key(folder: &str, digest: Digest) -> String {
     key(folder, "files.json", digest)
 }
 
-/// Whether an object is one that nigh put into one of a store's folders, so that it may be removed where nothing names
-/// it.
+/// Whether nigh put this object into one of the store's folders. Such an object may be removed if nothing names it.
 pub(super) fn is_ours(key: &str, folders: &[&str]) -> bool {
     let Some((folder, path)) = key.split_once('/') else { return false };
     let week = folder.strip_prefix("week=").is_some_and(|date| date.parse::<Week>().is_ok());
@@ -221,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_named_by_path_and_content() {
+    fn keys_have_the_path_and_the_digest_of_the_file() {
         let digest = Digest::of(b"rows");
         let name = key("week=2024-01-08", "clusters/shard00000-wave00001.parquet", digest);
         assert_eq!(name, format!("week=2024-01-08/clusters/shard00000-wave00001-{digest}.parquet"));
@@ -234,7 +240,7 @@ mod tests {
 
     #[cfg(feature = "cloud")]
     #[test]
-    fn what_is_missing_because_of_a_commit_is_looked_for_again() {
+    fn a_store_that_is_published_meanwhile_is_read_again() {
         use crate::config::Method;
         let (bucket, _) = crate::objects::faulty::faulty(std::time::Duration::from_secs(30));
         let publish = |folder: &str| {
@@ -242,32 +248,32 @@ mod tests {
             let catalog = Catalog::new(manifest, &BTreeMap::from([(folder.to_owned(), FileList::default())])).unwrap();
             bucket.put(MANIFEST, catalog.bytes().unwrap()).unwrap();
         };
-        // The list of the folder is nowhere.
+        // No list of a folder exists, so that reading the current catalog's one always fails.
         let list =
-            |found: &Option<CatalogVersion>, folder: &str| found.as_ref().unwrap().catalog.files(&bucket, folder);
+            |version: &Option<CatalogVersion>, folder: &str| version.as_ref().unwrap().catalog.files(&bucket, folder);
         publish("first");
-        let error = steadily(&bucket, |found| list(found, "first")).unwrap_err();
+        let error = retry_if_published(&bucket, |version| list(version, "first")).unwrap_err();
         assert!(error.is::<MissingObject>() && error.to_string().contains("the store is damaged"), "{error:#}");
         let mut readings = 0;
-        let read = steadily(&bucket, |found| {
+        let read = retry_if_published(&bucket, |version| {
             readings += 1;
             publish("second");
-            list(found, "first")
+            list(version, "first")
         });
         assert_eq!((readings, read.unwrap()), (2, FileList::default()));
         let mut readings = 0;
-        let error = steadily(&bucket, |found| {
-            let now = found.as_ref().unwrap().catalog.folders.keys().next().unwrap().clone();
+        let error = retry_if_published(&bucket, |version| {
+            let folder = version.as_ref().unwrap().catalog.folders.keys().next().unwrap().clone();
             readings += 1;
             publish(&format!("other-{readings}"));
-            list(found, &now).context("as a caller says it")
+            list(version, &folder).context("a caller's context")
         });
         let error = error.unwrap_err().to_string();
         assert!(readings == 3 && error.contains("run the command again") && !error.contains("damaged"), "{error}");
     }
 
     #[test]
-    fn what_others_put_there_is_not_removed() {
+    fn objects_that_nigh_did_not_put_are_not_removed() {
         let digest = Digest::of(b"rows");
         for key in [
             "manifest.json".to_owned(),

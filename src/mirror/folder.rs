@@ -1,14 +1,15 @@
-//! The mirror: a store's folder on this machine, what it stands on, and the digests of its files.
+//! The mirror folder: the copy of a bucket's store on this machine, in which runs work.
 //!
 //! ```text
-//! MIRROR/manifest.json  week=…/  urls/  _work/  lock      as any store
-//! MIRROR/_mirror/base.json        of which bucket it is, and which catalog it stands on; replaced whole
-//! MIRROR/_mirror/digests.json     what is known of its files
-//! MIRROR/_mirror/fetched/         what is on its way
+//! MIRROR/manifest.json  week=…/  urls/  _work/  lock      as in any store
+//! MIRROR/_mirror/base.json        the bucket's URL and the mirror's base; replaced as a whole
+//! MIRROR/_mirror/digests.json     the digests of the mirror's files
+//! MIRROR/_mirror/fetched/         files that are being fetched
 //! ```
 //!
-//! A mirror that is *settled* on a catalog holds what that one says, and what runs made since: that is to be published.
-//! While it is brought up to date it is *unsettled*, and nothing that it holds is believed but by its digest.
+//! The *base* of a mirror is the catalog that it was last equal to. A *settled* mirror has the files of its base, and the work
+//! of later runs that is still to be published. While a mirror is brought up to date it is *unsettled*: then a file counts only
+//! if its digest is right.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -23,10 +24,10 @@ use crate::objects::Digest;
 use crate::records::Week;
 use crate::state::{Store, replace};
 
-/// Where the mirror's own files are.
+/// The folder of the mirror's own files.
 const OWN: &str = "_mirror";
 
-/// A store's folder on this machine.
+/// The mirror of the store at a URL.
 #[derive(Clone, Debug)]
 pub(super) struct MirrorFolder {
     root: PathBuf,
@@ -40,19 +41,19 @@ struct BaseFile {
     base: Base,
 }
 
-/// What a mirror stands on.
+/// The state of the bucket that a mirror was last equal to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Base {
-    /// It is being brought up to date.
+    /// None: the mirror is being brought up to date.
     Unsettled,
     /// A bucket without a store.
     Nothing,
-    /// A catalog.
+    /// The catalog with this digest.
     Catalog(Digest),
 }
 
-/// What is known of a file, as long as it looks the same.
+/// The digest of a file, valid while the file's size and time of change stay the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct FileStamp {
     bytes: u64,
@@ -61,20 +62,20 @@ struct FileStamp {
 }
 
 impl MirrorFolder {
-    /// The mirror of a URL's store at a folder, which need not exist yet.
+    /// The mirror, in the folder `root`, of the store at `url`. The folder need not exist.
     pub fn at(root: &Path, url: &str) -> MirrorFolder {
         MirrorFolder { root: root.to_owned(), url: url.to_owned() }
     }
 
-    /// Its folder.
+    /// The path of the folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Makes it, where there is none yet. The caller holds the folder's lock, or is alone.
+    /// Makes the folder a mirror, if it is not one yet. The caller must hold the folder's lock, or be its only user.
     ///
     /// # Errors
-    /// Where it is something else, or the mirror of another store.
+    /// If the folder has other files, or is the mirror of another store.
     pub fn make(&self) -> Result<()> {
         let path = self.base_path();
         let root = self.root.display();
@@ -84,23 +85,23 @@ impl MirrorFolder {
                 let BaseFile { url, .. } = serde_json::from_slice(&text).with_context(damaged)?;
                 ensure!(
                     url == self.url,
-                    "the folder {root} is the mirror of {url}: take another --mirror for {}",
+                    "the folder {root} is the mirror of {url}: give another --mirror for {}",
                     self.url
                 );
                 Ok(())
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                // The lock is taken before it is known what the folder is.
-                let other = std::fs::read_dir(&self.root).into_iter().flatten().flatten();
-                if let Some(other) = other.map(|entry| entry.file_name()).find(|name| name != "lock" && name != OWN) {
+                // The caller has locked the folder before it is known to be a mirror, so a lock file may exist.
+                let entries = std::fs::read_dir(&self.root).into_iter().flatten().flatten();
+                if let Some(other) = entries.map(|entry| entry.file_name()).find(|name| name != "lock" && name != OWN) {
                     bail!(
-                        "the folder {root} is no mirror of {}, and has {}: take an empty --mirror, or one that is not there",
+                        "the folder {root} is not a mirror of {}, and contains {}: give a --mirror that is empty or does not exist",
                         self.url,
                         other.display()
                     );
                 }
                 std::fs::create_dir_all(self.own()).with_context(|| format!("cannot make the mirror {root}"))?;
-                self.stand_on(Base::Unsettled)
+                self.set_base(Base::Unsettled)
             }
             Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
         }
@@ -114,27 +115,26 @@ impl MirrorFolder {
         self.own().join("base.json")
     }
 
-    /// Where what is fetched lies until it is whole.
+    /// The folder of files that are not fetched completely yet.
     pub fn fetched(&self) -> PathBuf {
         self.own().join("fetched")
     }
 
-    /// What it stands on.
+    /// Reads the base of the mirror.
     pub fn base(&self) -> Result<Base> {
         let path = self.base_path();
         let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let mirrored: BaseFile =
-            serde_json::from_slice(&text).with_context(|| format!("{} is damaged", path.display()))?;
-        Ok(mirrored.base)
+        let file: BaseFile = serde_json::from_slice(&text).with_context(|| format!("{} is damaged", path.display()))?;
+        Ok(file.base)
     }
 
-    /// Notes what it stands on now.
-    pub fn stand_on(&self, base: Base) -> Result<()> {
-        let mirrored = BaseFile { url: self.url.clone(), base };
-        replace(&self.base_path(), &serde_json::to_vec(&mirrored).context("a base is plain data")?)
+    /// Records the base of the mirror.
+    pub fn set_base(&self, base: Base) -> Result<()> {
+        let file = BaseFile { url: self.url.clone(), base };
+        replace(&self.base_path(), &serde_json::to_vec(&file).context("a base is plain data")?)
     }
 
-    /// The text of its manifest; `None` where there is no store yet.
+    /// The text of the store's manifest; `None` if the mirror has no store yet.
     pub fn manifest(&self) -> Result<Option<String>> {
         let path = self.root.join("manifest.json");
         match std::fs::read_to_string(&path) {
@@ -144,8 +144,7 @@ impl MirrorFolder {
         }
     }
 
-    /// The files of all folders that are whole, with their digests; only those that look different than the last time
-    /// are read.
+    /// The files of all committed folders, with their digests. Reads only files whose size or time of change is new.
     ///
     /// # Errors
     /// Names the file that cannot be read.
@@ -153,17 +152,17 @@ impl MirrorFolder {
         self.files_of(self.folders(true)?)
     }
 
-    /// As [`MirrorFolder::files`], of weeks that the manifest does not list as well.
+    /// As [`MirrorFolder::files`], with the weeks that the manifest does not list.
     pub fn all_files(&self) -> Result<BTreeMap<String, FileList>> {
         self.files_of(self.folders(false)?)
     }
 
     fn files_of(&self, names: Vec<String>) -> Result<BTreeMap<String, FileList>> {
         let path = self.own().join("digests.json");
-        // What is damaged or not there is found out anew.
-        let known: BTreeMap<String, FileStamp> =
+        // If the digests are damaged or missing, all files are read again.
+        let old_stamps: BTreeMap<String, FileStamp> =
             std::fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
-        let (mut now, mut folders) = (BTreeMap::new(), BTreeMap::new());
+        let (mut stamps, mut folders) = (BTreeMap::new(), BTreeMap::new());
         for folder in names {
             let mut files = FileList::default();
             let root = self.root.join(&folder);
@@ -171,39 +170,40 @@ impl MirrorFolder {
                 let entry = entry.with_context(|| format!("cannot list {}", root.display()))?;
                 let path = entry.path().strip_prefix(&root).unwrap_or(entry.path());
                 let (Some(path), true) = (path.to_str(), entry.file_type().is_file()) else { continue };
-                // Left by a kill while a file was replaced.
+                // A kill left this file while it was to replace another one.
                 if path.ends_with(".tmp") {
                     continue;
                 }
                 let metadata = entry.metadata().with_context(|| format!("cannot read {}", entry.path().display()))?;
                 let name = format!("{folder}/{path}");
-                let file = match known.get(&name) {
-                    Some(known) if known.is_as(&metadata) => *known,
+                let stamp = match old_stamps.get(&name) {
+                    Some(old) if old.matches(&metadata) => *old,
                     _ => FileStamp::of(&metadata, Digest::of_file(entry.path())?),
                 };
-                files.0.insert(path.to_owned(), FileContent { bytes: file.bytes, digest: file.digest });
-                now.insert(name, file);
+                files.0.insert(path.to_owned(), FileContent { bytes: stamp.bytes, digest: stamp.digest });
+                stamps.insert(name, stamp);
             }
             folders.insert(folder, files);
         }
-        if now != known {
-            replace(&path, &serde_json::to_vec(&now).context("digests are plain data")?)?;
+        if stamps != old_stamps {
+            replace(&path, &serde_json::to_vec(&stamps).context("digests are plain data")?)?;
         }
         Ok(folders)
     }
 
-    /// The names of all folders that are no work; of weeks all, or those that the manifest lists.
-    fn folders(&self, listed: bool) -> Result<Vec<String>> {
+    /// The names of all folders except hidden ones and those of unfinished work. Of weeks, all; if `only_committed`, those that
+    /// the manifest lists.
+    fn folders(&self, only_committed: bool) -> Result<Vec<String>> {
         let failed = || format!("cannot list {}", self.root.display());
-        let manifest = if listed { Store::at(&self.root).manifest()? } else { None };
+        let manifest = if only_committed { Store::at(&self.root).manifest()? } else { None };
         let mut folders = Vec::new();
         for entry in std::fs::read_dir(&self.root).with_context(failed)? {
             let entry = entry.with_context(failed)?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let week = name.strip_prefix("week=").and_then(|date| date.parse::<Week>().ok());
             let has = |week| manifest.as_ref().is_some_and(|manifest| manifest.has(week));
-            let is_whole = !listed || week.is_none_or(has);
-            if is_whole && !name.starts_with(['_', '.']) && entry.path().is_dir() {
+            let is_included = !only_committed || week.is_none_or(has);
+            if is_included && !name.starts_with(['_', '.']) && entry.path().is_dir() {
                 folders.push(name);
             }
         }
@@ -216,11 +216,12 @@ impl FileStamp {
         FileStamp { bytes: metadata.len(), modified_ns: modified(metadata), digest }
     }
 
-    fn is_as(&self, metadata: &Metadata) -> bool {
+    fn matches(&self, metadata: &Metadata) -> bool {
         self.bytes == metadata.len() && self.modified_ns == modified(metadata)
     }
 }
 
+/// When a file was last changed, in nanoseconds since 1970; 0 if that is unknown.
 fn modified(metadata: &Metadata) -> u128 {
     metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0, |since| since.as_nanos())
 }
@@ -230,12 +231,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mirror_is_of_one_store_and_no_other_folder_becomes_one() {
+    fn a_mirror_belongs_to_one_store_and_a_folder_with_files_does_not_become_one() {
         let folder = tempfile::tempdir().unwrap();
         let mirror = MirrorFolder::at(&folder.path().join("mirror"), "s3://bucket/a");
         mirror.make().unwrap();
         assert_eq!(mirror.base().unwrap(), Base::Unsettled);
-        mirror.stand_on(Base::Catalog(Digest::of(b""))).unwrap();
+        mirror.set_base(Base::Catalog(Digest::of(b""))).unwrap();
         mirror.make().unwrap();
         assert_eq!(mirror.base().unwrap(), Base::Catalog(Digest::of(b"")));
         let other = MirrorFolder::at(mirror.root(), "s3://bucket/b").make().unwrap_err().to_string();
@@ -243,7 +244,7 @@ mod tests {
         let store = folder.path().join("store");
         std::fs::create_dir_all(store.join("week=2024-01-08")).unwrap();
         let other = MirrorFolder::at(&store, "s3://bucket/a").make().unwrap_err().to_string();
-        assert!(other.contains("is no mirror") && other.contains("week=2024-01-08"), "{other}");
+        assert!(other.contains("is not a mirror") && other.contains("week=2024-01-08"), "{other}");
     }
 
     #[test]
@@ -258,7 +259,7 @@ mod tests {
         let digest = |bytes: &[u8]| {
             std::fs::write(tables.join("all.parquet"), bytes).unwrap();
             let files = mirror.files().unwrap();
-            // A week that no manifest lists is not whole, and work never is.
+            // A week that no manifest lists is not committed, and unfinished work is not either.
             assert_eq!(files.keys().collect::<Vec<_>>(), ["evolution"]);
             files["evolution"].0["amounts/all.parquet"].digest
         };

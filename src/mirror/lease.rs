@@ -1,18 +1,21 @@
-//! Who writes to a store in a bucket: the object `lock.json`.
+//! The lease of a run on a store in a bucket: the object `lock.json`, which says which run may write.
 //!
-//! It is made by a conditional put, renewed by the same every ten seconds in a thread of its own, and marked as free at
-//! the end. One that was not renewed for a minute may be that of a run that died: it is watched for two minutes more,
-//! by the clock of who watches, so that clocks that disagree cannot end a run that lives, and then taken over. Any
-//! change ends the watch. One of a process of this machine that is no more is taken over at once.
+//! A run makes the lock by a conditional put, renews it every ten seconds in a separate thread, again by conditional puts, and
+//! marks it as free at the end. A lock that was not renewed for a minute may belong to a dead run. Another run then watches it
+//! for two more minutes and takes it over if it does not change; any change ends the watch. The watch uses only the clock of the
+//! watching machine, so clocks that disagree cannot end a run that is alive. The lock of a process of this machine that has
+//! ended is taken over at once.
 //!
-//! Two margins make that safe, and [`TIMES`] is checked for them. A run that lives is not taken for dead: between two
-//! changes of its lock are at most a pause, a renewal that gets no answer (a put and a look, each waited for until
-//! [`PATIENCE`] ends), another pause, and a put that is done late: `2 * renewed + 3 * PATIENCE < watched`. And a run
-//! that is taken for dead does no harm before it knows: it removes an object only while its last renewal is fresh,
-//! counted from before that put, and waits no longer than [`PATIENCE`] for the answer: `fresh + PATIENCE < watched`.
+//! Two margins make this safe; assertions check them for [`TIMES`].
 //!
-//! A run whose lock was taken over ends at its next renewal; were it asleep, it could not commit, for the manifest is
-//! not what it was any more.
+//! - A live run is never taken for dead. Between two changes of its lock lie at most a pause, a renewal without a response (a
+//!   put and a read, each of which takes at most [`PATIENCE`]), another pause, and a put that is done late:
+//!   `2 * renewed + 3 * PATIENCE < watched`.
+//! - A run that was taken for dead does no harm before it notices. It removes an object only while its last renewal is fresh,
+//!   counted from before that renewal's put, and waits at most [`PATIENCE`] for the response: `fresh + PATIENCE < watched`.
+//!
+//! A run whose lock was taken over ends at its next renewal. A run that was suspended at that time cannot commit either, because
+//! the manifest has changed since the run began.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,23 +31,23 @@ use super::Say;
 use crate::objects::{Bucket, PATIENCE, Put, Tag, When};
 use crate::records::{age, short_hash};
 
-/// The object.
+/// The key of the lock.
 const LOCK: &str = "lock.json";
-/// Attempts to take it, where others try as well.
+/// How often taking the lock is tried while other runs try it too.
 const ATTEMPTS: usize = 5;
 
-/// How long what takes, for a lock.
+/// The intervals by which a lock is renewed and taken over.
 #[derive(Clone, Copy)]
 struct LeaseTimes {
     /// The pause between two renewals.
     renewed: Duration,
-    /// Not renewed for so long, its owner may be dead.
+    /// The owner of a lock that was not renewed for this long may be dead.
     stale: Duration,
-    /// For so long it is watched then.
+    /// How long another run watches a stale lock before it takes it over.
     watched: Duration,
-    /// How often it is looked at meanwhile.
+    /// The pause between two reads of a watched lock.
     looked_at: Duration,
-    /// Renewed within so long, it is surely still ours.
+    /// A lock that was renewed within this time certainly still belongs to its run.
     fresh: Duration,
 }
 
@@ -55,126 +58,130 @@ const TIMES: LeaseTimes = LeaseTimes {
     looked_at: Duration::from_secs(1),
     fresh: Duration::from_secs(30),
 };
-// As told above.
+// The two margins described above.
 const _: () = assert!(2 * TIMES.renewed.as_secs() + 3 * PATIENCE.as_secs() < TIMES.watched.as_secs());
 const _: () = assert!(TIMES.fresh.as_secs() + PATIENCE.as_secs() < TIMES.watched.as_secs());
-// A renewal in the pause after a quick one keeps it fresh.
+// The next renewal comes early enough to keep the lock fresh.
 const _: () = assert!(2 * TIMES.renewed.as_secs() < TIMES.fresh.as_secs());
 
-/// The content of the object.
+/// The content of `lock.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Lock {
-    /// Whether nobody writes; all else is of the last who did.
+    /// Whether no run has the lock; then the other fields are those of the last run that had it.
     free: bool,
-    /// Which run: its own name, never given twice.
+    /// The run that has the lock: a hash that no other run has.
     run: String,
     owner: LockOwner,
-    /// Since when.
+    /// When the run took the lock.
     since: Timestamp,
-    /// When it was renewed last, by the owner's clock.
+    /// When the run last renewed the lock, by its own clock.
     renewed: Timestamp,
 }
 
-/// A process.
+/// The process that has a lock.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct LockOwner {
     host: String,
     process: u32,
     user: Option<String>,
-    /// The machine as it runs since it was started, and what it shows as processes: where it is the same, a process
-    /// that cannot be seen is no more.
+    /// The boot of the machine and the namespace of its process numbers. If both are the same, a process whose number does not
+    /// exist has ended.
     machine: Option<String>,
 }
 
 impl LockOwner {
+    /// This process.
     fn this() -> LockOwner {
         let read = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
-        let processes = std::fs::read_link("/proc/self/ns/pid").ok().map(|link| link.display().to_string());
-        let machine = read("/proc/sys/kernel/random/boot_id").zip(processes);
+        let namespace = std::fs::read_link("/proc/self/ns/pid").ok().map(|link| link.display().to_string());
+        let machine = read("/proc/sys/kernel/random/boot_id").zip(namespace);
         LockOwner {
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             process: std::process::id(),
             user: ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok()),
-            machine: machine.map(|(boot, processes)| format!("{boot} {processes}")),
+            machine: machine.map(|(boot, namespace)| format!("{boot} {namespace}")),
         }
     }
 
-    /// Whether it is a process of this machine that is no more. One that may not be signalled is there, whether it can
-    /// be seen in /proc or not; a number that no process can have is none's.
+    /// Whether this is a process of this machine that has ended. A process that may not be signalled exists, even if /proc does
+    /// not show it. A number that no process can have does not exist.
     fn is_gone(&self) -> bool {
-        let here = LockOwner::this();
-        let same = here.machine.is_some() && here.machine == self.machine && here.host == self.host;
+        let this = LockOwner::this();
+        let same = this.machine.is_some() && this.machine == self.machine && this.host == self.host;
         let process = i32::try_from(self.process).ok().and_then(Pid::from_raw);
         same && process.is_none_or(|process| test_kill_process(process) == Err(rustix::io::Errno::SRCH))
     }
 }
 
 impl Lock {
-    /// Who has it, as a person is told.
-    fn told(&self, now: Timestamp) -> String {
+    /// Describes the owner of the lock, and when it took and renewed it, for a message.
+    fn describe(&self, now: Timestamp) -> String {
         let LockOwner { host, process, user, .. } = &self.owner;
         let user = user.as_ref().map_or(String::new(), |user| format!(" of {user}"));
         let since = self.since.strftime("%F %T UTC");
         let ago = |then: Timestamp| age(now.duration_since(then).as_secs());
         let (held, renewed) = (ago(self.since), ago(self.renewed));
-        let alive = match self.renewed > now {
-            true => format!("its clock is ahead: it gave a sign of life at {}", self.renewed.strftime("%F %T UTC")),
-            false => format!("it gave a sign of life {renewed} ago"),
+        let renewal = if self.renewed > now {
+            format!("its clock is ahead: it renewed the lock at {}", self.renewed.strftime("%F %T UTC"))
+        } else {
+            format!("it renewed the lock {renewed} ago")
         };
-        format!("process {process}{user} on {host} since {since}, for {held}; {alive}")
+        format!("process {process}{user} on {host} since {since}, for {held}; {renewal}")
     }
 
-    /// Whether its owner may be dead, as far as clocks tell: one that is set in the future tells nothing.
+    /// Whether the lock was not renewed for a while, by both clocks. A time far in the future counts as stale too: it says
+    /// nothing about the owner, and the watch decides.
     fn is_stale(&self, now: Timestamp, times: LeaseTimes) -> bool {
         now.duration_since(self.renewed).unsigned_abs() >= times.stale
     }
 }
 
-/// The lock of a store in a bucket, as long as this is held.
+/// The lock of a store in a bucket. Dropping it frees the lock.
 pub(super) struct Lease {
     shared: Arc<SharedLease>,
-    /// Ends the thread when it is dropped.
+    /// Dropping this ends the thread.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread and the run have in common.
+/// The part of a lease that the renewing thread, the run and a signal handler share.
 pub(super) struct SharedLease {
     bucket: Bucket,
     times: LeaseTimes,
-    /// Held while the store is asked.
+    /// Locked during requests to the bucket.
     state: Mutex<HeldLock>,
-    /// Never held while the store is asked: what is decided by it is decided at once.
-    standing: Mutex<LeasePhase>,
+    /// Never locked during a request, so that a change of phase takes no time.
+    phase: Mutex<LeasePhase>,
 }
 
+/// The run's own lock, as it last put it.
 struct HeldLock {
     lock: Lock,
     tag: Tag,
-    /// When the last renewal began that is known to be done.
+    /// When the last renewal that is known to be done began.
     renewed: Instant,
-    /// Why it is not ours any more.
+    /// Why the run no longer has the lock, if it lost it.
     lost: Option<String>,
 }
 
-/// How far the run is that has the lock.
+/// How far the run that has the lock has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeasePhase {
-    /// Nothing of it is published.
+    /// Nothing of the run is published.
     Held,
-    /// Its commit is under way, or nobody knows what became of it.
+    /// The commit is under way, or its outcome is unknown.
     Committing,
-    /// All of it is published.
+    /// Everything the run made is published.
     Published,
-    /// It will publish nothing.
+    /// The run will publish nothing.
     GivenUp,
 }
 
 impl Lease {
-    /// Takes the lock; `lost` is called with the reason where somebody else has taken it before the commit.
+    /// Takes the lock and starts to renew it. If another run takes it over before the commit, `lost` is called with the reason.
     ///
     /// # Errors
-    /// Where another run has it: names it, and its age. Where the service takes no notice of conditions.
+    /// If another run has the lock: the message describes that run. If the service ignores conditions.
     pub fn take(bucket: &Bucket, say: &Say, lost: impl Fn(&str) + Send + 'static) -> Result<Lease> {
         Lease::take_for(bucket, TIMES, say, lost)
     }
@@ -196,42 +203,45 @@ impl Lease {
             let bytes = lock.bytes()?;
             if let Put::Done(tag) = bucket.put_if(LOCK, &bytes, &when)? {
                 let state = Mutex::new(HeldLock { lock, tag, renewed, lost: None });
-                let standing = Mutex::new(LeasePhase::Held);
-                let shared = Arc::new(SharedLease { bucket: bucket.clone(), times, state, standing });
-                // From here on an error frees it.
+                let phase = Mutex::new(LeasePhase::Held);
+                let shared = Arc::new(SharedLease { bucket: bucket.clone(), times, state, phase });
+                // From here on an error drops the lease, which frees the lock.
                 let mut lease = Lease { shared, stop: None, thread: None };
                 bucket.check_conditions(LOCK, &bytes)?;
-                lease.renew_always(say, lost)?;
+                lease.start_renewing(say, lost)?;
                 return Ok(lease);
             }
         }
-        bail!("{} changes all the time: other runs try to write to this store", bucket.url(LOCK))
+        bail!("{} keeps changing: other runs try to write to this store", bucket.url(LOCK))
     }
 
-    /// Begins to renew.
-    fn renew_always(&mut self, say: &Say, lost: impl Fn(&str) + Send + 'static) -> Result<()> {
+    /// Starts the thread that renews the lock.
+    fn start_renewing(&mut self, say: &Say, lost: impl Fn(&str) + Send + 'static) -> Result<()> {
         let (stop, stopped) = channel::<()>();
-        let (shared, say) = (self.shared.clone(), say.clone());
+        let shared = self.shared.clone();
+        let say = say.clone();
         let renew = move || {
-            let mut told = false;
+            let mut warned = false;
             while stopped.recv_timeout(shared.times.renewed) == Err(RecvTimeoutError::Timeout) {
                 let Err(error) = shared.renew() else {
-                    told = false;
+                    warned = false;
                     continue;
                 };
                 let (reason, silence) = shared.silence();
-                if reason.is_some() || shared.standing() == LeasePhase::GivenUp {
-                    // A commit that is under way knows by itself how it ends.
-                    let ends = reason.filter(|_| shared.give_up());
-                    return ends.iter().for_each(|reason| lost(&format!("{reason}: nothing of this run is published")));
+                if reason.is_some() || shared.phase() == LeasePhase::GivenUp {
+                    // If the commit is under way, the run learns its outcome from the commit itself.
+                    if let Some(reason) = reason.filter(|_| shared.give_up()) {
+                        lost(&format!("{reason}: nothing of this run is published"));
+                    }
+                    return;
                 }
-                // A network that is down is no reason to give up: nobody takes over whom nobody can see either.
-                if silence >= shared.times.stale && !told {
-                    told = true;
+                // The run goes on while the network is down: it may come back before another run takes the lock over.
+                if silence >= shared.times.stale && !warned {
+                    warned = true;
                     let (lock, silence) = (shared.bucket.url(LOCK), age(silence.as_secs() as i64));
                     say(&format!(
-                        "{lock} could not be renewed for {silence}: where that goes on another run may take the store \
-                         over, and this one cannot publish ({error:#})"
+                        "{lock} could not be renewed for {silence}: if this goes on, another run may take over the store, \
+                         and this run cannot publish ({error:#})"
                     ));
                 }
             }
@@ -242,7 +252,7 @@ impl Lease {
         Ok(())
     }
 
-    /// What the run, and a handler of signals, need of it.
+    /// The shared part, for the run and a signal handler.
     pub fn shared(&self) -> Arc<SharedLease> {
         self.shared.clone()
     }
@@ -252,7 +262,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
-            // It has nothing to tell.
+            // The thread has no result.
             let _ = thread.join();
         }
         self.shared.free();
@@ -264,101 +274,101 @@ impl SharedLease {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How far the run is.
-    pub fn standing(&self) -> LeasePhase {
-        *self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The phase of the run.
+    pub fn phase(&self) -> LeasePhase {
+        *self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes how far the run is; what was given up stays so. Says whether it was not.
-    pub fn stand(&self, now: LeasePhase) -> bool {
-        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
-        if *standing != LeasePhase::GivenUp {
-            *standing = now;
+    /// Enters a phase. A lease that was given up stays so; returns whether the phase was entered.
+    pub fn enter(&self, next: LeasePhase) -> bool {
+        let mut phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
+        if *phase != LeasePhase::GivenUp {
+            *phase = next;
         }
-        *standing == now
+        *phase == next
     }
 
-    /// Why the lock is not ours any more, where it is not, and since when it was not renewed.
+    /// Why the run lost the lock, if it did; and for how long the lock was not renewed.
     fn silence(&self) -> (Option<String>, Duration) {
         let state = self.state();
         (state.lost.clone(), state.renewed.elapsed())
     }
 
-    /// Has the run publish nothing, from now on; says whether it is so. It is not where the commit has begun, or the
-    /// lock was given up already. The store is not asked: this takes no time.
+    /// Gives the lease up: from now on the run publishes nothing. Returns false, and does nothing, if the commit has begun or
+    /// the lease was given up before. Sends no request, so it takes no time.
     pub fn give_up(&self) -> bool {
-        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = *standing == LeasePhase::Held;
+        let mut phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = *phase == LeasePhase::Held;
         if held {
-            *standing = LeasePhase::GivenUp;
+            *phase = LeasePhase::GivenUp;
         }
         held
     }
 
-    /// Makes sure, now, that the lock is still ours.
+    /// Renews the lock, which proves that the run still has it.
     ///
     /// # Errors
-    /// Where it is not, or was given up, or the store does not answer.
+    /// If the run lost the lock or gave it up, or the service does not respond.
     pub fn renew(&self) -> Result<()> {
         let mut state = self.state();
-        if state.lock.free || self.standing() == LeasePhase::GivenUp {
+        if state.lock.free || self.phase() == LeasePhase::GivenUp {
             bail!("the lock {} was given up: nothing more is published", self.bucket.url(LOCK));
         }
         let lock = Lock { renewed: Timestamp::now(), ..state.lock.clone() };
         self.put(&mut state, lock)
     }
 
-    /// Puts a lock in the place of ours.
+    /// Puts a lock in the place of the run's own one.
     fn put(&self, state: &mut HeldLock, lock: Lock) -> Result<()> {
         if let Some(lost) = &state.lost {
             bail!("{lost}");
         }
         for _ in 0..2 {
-            // From before the put: its answer may be late.
+            // The renewal counts from before the put, because the response may be late.
             let begun = Instant::now();
             if let Put::Done(tag) = self.bucket.put_if(LOCK, &lock.bytes()?, &When::Is(state.tag.clone()))? {
                 (state.lock, state.tag, state.renewed) = (lock, tag, begun);
                 return Ok(());
             }
             match read(&self.bucket)? {
-                // An earlier put of ours that was taken for lost: this one is to take its place.
-                Some((found, tag)) if found.run == lock.run => state.tag = tag,
-                now => {
-                    let other = now.map_or("it is gone".to_owned(), |(lock, _)| lock.told(Timestamp::now()));
-                    let lost = format!("{} is not this run's any more ({other})", self.bucket.url(LOCK));
+                // An earlier put of this run, whose response was lost, was done after all: put again in its place.
+                Some((current, tag)) if current.run == lock.run => state.tag = tag,
+                current => {
+                    let owner = current.map_or("it is gone".to_owned(), |(lock, _)| lock.describe(Timestamp::now()));
+                    let lost = format!("this run no longer has the lock {} ({owner})", self.bucket.url(LOCK));
                     state.lost = Some(lost.clone());
                     bail!("{lost}")
                 }
             }
         }
-        bail!("{} changes all the time", self.bucket.url(LOCK))
+        bail!("{} keeps changing", self.bucket.url(LOCK))
     }
 
-    /// Commits by a put, if the lock is still ours and was not given up; while it is under way it cannot be.
+    /// Commits by a put, if the run still has the lock and has not given it up. It cannot be given up during the put.
     ///
     /// # Errors
-    /// Where the lock is not ours any more, or the put fails: then nobody knows yet whether it was done.
+    /// If the run lost the lock or gave it up. If the put fails: then it is unknown whether it was done.
     pub fn commit(&self, put: impl FnOnce() -> Result<Put>) -> Result<Put> {
         self.renew()?;
-        if !self.stand(LeasePhase::Committing) {
+        if !self.enter(LeasePhase::Committing) {
             bail!("the lock {} was given up: nothing is published", self.bucket.url(LOCK));
         }
         let put = put()?;
-        self.stand(match &put {
+        self.enter(match &put {
             Put::Done(_) => LeasePhase::Published,
             Put::Refused => LeasePhase::Held,
         });
         Ok(put)
     }
 
-    /// Whether it was renewed so recently that nobody can have taken it over.
+    /// Whether the lock was renewed so recently that no other run can have taken it over.
     pub fn is_fresh(&self) -> bool {
         let state = self.state();
-        let ours = state.lost.is_none() && !state.lock.free && self.standing() != LeasePhase::GivenUp;
-        ours && state.renewed.elapsed() < self.times.fresh
+        let holds = state.lost.is_none() && !state.lock.free && self.phase() != LeasePhase::GivenUp;
+        holds && state.renewed.elapsed() < self.times.fresh
     }
 
-    /// Says in the store that nobody writes any more; where that does not reach it, the lock grows old.
+    /// Marks the lock as free. If the service does not respond, the lock becomes stale by itself.
     pub fn free(&self) {
         self.give_up();
         let mut state = self.state();
@@ -381,40 +391,43 @@ impl Lock {
 fn read(bucket: &Bucket) -> Result<Option<(Lock, Tag)>> {
     let Some((bytes, tag)) = bucket.get(LOCK)? else { return Ok(None) };
     let lock = serde_json::from_slice(&bytes)
-        .with_context(|| format!("{} is no lock of this nigh: remove it, if no run writes", bucket.url(LOCK)))?;
+        .with_context(|| format!("{} is not a lock of this nigh: remove it, if no run writes", bucket.url(LOCK)))?;
     Ok(Some((lock, tag)))
 }
 
-/// Returns when the owner of a lock is known to be dead.
+/// Returns when the owner of a lock is known to be dead, or the lock is free.
+///
+/// # Errors
+/// If the owner is alive: the lock is not stale, or changes during the watch.
 fn await_end(bucket: &Bucket, times: LeaseTimes, lock: &Lock, tag: &Tag, say: &Say) -> Result<()> {
-    // Since the lock was read it is watched, by this clock alone.
+    // The watch begins now and uses this machine's clock only.
     let begun = Instant::now();
     let now = Timestamp::now();
-    let (store, whose) = (bucket.url(""), lock.told(now));
+    let (store, owner) = (bucket.url(""), lock.describe(now));
     let refused = |lock: &Lock| {
         format!(
-            "another run writes to the store {store} ({}): wait for it, or take another --store",
-            lock.told(Timestamp::now())
+            "another run writes to the store {store} ({}): wait for it, or use another --store",
+            lock.describe(Timestamp::now())
         )
     };
     if lock.owner.is_gone() {
-        say(&format!("the run that wrote to {store} is no more ({whose}): its lock is taken over"));
+        say(&format!("the last run on {store} has ended without freeing its lock ({owner}): taking over the lock"));
         return Ok(());
     }
     if !lock.is_stale(now, times) {
         bail!(refused(lock));
     }
-    say(&format!("the run that writes to {store} may be dead ({whose}): watching it for {:?}", times.watched));
+    say(&format!("the run that writes to {store} may be dead ({owner}): watching its lock for {:?}", times.watched));
     while begun.elapsed() < times.watched {
         std::thread::sleep(times.looked_at);
         match read(bucket)? {
-            Some((_, found)) if found == *tag => {}
+            Some((_, current)) if current == *tag => {}
             Some((lock, _)) if !lock.free => bail!(refused(&lock)),
-            // Free, or gone: the put that follows finds out.
+            // Free or gone: the conditional put that follows decides.
             _ => return Ok(()),
         }
     }
-    say(&format!("it is dead: the lock of {store} is taken over"));
+    say(&format!("the run on {store} is dead: taking over its lock"));
     Ok(())
 }
 
@@ -426,8 +439,8 @@ mod tests {
     fn a_process_that_runs_is_not_gone() {
         let this = LockOwner::this();
         assert!(!this.is_gone());
-        // The parent runs as well, and so does the first process, whoever may signal it or see it; and nothing is known
-        // of other machines.
+        // The parent runs as well, and so does the first process, even if this user may not signal or see it. Of another
+        // machine's processes nothing is known.
         let parent = rustix::process::getppid().map_or(1, |id| id.as_raw_nonzero().get() as u32);
         assert!(!LockOwner { process: parent, ..this.clone() }.is_gone());
         assert!(!LockOwner { process: 1, ..this.clone() }.is_gone());
@@ -441,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_tell_nothing_are_not_believed() {
+    fn a_lock_is_stale_after_a_minute_by_clocks_that_differ_either_way() {
         let now = Timestamp::now();
         let lock = |ago: i64| {
             let renewed = now - jiff::SignedDuration::from_secs(ago);
@@ -449,7 +462,7 @@ mod tests {
         };
         assert!(!lock(0).is_stale(now, TIMES) && !lock(59).is_stale(now, TIMES) && !lock(-5).is_stale(now, TIMES));
         assert!(lock(60).is_stale(now, TIMES) && lock(-3600).is_stale(now, TIMES));
-        assert!(lock(-3600).told(now).contains("its clock is ahead"), "{}", lock(-3600).told(now));
+        assert!(lock(-3600).describe(now).contains("its clock is ahead"), "{}", lock(-3600).describe(now));
     }
 
     #[cfg(feature = "cloud")]
@@ -465,23 +478,27 @@ mod tests {
             looked_at: Duration::from_millis(10),
             fresh: Duration::from_millis(300),
         };
-        /// Renewals are asked for by the test alone.
+        /// For tests that renew the lock themselves: the thread does not.
         const BY_HAND: LeaseTimes =
             LeaseTimes { renewed: Duration::from_secs(3600), fresh: Duration::from_secs(2), ..QUICK };
 
-        type Heard = Arc<Mutex<Vec<String>>>;
+        type Messages = Arc<Mutex<Vec<String>>>;
 
-        fn listen() -> (Say, Heard) {
-            let heard = Heard::default();
-            let said = heard.clone();
-            (Arc::new(move |text: &str| said.lock().unwrap().push(text.to_owned())), heard)
+        /// A receiver of messages, and what it has received.
+        fn listen() -> (Say, Messages) {
+            let messages = Messages::default();
+            let say: Say = {
+                let messages = messages.clone();
+                Arc::new(move |text: &str| messages.lock().unwrap().push(text.to_owned()))
+            };
+            (say, messages)
         }
 
         fn take(bucket: &Bucket, times: LeaseTimes, say: &Say) -> Result<Lease> {
             Lease::take_for(bucket, times, say, |_| {})
         }
 
-        /// Puts the lock of a run of another machine, as it was renewed so long ago.
+        /// Puts the lock of a run of another machine, renewed `ago` seconds ago.
         fn put_other(bucket: &Bucket, ago: i64) -> Tag {
             let renewed = Timestamp::now() - jiff::SignedDuration::from_secs(ago);
             let owner = LockOwner { machine: None, host: "node-7".into(), ..LockOwner::this() };
@@ -495,9 +512,9 @@ mod tests {
         }
 
         #[test]
-        fn a_lock_that_nobody_renews_is_taken_over_after_it_was_watched() {
+        fn a_stale_lock_is_taken_over_after_it_was_watched() {
             let (bucket, _) = faulty(PATIENCE);
-            let (say, heard) = listen();
+            let (say, messages) = listen();
             put_other(&bucket, 0);
             let refused = take(&bucket, QUICK, &say).err().unwrap().to_string();
             assert!(refused.contains("another run writes to the store"), "{refused}");
@@ -507,20 +524,20 @@ mod tests {
                 drop(take(&bucket, QUICK, &say).unwrap());
                 assert!(begun.elapsed() >= QUICK.watched);
                 assert!(is_free(&bucket));
-                let heard = std::mem::take(&mut *heard.lock().unwrap()).join("\n");
-                assert!(heard.contains("may be dead") && heard.contains("it is dead"), "{heard}");
+                let said = std::mem::take(&mut *messages.lock().unwrap()).join("\n");
+                assert!(said.contains("may be dead") && said.contains("is dead: taking over its lock"), "{said}");
             }
         }
 
         #[test]
-        fn any_change_ends_the_watch() {
+        fn a_lock_that_changes_during_the_watch_is_not_taken_over() {
             let (bucket, _) = faulty(PATIENCE);
             let (say, _) = listen();
             put_other(&bucket, 600);
             let owner = bucket.clone();
             let renewing = std::thread::spawn(move || {
                 std::thread::sleep(QUICK.watched / 2);
-                // Its clock is wrong all the same.
+                // By its wrong clock the renewal is old: only the change counts.
                 put_other(&owner, 599)
             });
             let refused = take(&bucket, QUICK, &say).err().unwrap().to_string();
@@ -530,11 +547,11 @@ mod tests {
         }
 
         #[test]
-        fn a_renewal_counts_from_its_beginning() {
+        fn a_renewal_counts_from_before_its_put() {
             let (bucket, fault) = faulty(PATIENCE);
             let lease = take(&bucket, BY_HAND, &listen().0).unwrap();
             assert!(lease.shared.is_fresh());
-            // The answer takes longer than a renewal is fresh.
+            // The response takes longer than a renewal is fresh.
             fault.set(Fault::SlowPuts(BY_HAND.fresh));
             lease.shared.renew().unwrap();
             assert!(!lease.shared.is_fresh());
@@ -544,10 +561,10 @@ mod tests {
         }
 
         #[test]
-        fn a_renewal_whose_answer_was_lost_is_ours() {
+        fn a_renewal_whose_response_was_lost_does_not_lose_the_lock() {
             let (bucket, fault) = faulty(Duration::from_millis(500));
             let lease = take(&bucket, BY_HAND, &listen().0).unwrap();
-            // Done, but neither the answer nor a look at it comes back.
+            // The put is done, but neither it nor the read after it gets a response.
             fault.set(Fault::LostAnswers);
             lease.shared.renew().unwrap_err();
             fault.set(Fault::None);
@@ -558,7 +575,7 @@ mod tests {
         }
 
         #[test]
-        fn who_gave_up_commits_nothing() {
+        fn a_run_that_gave_up_commits_nothing() {
             let (bucket, _) = faulty(PATIENCE);
             let lease = take(&bucket, BY_HAND, &listen().0).unwrap();
             let shared = lease.shared();
@@ -567,7 +584,7 @@ mod tests {
             let error = shared.renew().unwrap_err().to_string();
             assert!(error.contains("was given up"), "{error}");
             shared.commit(|| panic!("it was given up")).unwrap_err();
-            assert!(!is_free(&bucket), "the store was not asked");
+            assert!(!is_free(&bucket), "giving up sends no request");
             shared.free();
             assert!(is_free(&bucket));
             shared.renew().unwrap_err();
@@ -575,7 +592,7 @@ mod tests {
         }
 
         #[test]
-        fn who_commits_cannot_give_up() {
+        fn a_run_that_commits_cannot_give_up() {
             let (bucket, _) = faulty(PATIENCE);
             let lease = take(&bucket, BY_HAND, &listen().0).unwrap();
             let shared = lease.shared();
@@ -585,60 +602,61 @@ mod tests {
                     bucket.put_if("manifest.json", b"{}", &When::Absent)
                 })
                 .unwrap();
-            assert_eq!(shared.standing(), LeasePhase::Published);
-            // One that was refused leaves all as it was, and can be given up.
-            shared.stand(LeasePhase::Held);
+            assert_eq!(shared.phase(), LeasePhase::Published);
+            // A refused commit changes nothing, and the lease can be given up after it.
+            shared.enter(LeasePhase::Held);
             shared.commit(|| bucket.put_if("manifest.json", b"{ }", &When::Absent)).unwrap();
-            assert_eq!(shared.standing(), LeasePhase::Held);
-            // What became of one without an answer is not known.
-            shared.commit(|| bail!("no answer")).unwrap_err();
+            assert_eq!(shared.phase(), LeasePhase::Held);
+            // The outcome of a commit without a response is unknown: the lease cannot be given up.
+            shared.commit(|| bail!("no response")).unwrap_err();
             assert!(!shared.give_up());
         }
 
         #[test]
-        fn renewals_that_fail_are_told_once() {
+        fn failing_renewals_are_reported_once() {
             let (bucket, fault) = faulty(Duration::from_millis(500));
-            let (say, heard) = listen();
+            let (say, messages) = listen();
             let lease = take(&bucket, QUICK, &say).unwrap();
             fault.set(Fault::Silent);
             std::thread::sleep(3 * QUICK.stale);
             fault.set(Fault::None);
             drop(lease);
-            let heard = heard.lock().unwrap();
-            assert_eq!(heard.len(), 1, "{heard:?}");
-            assert!(heard[0].contains("could not be renewed") && heard[0].contains("no answer"), "{heard:?}");
+            let messages = messages.lock().unwrap();
+            assert_eq!(messages.len(), 1, "{messages:?}");
+            let said = &messages[0];
+            assert!(said.contains("could not be renewed") && said.contains("no response"), "{said}");
             assert!(is_free(&bucket));
         }
 
         #[test]
-        fn whose_lock_was_taken_over_is_told_so() {
+        fn a_run_whose_lock_was_taken_over_learns_the_reason() {
             let (bucket, _) = faulty(PATIENCE);
             let (sender, reasons) = channel();
             let lost = move |reason: &str| sender.send(reason.to_owned()).unwrap();
             let lease = Lease::take_for(&bucket, QUICK, &listen().0, lost).unwrap();
             put_other(&bucket, 0);
             let reason = reasons.recv_timeout(Duration::from_secs(60)).unwrap();
-            assert!(reason.contains("not this run's any more") && reason.contains("node-7"), "{reason}");
+            assert!(reason.contains("this run no longer has the lock") && reason.contains("node-7"), "{reason}");
             assert!(reason.contains("nothing of this run is published"), "{reason}");
-            lease.shared.commit(|| panic!("it is another's")).unwrap_err();
+            lease.shared.commit(|| panic!("another run has the lock")).unwrap_err();
             drop(lease);
-            assert!(!is_free(&bucket), "another's lock stays");
-            // Where the commit was done, the loss does not say that it was not.
+            assert!(!is_free(&bucket), "the other run's lock stays");
+            // After a commit the message does not say that nothing was published.
             put_other(&bucket, 0);
             bucket.remove(LOCK).unwrap();
             let lease = take(&bucket, BY_HAND, &listen().0).unwrap();
-            lease.shared.stand(LeasePhase::Published);
+            lease.shared.enter(LeasePhase::Published);
             put_other(&bucket, 0);
             let error = lease.shared.renew().unwrap_err().to_string();
-            assert!(error.contains("not this run's any more") && !error.contains("published"), "{error}");
+            assert!(error.contains("this run no longer has the lock") && !error.contains("published"), "{error}");
         }
 
         #[test]
-        fn a_service_without_conditions_keeps_no_lock() {
+        fn a_lock_is_refused_by_a_service_that_ignores_conditions() {
             let (bucket, fault) = faulty(PATIENCE);
             fault.set(Fault::NoConditions);
             let error = take(&bucket, QUICK, &listen().0).err().unwrap().to_string();
-            assert!(error.contains("takes no notice of conditional puts"), "{error}");
+            assert!(error.contains("ignores the condition of a put"), "{error}");
             assert!(is_free(&bucket));
         }
     }

@@ -1,4 +1,4 @@
-//! A store as a command names it: a folder, or a folder of a bucket with its mirror.
+//! The location of a store as a command names it: a folder, or a folder of a bucket with its mirror.
 
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -19,12 +19,13 @@ use crate::objects::Bucket;
 use crate::records::short_hash;
 use crate::state::Store;
 
-/// A store, wherever it is.
+/// Where a store is.
 #[derive(Clone, Debug)]
 pub struct StoreLocation {
+    /// The path or URL on the command line.
     given: PathBuf,
     store: Store,
-    mirrored: Option<BucketStore>,
+    in_bucket: Option<BucketStore>,
 }
 
 /// A store in a bucket, and its mirror.
@@ -32,171 +33,170 @@ pub struct StoreLocation {
 struct BucketStore {
     bucket: Bucket,
     folder: MirrorFolder,
-    /// Whether the folder is this user's alone, in the cache.
+    /// Whether the mirror is in this user's cache, where only this user may read it.
     private: bool,
 }
 
-/// A store that is taken for writing, until this is dropped.
+/// The exclusive right to write to a store, until it is dropped.
 pub struct WriteGuard {
-    published: Option<Publishing>,
-    /// Held until the bucket's lock is free.
+    publishing: Option<Publishing>,
+    /// The lock of the folder. It is dropped after the lock in the bucket, because fields are dropped in order.
     _lock: File,
 }
 
-/// What is needed to publish.
+/// The bucket of a store that a run writes to, its current catalog and the lease on it.
 struct Publishing {
-    mirrored: BucketStore,
-    found: Option<CatalogVersion>,
+    in_bucket: BucketStore,
+    current: Option<CatalogVersion>,
     lease: Lease,
 }
 
-/// What a handler of signals may know and do.
+/// A handle on the publication of a run's work, for a signal handler. For a store that is a folder there is nothing to publish.
 #[derive(Clone)]
 pub struct PublishHandle(Option<Arc<SharedLease>>);
 
 impl StoreLocation {
-    /// The store that a command names; where that is a bucket's, it is worked on in `mirror`, or in a folder of this
-    /// user's cache.
+    /// The location that a command names. The mirror of a store in a bucket is `mirror`, or a folder of this user's cache.
     ///
     /// # Errors
-    /// Where it is a URL that cannot hold a store, or no folder can be thought of for its mirror.
+    /// If `given` is a URL that cannot hold a store, or the environment names no cache for the mirror.
     pub fn at(given: &Path, mirror: Option<&Path>) -> Result<StoreLocation> {
         let Some(url) = url_of(given)? else {
-            return Ok(StoreLocation { given: given.to_owned(), store: Store::at(given), mirrored: None });
+            return Ok(StoreLocation { given: given.to_owned(), store: Store::at(given), in_bucket: None });
         };
         let root = mirror.map_or_else(|| default_mirror(&url), |mirror| Ok(mirror.to_owned()))?;
         let (bucket, folder) = (Bucket::open(&url)?, MirrorFolder::at(&root, &url));
-        let mirrored = BucketStore { bucket, folder, private: mirror.is_none() };
-        Ok(StoreLocation { given: given.to_owned(), store: Store::at(&root), mirrored: Some(mirrored) })
+        let in_bucket = BucketStore { bucket, folder, private: mirror.is_none() };
+        Ok(StoreLocation { given: given.to_owned(), store: Store::at(&root), in_bucket: Some(in_bucket) })
     }
 
-    /// As the command named it.
+    /// The path or URL by which the command names the store.
     pub fn given(&self) -> &Path {
         &self.given
     }
 
-    /// Whether it is in a bucket.
+    /// Whether the store is in a bucket.
     pub fn is_in_bucket(&self) -> bool {
-        self.mirrored.is_some()
+        self.in_bucket.is_some()
     }
 
-    /// The folder in which it is worked on: the store itself, or its mirror.
+    /// The folder in which runs work: the store itself, or its mirror.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Makes sure that there is a store.
+    /// Checks that the store exists.
     ///
     /// # Errors
-    /// Where there is none: says so.
+    /// If there is no manifest, or it cannot be read.
     pub fn expect(&self) -> Result<()> {
-        let there = match &self.mirrored {
+        let exists = match &self.in_bucket {
             None => self.store.manifest()?.is_some(),
-            Some(mirrored) => Catalog::read(&mirrored.bucket)?.is_some(),
+            Some(in_bucket) => Catalog::read(&in_bucket.bucket)?.is_some(),
         };
         anyhow::ensure!(
-            there,
-            "{} is no store: it has no manifest.json (a store is what `nigh run jobs/cluster.toml` makes)",
+            exists,
+            "{} is not a nigh store (no manifest.json): `nigh run jobs/cluster.toml` makes a store",
             self.given.display()
         );
         Ok(())
     }
 
-    /// Makes sure that a bucket can be read; whether there is a store in it is another question.
+    /// Checks that the bucket can be read, whether or not it has a store.
     ///
     /// # Errors
-    /// Where it cannot be.
+    /// If the bucket cannot be read, or its manifest is damaged.
     pub fn reach(&self) -> Result<()> {
-        self.mirrored.as_ref().map_or(Ok(()), |mirrored| Catalog::read(&mirrored.bucket).map(drop))
+        self.in_bucket.as_ref().map_or(Ok(()), |in_bucket| Catalog::read(&in_bucket.bucket).map(drop))
     }
 
-    /// Brings the mirror of a bucket's store up to date for a command that writes nothing: no lock in the bucket is
-    /// needed.
+    /// Brings the mirror of a store in a bucket up to date, for a command that writes nothing. Takes no lock in the bucket.
     ///
     /// # Errors
-    /// Where another run works in the mirror, or the bucket cannot be read.
+    /// If another run works in the mirror, or the bucket cannot be read.
     pub fn look(&self, say: &Say) -> Result<()> {
-        let Some(mirrored) = &self.mirrored else { return Ok(()) };
+        let Some(in_bucket) = &self.in_bucket else { return Ok(()) };
         let _lock = self.lock()?;
-        mirrored.folder.make()?;
-        refresh(&mirrored.folder, &mirrored.bucket, say).map(drop)
+        in_bucket.folder.make()?;
+        refresh(&in_bucket.folder, &in_bucket.bucket, say).map(drop)
     }
 
-    /// Takes the store for writing. One in a bucket is locked there, its mirror is brought up to date, and what an
-    /// earlier run made and could not publish is published. `lost` is called where the lock in the bucket is lost
-    /// later.
+    /// Takes the store for writing. For a store in a bucket this locks the bucket, brings the mirror up to date, and publishes
+    /// what an earlier run made but could not publish. If the lock in the bucket is lost later, `lost` is called with the reason.
     ///
     /// # Errors
-    /// Where another run has it: says which, and since when. Where the bucket cannot be read or written.
+    /// If another run has the store: the message describes that run. If the bucket cannot be read or written.
     pub fn take(&self, say: &Say, lost: impl Fn(&str) + Send + 'static) -> Result<WriteGuard> {
         let lock = self.lock()?;
-        let Some(mirrored) = &self.mirrored else { return Ok(WriteGuard { published: None, _lock: lock }) };
-        let BucketStore { bucket, folder, .. } = mirrored;
+        let Some(in_bucket) = &self.in_bucket else { return Ok(WriteGuard { publishing: None, _lock: lock }) };
+        let BucketStore { bucket, folder, .. } = in_bucket;
         folder.make()?;
         let lease = Lease::take(bucket, say, lost)?;
         if folder.base()? != Base::Unsettled {
-            // What a killed run was about to commit here is to be published, too.
+            // If a run was killed during its commit in the mirror, finish that commit, so that it is published too.
             self.store.take_work()?;
             self.store.recover()?;
         }
-        let found = refresh(folder, bucket, say)?;
-        let found = publish(folder, bucket, found, &lease.shared(), false, say)?;
-        // That was an earlier run's; this one's is still to come.
-        lease.shared().stand(LeasePhase::Held);
-        Ok(WriteGuard { published: Some(Publishing { mirrored: mirrored.clone(), found, lease }), _lock: lock })
+        let current = refresh(folder, bucket, say)?;
+        let current = publish(folder, bucket, current, &lease.shared(), false, say)?;
+        // This published an earlier run's work; this run has published nothing yet.
+        lease.shared().enter(LeasePhase::Held);
+        let publishing = Publishing { in_bucket: in_bucket.clone(), current, lease };
+        Ok(WriteGuard { publishing: Some(publishing), _lock: lock })
     }
 
+    /// Locks the folder, and makes the mirror's if there is none.
     fn lock(&self) -> Result<File> {
-        if self.mirrored.as_ref().is_some_and(|mirrored| mirrored.private) {
-            // What a bucket keeps from others is kept from them here.
+        if self.in_bucket.as_ref().is_some_and(|in_bucket| in_bucket.private) {
+            // Users who may not read the bucket must not read its copy.
             let root = self.store.root();
             let made = DirBuilder::new().recursive(true).mode(0o700).create(root);
-            made.with_context(|| format!("cannot make the mirror {}: take a --mirror", root.display()))?;
+            made.with_context(|| format!("cannot make the mirror {}: give another --mirror", root.display()))?;
         }
         let lock = self.store.lock();
-        match self.mirrored {
-            Some(_) => lock
-                .with_context(|| format!("{} is worked on in {}", self.given.display(), self.store.root().display())),
-            None => lock,
+        if self.in_bucket.is_none() {
+            return lock;
         }
+        lock.with_context(|| format!("the mirror of {} is {}", self.given.display(), self.store.root().display()))
     }
 }
 
 impl WriteGuard {
-    /// Publishes what was made, where the store is in a bucket. Where `thorough`, the bucket is looked through even
-    /// when there is nothing to publish.
+    /// Publishes the store, if it is in a bucket. If `thorough`, the objects of the bucket are checked even if there is nothing
+    /// to publish.
     ///
     /// # Errors
-    /// Where it cannot be published: says what is known of the store, and what was made stays in the mirror.
+    /// If the store cannot be published: the message says what is known of it. The run's work stays in the mirror.
     pub fn publish(&mut self, thorough: bool, say: &Say) -> Result<()> {
-        let Some(Publishing { mirrored, found, lease }) = &mut self.published else { return Ok(()) };
-        let BucketStore { bucket, folder, .. } = mirrored;
-        *found = publish(folder, bucket, found.take(), &lease.shared(), thorough, say)?;
-        // Where nothing was new there was no commit.
-        lease.shared().stand(LeasePhase::Published);
+        let Some(Publishing { in_bucket, current, lease }) = &mut self.publishing else { return Ok(()) };
+        let BucketStore { bucket, folder, .. } = in_bucket;
+        *current = publish(folder, bucket, current.take(), &lease.shared(), thorough, say)?;
+        // If nothing was new, there was no commit that entered this phase.
+        lease.shared().enter(LeasePhase::Published);
         Ok(())
     }
 
-    /// For a handler of signals.
+    /// The handle for a signal handler.
     pub fn held(&self) -> PublishHandle {
-        PublishHandle(self.published.as_ref().map(|held| held.lease.shared()))
+        PublishHandle(self.publishing.as_ref().map(|publishing| publishing.lease.shared()))
     }
 }
 
 impl PublishHandle {
-    /// Whether what is committed in the folder is committed for all: always, but for a bucket's mirror.
+    /// Whether everything committed in the folder is visible to all readers of the store. Always true for a store that is a
+    /// folder.
     pub fn is_published(&self) -> bool {
-        self.0.as_ref().is_none_or(|lease| lease.standing() == LeasePhase::Published)
+        self.0.as_ref().is_none_or(|lease| lease.phase() == LeasePhase::Published)
     }
 
-    /// Has the run publish nothing, from now on, without asking the bucket; says whether it is so. It is not where the
-    /// commit has begun: that ends by itself, soon. A store that is no bucket's has nothing to give up.
+    /// Gives up: from now on the run publishes nothing. Returns false if the commit has begun; then it ends soon by itself.
+    /// Always true for a store that is a folder. Sends no request.
     pub fn give_up(&self) -> bool {
         self.0.as_ref().is_none_or(|lease| lease.give_up())
     }
 
-    /// Frees the lock in the bucket, before the process ends; that is waited for so long. Where it is not done by then,
-    /// the lock grows old.
+    /// Frees the lock in the bucket before the process ends. Waits at most `within` for it; a lock that is not freed by then
+    /// becomes stale.
     pub fn free(&self, within: Duration) {
         let Some(lease) = self.0.clone() else { return };
         let (done, freed) = channel::<()>();
@@ -204,15 +204,15 @@ impl PublishHandle {
             lease.free();
             drop(done);
         });
-        // It ends when the sender is dropped, or in vain.
+        // Returns when the sender is dropped, or after the timeout.
         let _ = freed.recv_timeout(within);
     }
 }
 
-/// A folder for the mirror of a URL's store in this user's cache.
+/// The folder in this user's cache for the mirror of a URL's store.
 fn default_mirror(url: &str) -> Result<PathBuf> {
-    let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = of("XDG_CACHE_HOME").or_else(|| Some(of("HOME")?.join(".cache")));
-    let cache = cache.with_context(|| format!("no folder to work on {url} in: give --mirror DIR, or set HOME"))?;
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
+    let cache = cache.with_context(|| format!("no folder for the mirror of {url}: give --mirror DIR, or set HOME"))?;
     Ok(cache.join("nigh/stores").join(short_hash(url.as_bytes())))
 }

@@ -1,31 +1,31 @@
-//! A store in a bucket: `s3://bucket/prefix`, and the folder on this machine in which it is worked on.
+//! Stores in buckets, `s3://bucket/prefix`, and their mirrors: the folders on this machine in which runs work.
 //!
-//! In reading order: `location` (a store as a command names it, and how a command takes and publishes it), `lease` (who
-//! writes), `catalog` (what is in the bucket, and under which names), `folder` (the mirror, and what it stands on),
-//! `refresh` (bucket to mirror), `publish` (mirror to bucket), `read_store` (for commands that only read), `transfers` (many
-//! at once).
+//! In reading order: `location` (where a store is, and how a command takes and publishes it), `lease` (which run may write),
+//! `catalog` (the files in the bucket and their keys), `folder` (the mirror and its base), `refresh` (bucket to mirror),
+//! `publish` (mirror to bucket), `read_store` (for commands that only read), `transfers` (several objects at once).
 //!
-//! A run works in the *mirror*, a folder that is laid out as any store, and knows nothing of the network. Before it the
-//! mirror is brought up to date, and after it what is new is published:
+//! A run works in the *mirror*, a folder laid out as any store, and does not use the network. Before the run the mirror is
+//! brought up to date, and after the run new files are published:
 //!
 //! ```text
 //! s3://bucket/prefix/
-//!   manifest.json                         what there is: replaced by a put that names what it replaces
-//!   lock.json                             who writes
+//!   manifest.json                         the catalog; a conditional put replaces a known version of it
+//!   lock.json                             the run that may write
 //!   week=2024-01-08/
 //!     files-HASH.json                     the week's files, each with its size and digest
 //!     clusters/shard00000-wave00000-HASH.parquet
 //!   urls/…  evolution/…                   as in a folder
 //! ```
 //!
-//! The name of an object has the digest of its content, so that none is ever overwritten: what is put there means
-//! nothing until `manifest.json` names the list that names it, and that one put is the commit. A kill before it leaves
-//! the weeks as they were; a kill after it leaves objects that nothing names, which the next commit removes.
-//! `week=*/clusters/*.parquet` finds all of them: for the time of a commit, or after a kill, who reads so may see a
-//! week twice, or one that is still coming; nigh itself does not.
+//! The key of an object contains the digest of its content, so no object is ever overwritten. An object is part of the store
+//! once `manifest.json` names the list that names the object: the put of `manifest.json` is the commit. A kill before it leaves
+//! the weeks as they were. A kill after it leaves objects that nothing names, which the next commit removes. A query over
+//! `week=*/clusters/*.parquet` also finds such objects: during a commit, or after a kill, it may see a week twice, or one that is
+//! not committed yet. nigh itself reads by the catalog and does not.
 //!
-//! Two runs cannot meet: `lock.json` is made and renewed by conditional puts, and the manifest is put only in the place
-//! of the one that the run began with. So even a run that was asleep while another one took its place commits nothing.
+//! Two runs cannot write at the same time. `lock.json` is made and renewed by conditional puts, and the manifest is put only if
+//! it is still the one that the run began with. Therefore even a run that was suspended while another run took its place commits
+//! nothing.
 
 mod catalog;
 mod folder;
@@ -42,16 +42,23 @@ pub use read_store::ReadStore;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Takes what a person should know.
+/// Receives messages for the user.
 pub type Say = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Schemes of buckets.
 const SCHEMES: [&str; 7] = ["s3", "s3a", "gs", "az", "azure", "abfs", "abfss"];
 
-/// The URL of a bucket's folder, where that is what names a store; `None` for a folder.
+/// The URL of a store in a bucket, without a slash at its end; `None` for a folder.
+///
+/// ```
+/// use nigh::mirror::url_of;
+/// assert_eq!(url_of("s3://crawls/store/".as_ref()).unwrap().as_deref(), Some("s3://crawls/store"));
+/// assert_eq!(url_of("stores/example".as_ref()).unwrap(), None);
+/// assert!(url_of("http://example.org/store".as_ref()).is_err());
+/// ```
 ///
 /// # Errors
-/// Where it is the URL of something that cannot hold a store.
+/// If it is a URL whose scheme cannot hold a store.
 pub fn url_of(store: &Path) -> anyhow::Result<Option<String>> {
     let Some((scheme, _)) = store.to_str().and_then(|text| text.split_once("://")) else { return Ok(None) };
     anyhow::ensure!(

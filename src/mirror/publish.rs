@@ -1,4 +1,9 @@
-//! From the mirror to the bucket: what is new is put there, and one conditional put makes it the store.
+//! Publishes a mirror: uploads new files to the bucket, and commits them by one conditional put of the manifest.
+//!
+//! Order: files, lists of files, `manifest.json` (the commit), removal of replaced objects. Until the commit all readers see
+//! the store as it was.
+
+use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -10,7 +15,7 @@ use super::transfers::{Transfer, each};
 use crate::config::Bytes;
 use crate::objects::{Bucket, Digest, Put, When};
 
-/// A file that is to be put into the bucket.
+/// A file to upload.
 struct Upload {
     key: String,
     path: std::path::PathBuf,
@@ -23,7 +28,7 @@ impl Transfer for Upload {
     }
 }
 
-/// An object that nothing names any more.
+/// The key of an object that no list names any more.
 struct Unreferenced(String);
 
 impl Transfer for Unreferenced {
@@ -32,14 +37,15 @@ impl Transfer for Unreferenced {
     }
 }
 
-/// Publishes what a mirror holds, where that is not what the bucket has; and gives the catalog that it stands on then.
-/// Then the bucket is looked through, and where `thorough` in any case: what nothing names is removed, and what is
-/// missing or of another size than it should be is put back. Nothing is read for that: an object of the right size with
-/// other bytes stays until it is removed.
+/// Publishes a mirror whose content differs from the bucket's `before`, and returns the catalog that is then its base.
+///
+/// With it, and if `thorough` even if nothing is new, the bucket is checked against its list of objects: objects that nothing
+/// names are removed; missing objects, and those of a wrong size, are uploaded again. No object is read for this: one of the
+/// right size with wrong bytes stays until it is removed by hand.
 ///
 /// # Errors
-/// Where the lock is lost or given up, another run has published meanwhile, or the bucket cannot be written: what was
-/// made stays in the mirror. The store is as it was, but where the last put gets no answer: then it is not known.
+/// If the lock is lost or given up, another run has published meanwhile, or the bucket cannot be written. The run's work stays
+/// in the mirror. The store is as it was, except if the put of the manifest gets no response: then its state is unknown.
 pub(super) fn publish(
     folder: &MirrorFolder,
     bucket: &Bucket,
@@ -55,38 +61,40 @@ pub(super) fn publish(
     let digest = Digest::of(&bytes);
     let is_new = before.as_ref().is_none_or(|before| before.digest != digest);
     if !is_new {
-        // What was made is what is there already, if it still is.
+        // The bucket has this content already; make sure that it is still so.
         lease.renew()?;
-        let now = Catalog::read(bucket)?.map(|found| found.digest);
-        ensure!(now == Some(digest), overtaken(bucket));
+        let current = Catalog::read(bucket)?.map(|current| current.digest);
+        ensure!(current == Some(digest), overtaken(bucket));
         if !thorough {
             return Ok(before);
         }
     }
-    let there = bucket.list()?;
-    let mut named = std::collections::BTreeSet::new();
-    let (mut new, mut lists) = (Vec::new(), Vec::new());
+    let sizes = bucket.list()?;
+    let mut named = BTreeSet::new();
+    let (mut uploads, mut lists) = (Vec::new(), Vec::new());
     for (name, files) in &folders {
         for (path, content) in &files.0 {
             let key = key(name, path, content.digest);
-            if there.get(&key) != Some(&content.bytes) {
+            if sizes.get(&key) != Some(&content.bytes) {
                 let path = folder.root().join(name).join(path);
-                new.push(Upload { key: key.clone(), path, content: *content });
+                uploads.push(Upload { key: key.clone(), path, content: *content });
             }
             named.insert(key);
         }
         let list = files.bytes()?;
         let key = list_key(name, Digest::of(&list));
-        if there.get(&key) != Some(&(list.len() as u64)) {
+        if sizes.get(&key) != Some(&(list.len() as u64)) {
             lists.push((key.clone(), list));
         }
         named.insert(key);
     }
-    if !new.is_empty() {
-        let bytes = new.iter().map(|file| file.content.bytes).sum();
+    if !uploads.is_empty() {
+        let bytes = uploads.iter().map(|file| file.content.bytes).sum();
         let what = format!("publishing to {}", bucket.url(""));
-        say(&format!("{what}: {} objects, {}", new.len(), Bytes(bytes)));
-        each(&new, &what, say, |file| bucket.upload(&file.key, &file.path, file.content.bytes, file.content.digest))?;
+        say(&format!("{what}: {} objects, {}", uploads.len(), Bytes(bytes)));
+        each(&uploads, &what, say, |file| {
+            bucket.upload(&file.key, &file.path, file.content.bytes, file.content.digest)
+        })?;
     }
     for (key, list) in lists {
         bucket.put(&key, list)?;
@@ -96,36 +104,37 @@ pub(super) fn publish(
         let when = before.as_ref().map_or(When::Absent, |before| When::Is(before.tag.clone()));
         let put = || {
             bucket.put_if(MANIFEST, &bytes, &when).context(
-                "whether it is published is not known: `nigh show` tells, and the same command ends it if it is not",
+                "it is unknown whether the store was published: `nigh show` shows it, and the same command publishes it if not",
             )
         };
         let Put::Done(tag) = lease.commit(put)? else {
             bail!(overtaken(bucket));
         };
-        folder.stand_on(Base::Catalog(digest))?;
+        folder.set_base(Base::Catalog(digest))?;
         after = Some(CatalogVersion { catalog, digest, tag });
     }
     let before = before.iter().flat_map(|before| before.catalog.folders.keys());
     let ours: Vec<&str> = before.chain(folders.keys()).map(String::as_str).collect();
     let old: Vec<Unreferenced> =
-        there.into_keys().filter(|key| !named.contains(key) && is_ours(key, &ours)).map(Unreferenced).collect();
-    remove(bucket, &old, lease, say)
-        .context("the commit is done, but what it replaced is not removed: the next one does it")?;
+        sizes.into_keys().filter(|key| !named.contains(key) && is_ours(key, &ours)).map(Unreferenced).collect();
+    remove(bucket, &old, lease, say).context(
+        "the commit is done, but some objects that it replaced are not removed: the next commit removes them",
+    )?;
     Ok(after)
 }
 
-/// Says that the store is not the one that the run began with.
+/// The message that the store is no longer the one that the run began with.
 fn overtaken(bucket: &Bucket) -> String {
     format!(
-        "{} was published by somebody else meanwhile: the store is theirs, and nothing of this run is in it; the same \
-         command begins from there",
+        "{} was published by another run meanwhile: the store has nothing of this run; run the same command again to \
+         continue from the new state",
         bucket.url(MANIFEST)
     )
 }
 
-/// Removes objects, as long as the lock is surely ours: another run may be about to name one of them.
+/// Removes objects, each only while the run certainly has the lock: another run may be about to name one of them.
 fn remove(bucket: &Bucket, old: &[Unreferenced], lease: &SharedLease, say: &Say) -> Result<()> {
-    each(old, "removing what was replaced", say, |old| {
+    each(old, "removing replaced objects", say, |old| {
         if !lease.is_fresh() {
             lease.renew()?;
         }

@@ -1,5 +1,5 @@
-//! A store that is only read: of one in a bucket just the files are fetched that are asked for, into a folder that is
-//! removed at the end. No lock is needed, and no mirror.
+//! A store that a command only reads. From a bucket it fetches only the files needed, into a temporary folder. It needs neither
+//! a lock nor a mirror.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 
-use super::catalog::{Catalog, CatalogVersion, steadily};
+use super::catalog::{Catalog, CatalogVersion, retry_if_published};
 use super::refresh::{FileDownload, fetch_one};
 use super::transfers::each;
 use super::{Say, url_of};
@@ -16,13 +16,13 @@ use crate::objects::Bucket;
 use crate::records::short_hash;
 use crate::state::Store;
 
-/// A store that is only read.
+/// A read-only store: a folder, or files fetched from a bucket.
 pub struct ReadStore {
     store: Store,
     from: Option<BucketSource>,
 }
 
-/// Where files are fetched from.
+/// The bucket that files are fetched from, the catalog that names them, and the folder that they are fetched to.
 struct BucketSource {
     bucket: Bucket,
     catalog: Catalog,
@@ -34,62 +34,62 @@ struct TemporaryFolder(PathBuf);
 
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
-        // Where it cannot be removed the system's own cleaning does it.
+        // If this fails, the folder stays until the system cleans its temporary files.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 impl ReadStore {
-    /// Looks at the store that a command names; again, where it is published meanwhile.
+    /// Calls `read` with the store that a command names. If the store is published meanwhile, so that a file is gone, `read` is
+    /// called again with the new one.
     ///
     /// # Errors
-    /// Where it is a bucket's, and there is none, or it cannot be read; and what `look` says.
-    pub fn at<T>(given: &Path, mut look: impl FnMut(&ReadStore) -> Result<T>) -> Result<T> {
-        let Some(url) = url_of(given)? else { return look(&ReadStore { store: Store::at(given), from: None }) };
+    /// If the store is in a bucket and does not exist or cannot be read; and the errors of `read`.
+    pub fn at<T>(given: &Path, mut read: impl FnMut(&ReadStore) -> Result<T>) -> Result<T> {
+        let Some(url) = url_of(given)? else { return read(&ReadStore { store: Store::at(given), from: None }) };
         let bucket = Bucket::open(&url)?;
-        steadily(&bucket, |found| {
-            let found = found.as_ref().with_context(|| {
-                format!("{url} is no store: it has no manifest.json (a store is what `nigh run` makes)")
-            })?;
-            look(&ReadStore::of(&url, &bucket, found)?)
+        retry_if_published(&bucket, |current| {
+            let current = current
+                .as_ref()
+                .with_context(|| format!("{url} is not a nigh store (no manifest.json): `nigh run` makes a store"))?;
+            read(&ReadStore::of(&url, &bucket, current)?)
         })
     }
 
-    fn of(url: &str, bucket: &Bucket, found: &CatalogVersion) -> Result<ReadStore> {
+    fn of(url: &str, bucket: &Bucket, current: &CatalogVersion) -> Result<ReadStore> {
         let name = short_hash(format!("{url} {} {}", std::process::id(), jiff::Timestamp::now()).as_bytes());
         let folder = TemporaryFolder(std::env::temp_dir().join(format!("nigh-look-{name}")));
         let failed = || format!("cannot make {}", folder.0.display());
-        // What a bucket keeps from others is kept from them here.
+        // Users who may not read the bucket must not read its copy.
         DirBuilder::new()
             .mode(0o700)
             .create(&folder.0)
             .and_then(|()| std::fs::create_dir(folder.0.join("_mirror")))
             .with_context(failed)?;
-        std::fs::write(folder.0.join("manifest.json"), found.catalog.manifest()).with_context(failed)?;
+        std::fs::write(folder.0.join("manifest.json"), current.catalog.manifest()).with_context(failed)?;
         let store = Store::at(&folder.0);
-        Ok(ReadStore {
-            store,
-            from: Some(BucketSource { bucket: bucket.clone(), catalog: found.catalog.clone(), folder }),
-        })
+        let from = BucketSource { bucket: bucket.clone(), catalog: current.catalog.clone(), folder };
+        Ok(ReadStore { store, from: Some(from) })
     }
 
-    /// The folder in which what was asked for is.
+    /// The folder that has the manifest, and the files fetched so far.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Fetches what some names in one of the store's folders begin with: `summary.json`, `clusters/`.
+    /// Fetches the files of one of the store's folders whose paths begin with one of the `prefixes`: `summary.json`,
+    /// `clusters/`.
     ///
     /// # Errors
     /// Names the object that is missing or damaged.
-    pub fn need(&self, folder: &str, names: &[&str]) -> Result<()> {
+    pub fn need(&self, folder: &str, prefixes: &[&str]) -> Result<()> {
         let Some(BucketSource { bucket, catalog, folder: to }) = &self.from else { return Ok(()) };
         let files = catalog.files(bucket, folder)?;
-        let wanted = files.0.iter().filter(|(path, _)| names.iter().any(|name| path.starts_with(name)));
-        let wanted: Vec<FileDownload> =
-            wanted.map(|(path, content)| FileDownload::new(&to.0, folder, path, *content)).collect();
+        let files = files.0.iter().filter(|(path, _)| prefixes.iter().any(|prefix| path.starts_with(prefix)));
+        let downloads: Vec<FileDownload> =
+            files.map(|(path, content)| FileDownload::new(&to.0, folder, path, *content)).collect();
         let silent: Say = Arc::new(|_| {});
-        each(&wanted, "fetching", &silent, |file| fetch_one(bucket, file, &to.0.join("_mirror")))
+        each(&downloads, "fetching", &silent, |file| fetch_one(bucket, file, &to.0.join("_mirror")))
     }
 }
 
@@ -105,17 +105,17 @@ mod tests {
     use crate::state::Manifest;
 
     #[test]
-    fn what_is_fetched_is_for_this_user_alone() {
+    fn only_this_user_may_read_what_is_fetched() {
         let (bucket, _) = faulty(PATIENCE);
         let manifest = serde_json::to_string(&Manifest::new(&Method::default())).unwrap();
         let catalog = Catalog::new(manifest, &BTreeMap::new()).unwrap();
         bucket.put("manifest.json", catalog.bytes().unwrap()).unwrap();
-        let found = Catalog::read(&bucket).unwrap().unwrap();
-        let look = ReadStore::of("s3://bucket/a/store", &bucket, &found).unwrap();
-        let root = look.store().root().to_owned();
+        let current = Catalog::read(&bucket).unwrap().unwrap();
+        let read_store = ReadStore::of("s3://bucket/a/store", &bucket, &current).unwrap();
+        let root = read_store.store().root().to_owned();
         assert_eq!(std::fs::metadata(&root).unwrap().permissions().mode() & 0o777, 0o700);
-        assert_eq!(look.store().manifest().unwrap(), Some(Manifest::new(&Method::default())));
-        drop(look);
+        assert_eq!(read_store.store().manifest().unwrap(), Some(Manifest::new(&Method::default())));
+        drop(read_store);
         assert!(!root.exists());
     }
 }

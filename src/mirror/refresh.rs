@@ -1,4 +1,6 @@
-//! From the bucket to the mirror: it is brought up to date.
+//! Brings a mirror up to date: fetches from the bucket the files of its current catalog.
+//!
+//! Cost: only files whose digest differs are fetched. A kill leaves the mirror unsettled, and the next call continues.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -9,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::Say;
 use super::catalog::{
-    Catalog, CatalogVersion, FileContent, FileList, MANIFEST, MissingObject, PUT_BACK, key, steadily,
+    Catalog, CatalogVersion, FileContent, FileList, MANIFEST, MissingObject, PUT_BACK, key, retry_if_published,
 };
 use super::folder::{Base, MirrorFolder};
 use super::transfers::{Transfer, each};
@@ -17,70 +19,71 @@ use crate::config::Bytes;
 use crate::objects::{Bucket, Digest, Summing};
 use crate::state::{replace, sync_folder};
 
-/// Brings a mirror up to date, and gives the catalog that it stands on. What was made in it and not published yet
-/// stays, where nobody else has published meanwhile. The caller holds the folder's lock; where it does not hold the
-/// bucket's, others may publish while it reads.
+/// Brings a mirror up to date, and returns the catalog that is now its base. Unpublished work in the mirror stays if no other
+/// run has published meanwhile. The caller holds the folder's lock. If it does not hold the bucket's, other runs may publish while
+/// this reads.
 ///
 /// # Errors
-/// Names the object that is missing or damaged, or what cannot be written here. The mirror is then unsettled; the next
-/// call goes on.
+/// Names the object that is missing or damaged, or the file that cannot be written. Then the mirror is unsettled, and the next
+/// call continues.
 pub(super) fn refresh(folder: &MirrorFolder, bucket: &Bucket, say: &Say) -> Result<Option<CatalogVersion>> {
-    steadily(bucket, |found| refresh_to(folder, bucket, found, say).map(|()| found.clone()))
+    retry_if_published(bucket, |current| refresh_to(folder, bucket, current, say).map(|()| current.clone()))
 }
 
-fn refresh_to(folder: &MirrorFolder, bucket: &Bucket, found: &Option<CatalogVersion>, say: &Say) -> Result<()> {
+fn refresh_to(folder: &MirrorFolder, bucket: &Bucket, current: &Option<CatalogVersion>, say: &Say) -> Result<()> {
     let base = folder.base()?;
-    match (base, found) {
-        (Base::Catalog(digest), Some(found)) if found.digest == digest => {}
+    match (base, current) {
+        (Base::Catalog(digest), Some(current)) if current.digest == digest => {}
         (Base::Nothing, None) => {}
-        // A run was killed when it had published, and before it could note it.
-        (Base::Catalog(_) | Base::Nothing, Some(found)) if is_as(folder, found)? => {
-            folder.stand_on(Base::Catalog(found.digest))?;
+        // A run was killed after it had published and before it recorded the base.
+        (Base::Catalog(_) | Base::Nothing, Some(current)) if has_content_of(folder, current)? => {
+            folder.set_base(Base::Catalog(current.digest))?;
         }
         (_, None) if folder.manifest()?.is_some() => bail!(
-            "{} is gone, but its mirror {} has weeks: restore it; or, if the store is to begin anew, remove the mirror",
+            "{} is gone, but its mirror {} has weeks: restore it; or, to begin a new store, remove the mirror",
             bucket.url(MANIFEST),
             folder.root().display()
         ),
-        (_, None) => folder.stand_on(Base::Nothing)?,
-        (_, Some(found)) => follow(folder, bucket, found, base != Base::Unsettled, say)?,
+        (_, None) => folder.set_base(Base::Nothing)?,
+        (_, Some(current)) => follow(folder, bucket, current, base != Base::Unsettled, say)?,
     }
     Ok(())
 }
 
-/// Whether a mirror holds just what a catalog says.
-fn is_as(folder: &MirrorFolder, found: &CatalogVersion) -> Result<bool> {
+/// Whether a mirror has exactly the manifest and files of a catalog.
+fn has_content_of(folder: &MirrorFolder, version: &CatalogVersion) -> Result<bool> {
     let Some(manifest) = folder.manifest()? else { return Ok(false) };
-    Ok(Digest::of(&Catalog::new(manifest, &folder.files()?)?.bytes()?) == found.digest)
+    Ok(Digest::of(&Catalog::new(manifest, &folder.files()?)?.bytes()?) == version.digest)
 }
 
-/// Makes of the mirror what a catalog says.
-fn follow(folder: &MirrorFolder, bucket: &Bucket, found: &CatalogVersion, settled: bool, say: &Say) -> Result<()> {
+/// Makes the mirror equal to a catalog: removes other files and fetches those that differ.
+fn follow(folder: &MirrorFolder, bucket: &Bucket, current: &CatalogVersion, settled: bool, say: &Say) -> Result<()> {
     if settled && folder.manifest()?.is_some() {
-        say(&format!("another run has published to {} since this machine's last one", bucket.url("")));
+        say(&format!("another run has published to {} since the last run of this machine", bucket.url("")));
     }
-    folder.stand_on(Base::Unsettled)?;
-    let here = folder.all_files()?;
-    let mut there = BTreeMap::new();
-    for name in found.catalog.folders.keys() {
-        there.insert(name.as_str(), found.catalog.files(bucket, name)?);
+    folder.set_base(Base::Unsettled)?;
+    let local = folder.all_files()?;
+    let mut listed = BTreeMap::new();
+    for name in current.catalog.folders.keys() {
+        listed.insert(name.as_str(), current.catalog.files(bucket, name)?);
     }
-    remove_others(folder, &there)?;
+    remove_others(folder, &listed)?;
     let none = FileList::default();
-    let mut wanted = Vec::new();
-    for (name, files) in &there {
-        let here = here.get(*name).unwrap_or(&none);
-        let differing = files.0.iter().filter(|(path, content)| here.0.get(*path) != Some(*content));
-        wanted.extend(differing.map(|(path, content)| FileDownload::new(folder.root(), name, path, *content)));
+    let mut downloads = Vec::new();
+    for (name, files) in &listed {
+        let local = local.get(*name).unwrap_or(&none);
+        let differing = files.0.iter().filter(|(path, content)| local.0.get(*path) != Some(*content));
+        downloads.extend(differing.map(|(path, content)| FileDownload::new(folder.root(), name, path, *content)));
     }
-    fetch(folder, bucket, &wanted, say)?;
-    replace(&folder.root().join("manifest.json"), format!("{}\n", found.catalog.manifest()).as_bytes())?;
+    fetch(folder, bucket, &downloads, say)?;
+    replace(&folder.root().join("manifest.json"), format!("{}\n", current.catalog.manifest()).as_bytes())?;
     sync_folder(folder.root())?;
+    // Computes and stores the digests of the new files.
     folder.files()?;
-    folder.stand_on(Base::Catalog(found.digest))
+    folder.set_base(Base::Catalog(current.digest))
 }
 
-/// A file that is to be fetched.
+/// A file to fetch: its key, the path to write, and the expected content.
 pub(super) struct FileDownload {
     key: String,
     target: PathBuf,
@@ -88,7 +91,7 @@ pub(super) struct FileDownload {
 }
 
 impl FileDownload {
-    /// A file of a folder, wanted below a store's folder on this machine.
+    /// The download of the file `path` of the store's folder `folder` to below `root`.
     pub fn new(root: &Path, folder: &str, path: &str, content: FileContent) -> FileDownload {
         FileDownload { key: key(folder, path, content.digest), target: root.join(folder).join(path), content }
     }
@@ -100,29 +103,29 @@ impl Transfer for FileDownload {
     }
 }
 
-/// Fetches files, by way of the mirror's folder for that.
-fn fetch(folder: &MirrorFolder, bucket: &Bucket, wanted: &[FileDownload], say: &Say) -> Result<()> {
-    if wanted.is_empty() {
+/// Fetches files; incomplete ones lie in the mirror's folder for them.
+fn fetch(folder: &MirrorFolder, bucket: &Bucket, downloads: &[FileDownload], say: &Say) -> Result<()> {
+    if downloads.is_empty() {
         return Ok(());
     }
-    let bytes = wanted.iter().map(|file| file.content.bytes).sum();
+    let bytes = downloads.iter().map(|file| file.content.bytes).sum();
     let what = format!("fetching from {} to {}", bucket.url(""), folder.root().display());
-    say(&format!("{what}: {} objects, {}", wanted.len(), Bytes(bytes)));
+    say(&format!("{what}: {} objects, {}", downloads.len(), Bytes(bytes)));
     let fetched = folder.fetched();
     let failed = || format!("cannot make {}", fetched.display());
     if fetched.exists() {
         std::fs::remove_dir_all(&fetched).with_context(failed)?;
     }
     std::fs::create_dir_all(&fetched).with_context(failed)?;
-    each(wanted, &what, say, |file| fetch_one(bucket, file, &fetched))?;
+    each(downloads, &what, say, |file| fetch_one(bucket, file, &fetched))?;
     std::fs::remove_dir(&fetched).with_context(|| format!("cannot remove {}", fetched.display()))
 }
 
-/// Fetches a file by way of a folder on the same file system; nothing that is not as listed gets its name.
-pub(super) fn fetch_one(bucket: &Bucket, file: &FileDownload, by: &Path) -> Result<()> {
+/// Fetches a file into the folder `temporary`, on the same file system, and renames it if its size and digest are right.
+pub(super) fn fetch_one(bucket: &Bucket, file: &FileDownload, temporary: &Path) -> Result<()> {
     let FileDownload { key, target, content } = file;
     let name = key.rsplit('/').next().unwrap_or(key);
-    let temporary = by.join(format!("{}-{name}", crate::records::short_hash(key.as_bytes())));
+    let temporary = temporary.join(format!("{}-{name}", crate::records::short_hash(key.as_bytes())));
     let failed = || format!("cannot write {}", temporary.display());
     let (mut out, mut sum) = (File::create(&temporary).with_context(failed)?, Summing::default());
     let (mut object, mut buffer, mut bytes) = (bucket.read(key, content.bytes)?, vec![0; 1 << 18], 0);
@@ -139,7 +142,7 @@ pub(super) fn fetch_one(bucket: &Bucket, file: &FileDownload, by: &Path) -> Resu
     let digest = sum.digest();
     ensure!(
         bytes == content.bytes && digest == content.digest,
-        "{} is damaged: it has {bytes} bytes of the digest {digest}, its list says {} bytes of {}; remove it, and {PUT_BACK}",
+        "{} is damaged: it has {bytes} bytes with digest {digest}, but its list has {} bytes with {}; remove it, and {PUT_BACK}",
         bucket.url(key),
         content.bytes,
         content.digest
@@ -150,22 +153,21 @@ pub(super) fn fetch_one(bucket: &Bucket, file: &FileDownload, by: &Path) -> Resu
     std::fs::rename(&temporary, target).with_context(|| format!("cannot write {}", target.display()))
 }
 
-/// What is wrong with an object that could not be read as it is listed.
+/// Adds to the error of a failed read what is wrong with the object: missing, of another size than listed, or unreadable.
 fn damage(bucket: &Bucket, key: &str, listed: FileContent, error: std::io::Error) -> anyhow::Error {
     let url = bucket.url(key);
     let error = anyhow::Error::new(error);
     match bucket.size(key) {
         Ok(None) => error.context(MissingObject(url)),
-        Ok(Some(bytes)) if bytes != listed.bytes => {
-            error.context(format!("{url} is damaged: it has {bytes} bytes, its list says {}; {PUT_BACK}", listed.bytes))
-        }
-        Ok(Some(_)) => error.context(format!("cannot read {url}, of {} bytes", listed.bytes)),
+        Ok(Some(bytes)) if bytes != listed.bytes => error
+            .context(format!("{url} is damaged: it has {bytes} bytes, but its list has {}; {PUT_BACK}", listed.bytes)),
+        Ok(Some(_)) => error.context(format!("cannot read {url} ({} bytes)", listed.bytes)),
         Err(_) => error.context(format!("cannot read {url}")),
     }
 }
 
-/// Removes what a catalog does not list: files, and folders that are neither work nor the mirror's own.
-fn remove_others(folder: &MirrorFolder, there: &BTreeMap<&str, FileList>) -> Result<()> {
+/// Removes all files and folders that are not `listed`, except hidden folders and those that begin with `_`.
+fn remove_others(folder: &MirrorFolder, listed: &BTreeMap<&str, FileList>) -> Result<()> {
     let root = folder.root();
     let failed = || format!("cannot list {}", root.display());
     for entry in std::fs::read_dir(root).with_context(failed)? {
@@ -175,7 +177,7 @@ fn remove_others(folder: &MirrorFolder, there: &BTreeMap<&str, FileList>) -> Res
             continue;
         }
         let removed = |path: &Path| format!("cannot remove {}", path.display());
-        let Some(files) = there.get(name.as_str()) else {
+        let Some(files) = listed.get(name.as_str()) else {
             std::fs::remove_dir_all(&path).with_context(|| removed(&path))?;
             continue;
         };
@@ -183,7 +185,7 @@ fn remove_others(folder: &MirrorFolder, there: &BTreeMap<&str, FileList>) -> Res
             let entry = entry.with_context(|| format!("cannot list {}", path.display()))?;
             let within = entry.path().strip_prefix(&path).unwrap_or(entry.path());
             if entry.file_type().is_dir() {
-                // Those that are empty now go; the others stay.
+                // Removes the folder if it is empty now; fails otherwise.
                 let _ = std::fs::remove_dir(entry.path());
             } else if !within.to_str().is_some_and(|within| files.0.contains_key(within)) {
                 std::fs::remove_file(entry.path()).with_context(|| removed(entry.path()))?;

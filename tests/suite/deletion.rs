@@ -444,7 +444,7 @@ fn a_deletion_that_is_not_possible_is_refused_with_the_reason() {
     assert!(weeks.tables() == before);
     let nowhere = weeks.folder.path().join("nowhere");
     let ran = run(&["delete", "--store", nowhere.to_str().unwrap(), "--host", "h1.example"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("is no store"), "{}", ran.stderr);
+    assert!(ran.code == Some(1) && ran.stderr.contains("is not a nigh store"), "{}", ran.stderr);
     assert!(!nowhere.exists());
     let list = weeks.folder.path().join("list");
     std::fs::write(&list, "http://h1.example/d1/p1\n\n http://H1.example/d3/p7\n").unwrap();
