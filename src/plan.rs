@@ -1,7 +1,6 @@
-//! A job made ready to run: its inputs listed, its waves cut, its memory divided.
+//! The plan of a run: its inputs, the waves they form, and the memory of each worker.
 //!
-//! One process makes the plan; all processes of a run get the same one, so that nothing depends on
-//! who looked when.
+//! One process makes the plan and sends it to all others. So no result depends on when a process listed the inputs.
 
 use std::path::PathBuf;
 
@@ -13,63 +12,64 @@ use crate::records::{Week, short_hash};
 use crate::state::{CommittedWeek, Earlier, InputKey, Journal, Store};
 use crate::text::UrlPatterns;
 
-/// What every process of a run knows.
+/// Everything that all processes of a run must agree on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plan {
-    /// The week that is made.
+    /// The week that the run makes.
     pub week: Week,
-    /// The store that it is made in.
+    /// The store of the week.
     pub store: PathBuf,
     /// The name of the store's folder of unfinished work.
     pub work: String,
-    /// The weeks of the store that it goes on from; none for a store's first week.
+    /// The earlier weeks of the store; none for its first week.
     pub earlier: Earlier,
-    /// What is deleted from the week, which is there already; nothing of a crawl is read then.
+    /// The deletion from an existing week, if the run is one; then it reads no crawl.
     pub deletion: Option<Deletion>,
-    /// How the clusters of a later week are found.
+    /// How the clusters of a later week are computed: full, delta or auto.
     pub mode: Mode,
-    /// What is computed from a page.
+    /// The study's parameters.
     pub method: Method,
-    /// How pages are read.
+    /// The options for reading pages.
     pub reading: Reading,
-    /// The crawl files, sorted by name.
+    /// The input files, sorted by name.
     pub inputs: Vec<Input>,
-    /// The inputs of each wave: ranges of `inputs`, in order.
+    /// The inputs of each wave, as ranges `first..end` of `inputs`, in order.
     pub waves: Vec<(usize, usize)>,
-    /// The largest share of bad records that the job accepts.
+    /// The largest share of bad records, 0 to 1, that the job accepts.
     pub max_reject_share: f64,
-    /// The job with all flags applied, as it is kept with the week.
+    /// The job file with all flags applied, as it is kept with the week.
     pub job: String,
-    /// Processes.
+    /// The number of processes.
     pub processes: usize,
-    /// Worker threads of each process.
+    /// The number of workers in each process.
     pub workers: usize,
     /// Memory for the buffers of one worker, in bytes.
     pub worker_memory: u64,
 }
 
-/// What is deleted from a committed week.
+/// A deletion from a committed week.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Deletion {
-    /// The URLs.
+    /// The URLs to delete.
     pub patterns: UrlPatterns,
-    /// The week as it is.
+    /// The week before the deletion.
     pub of: CommittedWeek,
-    /// What it was made from.
+    /// The key of the inputs that this week was made from.
     pub key: InputKey,
 }
 
-/// A wave as a range of inputs: files go in until their bytes reach `wave_bytes`.
+/// Groups inputs into waves: a wave takes files, in order, until their sizes reach `wave_bytes`. Returns ranges `first..end` of
+/// `inputs`.
 ///
-/// A function of the sorted list alone, not of workers: rows are given wave by wave.
+/// The waves depend on the sorted list alone, not on the number of workers, because rows get their ids wave by wave.
 pub fn cut_waves(inputs: &[Input], wave_bytes: u64) -> Vec<(usize, usize)> {
     let mut waves = Vec::new();
     let (mut first, mut bytes) = (0, 0);
-    for (at, input) in inputs.iter().enumerate() {
+    for (place, input) in inputs.iter().enumerate() {
         bytes += input.bytes;
         if bytes >= wave_bytes.max(1) {
-            waves.push((first, at + 1));
-            (first, bytes) = (at + 1, 0);
+            waves.push((first, place + 1));
+            (first, bytes) = (place + 1, 0);
         }
     }
     if first < inputs.len() {
@@ -79,7 +79,7 @@ pub fn cut_waves(inputs: &[Input], wave_bytes: u64) -> Vec<(usize, usize)> {
 }
 
 impl Plan {
-    /// What the week is made from, to know a rerun by.
+    /// A key of everything that the week is made from. A rerun of the same command has the same key.
     pub fn key(&self) -> InputKey {
         if let Some(Deletion { patterns, of, key }) = &self.deletion {
             let patterns = serde_json::to_string(patterns).unwrap_or_default();
@@ -102,24 +102,24 @@ impl Plan {
         }
     }
 
-    /// The store that the week is made in.
+    /// Opens the store of the week, with the plan's folder of unfinished work.
     pub fn open_store(&self) -> Store {
         Store::at(&self.store).working_in(&self.work)
     }
 
-    /// The ids given in each shard in this week.
+    /// The number of document ids assigned in each shard in this week.
     pub fn new_urls(&self, journal: &Journal) -> Vec<u64> {
-        // Those of what was deleted are not given again.
+        // After a deletion the ids of deleted URLs still count: they are not assigned again.
         self.deletion.as_ref().map_or_else(|| journal.urls(self.method.shards), |deletion| deletion.of.urls.clone())
     }
 
-    /// The ids given in each shard up to this week.
+    /// The number of document ids assigned in each shard up to and including this week.
     pub fn urls(&self, journal: &Journal) -> Vec<u64> {
         let (earlier, new) = (self.earlier.urls(self.method.shards), self.new_urls(journal));
         earlier.iter().zip(&new).map(|(earlier, new)| earlier + new).collect()
     }
 
-    /// The names given to clusters in each shard so far.
+    /// The number of cluster ids assigned in each shard before this run.
     pub fn named(&self) -> Vec<u64> {
         let mut named = self.earlier.named(self.method.shards);
         if let Some(Deletion { of, .. }) = &self.deletion {
@@ -128,32 +128,32 @@ impl Plan {
         named
     }
 
-    /// All workers of all processes.
+    /// The number of workers of all processes.
     pub fn peers(&self) -> usize {
         self.processes * self.workers
     }
 
-    /// The inputs of a wave that a worker reads: the largest files go first, each to the worker with the fewest
-    /// bytes so far. Who reads a file never shows in the tables.
+    /// The inputs of a wave that a worker reads. The largest file is assigned first, each to the worker with the fewest bytes so
+    /// far. Which worker reads a file has no effect on the tables.
     pub fn share(&self, wave: usize, worker: usize, peers: usize) -> Vec<usize> {
         let (first, end) = self.waves[wave];
         let mut files: Vec<usize> = (first..end).collect();
         files.sort_by_key(|&file| (std::cmp::Reverse(self.inputs[file].bytes), file));
         let mut loads = vec![0u64; peers];
-        let mut mine = Vec::new();
+        let mut assigned = Vec::new();
         for file in files {
             let least = (0..peers).min_by_key(|&peer| loads[peer]).unwrap_or(0);
-            // At least one byte, so that empty files are dealt in turn.
+            // An empty file counts as one byte, so that empty files go to different workers.
             loads[least] += self.inputs[file].bytes.max(1);
             if least == worker {
-                mine.push(file);
+                assigned.push(file);
             }
         }
-        mine
+        assigned
     }
 }
 
-/// The job as it is kept with a week.
+/// The text of the job file that is kept with a week.
 pub fn job_text(job: &Job) -> String {
     toml::to_string(job).unwrap_or_else(|error| format!("# the job could not be written down: {error}\n"))
 }
@@ -198,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn waves_hold_every_file_once_and_in_order() {
+    fn every_file_is_in_one_wave_and_in_order() {
         assert_eq!(cut_waves(&inputs(&[5, 5, 5, 20, 1]), 10), [(0, 2), (2, 4), (4, 5)]);
         assert_eq!(cut_waves(&inputs(&[1, 1]), 0), [(0, 1), (1, 2)]);
         assert_eq!(cut_waves(&[], 10), []);
     }
 
     #[test]
-    fn every_file_has_one_reader_whatever_the_workers() {
+    fn every_file_has_one_reader_for_any_number_of_workers() {
         let plan = plan(&[9, 0, 3, 3, 3, 0, 7], 1 << 20);
         for peers in 1..5 {
             let mut all: Vec<usize> = (0..peers).flat_map(|worker| plan.share(0, worker, peers)).collect();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_tells_inputs_and_methods_apart() {
+    fn other_inputs_or_methods_have_another_key() {
         let key = plan(&[1, 2], 10).key();
         assert_eq!(plan(&[1, 2], 10).key(), key);
         assert_ne!(plan(&[1, 3], 10).key().hash, key.hash);

@@ -1,9 +1,8 @@
-//! What flows: document ids, weeks, hashes, and the fixed-size records that workers exchange.
+//! Ids and records: document ids, weeks, levels, hashes, and the fixed-size records that workers exchange.
 //!
-//! Everything here is small, `Copy` and ordered. Records that cross between processes are `repr(C)`
-//! without padding ([`bytemuck::Pod`]), so that a block of them is its own wire format
-//! (`operators/block.rs`). Hashing is explicit and the same on every machine: XXH3 with its
-//! published constants, never a seeded hasher.
+//! All types here are small, `Copy` and ordered. Records that processes exchange are `repr(C)` without padding
+//! ([`bytemuck::Pod`]), so the bytes of a block of them are sent as they are (`operators/block.rs`). Hashing is explicit and the
+//! same on every machine: XXH3 with its published constants, never a randomly seeded hasher.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,16 +14,16 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 #[cfg(target_endian = "big")]
 compile_error!("records are hashed and exchanged as little-endian bytes");
 
-/// Bits of a [`DocId`] that count rows; the bits above hold the shard.
+/// The low bits of a [`DocId`], which hold the row; the bits above hold the shard.
 const ROW_BITS: u32 = 40;
 
-/// The most shards a store can have: ids stay positive as signed 64-bit numbers.
+/// The most shards of a store. With more, ids would be negative as signed 64-bit numbers.
 pub const MAX_SHARDS: u32 = 1 << 16;
 
-/// The number of a document: its shard and its row in the shard's url table.
+/// The id of a document: its shard and its row in the shard's table `urls`.
 ///
-/// A URL keeps its id for ever; rows are dense within a shard, so that labels and masks are plain
-/// arrays. Ids order by shard first, then by row.
+/// The id of a URL never changes. Rows are dense within a shard, so labels and masks of documents are plain arrays. Ids
+/// are ordered by shard, then by row.
 ///
 /// ```
 /// use nigh::records::DocId;
@@ -37,10 +36,10 @@ pub const MAX_SHARDS: u32 = 1 << 16;
 pub struct DocId(u64);
 
 impl DocId {
-    /// No document: the root of a URL that could not be downloaded. It is larger than any id.
+    /// No document, for instance the root of a URL that could not be downloaded. It is larger than any id.
     pub const NONE: DocId = DocId(u64::MAX >> 1);
 
-    /// The id of a row of a shard. Rows fit 40 bits by construction of the url table.
+    /// The id of a row of a shard. The row must fit in 40 bits, and the shard must be less than [`MAX_SHARDS`].
     pub const fn new(shard: u32, row: u64) -> DocId {
         debug_assert!(row >> ROW_BITS == 0 && shard < MAX_SHARDS);
         DocId((shard as u64) << ROW_BITS | row)
@@ -51,7 +50,7 @@ impl DocId {
         (self.0 >> ROW_BITS) as u32
     }
 
-    /// The worker that owns the document's shard.
+    /// The worker, of `peers`, that owns the document's shard.
     pub const fn owner(self, peers: usize) -> usize {
         self.shard() as usize % peers
     }
@@ -61,12 +60,12 @@ impl DocId {
         self.0 & ((1 << ROW_BITS) - 1)
     }
 
-    /// The id as tables hold it: signed, since Spark reads unsigned 64-bit columns poorly.
+    /// The id as a value of a table: signed, because Spark reads unsigned 64-bit columns poorly.
     pub const fn to_table(self) -> i64 {
         self.0 as i64
     }
 
-    /// The id that a table holds.
+    /// The id of a value of a table.
     pub const fn from_table(value: i64) -> DocId {
         DocId(value as u64)
     }
@@ -78,13 +77,20 @@ impl fmt::Display for DocId {
     }
 }
 
-/// One crawl: the date by which a week is named.
+/// A week, which is one crawl: the date that names it.
+///
+/// ```
+/// use nigh::records::Week;
+/// let week: Week = "2024-01-08".parse().unwrap();
+/// assert_eq!(week.folder(), "week=2024-01-08");
+/// assert!(week < "2024-01-15".parse().unwrap());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Week(jiff::civil::Date);
 
 impl Week {
-    /// The folder of the week's tables within a store, in hive style.
+    /// The name of the folder of the week's tables in a store, in hive style.
     pub fn folder(self) -> String {
         format!("week={self}")
     }
@@ -100,7 +106,7 @@ impl FromStr for Week {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Week, String> {
-        // Only the one spelling: a week names a folder, and two spellings would be two folders.
+        // A week names a folder, and two spellings would be two folders: only one is allowed.
         match text.parse::<jiff::civil::Date>() {
             Ok(date) if date.to_string() == text => Ok(Week(date)),
             _ => Err(format!("`{text}` is not a date written YYYY-MM-DD")),
@@ -122,7 +128,15 @@ impl From<Week> for String {
     }
 }
 
-/// The 128-bit hash of a canonical URL: its top bits name the shard, its order gives the rows.
+/// The 128-bit hash of a canonical URL. Its top bits give the shard; the order of the hashes gives the order of the rows.
+///
+/// ```
+/// use nigh::records::UrlHash;
+/// let hash = UrlHash::of("http://example.org/");
+/// assert_eq!(UrlHash::from_bytes(hash.to_bytes()), hash);
+/// assert_eq!(hash.shard(1), 0);
+/// assert_eq!(hash.shard(256), u32::from(hash.to_bytes()[0]));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct UrlHash(u128);
 
@@ -132,28 +146,28 @@ impl UrlHash {
         UrlHash(xxh3_128(canonical.as_bytes()))
     }
 
-    /// The shard among `shards`, a power of two.
+    /// The shard, of `shards`, which must be a power of two: the top bits of the hash.
     pub fn shard(self, shards: u32) -> u32 {
         debug_assert!(shards.is_power_of_two());
         ((self.0 >> 64) as u64).checked_shr(64 - shards.trailing_zeros()).unwrap_or(0) as u32
     }
 
-    /// The hash as a table holds it: 16 bytes, most significant first, so that byte order is hash order.
+    /// The hash as a value of a table: 16 bytes, most significant first, so that byte order is hash order.
     pub fn to_bytes(self) -> [u8; 16] {
         self.0.to_be_bytes()
     }
 
-    /// The hash that a table holds.
+    /// The hash of a value of a table.
     pub fn from_bytes(bytes: [u8; 16]) -> UrlHash {
         UrlHash(u128::from_be_bytes(bytes))
     }
 
-    /// The two halves, for records that are exchanged.
+    /// The high and the low half, for records that workers exchange.
     pub fn halves(self) -> [u64; 2] {
         [(self.0 >> 64) as u64, self.0 as u64]
     }
 
-    /// The hash of two halves.
+    /// The hash with these high and low halves.
     pub fn from_halves([high, low]: [u64; 2]) -> UrlHash {
         UrlHash((high as u128) << 64 | low as u128)
     }
@@ -164,15 +178,22 @@ pub fn checksum(body: &[u8]) -> u128 {
     xxh3_128(body)
 }
 
-/// A relation under which pages cluster, from the loosest to the strictest; each lies within the one before.
+/// A relation whose connected components are clusters, from the loosest to the strictest. Pages related at one level are also
+/// related at all looser ones.
+///
+/// ```
+/// use nigh::records::Level;
+/// assert_eq!(Level::ALL.map(Level::name), ["similar", "identical", "exact"]);
+/// assert_eq!(Level::Identical.title(), "virtually identical");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
-    /// A chain of pages that agree in at least the job's number of supershingles (Fetterly 2004, section 2).
+    /// Very similar: at least the job's number of supershingles agree, which is 2 of 6 in Fetterly 2004, section 2.
     Similar,
-    /// All supershingles agree.
+    /// Virtually identical: all supershingles agree.
     Identical,
-    /// All supershingles agree and the bodies are the same bytes.
+    /// Exact copies: all supershingles agree, and the bodies are the same bytes.
     Exact,
 }
 
@@ -180,7 +201,7 @@ impl Level {
     /// All levels, from the loosest to the strictest.
     pub const ALL: [Level; 3] = [Level::Similar, Level::Identical, Level::Exact];
 
-    /// The name that tables hold.
+    /// The name in tables and in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Level::Similar => "similar",
@@ -189,7 +210,7 @@ impl Level {
         }
     }
 
-    /// What a reader calls it.
+    /// The study's term, for the user.
     pub fn title(self) -> &'static str {
         match self {
             Level::Similar => "very similar",
@@ -199,7 +220,7 @@ impl Level {
     }
 }
 
-/// A 128-bit key that exchanges and groups records.
+/// A 128-bit key by which records are exchanged and grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
 #[repr(C)]
 pub struct Key {
@@ -208,39 +229,39 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key of some words, under a `space` of its own: equal words of two spaces give different keys.
+    /// The key of a sequence of words in the key space `space`: equal words in two spaces have different keys.
     pub fn of(space: u64, words: &[u64]) -> Key {
         let hash = xxhash_rust::xxh3::xxh3_128_with_seed(bytemuck::cast_slice(words), space);
         Key { high: (hash >> 64) as u64, low: hash as u64 }
     }
 
-    /// The key that is two hashes, independent of each other.
+    /// The key made of two hashes, which must be independent of each other.
     pub fn of_hashes(high: u64, low: u64) -> Key {
         Key { high, low }
     }
 
-    /// The bits by which keys are dealt to partitions.
+    /// The bits that give the partition of the key.
     pub fn partition_bits(self) -> u64 {
         self.high
     }
 
-    /// The bits by which keys are placed within a partition: independent of the former.
+    /// The bits that give the place of the key within its partition; independent of [`Key::partition_bits`].
     pub fn table_bits(self) -> u64 {
         self.low
     }
 }
 
-/// An edge of the graph whose components are clusters, or a label: `doc` belongs with `root`.
+/// An edge of the graph whose connected components are clusters, or a label of it: `doc` and `root` are in one component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub struct Edge {
-    /// The document, to whose owner the record goes.
+    /// The document; its owner receives the record.
     pub doc: DocId,
-    /// A document that it belongs with.
+    /// Another document of the same component.
     pub root: DocId,
 }
 
-/// Spreads the bits of a word: the same on every machine (the finalizer of SplitMix64).
+/// A hash of a word that changes all its bits: the finalizer of SplitMix64. A bijection.
 pub fn mix(word: u64) -> u64 {
     let mut z = word.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -248,19 +269,19 @@ pub fn mix(word: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Spreads the bits of a word that is a hash already, for one multiplication: its high and its low half then serve as
-/// two hashes.
+/// Mixes the bits of a word that is a hash already, at the cost of one multiplication. The high and the low half of the result
+/// serve as two hashes.
 #[inline]
 pub fn spread(word: u64) -> u64 {
     let product = word.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     product ^ (product >> 32)
 }
 
-/// A 64-bit hash of some words, in their order: the same on every machine. Words are taken in twos, and the 128-bit
-/// product of the two is folded (after Wang Yi's wyhash).
+/// A 64-bit hash of a sequence of words, the same on every machine. Words are taken in pairs, and the halves of the 128-bit
+/// product of each pair are combined (after Wang Yi's wyhash).
 #[inline]
 pub fn fold(words: &[u64]) -> u64 {
-    // The study's vectors: where the compiler knows the length, all products run side by side.
+    // The study's vectors have six words. With the length known, the compiler computes all products in parallel.
     match <&[u64; 6]>::try_from(words) {
         Ok(six) => fold_all(six),
         Err(_) => fold_all(words),
@@ -274,21 +295,25 @@ fn fold_all(words: &[u64]) -> u64 {
         product as u64 ^ (product >> 64) as u64
     };
     let (mut sum, mut place) = (words.len() as u64, 0x2D35_8DCC_AA6C_78A5u64);
-    for two in words.chunks(2) {
-        // Each place has numbers of its own, so that equal words of two places differ.
+    for pair in words.chunks(2) {
+        // Each place has its own constants, so that equal words at two places have different products.
         place = place.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let second = if two.len() == 2 { two[1] } else { 0 };
-        sum = sum.rotate_left(29) ^ product(two[0] ^ place, second ^ place.rotate_left(32));
+        let second = if pair.len() == 2 { pair[1] } else { 0 };
+        sum = sum.rotate_left(29) ^ product(pair[0] ^ place, second ^ place.rotate_left(32));
     }
     product(sum ^ 0x8BB8_4B93_962E_ACC9, place)
 }
 
-/// A short hexadecimal hash of some bytes, to name parameters in manifests and messages.
+/// A hash of bytes as 16 hexadecimal digits, which names parameters, inputs and runs in manifests and messages.
 pub fn short_hash(bytes: &[u8]) -> String {
     format!("{:016x}", xxh3_64(bytes))
 }
 
-/// A length of time as a person is told it.
+/// Formats a length of time in seconds for a message, in the unit that fits.
+///
+/// ```
+/// assert_eq!([45, 3600, 86_400].map(nigh::records::age), ["45 s", "60 min", "24 h"]);
+/// ```
 pub fn age(seconds: i64) -> String {
     match seconds.max(0) {
         seconds @ 0..120 => format!("{seconds} s"),
@@ -302,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_told_in_the_unit_that_fits() {
+    fn ages_have_the_unit_that_fits() {
         assert_eq!([-5, 0, 119, 120, 7199, 7200].map(age), ["0 s", "0 s", "119 s", "2 min", "119 min", "2 h"]);
     }
 
@@ -316,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_survives_its_table_and_its_record() {
+    fn a_hash_comes_back_from_its_bytes_and_its_halves() {
         let hash = UrlHash::of("http://example.org/");
         assert_eq!(UrlHash::from_bytes(hash.to_bytes()), hash);
         assert_eq!(UrlHash::from_halves(hash.halves()), hash);

@@ -1,4 +1,4 @@
-//! The numbers of a week that a person asks for first.
+//! The summary of a week: its totals at each level, its largest clusters, and the changes since the week before.
 
 mod evolution;
 
@@ -16,52 +16,59 @@ use crate::tables::{LargestRow, SummaryRow};
 
 pub use evolution::{ChangeCount, ClassRetention, EvolutionSummary, HostChanges, PUBLISHED_UNCHANGED, Turnover};
 
-/// The summary of a week: kept with it as `summary.json`, printed by `run` and `show`.
+/// The summary of a week: kept as `summary.json` in the week's folder, printed by `run` and `show`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The week.
     pub week: Week,
     /// The store, as the run that made the week named it.
     pub store: PathBuf,
-    /// The parameters, as one line.
+    /// The study's parameters, on one line.
     pub method: String,
-    /// Input files.
+    /// The number of input files.
     pub files: u64,
-    /// Their bytes, as stored.
+    /// The size of the input files as stored, in bytes.
     pub input_bytes: u64,
-    /// What was counted while reading.
+    /// The counts of records read, passed over and rejected.
     pub counts: Counts,
-    /// Of a later week: how its clusters were found, and what became of last week's.
+    /// The changes since the week before; none in a store's first week.
     pub since: Option<Since>,
-    /// From very similar to exact copy.
+    /// The totals of each level, from very similar pages to exact copies.
     pub levels: Vec<LevelSummary>,
 }
 
-/// What a week's summary says of the week before.
+/// The changes of a week since the week before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Since {
     /// The week before.
     pub week: Week,
-    /// How the clusters were found, and why so.
+    /// How the clusters were computed (full or delta), and the reason for that.
     pub found: String,
     /// URLs that no earlier week had.
     pub new_urls: u64,
-    /// URLs of earlier weeks that have no page this week.
+    /// URLs of earlier weeks that have no page in this week.
     pub not_downloaded: u64,
-    /// These by reason; of more than a hundred the rest as [`OTHER_REASONS`].
+    /// The number of these URLs for each reason. Beyond the 100 most frequent reasons, the rest is [`OTHER_REASONS`].
     #[serde(default)]
     pub missing: BTreeMap<String, u64>,
-    /// Events of clusters: how many, and the documents that make them.
+    /// For each kind of event of clusters: the number of events, and of their documents.
     pub changes: BTreeMap<String, (u64, u64)>,
 }
 
-/// What reasons are summed under that are too many to be counted apart.
+/// The name of the sum of all reasons that are not counted separately.
 pub const OTHER_REASONS: &str = "other reasons";
-/// Reasons that a summary keeps apart.
+/// How many reasons a summary counts separately.
 const REASONS: usize = 100;
 
 impl Since {
-    /// The sums of counts by reason: the most frequent reasons, and the rest as one.
+    /// Sums counts by reason: the most frequent reasons separately, the rest as [`OTHER_REASONS`].
+    ///
+    /// ```
+    /// use nigh::summary::Since;
+    /// let counts = [("timeout", 2), ("status 404", 5), ("timeout", 1)];
+    /// let sums = Since::most(counts.map(|(reason, count)| (reason.to_owned(), count)).to_vec());
+    /// assert_eq!(sums.into_iter().collect::<Vec<_>>(), [("status 404".to_owned(), 5), ("timeout".to_owned(), 3)]);
+    /// ```
     pub fn most(counts: Vec<(String, u64)>) -> BTreeMap<String, u64> {
         let mut sums: BTreeMap<String, u64> = BTreeMap::new();
         for (reason, count) in counts {
@@ -76,43 +83,43 @@ impl Since {
     }
 }
 
-/// One level's part of a [`Summary`].
+/// The totals of one level in a [`Summary`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelSummary {
     /// The level.
     pub level: Level,
     /// Pages of the week.
     pub documents: u64,
-    /// Pages in clusters of at least two.
+    /// Pages in clusters of at least two pages.
     pub clustered: u64,
     /// Clusters of at least two pages.
     pub clusters: u64,
-    /// Clustered pages but one a cluster.
+    /// `clustered` less `clusters`: pages that are not the canonical page of their cluster.
     pub duplicates: u64,
-    /// Duplicates over documents.
+    /// `duplicates / documents`; 0 for a week without pages.
     pub share: f64,
-    /// The exponent of the power law of cluster sizes (3 decimals), where there are enough clusters to fit one.
+    /// The exponent of the power law of cluster sizes, to three decimals, if there are enough clusters to fit one.
     pub exponent: Option<f64>,
-    /// The smallest size that it is fitted to.
+    /// The smallest cluster size that the power law is fitted to.
     pub x_min: Option<u64>,
-    /// The largest clusters.
+    /// The largest clusters, the largest first.
     pub largest: Vec<LargestCluster>,
 }
 
-/// A large cluster.
+/// One of the largest clusters: a row of the table `largest`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LargestCluster {
-    /// Its pages.
+    /// Pages of the cluster.
     pub urls: u64,
-    /// Their hosts.
+    /// Distinct hosts of these pages.
     pub hosts: u64,
-    /// Their machines.
+    /// Distinct IP addresses of these pages.
     pub machines: u64,
-    /// Hosts without a known address.
+    /// Hosts of these pages without a known IP address.
     pub unresolved: u64,
-    /// The canonical page's title.
+    /// The title of the canonical page.
     pub title: String,
-    /// The canonical page's URL.
+    /// The URL of the canonical page.
     pub url: String,
 }
 
@@ -130,7 +137,15 @@ impl From<&LargestRow> for LargestCluster {
 }
 
 impl LevelSummary {
-    /// A level's numbers, from (size, clusters) of its clusters of at least two pages.
+    /// Computes the totals of a level. `sizes` has pairs (size, number of clusters) for all sizes of at least two pages.
+    ///
+    /// ```
+    /// use nigh::{records::Level, summary::LevelSummary};
+    /// // Of 20 pages, 4 are in two pairs and 5 in one cluster of five.
+    /// let level = LevelSummary::new(Level::Similar, 20, &[(2, 2), (5, 1)], None, Vec::new());
+    /// assert_eq!((level.clustered, level.clusters, level.duplicates), (9, 3, 6));
+    /// assert_eq!(level.share, 0.3);
+    /// ```
     pub fn new(
         level: Level,
         documents: u64,
@@ -154,7 +169,7 @@ impl LevelSummary {
         }
     }
 
-    /// The level's row of the `summary` table.
+    /// The level's row in the table `summary`.
     pub fn row(&self) -> SummaryRow {
         SummaryRow {
             level: self.level.name(),
@@ -170,7 +185,7 @@ impl LevelSummary {
 }
 
 impl Summary {
-    /// The summary of a week whose waves are all committed.
+    /// The summary of a week; all its waves must be committed in `journal`.
     pub fn new(
         week: Week,
         store: &Path,
@@ -191,7 +206,7 @@ impl Summary {
         }
     }
 
-    /// Reads the summary of a committed week's folder.
+    /// Reads `summary.json` from the folder of a committed week.
     ///
     /// # Errors
     /// Names the file that is missing or damaged.
@@ -207,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_frequent_reasons_are_kept_and_the_rest_is_summed() {
+    fn the_most_frequent_reasons_are_counted_and_the_rest_is_summed() {
         let mut counts: Vec<(String, u64)> = (0..300).map(|i| (format!("reason {i:03}"), 1 + i / 100)).collect();
         counts.extend([("timeout".into(), 2), (OTHER_REASONS.into(), 7), ("timeout".into(), 3)]);
         let most = Since::most(counts.clone());

@@ -1,4 +1,4 @@
-//! What became of clusters since the week before, as `nigh show --changes` tells it.
+//! The changes of clusters since the week before: what `nigh show --changes` prints.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -14,42 +14,42 @@ use crate::records::Week;
 use crate::summary::{OTHER_REASONS, Since};
 use crate::tables::{ChangeRow, ClusterRow, Scan, Table, field};
 
-/// Events that are listed: those with most documents.
+/// How many events are listed: those with the most documents.
 const LISTED: usize = 20;
-/// Reasons of failed downloads that are named.
+/// How many reasons of failed downloads are named.
 const REASONS: usize = 5;
 
-/// What became of clusters.
+/// The changes of clusters from the week before to a week.
 #[derive(Debug, Serialize)]
 pub struct Changes {
-    /// The week.
+    /// The later week.
     pub week: Week,
-    /// What is counted of the week before.
+    /// The totals of the changes.
     pub since: Since,
-    /// The events with most documents.
+    /// The events with the most documents, at most 20.
     pub largest: Vec<Change>,
 }
 
-/// What became of a cluster: a row of `changes`, with the canonical pages.
+/// One event: a row of the table `changes`, with the URL of the cluster's canonical page.
 #[derive(Debug, Serialize)]
 pub struct Change {
-    /// The cluster.
+    /// The cluster's id.
     pub cluster_id: i64,
-    /// What became of it.
+    /// The event, by its name in the table.
     pub event: String,
-    /// The other cluster, of a merge or a split.
+    /// The id of the other cluster of a merge or a split.
     pub other: Option<i64>,
     /// Pages of the cluster the week before.
     pub before: i64,
-    /// Pages now, of the other cluster where there is one.
+    /// Pages in this week; of the other cluster, in a merge or a split.
     pub after: i64,
-    /// Pages that make the event.
+    /// Pages of the event; see [`ChangeRow::documents`].
     pub documents: i64,
-    /// The cluster's canonical page; last week's, where the cluster is no more.
+    /// The URL of the cluster's canonical page; that of the week before if the cluster is gone.
     pub url: Option<String>,
 }
 
-/// Reads the changes of a week from its folder, and from that of the week before.
+/// Reads the changes of a week from the week's `folder` and from `last`, the folder of the week before.
 ///
 /// # Errors
 /// Names the file that cannot be read.
@@ -113,7 +113,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The lines of a summary that tell of the week before.
+/// The lines of a summary about changes since the week before.
 pub(super) fn since(since: &Since) -> String {
     let mut out = format!(
         "Since    {}: {} new URLs; {} known ones not downloaded\n",
@@ -135,10 +135,10 @@ pub(super) fn since(since: &Since) -> String {
     out
 }
 
-/// The most frequent reasons with their counts, and the rest as one.
+/// The most frequent reasons with their counts, and the rest as one sum.
 fn reasons(missing: &BTreeMap<String, u64>) -> String {
     let mut named: Vec<(&String, u64)> = missing.iter().map(|(reason, count)| (reason, *count)).collect();
-    // What is a rest already is named last.
+    // The counts may have a rest already; it stands last and is part of the new rest.
     named.sort_by_key(|(reason, count)| (*reason == OTHER_REASONS, Reverse(*count)));
     let rest = named.split_off(named.iter().take(REASONS).take_while(|(reason, _)| *reason != OTHER_REASONS).count());
     let mut parts: Vec<String> =
@@ -170,12 +170,12 @@ mod tests {
 
     #[test]
     fn five_reasons_are_named_and_the_rest_is_summed() {
-        let told = |counts: &[(&str, u64)]| {
+        let text = |counts: &[(&str, u64)]| {
             reasons(&counts.iter().map(|(reason, count)| ((*reason).to_owned(), *count)).collect())
         };
-        assert_eq!(told(&[("dns", 1), ("not seen", 1200), ("timeout", 30)]), "1,200 not seen, 30 timeout, 1 dns");
+        assert_eq!(text(&[("dns", 1), ("not seen", 1200), ("timeout", 30)]), "1,200 not seen, 30 timeout, 1 dns");
         let many = [("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5), ("f", 6), ("g", 7)];
-        assert_eq!(told(&many), "7 g, 6 f, 5 e, 4 d, 3 c, 3 for other reasons");
-        assert_eq!(told(&[("a", 1), ("other reasons", 9)]), "1 a, 9 for other reasons");
+        assert_eq!(text(&many), "7 g, 6 f, 5 e, 4 d, 3 c, 3 for other reasons");
+        assert_eq!(text(&[("a", 1), ("other reasons", 9)]), "1 a, 9 for other reasons");
     }
 }

@@ -1,11 +1,11 @@
-//! The evolution of a store's clusters as a person reads it.
+//! The text of an evolution summary: how a store's clusters changed over its weeks (Fetterly 2004, section 3).
 
 use std::fmt::Write as _;
 
 use super::grouped;
 use crate::summary::EvolutionSummary;
 
-/// The summary, as `run` prints it; `tables` is where the tables lie.
+/// The text of the summary, as `run` prints it; `tables` is the folder of the job's tables.
 pub fn evolution(summary: &EvolutionSummary, tables: &std::path::Path) -> String {
     let mut out = String::new();
     let mut line = |text: String| {
@@ -21,7 +21,7 @@ pub fn evolution(summary: &EvolutionSummary, tables: &std::path::Path) -> String
         grouped(summary.documents)
     ));
     if summary.weeks == 1 {
-        line("There is one week only: it is compared with itself, and nothing can have changed".into());
+        line("The store has one week only: it is compared with itself, so nothing has changed".into());
     }
     line(String::new());
     line(format!("{:24} {:>10} {:>14}", "", "ours", "published"));

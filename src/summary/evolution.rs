@@ -1,4 +1,4 @@
-//! The numbers of a store's weeks that a person asks for first, beside those that the study published.
+//! The summary of the evolution of a store's clusters, with the study's published numbers beside it (Fetterly 2004, section 3).
 
 use std::path::PathBuf;
 
@@ -6,85 +6,85 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::Week;
 
-/// The share of hosts whose number of clusters did not change from the first to the last week (Fetterly 2004,
+/// The published share of hosts whose number of clusters did not change from the first to the last week (Fetterly 2004,
 /// section 3).
 pub const PUBLISHED_UNCHANGED: f64 = 0.918;
 
-/// The summary of the evolution of clusters: kept as `summary.json` beside the tables, printed by `run`.
+/// The summary of the evolution of clusters: kept as `summary.json` beside the job's tables, printed by `run`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EvolutionSummary {
     /// The store, as the run named it.
     pub store: PathBuf,
-    /// The parameters, as one line.
+    /// The study's parameters, on one line.
     pub method: String,
     /// The first week.
     pub first: Week,
-    /// The last week: the first, where the store has one week only.
+    /// The last week; the first one if the store has only one.
     pub last: Week,
-    /// Weeks from the first to the last.
+    /// The number of weeks from the first to the last, both included.
     pub weeks: usize,
     /// URLs known in the last week.
     pub urls: u64,
     /// URLs with a page in the first week.
     pub documents: u64,
-    /// Last week against the first, by class of cluster sizes in the first; classes without URLs are left out.
+    /// The last week compared with the first, by class of cluster sizes in the first week; classes without URLs are left out.
     pub retention: Vec<ClassRetention>,
-    /// Hosts and their clusters.
+    /// The change of the number of clusters of hosts.
     pub hosts: HostChanges,
-    /// Pairs of successive downloads by class of changes, from the largest.
+    /// Pairs of successive downloads by kind of change, from the largest change to none.
     pub changes: Vec<ChangeCount>,
-    /// What comes and goes, week by week; nothing of the first.
+    /// Births and deaths of every week except the first.
     pub turnover: Vec<Turnover>,
 }
 
-/// How clusters of one class keep together; see the columns of the table `retention`.
+/// How well clusters of one size class keep together; see the columns of the table `retention`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassRetention {
     /// The class of cluster sizes.
     pub class: String,
-    /// URLs.
+    /// URLs of the class.
     pub documents: u64,
-    /// Mean of Phi_1^m.
+    /// Mean of Phi_1^m (Fig. 4).
     pub retention: f64,
-    /// Mean of Psi_1^m.
+    /// Mean of Psi_1^m (Fig. 5).
     pub similarity: f64,
-    /// Mean of Phi_m^1.
+    /// Mean of Phi_m^1 (Fig. 7).
     pub reverse: f64,
 }
 
-/// Hosts with pages in the first or the last week.
+/// How the number of clusters of hosts changed from the first to the last week; see the table `host-changes`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostChanges {
-    /// How many.
+    /// Hosts with pages in the first or the last week.
     pub hosts: u64,
-    /// Those with as many clusters in the last week as in the first.
+    /// Hosts with as many clusters in the last week as in the first.
     pub unchanged: u64,
-    /// These over all; nothing of no hosts.
+    /// `unchanged / hosts`; `None` if there are no hosts.
     pub share: Option<f64>,
-    /// The study's share.
+    /// The study's share, [`PUBLISHED_UNCHANGED`].
     pub published: f64,
 }
 
-/// Changes of one class.
+/// The number of changes of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChangeCount {
-    /// The class: see the table `change-classes`.
+    /// The kind of change, as in the table `change-classes`.
     pub change: String,
-    /// Pairs of downloads.
+    /// Pairs of successive downloads with this change.
     pub pairs: u64,
-    /// These over all pairs; nothing of no pairs.
+    /// `pairs` over all pairs; `None` if there are no pairs.
     pub share: Option<f64>,
 }
 
-/// URLs that come and go in one week.
+/// Births and deaths of URLs in one week.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Turnover {
     /// The week.
     pub week: Week,
-    /// URLs first seen in it.
+    /// URLs first seen in this week.
     pub births: u64,
-    /// Those of them that join a cluster with pages of URLs known before.
+    /// Births that join a cluster with pages of URLs known before.
     pub joined: u64,
-    /// URLs with a page in the week before and none in it.
+    /// URLs with a page in the week before and none in this week.
     pub deaths: u64,
 }
