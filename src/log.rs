@@ -1,5 +1,4 @@
-//! What a command says of itself, on stderr: short lines on a terminal, lines that name their run in a file, JSON events
-//! for programs.
+//! The log of a command on stderr: short lines on a terminal, lines with the run's name in a file, JSON events for programs.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,16 +14,23 @@ use crate::watch::Span;
 pub enum Display {
     /// Not at all.
     Quiet,
-    /// A bar where stderr is a terminal, a line every few seconds elsewhere.
+    /// A bar if stderr is a terminal, otherwise a line every few seconds.
     Person,
-    /// As for a person; and at the end how long each part took.
+    /// As [`Display::Person`]; and at the end the time of each stage.
     Verbose,
-    /// A JSON object a line.
+    /// One JSON object on each line.
     Json,
 }
 
 impl Display {
-    /// As flags ask for it.
+    /// The display that the flags select. `--quiet` overrides `--json`, which overrides `--verbose`.
+    ///
+    /// ```
+    /// use nigh::log::Display;
+    /// assert_eq!(Display::new(true, true, true), Display::Quiet);
+    /// assert_eq!(Display::new(false, true, true), Display::Json);
+    /// assert_eq!(Display::new(false, false, false), Display::Person);
+    /// ```
     pub fn new(quiet: bool, verbose: bool, json: bool) -> Display {
         match (quiet, json, verbose) {
             (true, _, _) => Display::Quiet,
@@ -35,12 +41,12 @@ impl Display {
     }
 }
 
-/// Where a command says what happens: stderr. Lines in a file, and events, tell of which run they are, of which process and
-/// of which start of its processes (epoch).
+/// The log of a command, written to stderr. If stderr is not a terminal, each line has the name of the run,
+/// the process and the restart number (`epoch`); so has each JSON event.
 #[derive(Clone)]
-pub struct Log(Arc<Told>);
+pub struct Log(Arc<LogState>);
 
-struct Told {
+struct LogState {
     display: Display,
     json: bool,
     job: OnceLock<String>,
@@ -50,57 +56,57 @@ struct Told {
 }
 
 impl Log {
-    /// The log of a command; it names no run before it is named.
+    /// A log that writes JSON events if `json`, and lines otherwise. It has no run's name yet.
     pub fn new(display: Display, json: bool) -> Log {
         let (job, process, epoch) = (OnceLock::new(), OnceLock::new(), AtomicU64::new(0));
-        Log(Arc::new(Told { display, json, job, process, epoch, stopped: AtomicBool::new(false) }))
+        Log(Arc::new(LogState { display, json, job, process, epoch, stopped: AtomicBool::new(false) }))
     }
 
-    /// Names the run; the first name stays.
+    /// Sets the name of the run. Only the first call has an effect.
     pub fn name(&self, job: String) {
         let _ = self.0.job.set(job);
     }
 
-    /// Says which process of the run writes this log, where it is one of them.
+    /// Sets the number of the process that writes this log, if it is a process of a run. Only the first call has an effect.
     pub fn is_of(&self, process: usize) {
         let _ = self.0.process.set(process);
     }
 
-    /// Says which start of the processes begins.
+    /// Sets the restart number of the processes.
     pub fn begins(&self, epoch: u64) {
         self.0.epoch.store(epoch, Ordering::Relaxed);
     }
 
-    /// Says what a person should know, unless nothing is to be said.
+    /// Writes a message for the user, unless the display is [`Display::Quiet`].
     pub fn notice(&self, text: &str) {
         if self.0.display != Display::Quiet {
             self.say("notice", text, self.epoch(), None);
         }
     }
 
-    /// Says why the command fails.
+    /// Writes why the command fails.
     pub fn error(&self, text: &str) {
         self.say("error", text, self.epoch(), None);
     }
 
-    /// Says that a signal ends the command, and what is kept. What is said later is what comes of that, and is not heard.
+    /// Writes that a signal ends the command, and what is kept. Later messages are dropped: they are consequences of the stop.
     pub fn stopped(&self, text: &str) {
         self.0.stopped.store(true, Ordering::SeqCst);
         self.say("stopped", text, self.epoch(), None);
     }
 
-    /// Whether a signal ends the command.
+    /// Whether [`Log::stopped`] was called.
     pub fn is_stopped(&self) -> bool {
         self.0.stopped.load(Ordering::SeqCst)
     }
 
-    /// Says what happens to the processes of the run.
+    /// Writes an event of the run's processes.
     pub fn event(&self, event: ProcessEvent<'_>) {
         let ProcessEvent { kind, text, epoch, process } = event;
         self.say(kind, text, epoch, process);
     }
 
-    /// Says how long the parts of a run took in one process, where that is wanted.
+    /// Writes the time of each stage in one process, if the display is [`Display::Verbose`].
     pub fn spans(&self, spans: &[Span]) {
         if self.0.display == Display::Verbose {
             let line = |Span { stage, wall_s, cpu_s }: &Span| {
@@ -110,7 +116,7 @@ impl Log {
         }
     }
 
-    /// Says how far the run is: a line of `text`, or an event with these fields.
+    /// Writes the progress of the run: `text` as a line, or `fields` as an event.
     pub fn progress(&self, text: impl FnOnce() -> String, fields: impl FnOnce() -> Value) {
         let fields = || match fields() {
             Value::Object(fields) => fields,
@@ -124,7 +130,7 @@ impl Log {
         self.0.display
     }
 
-    /// Whether programs read this log.
+    /// Whether the log has JSON events.
     pub fn is_json(&self) -> bool {
         self.0.json
     }
@@ -168,7 +174,7 @@ impl Log {
                 None => format!("nigh: {}", text()),
             }
         };
-        // Where nobody reads stderr any more, there is nobody to tell.
+        // If stderr is closed, there is no other place for the message.
         let _ = writeln!(std::io::stderr(), "{line}");
     }
 }

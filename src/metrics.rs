@@ -1,7 +1,8 @@
-//! How far a run is, for Prometheus: text over HTTP, one family a counter, one line a process.
+//! The metrics of a run for Prometheus: text over HTTP, one family for each counter, one line for each process.
 //!
-//! The process that shows progress answers for all of a run, from what they tell it: one address, whatever the number of
-//! processes and wherever they are. One request at a time, each within a deadline; whoever asks can change nothing.
+//! The process that shows progress serves the metrics of all processes, which report their counters to it. So a run has one
+//! address, for any number of processes on any machines. The server handles one request at a time, each within a deadline.
+//! Requests change nothing.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -15,45 +16,48 @@ use anyhow::{Context, Result};
 
 use crate::watch::Progress;
 
-/// How long a request and its answer may take together.
+/// The most time that reading a request may take; the response has as long again.
 const DEADLINE: Duration = Duration::from_secs(2);
-/// The longest head of a request.
+/// The longest head of a request, in bytes.
 const HEAD: usize = 8 << 10;
-/// How often it is looked whether the run is over, or somebody asks.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// The pause between two checks for a request and for the end of the run.
+const POLL_EVERY: Duration = Duration::from_millis(50);
 
-/// A server that answers until it is dropped.
+/// A server of metrics, which runs until this is dropped.
 pub struct Metrics {
-    /// Where it listens.
+    /// The address of the listener.
     pub address: SocketAddr,
     ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Metrics {
-    /// Answers at an address with what `read` says of every process of a run; the system chooses a port where it is 0.
+    /// Serves metrics at an address. `read` returns the progress of every process of the run. If the port is 0, the system
+    /// chooses one.
     ///
     /// # Errors
-    /// Where the address is taken, or none of this machine.
+    /// If the address is in use, or is not one of this machine.
     pub fn serve(address: SocketAddr, read: impl Fn() -> Vec<Progress> + Send + 'static) -> Result<Metrics> {
-        let failed = || format!("cannot serve metrics at {address}: take another --metrics");
+        let failed = || format!("cannot serve metrics at {address}: use another --metrics");
         let listener = TcpListener::bind(address).with_context(failed)?;
         let address = listener.local_addr().with_context(failed)?;
         listener.set_nonblocking(true).with_context(failed)?;
         let ended = Arc::new(AtomicBool::new(false));
-        let over = ended.clone();
-        let thread = std::thread::spawn(move || {
-            let mut ages = Ages::default();
-            while !over.load(Ordering::Acquire) {
-                let progresses = read();
-                ages.see(&progresses, Instant::now());
-                match listener.accept() {
-                    // Whoever hangs up has lost interest.
-                    Ok((socket, _)) => _ = answer(socket, &text(&progresses, &ages)),
-                    Err(_) => std::thread::park_timeout(LOOK_EVERY),
+        let thread = {
+            let ended = ended.clone();
+            std::thread::spawn(move || {
+                let mut moves = LastMoves::default();
+                while !ended.load(Ordering::Acquire) {
+                    let progresses = read();
+                    moves.update(&progresses, Instant::now());
+                    match listener.accept() {
+                        // An error here means that the client has hung up: it needs no response.
+                        Ok((socket, _)) => _ = answer(socket, &text(&progresses, &moves)),
+                        Err(_) => std::thread::park_timeout(POLL_EVERY),
+                    }
                 }
-            }
-        });
+            })
+        };
         Ok(Metrics { address, ended, thread: Some(thread) })
     }
 }
@@ -63,45 +67,55 @@ impl Drop for Metrics {
         self.ended.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A server that panicked has nothing more to say.
+            // If the thread panicked, the server has ended too.
             let _ = thread.join();
         }
     }
 }
 
-/// When the counters of each process were last seen to move.
+/// The last change of the counters of each process.
 #[derive(Default)]
-struct Ages(Vec<(Progress, Option<Instant>, f64)>);
+struct LastMoves(Vec<LastMove>);
 
-impl Ages {
-    fn see(&mut self, progresses: &[Progress], now: Instant) {
-        self.0.resize(progresses.len(), (Progress::default(), None, 0.0));
-        for ((last, at, age), progress) in self.0.iter_mut().zip(progresses) {
-            // What a process uses changes without it getting anywhere.
+/// The last change of the counters of one process.
+#[derive(Clone, Default)]
+struct LastMove {
+    counters: Progress,
+    /// When the counters changed; `None` before the first update.
+    at: Option<Instant>,
+    /// Seconds from then to the last update.
+    age: f64,
+}
+
+impl LastMoves {
+    fn update(&mut self, progresses: &[Progress], now: Instant) {
+        self.0.resize(progresses.len(), LastMove::default());
+        for (last, progress) in self.0.iter_mut().zip(progresses) {
+            // CPU time and memory change even if the process makes no progress: they do not count.
             let counters = progress.counters();
-            if at.is_none() || *last != counters {
-                (*last, *at) = (counters, Some(now));
+            if last.at.is_none() || last.counters != counters {
+                (last.counters, last.at) = (counters, Some(now));
             }
-            *age = at.map_or(0.0, |at| (now - at).as_secs_f64());
+            last.age = last.at.map_or(0.0, |at| (now - at).as_secs_f64());
         }
     }
 }
 
-/// One family: name, kind, help, and its value for a process.
-type Family = (&'static str, &'static str, &'static str, fn(&Progress) -> u64);
+/// A metric: its name, kind and help, and its value for a process.
+type MetricFamily = (&'static str, &'static str, &'static str, fn(&Progress) -> u64);
 
-const FAMILIES: [Family; 7] = [
-    ("nigh_input_bytes_total", "counter", "Bytes of input taken, as stored.", |p| p.bytes),
+const FAMILIES: [MetricFamily; 7] = [
+    ("nigh_input_bytes_total", "counter", "Bytes of input read, as stored.", |p| p.bytes),
     ("nigh_records_total", "counter", "Records read.", |p| p.records),
     ("nigh_documents_total", "counter", "Pages fingerprinted.", |p| p.documents),
     ("nigh_rejects_total", "counter", "Bad records.", |p| p.rejects),
-    ("nigh_exchanged_bytes_total", "counter", "Bytes of records given to exchange.", |p| p.exchanged),
-    ("nigh_exchanged_records_total", "counter", "Records given to exchange.", |p| p.exchanged_records),
+    ("nigh_exchanged_bytes_total", "counter", "Bytes of records sent between workers.", |p| p.exchanged),
+    ("nigh_exchanged_records_total", "counter", "Records sent between workers.", |p| p.exchanged_records),
     ("nigh_anonymous_memory_bytes", "gauge", "Anonymous memory of the process.", |p| p.memory),
 ];
 
-/// The counters in the text format.
-fn text(progresses: &[Progress], ages: &Ages) -> String {
+/// The metrics in Prometheus' text format.
+fn text(progresses: &[Progress], moves: &LastMoves) -> String {
     let mut text = String::new();
     let head = |text: &mut String, name: &str, kind: &str, help: &str| {
         // Writing to a string does not fail.
@@ -113,18 +127,18 @@ fn text(progresses: &[Progress], ages: &Ages) -> String {
             let _ = writeln!(text, "{name}{{process=\"{process}\"}} {}", value(progress));
         }
     }
-    head(&mut text, "nigh_stage", "gauge", "1 for the part of the run that a process is in.");
+    head(&mut text, "nigh_stage", "gauge", "1 for the stage of the run that a process is in.");
     for (process, progress) in progresses.iter().enumerate() {
         let _ = writeln!(text, "nigh_stage{{process=\"{process}\",stage=\"{}\"}} 1", progress.stage.title());
     }
-    head(&mut text, "nigh_unchanged_seconds", "gauge", "Seconds since a counter of the process was seen to move.");
-    for (process, (_, _, age)) in ages.0.iter().enumerate() {
-        let _ = writeln!(text, "nigh_unchanged_seconds{{process=\"{process}\"}} {age:.3}");
+    head(&mut text, "nigh_unchanged_seconds", "gauge", "Seconds since a counter of the process last changed.");
+    for (process, last) in moves.0.iter().enumerate() {
+        let _ = writeln!(text, "nigh_unchanged_seconds{{process=\"{process}\"}} {:.3}", last.age);
     }
     text
 }
 
-/// Reads a request, and answers it.
+/// Reads a request and sends the response: `text` for `/metrics` and `/`, otherwise status 404.
 fn answer(mut socket: TcpStream, text: &str) -> std::io::Result<()> {
     socket.set_nonblocking(false)?;
     let deadline = Instant::now() + DEADLINE;
@@ -173,7 +187,7 @@ mod tests {
         let progresses = Arc::new(Mutex::new(vec![Progress { documents: 7, ..Progress::default() }; 2]));
         let read = progresses.clone();
         let metrics = Metrics::serve((Ipv4Addr::LOCALHOST, 0).into(), move || read.lock().unwrap().clone()).unwrap();
-        // Somebody who says nothing is not waited for longer than the deadline.
+        // A client that sends nothing delays the others by the deadline at most.
         let silent = TcpStream::connect(metrics.address).unwrap();
         let first = get(metrics.address, "/metrics");
         drop(silent);
@@ -200,18 +214,18 @@ mod tests {
     }
 
     #[test]
-    fn ages_tell_since_when_nothing_moved() {
-        let mut ages = Ages::default();
+    fn the_age_of_counters_counts_from_their_last_change() {
+        let mut moves = LastMoves::default();
         let (begun, mut progress) = (Instant::now(), Progress::default());
         let after = |seconds| begun + Duration::from_secs(seconds);
-        ages.see(&[progress], after(0));
+        moves.update(&[progress], after(0));
         progress.memory = 5;
-        ages.see(&[progress], after(7));
-        assert_eq!(ages.0[0].2, 7.0, "memory is no counter");
+        moves.update(&[progress], after(7));
+        assert_eq!(moves.0[0].age, 7.0, "memory is not a counter");
         progress.records = 1;
-        ages.see(&[progress, progress], after(9));
-        assert_eq!((ages.0[0].2, ages.0[1].2), (0.0, 0.0));
-        ages.see(&[progress, progress], after(11));
-        assert_eq!((ages.0[0].2, ages.0[1].2), (2.0, 2.0));
+        moves.update(&[progress, progress], after(9));
+        assert_eq!((moves.0[0].age, moves.0[1].age), (0.0, 0.0));
+        moves.update(&[progress, progress], after(11));
+        assert_eq!((moves.0[0].age, moves.0[1].age), (2.0, 2.0));
     }
 }

@@ -1,4 +1,4 @@
-//! How far a run is, on stderr: a bar on a terminal, lines of the log elsewhere.
+//! Shows the progress of a run on stderr: a bar on a terminal, otherwise lines of the log.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::log::{Display, Log};
 use crate::report::grouped;
 use crate::watch::{Progress, Stage};
 
-/// How often a bar is drawn.
+/// The pause between two drawings of the bar.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
-/// How often a line is written where there is no terminal.
+/// The pause between two lines if stderr is not a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// Progress that is shown until it is dropped.
+/// A display of progress, which ends when this is dropped.
 pub struct Shown {
     ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -29,36 +29,42 @@ impl Drop for Shown {
         self.ended.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A display that panicked has nothing more to show.
+            // If the thread panicked, the display has ended too.
             let _ = thread.join();
         }
     }
 }
 
-/// Shows what `read` says of a run whose inputs have so many bytes, from a thread of its own.
+/// Shows the progress of a run, which `read` returns, from a separate thread. `bytes` is the size of the run's inputs.
 pub fn show(log: &Log, bytes: u64, read: impl Fn() -> Progress + Send + 'static) -> Shown {
     let ended = Arc::new(AtomicBool::new(false));
     if log.display() == Display::Quiet {
         return Shown { ended, thread: None };
     }
-    let (over, log) = (ended.clone(), log.clone());
-    let thread = std::thread::spawn(move || {
-        let mut screen = Screen::new(log, bytes);
-        while !over.load(Ordering::Acquire) {
-            screen.draw(read());
-            std::thread::park_timeout(DRAW_EVERY);
-        }
-        screen.end(read());
-    });
+    let thread = {
+        let ended = ended.clone();
+        let log = log.clone();
+        std::thread::spawn(move || {
+            let mut screen = Screen::new(log, bytes);
+            while !ended.load(Ordering::Acquire) {
+                screen.draw(read());
+                std::thread::park_timeout(DRAW_EVERY);
+            }
+            screen.end(read());
+        })
+    };
     Shown { ended, thread: Some(thread) }
 }
 
+/// The bar, or the lines, and when they were last written.
 struct Screen {
     log: Log,
     /// Bytes of the run's inputs.
     bytes: u64,
+    /// None if stderr is not a terminal or the log has JSON events.
     bar: Option<ProgressBar>,
-    bar_is_plain: bool,
+    /// Whether the bar is a spinner by now, as in all stages after reading.
+    bar_is_spinner: bool,
     begun: Instant,
     /// When the last line was written, and for which stage.
     last: Option<(Instant, Stage)>,
@@ -74,19 +80,20 @@ impl Screen {
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        Screen { log, bytes, bar, bar_is_plain: false, begun: Instant::now(), last: None }
+        Screen { log, bytes, bar, bar_is_spinner: false, begun: Instant::now(), last: None }
     }
 
+    /// Draws the bar, or writes a line if the stage is new or the last line is old.
     fn draw(&mut self, progress: Progress) {
-        // A job that reads no crawl has not entered its first stage yet.
+        // `Read` is the default stage: a job without inputs has not entered its first stage yet.
         if self.bytes == 0 && progress.stage == Stage::Read {
             return;
         }
         if let Some(bar) = &self.bar {
             bar.set_prefix(progress.stage.title());
-            if progress.stage != Stage::Read && !self.bar_is_plain {
-                // How long what follows will take is not known: a spinner, and no estimate.
-                self.bar_is_plain = true;
+            if progress.stage != Stage::Read && !self.bar_is_spinner {
+                // The duration of the stages after reading is unknown: a spinner, and no estimate.
+                self.bar_is_spinner = true;
                 let style = ProgressStyle::with_template("{prefix:14} {spinner} {elapsed} {msg}");
                 bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
             }
@@ -115,7 +122,7 @@ impl Screen {
     fn line(&mut self, progress: Progress) {
         self.last = Some((Instant::now(), progress.stage));
         let seconds = self.begun.elapsed().as_secs_f64();
-        // Only reading tells how long it will take: the rest depends on what was read.
+        // Only reading has an estimate: the time of other stages depends on the documents.
         let left = match (progress.stage, progress.bytes) {
             (Stage::Read, read @ 1..) => Some(seconds * self.bytes.saturating_sub(read) as f64 / read as f64),
             _ => None,

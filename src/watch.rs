@@ -1,6 +1,6 @@
-//! What a process tells while it works: counters that anybody may read, and the first failure.
+//! The counters of a process, which any thread may read while workers add to them; its stage; and its first failure.
 //!
-//! Workers only add to atomics; who shows them is decided above (`report`, `launch`).
+//! Workers only add to atomic integers. Other modules read and show them (`progress`, `metrics`, `launch`).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -8,41 +8,41 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-/// The parts of a run, in their order.
+/// The stages of a run, in their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
-    /// Crawl files to documents and features.
+    /// Read crawl files, and compute documents and features.
     #[default]
     Read,
-    /// A week's tables without what is deleted from it.
+    /// Copy a week's tables without the deleted documents.
     LeaveOut,
-    /// Vectors that differ from last week's.
+    /// Find the feature vectors that differ from the week before.
     Changes,
-    /// Who holds which supershingle, to the postings.
+    /// Update the postings, the inverted index from supershingles to documents.
     Postings,
-    /// Who has keys of documents that changed.
+    /// Find the candidates: unchanged documents that may share a key with a changed one.
     Holders,
-    /// Whose clusters may have come apart.
+    /// Find the clusters that may have split.
     Certificates,
-    /// Label differences.
+    /// Compute the labels that change.
     Relabel,
-    /// Identical vectors to one node.
+    /// Make one node of all documents with identical vectors.
     Collapse,
-    /// Vectors of which nothing is shared, sorted out.
+    /// Remove vectors that share no key with any other.
     Prune,
-    /// Shared megashingles to edges.
+    /// Compute edges from shared megashingles.
     Pairs,
-    /// Edges to components.
+    /// Compute the connected components of the edges.
     Components,
-    /// Weeks of a store against each other.
+    /// Compare the weeks of a store.
     Weeks,
-    /// Labels to tables.
+    /// Write the tables.
     Tables,
 }
 
 impl Stage {
-    /// All stages, in their order.
+    /// All stages, in the order of their numbers.
     const ALL: [Stage; 13] = [
         Stage::Read,
         Stage::LeaveOut,
@@ -59,7 +59,7 @@ impl Stage {
         Stage::Tables,
     ];
 
-    /// What a reader calls it.
+    /// The name of the stage for the user.
     pub fn title(self) -> &'static str {
         match self {
             Stage::Read => "reading",
@@ -79,7 +79,7 @@ impl Stage {
     }
 }
 
-/// The counters of one process.
+/// The counters, stage times and first failure of one process.
 #[derive(Debug, Default)]
 pub struct Watch {
     stage: AtomicU64,
@@ -89,36 +89,37 @@ pub struct Watch {
     rejects: AtomicU64,
     exchanged: AtomicU64,
     exchanged_records: AtomicU64,
-    entered: Mutex<Vec<Entered>>,
+    starts: Mutex<Vec<StageStart>>,
     failed: AtomicBool,
     failure: Mutex<Option<anyhow::Error>>,
 }
 
-/// When a stage was entered: by the clock, and in CPU seconds of the process.
+/// When a stage was entered.
 #[derive(Clone, Copy, Debug)]
-struct Entered {
+struct StageStart {
     stage: Stage,
     at: Instant,
+    /// CPU seconds of the process at that time.
     cpu: f64,
 }
 
-/// How long a stage took.
+/// The time that a stage took.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Span {
-    /// Which it was.
+    /// The stage.
     pub stage: Stage,
-    /// Seconds by the clock.
+    /// Seconds of wall-clock time.
     pub wall_s: f64,
     /// CPU seconds of all threads of the process.
     pub cpu_s: f64,
 }
 
-/// What the counters say at one moment.
+/// The values of the counters at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// The part of the run.
+    /// The stage of the run.
     pub stage: Stage,
-    /// Bytes of input taken, as stored.
+    /// Bytes of input read, as stored.
     pub bytes: u64,
     /// Records read.
     pub records: u64,
@@ -126,23 +127,31 @@ pub struct Progress {
     pub documents: u64,
     /// Bad records.
     pub rejects: u64,
-    /// Bytes of records given to exchange, those for the same worker included.
+    /// Bytes of records that workers sent, including those that a worker sent to itself.
     pub exchanged: u64,
-    /// These records.
+    /// The number of these records.
     pub exchanged_records: u64,
     /// CPU time of the process, in milliseconds.
     pub cpu_ms: u64,
-    /// Its anonymous memory, in bytes; 0 where the system does not tell.
+    /// Anonymous memory of the process, in bytes; 0 if the system does not report it.
     pub memory: u64,
 }
 
 impl Progress {
-    /// What only moves when the run gets somewhere.
+    /// The values that change only if the run makes progress: all except CPU time and memory.
     pub fn counters(self) -> Progress {
         Progress { cpu_ms: 0, memory: 0, ..self }
     }
 
-    /// The sum over processes; the stage is the least advanced one.
+    /// The sum over two processes, with the earlier of their stages.
+    ///
+    /// ```
+    /// use nigh::watch::{Progress, Stage};
+    /// let first = Progress { stage: Stage::Pairs, records: 40, ..Progress::default() };
+    /// let second = Progress { stage: Stage::Tables, records: 2, ..Progress::default() };
+    /// let sum = first.sum(second);
+    /// assert_eq!((sum.stage, sum.records), (Stage::Pairs, 42));
+    /// ```
     pub fn sum(self, other: Progress) -> Progress {
         Progress {
             stage: self.stage.min(other.stage),
@@ -162,45 +171,45 @@ impl Watch {
     /// Enters a stage.
     pub fn enter(&self, stage: Stage) {
         self.stage.store(stage as u64, Ordering::Relaxed);
-        let mut entered = self.entered.lock().unwrap_or_else(PoisonError::into_inner);
-        // The first worker to enter a stage says when.
-        if entered.last().is_none_or(|last| last.stage != stage) {
-            entered.push(Entered { stage, at: Instant::now(), cpu: process_cpu() });
+        let mut starts = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
+        // The stage begins when its first worker enters it.
+        if starts.last().is_none_or(|last| last.stage != stage) {
+            starts.push(StageStart { stage, at: Instant::now(), cpu: process_cpu() });
         }
     }
 
-    /// How long each stage took so far, in the order in which they were entered.
+    /// The time that each stage took so far, in the order in which they were entered.
     pub fn spans(&self) -> Vec<Span> {
-        let entered = self.entered.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Entered { stage: Stage::default(), at: Instant::now(), cpu: process_cpu() };
-        let ends = entered.iter().skip(1).chain([&now]);
-        let span = |(begin, end): (&Entered, &Entered)| Span {
+        let starts = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = StageStart { stage: Stage::default(), at: Instant::now(), cpu: process_cpu() };
+        let ends = starts.iter().skip(1).chain([&now]);
+        let span = |(begin, end): (&StageStart, &StageStart)| Span {
             stage: begin.stage,
             wall_s: (end.at - begin.at).as_secs_f64(),
             cpu_s: end.cpu - begin.cpu,
         };
-        entered.iter().zip(ends).map(span).collect()
+        starts.iter().zip(ends).map(span).collect()
     }
 
-    /// Adds bytes of input.
+    /// Counts bytes of input.
     pub fn add_bytes(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Adds a record, and says what became of it.
+    /// Counts a record, and whether it is a document or a reject.
     pub fn add_record(&self, document: bool, reject: bool) {
         self.records.fetch_add(1, Ordering::Relaxed);
         self.documents.fetch_add(u64::from(document), Ordering::Relaxed);
         self.rejects.fetch_add(u64::from(reject), Ordering::Relaxed);
     }
 
-    /// Adds records given to exchange, and their bytes.
+    /// Counts records sent between workers, and their bytes.
     pub fn add_exchanged(&self, records: u64, bytes: u64) {
         self.exchanged_records.fetch_add(records, Ordering::Relaxed);
         self.exchanged.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// The counters now.
+    /// The current values of the counters.
     pub fn progress(&self) -> Progress {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let stage = Stage::ALL.get(load(&self.stage) as usize).copied().unwrap_or_default();
@@ -217,38 +226,38 @@ impl Watch {
         }
     }
 
-    /// Notes a failure; the first one is kept, and every worker of the process stops at its next step.
+    /// Records a failure; of several the first one counts. Every worker of the process then stops at its next step.
     pub fn fail(&self, error: anyhow::Error) {
         let mut failure = self.failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         failure.get_or_insert(error);
         self.failed.store(true, Ordering::Release);
     }
 
-    /// Whether anything failed.
+    /// Whether a failure was recorded.
     pub fn failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
     }
 
-    /// The first failure, once.
+    /// Takes the first failure; later calls return `None`.
     pub fn take_failure(&self) -> Option<anyhow::Error> {
         self.failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
     }
 
-    /// The value of a result, or `None` with the failure noted.
+    /// The value of a result; records the failure and returns `None` if it is an error.
     pub fn check<T>(&self, result: anyhow::Result<T>) -> Option<T> {
         result.map_err(|error| self.fail(error)).ok()
     }
 }
 
-/// Bytes of this process' anonymous memory: heap and stacks, without mapped files and without the page cache; `None`
-/// where the system does not tell.
+/// Bytes of this process's anonymous memory: heap and stacks, without mapped files and the page cache. `None` if the system
+/// does not report it.
 pub fn anonymous_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
     Some(line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()? * 1024)
 }
 
-/// CPU seconds of all threads of this process so far, in the system too.
+/// CPU seconds of all threads of this process so far, including time in the kernel.
 pub fn process_cpu() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
@@ -259,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_stage_is_told_as_it_was_entered() {
+    fn progress_has_the_stage_that_was_entered() {
         let watch = Watch::default();
         for stage in Stage::ALL {
             watch.enter(stage);
@@ -281,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn work_takes_time_of_the_process() {
+    fn cpu_time_of_other_threads_counts() {
         let before = process_cpu();
         let worked = std::thread::spawn(|| (0..1_000_000u64).fold(0, |sum, word| sum ^ crate::records::mix(word)));
         std::hint::black_box(worked.join().unwrap());
