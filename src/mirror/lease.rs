@@ -397,6 +397,16 @@ fn read(bucket: &Bucket) -> Result<Option<(Lock, Tag)>> {
 
 /// Returns when the owner of a lock is known to be dead, or the lock is free.
 ///
+/// Morally it does this:
+///
+/// ```text
+/// if the owner is an ended process of this machine: return
+/// if the lock was renewed within the last minute: fail
+/// for two minutes by this machine's clock:
+///     if the lock changes: return if it is free or gone, else fail
+/// return
+/// ```
+///
 /// # Errors
 /// If the owner is alive: the lock is not stale, or changes during the watch.
 fn await_end(bucket: &Bucket, times: LeaseTimes, lock: &Lock, tag: &Tag, say: &Say) -> Result<()> {

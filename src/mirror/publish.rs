@@ -3,12 +3,12 @@
 //! Order: files, lists of files, `manifest.json` (the commit), removal of replaced objects. Until the commit all readers see
 //! the store as it was.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail, ensure};
 
 use super::Say;
-use super::catalog::{Catalog, CatalogVersion, FileContent, MANIFEST, is_ours, key, list_key};
+use super::catalog::{Catalog, CatalogVersion, FileContent, FileList, MANIFEST, is_ours, key, list_key};
 use super::folder::{Base, MirrorFolder};
 use super::lease::SharedLease;
 use super::transfers::{Transfer, each};
@@ -37,11 +37,74 @@ impl Transfer for Unreferenced {
     }
 }
 
+/// The objects that a mirror's catalog names, and which of them the bucket lacks.
+#[derive(Default)]
+struct NamedObjects {
+    /// The keys of all files and lists.
+    keys: BTreeSet<String>,
+    /// Files that the bucket lacks or has in another size.
+    uploads: Vec<Upload>,
+    /// Lists that the bucket lacks or has in another size: key and content.
+    lists: Vec<(String, Vec<u8>)>,
+}
+
+impl NamedObjects {
+    /// Compares the files of a mirror with the objects of the bucket, given by their `sizes`.
+    fn of(
+        folder: &MirrorFolder,
+        folders: &BTreeMap<String, FileList>,
+        sizes: &BTreeMap<String, u64>,
+    ) -> Result<NamedObjects> {
+        let mut objects = NamedObjects::default();
+        for (name, files) in folders {
+            for (path, content) in &files.0 {
+                let key = key(name, path, content.digest);
+                if sizes.get(&key) != Some(&content.bytes) {
+                    let path = folder.root().join(name).join(path);
+                    objects.uploads.push(Upload { key: key.clone(), path, content: *content });
+                }
+                objects.keys.insert(key);
+            }
+            let list = files.bytes()?;
+            let key = list_key(name, Digest::of(&list));
+            if sizes.get(&key) != Some(&(list.len() as u64)) {
+                objects.lists.push((key.clone(), list));
+            }
+            objects.keys.insert(key);
+        }
+        Ok(objects)
+    }
+
+    /// Uploads the objects that the bucket lacks: files first, then the lists that name them.
+    fn upload(&self, bucket: &Bucket, say: &Say) -> Result<()> {
+        let uploads = &self.uploads;
+        if !uploads.is_empty() {
+            let bytes = uploads.iter().map(|file| file.content.bytes).sum();
+            let what = format!("publishing to {}", bucket.url(""));
+            say(&format!("{what}: {} objects, {}", uploads.len(), Bytes(bytes)));
+            each(uploads, &what, say, |file| {
+                bucket.upload(&file.key, &file.path, file.content.bytes, file.content.digest)
+            })?;
+        }
+        self.lists.iter().try_for_each(|(key, list)| bucket.put(key, list.clone()))
+    }
+}
+
 /// Publishes a mirror whose content differs from the bucket's `before`, and returns the catalog that is then its base.
 ///
-/// With it, and if `thorough` even if nothing is new, the bucket is checked against its list of objects: objects that nothing
-/// names are removed; missing objects, and those of a wrong size, are uploaded again. No object is read for this: one of the
-/// right size with wrong bytes stays until it is removed by hand.
+/// Morally it does this:
+///
+/// ```text
+/// if the mirror's catalog is `before`:
+///     renew the lock, check that the bucket still has this catalog; return unless thorough
+/// upload each file and list that the bucket lacks or has in another size
+/// if the mirror's catalog is new:
+///     put manifest.json if it is still `before`        the commit
+/// remove the objects of nigh that the mirror's catalog does not name
+/// ```
+///
+/// With `thorough`, a damaged bucket is repaired even if nothing is new. No object is read for this: one of the right size with
+/// wrong bytes stays until it is removed by hand.
 ///
 /// # Errors
 /// If the lock is lost or given up, another run has published meanwhile, or the bucket cannot be written. The run's work stays
@@ -70,35 +133,8 @@ pub(super) fn publish(
         }
     }
     let sizes = bucket.list()?;
-    let mut named = BTreeSet::new();
-    let (mut uploads, mut lists) = (Vec::new(), Vec::new());
-    for (name, files) in &folders {
-        for (path, content) in &files.0 {
-            let key = key(name, path, content.digest);
-            if sizes.get(&key) != Some(&content.bytes) {
-                let path = folder.root().join(name).join(path);
-                uploads.push(Upload { key: key.clone(), path, content: *content });
-            }
-            named.insert(key);
-        }
-        let list = files.bytes()?;
-        let key = list_key(name, Digest::of(&list));
-        if sizes.get(&key) != Some(&(list.len() as u64)) {
-            lists.push((key.clone(), list));
-        }
-        named.insert(key);
-    }
-    if !uploads.is_empty() {
-        let bytes = uploads.iter().map(|file| file.content.bytes).sum();
-        let what = format!("publishing to {}", bucket.url(""));
-        say(&format!("{what}: {} objects, {}", uploads.len(), Bytes(bytes)));
-        each(&uploads, &what, say, |file| {
-            bucket.upload(&file.key, &file.path, file.content.bytes, file.content.digest)
-        })?;
-    }
-    for (key, list) in lists {
-        bucket.put(&key, list)?;
-    }
+    let objects = NamedObjects::of(folder, &folders, &sizes)?;
+    objects.upload(bucket, say)?;
     let mut after = before.clone();
     if is_new {
         let when = before.as_ref().map_or(When::Absent, |before| When::Is(before.tag.clone()));
@@ -115,8 +151,8 @@ pub(super) fn publish(
     }
     let before = before.iter().flat_map(|before| before.catalog.folders.keys());
     let ours: Vec<&str> = before.chain(folders.keys()).map(String::as_str).collect();
-    let old: Vec<Unreferenced> =
-        sizes.into_keys().filter(|key| !named.contains(key) && is_ours(key, &ours)).map(Unreferenced).collect();
+    let is_old = |key: &String| !objects.keys.contains(key) && is_ours(key, &ours);
+    let old: Vec<Unreferenced> = sizes.into_keys().filter(is_old).map(Unreferenced).collect();
     remove(bucket, &old, lease, say).context(
         "the commit is done, but some objects that it replaced are not removed: the next commit removes them",
     )?;
