@@ -80,19 +80,19 @@ impl Log {
     /// Writes a message for the user, unless the display is [`Display::Quiet`].
     pub fn notice(&self, text: &str) {
         if self.0.display != Display::Quiet {
-            self.say("notice", text, self.epoch(), None);
+            self.message("notice", text, self.epoch(), None);
         }
     }
 
     /// Writes why the command fails.
     pub fn error(&self, text: &str) {
-        self.say("error", text, self.epoch(), None);
+        self.message("error", text, self.epoch(), None);
     }
 
     /// Writes that a signal ends the command, and what is kept. Later messages are dropped: they are consequences of the stop.
     pub fn stopped(&self, text: &str) {
         self.0.stopped.store(true, Ordering::SeqCst);
-        self.say("stopped", text, self.epoch(), None);
+        self.message("stopped", text, self.epoch(), None);
     }
 
     /// Whether [`Log::stopped`] was called.
@@ -103,7 +103,7 @@ impl Log {
     /// Writes an event of the run's processes.
     pub fn event(&self, event: ProcessEvent<'_>) {
         let ProcessEvent { kind, text, epoch, process } = event;
-        self.say(kind, text, epoch, process);
+        self.message(kind, text, epoch, process);
     }
 
     /// Writes the time of each stage in one process, if the display is [`Display::Verbose`].
@@ -139,9 +139,9 @@ impl Log {
         self.0.epoch.load(Ordering::Relaxed)
     }
 
-    fn say(&self, kind: &str, text: &str, epoch: u64, process: Option<usize>) {
-        let message = || Map::from_iter([("message".to_owned(), text.into())]);
-        self.write(kind, epoch, process, || text.to_owned(), message);
+    fn message(&self, kind: &str, text: &str, epoch: u64, process: Option<usize>) {
+        let fields = || Map::from_iter([("message".to_owned(), text.into())]);
+        self.write(kind, epoch, process, || text.to_owned(), fields);
     }
 
     fn write(

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::objects::{Bucket, Digest, Tag};
+use crate::objects::{Bucket, Digest, ObjectVersion};
 use crate::records::Week;
 use crate::state::Manifest;
 
@@ -76,7 +76,7 @@ pub(super) struct CatalogVersion {
     /// The digest of the catalog's bytes; a mirror records it as its base.
     pub digest: Digest,
     /// The version of the object.
-    pub tag: Tag,
+    pub tag: ObjectVersion,
 }
 
 impl Catalog {

@@ -28,7 +28,7 @@ use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
 use super::Say;
-use crate::objects::{Bucket, PATIENCE, Put, Tag, When};
+use crate::objects::{Bucket, ObjectVersion, PATIENCE, PutCondition, PutOutcome};
 use crate::records::{age, short_hash};
 
 /// The key of the lock.
@@ -157,7 +157,7 @@ pub(super) struct SharedLease {
 /// The run's own lock, as it last put it.
 struct HeldLock {
     lock: Lock,
-    tag: Tag,
+    tag: ObjectVersion,
     /// When the last renewal that is known to be done began.
     renewed: Instant,
     /// Why the run no longer has the lock, if it lost it.
@@ -190,18 +190,18 @@ impl Lease {
         let owner = LockOwner::this();
         for _ in 0..ATTEMPTS {
             let when = match read(bucket)? {
-                None => When::Absent,
-                Some((lock, tag)) if lock.free => When::Is(tag),
+                None => PutCondition::Absent,
+                Some((lock, tag)) if lock.free => PutCondition::Is(tag),
                 Some((lock, tag)) => {
                     await_end(bucket, times, &lock, &tag, say)?;
-                    When::Is(tag)
+                    PutCondition::Is(tag)
                 }
             };
             let (now, renewed) = (Timestamp::now(), Instant::now());
             let run = short_hash(format!("{owner:?} {now}").as_bytes());
             let lock = Lock { free: false, run, owner: owner.clone(), since: now, renewed: now };
             let bytes = lock.bytes()?;
-            if let Put::Done(tag) = bucket.put_if(LOCK, &bytes, &when)? {
+            if let PutOutcome::Done(tag) = bucket.put_if(LOCK, &bytes, &when)? {
                 let state = Mutex::new(HeldLock { lock, tag, renewed, lost: None });
                 let phase = Mutex::new(LeasePhase::Held);
                 let shared = Arc::new(SharedLease { bucket: bucket.clone(), times, state, phase });
@@ -326,7 +326,9 @@ impl SharedLease {
         for _ in 0..2 {
             // The renewal counts from before the put, because the response may be late.
             let begun = Instant::now();
-            if let Put::Done(tag) = self.bucket.put_if(LOCK, &lock.bytes()?, &When::Is(state.tag.clone()))? {
+            if let PutOutcome::Done(tag) =
+                self.bucket.put_if(LOCK, &lock.bytes()?, &PutCondition::Is(state.tag.clone()))?
+            {
                 (state.lock, state.tag, state.renewed) = (lock, tag, begun);
                 return Ok(());
             }
@@ -348,15 +350,15 @@ impl SharedLease {
     ///
     /// # Errors
     /// If the run lost the lock or gave it up. If the put fails: then it is unknown whether it was done.
-    pub fn commit(&self, put: impl FnOnce() -> Result<Put>) -> Result<Put> {
+    pub fn commit(&self, put: impl FnOnce() -> Result<PutOutcome>) -> Result<PutOutcome> {
         self.renew()?;
         if !self.enter(LeasePhase::Committing) {
             bail!("the lock {} was given up: nothing is published", self.bucket.url(LOCK));
         }
         let put = put()?;
         self.enter(match &put {
-            Put::Done(_) => LeasePhase::Published,
-            Put::Refused => LeasePhase::Held,
+            PutOutcome::Done(_) => LeasePhase::Published,
+            PutOutcome::Refused => LeasePhase::Held,
         });
         Ok(put)
     }
@@ -388,7 +390,7 @@ impl Lock {
     }
 }
 
-fn read(bucket: &Bucket) -> Result<Option<(Lock, Tag)>> {
+fn read(bucket: &Bucket) -> Result<Option<(Lock, ObjectVersion)>> {
     let Some((bytes, tag)) = bucket.get(LOCK)? else { return Ok(None) };
     let lock = serde_json::from_slice(&bytes)
         .with_context(|| format!("{} is not a lock of this nigh: remove it, if no run writes", bucket.url(LOCK)))?;
@@ -409,7 +411,7 @@ fn read(bucket: &Bucket) -> Result<Option<(Lock, Tag)>> {
 ///
 /// # Errors
 /// If the owner is alive: the lock is not stale, or changes during the watch.
-fn await_end(bucket: &Bucket, times: LeaseTimes, lock: &Lock, tag: &Tag, say: &Say) -> Result<()> {
+fn await_end(bucket: &Bucket, times: LeaseTimes, lock: &Lock, tag: &ObjectVersion, say: &Say) -> Result<()> {
     // The watch begins now and uses this machine's clock only.
     let begun = Instant::now();
     let now = Timestamp::now();
@@ -509,7 +511,7 @@ mod tests {
         }
 
         /// Puts the lock of a run of another machine, renewed `ago` seconds ago.
-        fn put_other(bucket: &Bucket, ago: i64) -> Tag {
+        fn put_other(bucket: &Bucket, ago: i64) -> ObjectVersion {
             let renewed = Timestamp::now() - jiff::SignedDuration::from_secs(ago);
             let owner = LockOwner { machine: None, host: "node-7".into(), ..LockOwner::this() };
             let lock = Lock { free: false, run: "other".into(), owner, since: renewed, renewed };
@@ -609,13 +611,13 @@ mod tests {
             shared
                 .commit(|| {
                     assert!(!shared.give_up());
-                    bucket.put_if("manifest.json", b"{}", &When::Absent)
+                    bucket.put_if("manifest.json", b"{}", &PutCondition::Absent)
                 })
                 .unwrap();
             assert_eq!(shared.phase(), LeasePhase::Published);
             // A refused commit changes nothing, and the lease can be given up after it.
             shared.enter(LeasePhase::Held);
-            shared.commit(|| bucket.put_if("manifest.json", b"{ }", &When::Absent)).unwrap();
+            shared.commit(|| bucket.put_if("manifest.json", b"{ }", &PutCondition::Absent)).unwrap();
             assert_eq!(shared.phase(), LeasePhase::Held);
             // The outcome of a commit without a response is unknown: the lease cannot be given up.
             shared.commit(|| bail!("no response")).unwrap_err();

@@ -13,7 +13,7 @@ use super::folder::{Base, MirrorFolder};
 use super::lease::SharedLease;
 use super::transfers::{Transfer, each};
 use crate::config::Bytes;
-use crate::objects::{Bucket, Digest, Put, When};
+use crate::objects::{Bucket, Digest, PutCondition, PutOutcome};
 
 /// A file to upload.
 struct Upload {
@@ -137,13 +137,13 @@ pub(super) fn publish(
     objects.upload(bucket, say)?;
     let mut after = before.clone();
     if is_new {
-        let when = before.as_ref().map_or(When::Absent, |before| When::Is(before.tag.clone()));
+        let when = before.as_ref().map_or(PutCondition::Absent, |before| PutCondition::Is(before.tag.clone()));
         let put = || {
             bucket.put_if(MANIFEST, &bytes, &when).context(
                 "it is unknown whether the store was published: `nigh show` shows it, and the same command publishes it if not",
             )
         };
-        let Put::Done(tag) = lease.commit(put)? else {
+        let PutOutcome::Done(tag) = lease.commit(put)? else {
             bail!(overtaken(bucket));
         };
         folder.set_base(Base::Catalog(digest))?;

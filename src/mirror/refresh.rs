@@ -16,7 +16,7 @@ use super::catalog::{
 use super::folder::{Base, MirrorFolder};
 use super::transfers::{Transfer, each};
 use crate::config::Bytes;
-use crate::objects::{Bucket, Digest, Summing};
+use crate::objects::{Bucket, Digest, Digester};
 use crate::state::{replace, sync_folder};
 
 /// Brings a mirror up to date, and returns the catalog that is now its base. Unpublished work in the mirror stays if no other
@@ -127,7 +127,7 @@ pub(super) fn fetch_one(bucket: &Bucket, file: &FileDownload, temporary: &Path) 
     let name = key.rsplit('/').next().unwrap_or(key);
     let temporary = temporary.join(format!("{}-{name}", crate::records::short_hash(key.as_bytes())));
     let failed = || format!("cannot write {}", temporary.display());
-    let (mut out, mut sum) = (File::create(&temporary).with_context(failed)?, Summing::default());
+    let (mut out, mut digester) = (File::create(&temporary).with_context(failed)?, Digester::default());
     let (mut object, mut buffer, mut bytes) = (bucket.read(key, content.bytes)?, vec![0; 1 << 18], 0);
     loop {
         let count = match object.read(&mut buffer) {
@@ -135,11 +135,11 @@ pub(super) fn fetch_one(bucket: &Bucket, file: &FileDownload, temporary: &Path) 
             Ok(count) => count,
             Err(error) => return Err(damage(bucket, key, *content, error)),
         };
-        sum.add(&buffer[..count]);
+        digester.add(&buffer[..count]);
         bytes += count as u64;
         out.write_all(&buffer[..count]).with_context(failed)?;
     }
-    let digest = sum.digest();
+    let digest = digester.digest();
     ensure!(
         bytes == content.bytes && digest == content.digest,
         "{} is damaged: it has {bytes} bytes with digest {digest}, but its list has {} bytes with {}; remove it, and {PUT_BACK}",

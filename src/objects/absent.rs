@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use super::{Digest, Put, When};
+use super::{Digest, PutCondition, PutOutcome};
 
 /// A folder of a bucket; no value of this type exists.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub struct Bucket(Infallible);
 
 /// A version of an object; no value of this type exists.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tag(Infallible);
+pub struct ObjectVersion(Infallible);
 
 #[allow(missing_docs, clippy::missing_errors_doc, reason = "no value of this type exists: see `bucket`")]
 impl Bucket {
@@ -31,7 +31,7 @@ impl Bucket {
         match self.0 {}
     }
 
-    pub fn get(&self, _: &str) -> Result<Option<(Vec<u8>, Tag)>> {
+    pub fn get(&self, _: &str) -> Result<Option<(Vec<u8>, ObjectVersion)>> {
         match self.0 {}
     }
 
@@ -39,7 +39,7 @@ impl Bucket {
         match self.0 {}
     }
 
-    pub fn put_if(&self, _: &str, _: &[u8], _: &When) -> Result<Put> {
+    pub fn put_if(&self, _: &str, _: &[u8], _: &PutCondition) -> Result<PutOutcome> {
         match self.0 {}
     }
 

@@ -24,9 +24,9 @@ use object_store::path::Path;
 use object_store::{Error, ObjectStoreExt as _, PutMode, PutPayload, UpdateVersion};
 
 use super::client::{Store, explained, store, store_to_write, wait, wait_at_most};
-use super::digest::{Digest, Summing};
+use super::digest::{Digest, Digester};
 use super::read::read;
-use super::{PATIENCE, Put, When};
+use super::{PATIENCE, PutCondition, PutOutcome};
 
 /// Larger objects are uploaded in parts of at least this size, in bytes; S3 requires 5 MiB.
 const PART: u64 = 8 << 20;
@@ -52,7 +52,7 @@ pub struct Bucket {
 
 /// A version of an object: its ETag and version id.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tag(UpdateVersion);
+pub struct ObjectVersion(UpdateVersion);
 
 impl Bucket {
     /// The folder of a URL, `s3://bucket/prefix`. Sends no request.
@@ -87,11 +87,14 @@ impl Bucket {
     ///
     /// # Errors
     /// If the service does not respond within [`PATIENCE`], or responds with an error.
-    pub fn get(&self, key: &str) -> Result<Option<(Vec<u8>, Tag)>> {
+    pub fn get(&self, key: &str) -> Result<Option<(Vec<u8>, ObjectVersion)>> {
         let (store, path) = (self.store.clone(), self.path(key)?);
         let got = wait_at_most(self.patience, async move {
             let response = store.get(&path).await?;
-            let tag = Tag(UpdateVersion { e_tag: response.meta.e_tag.clone(), version: response.meta.version.clone() });
+            let tag = ObjectVersion(UpdateVersion {
+                e_tag: response.meta.e_tag.clone(),
+                version: response.meta.version.clone(),
+            });
             Ok::<_, Error>((response.bytes().await?, tag))
         })?;
         match got {
@@ -120,30 +123,30 @@ impl Bucket {
     ///
     /// # Errors
     /// If the service does not respond: then it is unknown whether the object was put.
-    pub fn put_if(&self, key: &str, bytes: &[u8], when: &When) -> Result<Put> {
+    pub fn put_if(&self, key: &str, bytes: &[u8], when: &PutCondition) -> Result<PutOutcome> {
         let put = self.put_once(key, bytes, when);
-        if matches!(put, Ok(Put::Done(_))) {
+        if matches!(put, Ok(PutOutcome::Done(_))) {
             return put;
         }
         match self.get(key) {
-            Ok(Some((current, tag))) if current == bytes => Ok(Put::Done(tag)),
+            Ok(Some((current, tag))) if current == bytes => Ok(PutOutcome::Done(tag)),
             _ => put,
         }
     }
 
-    fn put_once(&self, key: &str, bytes: &[u8], when: &When) -> Result<Put> {
+    fn put_once(&self, key: &str, bytes: &[u8], when: &PutCondition) -> Result<PutOutcome> {
         let (store, path, payload) = (self.writing.clone(), self.path(key)?, PutPayload::from(bytes.to_vec()));
         let mode = match when {
-            When::Absent => PutMode::Create,
-            When::Is(tag) => PutMode::Update(tag.0.clone()),
+            PutCondition::Absent => PutMode::Create,
+            PutCondition::Is(tag) => PutMode::Update(tag.0.clone()),
         };
         let put = wait_at_most(self.patience, async move { store.put_opts(&path, payload, mode.into()).await })?;
         match put {
             Some(Ok(done)) if done.e_tag.is_none() && done.version.is_none() => {
                 bail!("{} has no ETag: this service cannot hold a store", self.url(key))
             }
-            Some(Ok(done)) => Ok(Put::Done(Tag(done.into()))),
-            Some(Err(Error::AlreadyExists { .. } | Error::Precondition { .. })) => Ok(Put::Refused),
+            Some(Ok(done)) => Ok(PutOutcome::Done(ObjectVersion(done.into()))),
+            Some(Err(Error::AlreadyExists { .. } | Error::Precondition { .. })) => Ok(PutOutcome::Refused),
             Some(Err(error)) => Err(explained(error, &format!("write {}", self.url(key)))),
             None => bail!("cannot write {}: no response for {:?}", self.url(key), self.patience),
         }
@@ -155,9 +158,10 @@ impl Bucket {
     /// # Errors
     /// If the service ignores a condition, or does not respond.
     pub fn check_conditions(&self, key: &str, bytes: &[u8]) -> Result<()> {
-        let other = Tag(UpdateVersion { e_tag: Some(format!("\"{}\"", "0".repeat(32))), version: Some("1".into()) });
-        for (when, name) in [(When::Absent, "If-None-Match"), (When::Is(other), "If-Match")] {
-            if let Put::Done(_) = self.put_once(key, bytes, &when)? {
+        let other =
+            ObjectVersion(UpdateVersion { e_tag: Some(format!("\"{}\"", "0".repeat(32))), version: Some("1".into()) });
+        for (when, name) in [(PutCondition::Absent, "If-None-Match"), (PutCondition::Is(other), "If-Match")] {
+            if let PutOutcome::Done(_) = self.put_once(key, bytes, &when)? {
                 bail!(
                     "the service of {} ignores the condition of a put ({name}): two runs could write to a store there at the \
                      same time; use another service, or a folder",
@@ -227,7 +231,7 @@ impl Bucket {
         }
         let part = PART.max(bytes.div_ceil(MOST_PARTS));
         let mut upload = wait(async move { store.put_multipart(&path).await })?.map_err(written)?;
-        let (mut summing, mut left) = (Summing::default(), bytes);
+        let (mut digester, mut left) = (Digester::default(), bytes);
         let mut put_parts = || -> Result<()> {
             while left > 0 {
                 let mut puts = Vec::new();
@@ -236,12 +240,12 @@ impl Bucket {
                     reader.by_ref().take(part.min(left)).read_to_end(&mut content).with_context(failed)?;
                     ensure!(!content.is_empty(), changed());
                     left -= content.len() as u64;
-                    summing.add(&content);
+                    digester.add(&content);
                     puts.push(upload.put_part(content.into()));
                 }
                 wait(try_join_all(puts))?.map_err(written)?;
             }
-            ensure!(summing.digest() == digest, changed());
+            ensure!(digester.digest() == digest, changed());
             Ok(())
         };
         match put_parts() {
@@ -301,7 +305,7 @@ mod tests {
         bucket.put("m", b"1".to_vec()).unwrap();
         faults.set(Fault::Silent);
         let results =
-            [bucket.get("m").map(drop), bucket.put_if("m", b"2", &When::Absent).map(drop), bucket.remove("m")];
+            [bucket.get("m").map(drop), bucket.put_if("m", b"2", &PutCondition::Absent).map(drop), bucket.remove("m")];
         for error in results.map(Result::unwrap_err) {
             assert!(error.to_string().contains("no response for 50ms"), "{error}");
         }
@@ -333,14 +337,16 @@ mod tests {
     #[test]
     fn a_put_is_refused_if_its_condition_does_not_hold() {
         let bucket = bucket();
-        let Put::Done(first) = bucket.put_if("m", b"1", &When::Absent).unwrap() else { panic!("there was none") };
-        assert!(matches!(bucket.put_if("m", b"2", &When::Absent).unwrap(), Put::Refused));
-        let Put::Done(second) = bucket.put_if("m", b"2", &When::Is(first.clone())).unwrap() else {
+        let PutOutcome::Done(first) = bucket.put_if("m", b"1", &PutCondition::Absent).unwrap() else {
+            panic!("there was none")
+        };
+        assert!(matches!(bucket.put_if("m", b"2", &PutCondition::Absent).unwrap(), PutOutcome::Refused));
+        let PutOutcome::Done(second) = bucket.put_if("m", b"2", &PutCondition::Is(first.clone())).unwrap() else {
             panic!("it was so")
         };
-        assert!(matches!(bucket.put_if("m", b"3", &When::Is(first.clone())).unwrap(), Put::Refused));
+        assert!(matches!(bucket.put_if("m", b"3", &PutCondition::Is(first.clone())).unwrap(), PutOutcome::Refused));
         // A put of the bytes that the object has counts as done: its first response may have been lost.
-        assert!(matches!(bucket.put_if("m", b"2", &When::Is(first)).unwrap(), Put::Done(_)));
+        assert!(matches!(bucket.put_if("m", b"2", &PutCondition::Is(first)).unwrap(), PutOutcome::Done(_)));
         assert_eq!(bucket.get("m").unwrap(), Some((b"2".to_vec(), second)));
         bucket.check_conditions("m", b"2").unwrap();
     }

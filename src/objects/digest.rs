@@ -16,12 +16,12 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 /// The digest of a sequence of bytes.
 ///
 /// ```
-/// use nigh::objects::{Digest, Summing};
+/// use nigh::objects::{Digest, Digester};
 ///
-/// let mut summing = Summing::default();
-/// summing.add(b"near-");
-/// summing.add(b"duplicate");
-/// let digest = summing.digest();
+/// let mut digester = Digester::default();
+/// digester.add(b"near-");
+/// digester.add(b"duplicate");
+/// let digest = digester.digest();
 /// assert_eq!(digest, Digest::of(b"near-duplicate"));
 /// assert_eq!(digest.to_string().len(), 32);
 /// assert_eq!(digest.to_string().parse(), Ok(digest));
@@ -43,11 +43,11 @@ impl Digest {
     pub fn of_file(path: &Path) -> Result<Digest> {
         let failed = || format!("cannot read {}", path.display());
         let mut file = File::open(path).with_context(failed)?;
-        let (mut sum, mut buffer) = (Summing::default(), vec![0; 1 << 18]);
+        let (mut digester, mut buffer) = (Digester::default(), vec![0; 1 << 18]);
         loop {
             match file.read(&mut buffer).with_context(failed)? {
-                0 => return Ok(sum.digest()),
-                count => sum.add(&buffer[..count]),
+                0 => return Ok(digester.digest()),
+                count => digester.add(&buffer[..count]),
             }
         }
     }
@@ -55,9 +55,9 @@ impl Digest {
 
 /// Computes a [`Digest`] of bytes that arrive in pieces.
 #[derive(Default)]
-pub struct Summing(Xxh3);
+pub struct Digester(Xxh3);
 
-impl Summing {
+impl Digester {
     /// Adds the next bytes.
     pub fn add(&mut self, bytes: &[u8]) {
         self.0.update(bytes);

@@ -19,12 +19,12 @@ pub(crate) mod faulty;
 mod read;
 
 #[cfg(not(feature = "cloud"))]
-pub use absent::{Bucket, Tag};
+pub use absent::{Bucket, ObjectVersion};
 #[cfg(feature = "cloud")]
-pub use bucket::{Bucket, Tag};
+pub use bucket::{Bucket, ObjectVersion};
 #[cfg(feature = "cloud")]
 pub use client::{Store, explained, store, wait};
-pub use digest::{Digest, Summing};
+pub use digest::{Digest, Digester};
 #[cfg(feature = "cloud")]
 pub use read::{RANGE, read};
 
@@ -33,18 +33,18 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The condition of a put.
 #[derive(Clone, Debug)]
-pub enum When {
+pub enum PutCondition {
     /// The object does not exist.
     Absent,
     /// The object still has this version.
-    Is(Tag),
+    Is(ObjectVersion),
 }
 
 /// The result of a conditional put.
 #[derive(Clone, Debug)]
-pub enum Put {
+pub enum PutOutcome {
     /// The object was put and has this version.
-    Done(Tag),
+    Done(ObjectVersion),
     /// The condition does not hold; nothing was changed.
     Refused,
 }
