@@ -50,13 +50,12 @@ pub fn sift<T: Table>(
     } else if sifted.kept > 0 {
         let all: Vec<&str> = T::columns(&[]).iter().map(|column| column.name).collect();
         let mut writer: Writer<T> = Writer::create(to)?;
+        let changed = || format!("{} has changed while it was read", from.display());
         let mut masks = masks.iter();
         // Batches have the same rows whatever the columns are.
         Scan::open(from, &all)?.for_each(|batch| {
-            let mask = masks.next().with_context(|| format!("{} changed while it was read", from.display()))?;
-            let rows = filter_record_batch(batch, mask)
-                .with_context(|| format!("{} changed while it was read", from.display()))?;
-            writer.push_rows(&rows)
+            let mask = masks.next().with_context(changed)?;
+            writer.push_rows(&filter_record_batch(batch, mask).with_context(changed)?)
         })?;
         writer.finish()?;
     }
