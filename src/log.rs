@@ -68,12 +68,12 @@ impl Log {
     }
 
     /// Sets the number of the process that writes this log, if it is a process of a run. Only the first call has an effect.
-    pub fn is_of(&self, process: usize) {
+    pub fn set_process(&self, process: usize) {
         let _ = self.0.process.set(process);
     }
 
     /// Sets the restart number of the processes.
-    pub fn begins(&self, epoch: u64) {
+    pub fn set_epoch(&self, epoch: u64) {
         self.0.epoch.store(epoch, Ordering::Relaxed);
     }
 

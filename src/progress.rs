@@ -19,12 +19,12 @@ const DRAW_EVERY: Duration = Duration::from_millis(200);
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// A display of progress, which ends when this is dropped.
-pub struct Shown {
+pub struct ProgressDisplay {
     ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Drop for Shown {
+impl Drop for ProgressDisplay {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
@@ -36,10 +36,10 @@ impl Drop for Shown {
 }
 
 /// Shows the progress of a run, which `read` returns, from a separate thread. `bytes` is the size of the run's inputs.
-pub fn show(log: &Log, bytes: u64, read: impl Fn() -> Progress + Send + 'static) -> Shown {
+pub fn show(log: &Log, bytes: u64, read: impl Fn() -> Progress + Send + 'static) -> ProgressDisplay {
     let ended = Arc::new(AtomicBool::new(false));
     if log.display() == Display::Quiet {
-        return Shown { ended, thread: None };
+        return ProgressDisplay { ended, thread: None };
     }
     let thread = {
         let ended = ended.clone();
@@ -53,7 +53,7 @@ pub fn show(log: &Log, bytes: u64, read: impl Fn() -> Progress + Send + 'static)
             screen.end(read());
         })
     };
-    Shown { ended, thread: Some(thread) }
+    ProgressDisplay { ended, thread: Some(thread) }
 }
 
 /// The bar, or the lines, and when they were last written.

@@ -185,7 +185,7 @@ impl Disk {
 ///
 /// # Errors
 /// If stdout cannot be written.
-pub fn say(text: &str) -> Result<()> {
+pub fn print(text: &str) -> Result<()> {
     match std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("cannot write to stdout"),
         _ => Ok(()),

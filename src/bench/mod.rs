@@ -24,7 +24,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 
 use crate::bench::crawl::{Common, Crawl, Setting, StageReport, Texts, Workers};
-use crate::report::say;
+use crate::report::print;
 
 /// Arguments of `nigh bench`.
 #[derive(Args)]
@@ -85,14 +85,14 @@ pub fn bench(args: &BenchArgs, as_text: fn(BenchTask) -> Result<String>) -> Resu
     let measure = |input: &[String], workers: usize, common: &Common, of: fn(&Setting) -> Result<StageReport>| {
         let report = of(&Setting::new(input, workers, common)?)?;
         if common.json {
-            say(&format!("{}\n", serde_json::to_string(&report).context("figures are plain data")?))
+            print(&format!("{}\n", serde_json::to_string(&report).context("figures are plain data")?))
         } else {
-            say(&report.to_string())
+            print(&report.to_string())
         }
     };
     // What has another outcome than the single thread's is no benchmark.
     let checked = |(same, text): (bool, String)| {
-        say(&text)?;
+        print(&text)?;
         Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     };
     match &args.what {

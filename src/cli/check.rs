@@ -10,7 +10,7 @@ use super::errors::WrongUse;
 use super::session::home;
 use crate::config::{Bytes, Job, read_config, read_job};
 use crate::launch::{Checked, HostReach, Pool, Questions, check as ask};
-use crate::report::say;
+use crate::report::print;
 
 /// A clock that is further off than this is to be set: certificates and the ages of files go by it.
 const CLOCK_OFF_MS: u64 = 5000;
@@ -107,12 +107,12 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
         keys: pool.keys.clone().map(|folder| (folder, me)),
     })?;
     let rows: Vec<HostRow> = checked.iter().enumerate().map(|(me, checked)| HostRow::new(&pool, me, checked)).collect();
-    say(&table(&rows))?;
+    print(&table(&rows))?;
     let to_fix: Vec<String> =
         rows.iter().flat_map(|row| row.to_fix.iter().map(|text| format!("  {}: {text}\n", row.host))).collect();
     match to_fix.is_empty() {
-        true => say("All is well\n").map(|()| ExitCode::SUCCESS),
-        false => say(&format!("To fix\n{}", to_fix.concat())).map(|()| ExitCode::FAILURE),
+        true => print("All is well\n").map(|()| ExitCode::SUCCESS),
+        false => print(&format!("To fix\n{}", to_fix.concat())).map(|()| ExitCode::FAILURE),
     }
 }
 

@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::errors::WrongUse;
 use super::print::say_json;
-use super::session::{Session, end_when_lost, home, pool_of, say_notices, take_work};
+use super::session::{Session, end_when_lost, home, notify, pool_of, take_work};
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, cluster};
 use crate::config::{Config, Count, Mode, Reading, read_config};
@@ -17,10 +17,10 @@ use crate::launch::{Peers, Pool};
 use crate::log::{Display, Log};
 use crate::plan::{Deletion, Plan};
 use crate::records::{DocId, Week};
-use crate::report::{grouped, say};
+use crate::report::{grouped, print};
 use crate::state::{Earlier, Manifest, Store};
 use crate::summary::Summary;
-use crate::text::{NoPattern, UrlPatterns, canonical};
+use crate::text::{InvalidPattern, UrlPatterns, canonical};
 
 #[derive(Args)]
 pub(crate) struct DeleteArgs {
@@ -105,10 +105,10 @@ pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
     // A folder that is no store is not made one by its lock.
     home.expect()?;
     let pool = pool_of(&config, args.processes)?;
-    let say_notice = say_notices(log);
+    let notify_user = notify(log);
     let mut taken = match args.dry_run {
-        true => home.look(&say_notice).map(|()| None)?,
-        false => Some(home.take(&say_notice, end_when_lost(log))?),
+        true => home.look(&notify_user).map(|()| None)?,
+        false => Some(home.take(&notify_user, end_when_lost(log))?),
     };
     let store = if taken.is_some() { take_work(&store, &pool, 0)? } else { store };
     if taken.is_some() {
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
         Ok(manifest.is_some_and(|manifest| manifest.weeks.iter().any(|known| known.week == week && known.key == key)))
     };
     let (made, root) = (is_made.clone(), args.store.display().to_string());
-    stop_on_signals(log, &pool, taken.held(), move || {
+    stop_on_signals(log, &pool, taken.publish_handle(), move || {
         let text = format!("week {week} of {root} is as it was. The same command begins anew");
         (!made().unwrap_or(false)).then_some(text)
     });
@@ -162,7 +162,7 @@ pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
         Some(summary) => summary,
         None => Summary::read(&store.week(week))?,
     };
-    taken.publish(false, &say_notice)?;
+    taken.publish(false, &notify_user)?;
     deleted.documents = Some(before.counts.documents - after.counts.documents);
     done(args, &deleted, &patterns, log)
 }
@@ -188,7 +188,7 @@ impl Meant {
                 urls.push(line.to_owned());
             }
         }
-        let patterns = UrlPatterns::new(&urls, &self.host, &self.prefix).map_err(|NoPattern(what)| {
+        let patterns = UrlPatterns::new(&urls, &self.host, &self.prefix).map_err(|InvalidPattern(what)| {
             let flag = match () {
                 () if self.host.contains(&what) => "--host",
                 () if self.prefix.contains(&what) => "--prefix",
@@ -274,7 +274,7 @@ fn done(args: &DeleteArgs, deleted: &Deleted, patterns: &UrlPatterns, log: &Log)
             grouped(*urls)
         ),
     };
-    say(&text)?;
+    print(&text)?;
     if *urls > 0 && documents.is_some() {
         log.notice("tables of earlier weeks keep their pages: `nigh vacuum` removes weeks");
     }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use super::args::RunArgs;
 use super::errors::WrongUse;
 use super::print::say_json;
-use super::session::{Session, end_when_lost, home, say_notices, take_work};
+use super::session::{Session, end_when_lost, home, notify, take_work};
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, evolution};
 use crate::config::{Config, Evolution, Job};
@@ -17,7 +17,7 @@ use crate::jobs::{EvolutionPlan, FOLDER};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::report;
-use crate::report::say;
+use crate::report::print;
 use crate::state::{History, Results, Store};
 use crate::summary::EvolutionSummary;
 
@@ -42,13 +42,13 @@ pub(crate) fn run(mut job: Evolution, config: &Config, pool: &Pool, args: &RunAr
         return wrong_use(format!("--store {}: the name is no UTF-8", folder.display()));
     }
     let home = home(folder, args.mirror.as_deref(), config)?;
-    let say_notice = say_notices(log);
-    let take = || home.take(&say_notice, end_when_lost(log));
+    let notify_user = notify(log);
+    let take = || home.take(&notify_user, end_when_lost(log));
     let early = match home.is_in_bucket() {
         true => {
             home.expect()?;
             match args.dry_run {
-                true => home.look(&say_notice).map(|()| None)?,
+                true => home.look(&notify_user).map(|()| None)?,
                 false => Some(take()?),
             }
         }
@@ -60,7 +60,7 @@ pub(crate) fn run(mut job: Evolution, config: &Config, pool: &Pool, args: &RunAr
     if args.dry_run {
         match args.json {
             true => say_json(&serde_json::json!({ "plan": checked }))?,
-            false => say(&planned(&checked, folder))?,
+            false => print(&planned(&checked, folder))?,
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -77,7 +77,7 @@ pub(crate) fn run(mut job: Evolution, config: &Config, pool: &Pool, args: &RunAr
     let made = Arc::new(Mutex::new(results));
     let now = made.clone();
     let former = folder.join(FOLDER).display().to_string();
-    stop_on_signals(log, pool, taken.held(), move || {
+    stop_on_signals(log, pool, taken.publish_handle(), move || {
         let results = now.lock().unwrap_or_else(PoisonError::into_inner);
         // Afterwards there is as little to stop as after a week's commit.
         (!results.has_begun_to_commit()).then(|| format!("{former} is as it was. The same command begins anew"))
@@ -105,13 +105,13 @@ pub(crate) fn run(mut job: Evolution, config: &Config, pool: &Pool, args: &RunAr
         Some(summary) => summary,
         None => read_summary(&store)?,
     };
-    taken.publish(false, &say_notice)?;
+    taken.publish(false, &notify_user)?;
     if home.is_in_bucket() {
         summary.store = folder.clone();
     }
     match args.json {
         true => say_json(&summary)?,
-        false => say(&report::evolution(&summary, &folder.join(FOLDER)))?,
+        false => print(&report::evolution(&summary, &folder.join(FOLDER)))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use super::check::{CheckArgs, check};
 use crate::config::Count;
 use crate::launch::{DEFAULT_DAYS, MadeKeys};
-use crate::report::say;
+use crate::report::print;
 
 /// Arguments of `nigh pool`.
 #[derive(Args)]
@@ -62,8 +62,8 @@ fn make_keys(args: &KeysArgs) -> Result<ExitCode> {
             args.days
         ),
     };
-    say(&made)?;
-    say(
+    print(&made)?;
+    print(
         "Process 7 needs authority.pem, process-007.pem and process-007.key, and so on. Keep authority.key to yourself.\n",
     )?;
     Ok(ExitCode::SUCCESS)

@@ -4,15 +4,15 @@ use anyhow::Result;
 
 use super::worker::told;
 use crate::report;
-use crate::report::say;
+use crate::report::print;
 use crate::summary::Summary;
 
 pub(crate) fn say_json(summary: &impl serde::Serialize) -> Result<()> {
-    say(&format!("{}\n", told(summary)?))
+    print(&format!("{}\n", told(summary)?))
 }
 
 pub(crate) fn print_summary(summary: &Summary, json: bool) -> Result<()> {
-    say(&summary_text(summary, json)?)
+    print(&summary_text(summary, json)?)
 }
 
 pub(crate) fn summary_text(summary: &Summary, json: bool) -> Result<String> {

@@ -12,7 +12,7 @@ use crate::config::{Config, Count};
 use crate::launch::{EventSink, Outcome, Pool, exit_on_panic, supervise};
 use crate::log::Log;
 use crate::metrics::Metrics;
-use crate::mirror::{StoreLocation, Say, url_of};
+use crate::mirror::{Notify, StoreLocation, url_of};
 use crate::operators::ingest::TooManyRejects;
 use crate::records::short_hash;
 use crate::state::Store;
@@ -44,7 +44,7 @@ impl Session<'_> {
     ) -> Result<Option<S>> {
         if self.pool.is_this_process() {
             exit_on_panic(1);
-            self.log.is_of(0);
+            self.log.set_process(0);
             let watch = Arc::new(Watch::default());
             let read = watch.clone();
             let _metrics = self.serve_metrics(move || vec![read.progress()])?;
@@ -68,7 +68,7 @@ impl Session<'_> {
         let voice: EventSink = Arc::new(move |event| {
             // A plan may be asked for and come to nothing: only a restart begins an epoch.
             if event.kind == "restart" {
-                log.begins(event.epoch);
+                log.set_epoch(event.epoch);
             }
             log.event(event);
         });
@@ -121,7 +121,7 @@ pub(crate) fn home(given: &Path, flag: Option<&Path>, config: &Config) -> Result
 }
 
 /// Says what a person should know.
-pub(crate) fn say_notices(log: &Log) -> Say {
+pub(crate) fn notify(log: &Log) -> Notify {
     let log = log.clone();
     Arc::new(move |text| log.notice(text))
 }

@@ -8,12 +8,12 @@ use super::args::ShowArgs;
 use super::print::summary_text;
 use crate::mirror::ReadStore;
 use crate::report;
-use crate::report::say;
+use crate::report::print;
 use crate::summary::Summary;
 
 pub(crate) fn show(args: &ShowArgs) -> Result<ExitCode> {
     let text = ReadStore::at(&args.store, |look| shown(args, look))?;
-    say(&text).map(|()| ExitCode::SUCCESS)
+    print(&text).map(|()| ExitCode::SUCCESS)
 }
 
 /// What is to be said of a store.

@@ -20,7 +20,12 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Ends the run when a signal asks for it. What is committed stays, as `kept` says; other processes end with this one.
 /// Where it says nothing all is committed already, and the run is not stopped any more; but what is not published yet can be
 /// published by the next run. Nothing is published after it was said that it is not.
-pub(crate) fn stop_on_signals(log: &Log, pool: &Pool, held: PublishHandle, kept: impl Fn() -> Option<String> + Send + 'static) {
+pub(crate) fn stop_on_signals(
+    log: &Log,
+    pool: &Pool,
+    held: PublishHandle,
+    kept: impl Fn() -> Option<String> + Send + 'static,
+) {
     let signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM]);
     // Without the handler a signal still ends the run, only without a word.
     let Ok(mut signals) = signals else { return };

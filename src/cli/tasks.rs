@@ -36,7 +36,7 @@ pub(crate) fn part(table: &Tasks, config: &mut Config, args: &RunArgs, log: &Log
         config.memory = Some(config.memory.unwrap_or(Bytes(config.memory() * task.machines as u64)));
         return Ok(TaskRole::Supervisor(Pool::of_tasks(&task, table, config, &voice)?));
     }
-    log.is_of(task.me);
+    log.set_process(task.me);
     serve_task(&task, table, config, &voice).map(TaskRole::Over)
 }
 

@@ -8,11 +8,11 @@ use clap::Args;
 
 use super::errors::WrongUse;
 use super::print::say_json;
-use super::session::{end_when_lost, home, say_notices};
+use super::session::{end_when_lost, home, notify};
 use crate::config::{Bytes, Config, Count};
 use crate::log::Log;
 use crate::records::Week;
-use crate::report::say;
+use crate::report::print;
 use crate::state::Vacuumed;
 
 #[derive(Args)]
@@ -57,11 +57,11 @@ pub(crate) fn run(args: &VacuumArgs, log: &Log) -> Result<ExitCode> {
         })
     };
     home.expect()?;
-    let say_notice = say_notices(log);
+    let notify_user = notify(log);
     // What a killed run was about to list is a week, too.
     let mut taken = match args.dry_run {
-        true => home.look(&say_notice).map(|()| None)?,
-        false => Some(home.take(&say_notice, end_when_lost(log))?),
+        true => home.look(&notify_user).map(|()| None)?,
+        false => Some(home.take(&notify_user, end_when_lost(log))?),
     };
     if taken.is_some() {
         store.check_writable()?;
@@ -83,12 +83,12 @@ pub(crate) fn run(args: &VacuumArgs, log: &Log) -> Result<ExitCode> {
         store.vacuum(before, threads)?
     };
     if let Some(taken) = &mut taken {
-        taken.publish(true, &say_notice)?;
+        taken.publish(true, &notify_user)?;
     }
     if args.json {
         say_json(&vacuumed)?;
     } else {
-        say(&said(&vacuumed, args.dry_run))?;
+        print(&said(&vacuumed, args.dry_run))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -8,7 +8,7 @@ use anyhow::{Result, bail, ensure};
 use super::args::RunArgs;
 use super::errors::WrongUse;
 use super::print::print_summary;
-use super::session::{Session, end_when_lost, home, say_notices, take_work};
+use super::session::{Session, end_when_lost, home, notify, take_work};
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, cluster};
 use crate::config::{Cluster, Config, Job, Mode, Reading, Weekly};
@@ -17,7 +17,7 @@ use crate::log::Log;
 use crate::plan::{Plan, cut_waves, job_text};
 use crate::records::Week;
 use crate::report;
-use crate::report::{Disk, say};
+use crate::report::{Disk, print};
 use crate::state::{Begun, Earlier, Store};
 use crate::summary::Summary;
 
@@ -33,11 +33,11 @@ pub(crate) fn run(job: Crawled, config: &Config, pool: Pool, args: &RunArgs, log
             crate::readers::check(input, draft.reading())?;
         }
     }
-    let say_notice = say_notices(log);
-    let take = || home.take(&say_notice, end_when_lost(log));
+    let notify_user = notify(log);
+    let take = || home.take(&notify_user, end_when_lost(log));
     // What a bucket's store holds is known when its mirror is up to date.
     let early = match home.is_in_bucket() {
-        true if args.dry_run => home.look(&say_notice).map(|()| None)?,
+        true if args.dry_run => home.look(&notify_user).map(|()| None)?,
         true => Some(take()?),
         false => None,
     };
@@ -47,10 +47,10 @@ pub(crate) fn run(job: Crawled, config: &Config, pool: Pool, args: &RunArgs, log
         let disk = Disk::of(&plan);
         if args.json {
             let dry = serde_json::json!({ "plan": plan, "disk": disk });
-            say(&format!("{dry}\n"))?;
+            print(&format!("{dry}\n"))?;
         } else {
-            say(&report::plan(&plan, &disk))?;
-            say("Checked   every input can be opened, the store can be written\n")?;
+            print(&report::plan(&plan, &disk))?;
+            print("Checked   every input can be opened, the store can be written\n")?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -81,7 +81,7 @@ pub(crate) fn run(job: Crawled, config: &Config, pool: Pool, args: &RunArgs, log
             }
             let (kept, week) = (store.clone(), plan.week);
             let root = draft.store.display().to_string();
-            stop_on_signals(log, &draft.pool, taken.held(), move || {
+            stop_on_signals(log, &draft.pool, taken.publish_handle(), move || {
                 let text = format!("what is committed in {root} is kept. The same command goes on from there");
                 (!kept.is_committed(week)).then_some(text)
             });
@@ -95,7 +95,7 @@ pub(crate) fn run(job: Crawled, config: &Config, pool: Pool, args: &RunArgs, log
                 None => draft.again(&take_work(&store, &draft.pool, epoch)?),
             };
             let summary = run.compute(work, |watch| cluster(alone, Peers::None, watch))?;
-            taken.publish(false, &say_notice)?;
+            taken.publish(false, &notify_user)?;
             match summary {
                 Some(summary) => summary,
                 None => Summary::read(&store.week(week))?,

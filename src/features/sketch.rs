@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rabin::Polynomials;
 use crate::config::Method;
-use crate::kernels::{Functions, Kernels, Polynomial, Runs};
+use crate::kernels::{FeatureRuns, Functions, Kernels, Polynomial};
 use crate::records::{Key, mix};
 
 /// The features and supershingles of a document with at least one word.
@@ -45,7 +45,7 @@ impl Sketch {
 pub struct Sketcher {
     kernels: &'static Kernels,
     functions: Functions,
-    runs: Runs,
+    runs: FeatureRuns,
     /// The features of the last document, all 64 bits of each.
     minima: Vec<u64>,
 }
@@ -56,7 +56,7 @@ impl Sketcher {
         Sketcher {
             kernels,
             functions: Functions::new(&polynomials.features),
-            runs: Runs::new(polynomials.supershingles, method.features / method.supershingles),
+            runs: FeatureRuns::new(polynomials.supershingles, method.features / method.supershingles),
             minima: Vec::new(),
         }
     }

@@ -29,7 +29,7 @@ use crate::records::{DocId, UrlHash, Week};
 use crate::state::{Earlier, Journal, Segment, Store, Unfinished, sync_folder};
 use crate::structures::Ownership;
 use crate::tables::{
-    DeletedRow, DocumentRow, FeatureRow, LinkRow, MissingRow, RejectRow, Scan, Table, UrlRow, Writer, field, sift,
+    DeletedRow, DocumentRow, FeatureRow, LinkRow, MissingRow, RejectRow, Scan, Table, UrlRow, Writer, copy_rows, field,
 };
 use crate::text::{UrlPatterns, canonical};
 use crate::watch::{Stage, Watch};
@@ -157,7 +157,7 @@ pub(crate) fn missing_without(from: &Path, to: &Path, deletion: &Deletion, mut c
     if !from.exists() {
         return Ok(());
     }
-    sift::<MissingRow>(from, to, &["url", "reason"], |batch| {
+    copy_rows::<MissingRow>(from, to, &["url", "reason"], |batch| {
         let (urls, reasons): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "reason")?);
         let kept: BooleanArray = urls.iter().map(|url| url.map(|url| !deletion.patterns.matches(url))).collect();
         (0..batch.num_rows()).filter(|row| kept.value(*row)).for_each(|row| count(reasons.value(row)));
@@ -215,7 +215,7 @@ impl Without<'_> {
 
     fn by_doc<T: Table>(&self, segment: Segment) -> Result<u64> {
         let (from, to) = self.paths(T::NAME, &segment.file());
-        let kept = sift::<T>(&from, &to, &["doc"], |batch| {
+        let kept = copy_rows::<T>(&from, &to, &["doc"], |batch| {
             let docs: &Int64Array = field(batch, "doc")?;
             Ok(docs.values().iter().map(|doc| Some(!self.has(*doc))).collect())
         })?;
@@ -225,7 +225,7 @@ impl Without<'_> {
     /// Neither pages that are gone, nor what others say of their URLs.
     fn links(&self, segment: Segment) -> Result<u64> {
         let (from, to) = self.paths(LinkRow::NAME, &segment.file());
-        let kept = sift::<LinkRow>(&from, &to, &["doc", "target_url"], |batch| {
+        let kept = copy_rows::<LinkRow>(&from, &to, &["doc", "target_url"], |batch| {
             let (docs, targets): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "target_url")?);
             let keep = |row| !self.has(docs.value(row)) && !self.deletion.patterns.matches(targets.value(row));
             Ok((0..batch.num_rows()).map(|row| Some(keep(row))).collect())
@@ -247,7 +247,7 @@ impl Without<'_> {
                 }
                 Ok(kept)
             };
-            if sift::<RejectRow>(&from, &to, &["url", "reason"], &mut keep)?.kept == 0 && !to.exists() {
+            if copy_rows::<RejectRow>(&from, &to, &["url", "reason"], &mut keep)?.kept == 0 && !to.exists() {
                 // A wave has its file, be there bad records or not.
                 Writer::<RejectRow>::create(&to)?.finish()?;
             }

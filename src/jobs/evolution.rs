@@ -25,7 +25,7 @@ use crate::operators::evolution::{births, change_amounts, cluster_map, deaths, h
 use crate::operators::exchange::all_gather;
 use crate::records::Week;
 use crate::state::{History, Results, Store, replace};
-use crate::stats::{Amounts, BySize, Change, Retained, SizeClass, add_by_size, cluster_changes, ratio};
+use crate::stats::{BySize, Change, ChangeAmounts, RetentionSums, SizeClass, add_by_size, cluster_changes, ratio};
 use crate::structures::Ownership;
 use crate::summary::{ChangeCount, ClassRetention, EvolutionSummary, HostChanges, PUBLISHED_UNCHANGED, Turnover};
 use crate::tables::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow, Table, Writer};
@@ -54,7 +54,7 @@ pub struct EvolutionPlan {
 /// What is counted of one week.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct WeekCounts {
-    retained: [Retained; SizeClass::ALL.len()],
+    retained: [RetentionSums; SizeClass::ALL.len()],
     births: BySize,
     deaths: BySize,
 }
@@ -64,7 +64,7 @@ struct EvolutionRows {
     weeks: Vec<WeekCounts>,
     /// Hosts by the change of their number of clusters.
     hosts: BTreeMap<i64, u64>,
-    amounts: Amounts,
+    amounts: ChangeAmounts,
 }
 
 /// Runs the job on one of its workers; every worker of every process calls it with the same plan, after

@@ -18,7 +18,8 @@ use crate::records::DocId;
 use crate::stats;
 use crate::summary::{LargestCluster, LevelSummary, Since, Summary};
 use crate::tables::{
-    ChangeRow, ClusterRow, DocumentRow, EvidenceRow, LargestRow, Scan, SizeRow, SummaryRow, Table, Writer, field, share,
+    ChangeRow, ClusterRow, DocumentRow, EvidenceRow, LargestRow, Scan, SizeRow, SummaryRow, Table, Writer, field,
+    link_or_copy,
 };
 
 impl ReadWeek<'_> {
@@ -214,7 +215,7 @@ impl ReadWeek<'_> {
         for shard in self.owned.shards() {
             let from = folder.join(shard_file(shard));
             if from.exists() {
-                share(&from, &self.table(ChangeRow::NAME, shard))?;
+                link_or_copy(&from, &self.table(ChangeRow::NAME, shard))?;
             }
         }
         Ok(())

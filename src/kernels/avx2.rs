@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::narrow::{self, Narrow};
-use super::{Functions, Kernels, Marks, Runs, Shingles, markup, scalar};
+use super::{FeatureRuns, Functions, Kernels, Marks, Shingles, markup, scalar};
 
 /// The table of the level; [`available`](super::available) lists it only if [`detected`] returns true.
 pub(super) static KERNELS: Kernels =
@@ -64,9 +64,9 @@ fn minima(functions: &Functions, preimages: &[u64], minima: &mut [u64]) {
     unsafe { compiled(functions, preimages, minima) }
 }
 
-fn supershingles(runs: &Runs, features: &[u64], supershingles: &mut Vec<u64>) {
+fn supershingles(runs: &FeatureRuns, features: &[u64], supershingles: &mut Vec<u64>) {
     #[target_feature(enable = "pclmulqdq,avx2,sse4.1,bmi1,bmi2,lzcnt,popcnt")]
-    fn compiled(runs: &Runs, features: &[u64], supershingles: &mut Vec<u64>) {
+    fn compiled(runs: &FeatureRuns, features: &[u64], supershingles: &mut Vec<u64>) {
         narrow::supershingles(Avx2::new(), runs, features, supershingles);
     }
     // SAFETY: `available` returns the table only if `detected` returns true.

@@ -194,7 +194,7 @@ impl Functions {
 }
 
 /// The constants for fingerprints of runs of features (supershingles), each feature as eight bytes, most significant first.
-pub struct Runs {
+pub struct FeatureRuns {
     pub(super) polynomial: Polynomial,
     /// The number of features of a run.
     pub(super) length: usize,
@@ -203,16 +203,16 @@ pub struct Runs {
     pub(super) weights: Vec<u64>,
 }
 
-impl Runs {
+impl FeatureRuns {
     /// Computes the constants for runs of `length` features (at least 1) and the polynomial `t^64 + p`.
-    pub fn new(p: u64, length: usize) -> Runs {
+    pub fn new(p: u64, length: usize) -> FeatureRuns {
         let (polynomial, length) = (Polynomial::new(p), length.max(1));
         let mut weights = vec![1; length];
         for j in (1..length).rev() {
             weights[j - 1] = polynomial.image(weights[j]);
         }
         weights.resize(length.next_multiple_of(LANES), 0);
-        Runs { polynomial, length, weights }
+        FeatureRuns { polynomial, length, weights }
     }
 }
 

@@ -15,13 +15,13 @@ pub const SIDE_BY_SIDE: usize = 64;
 
 /// Loads some words into the cache, before a branch or another load depends on one of them.
 #[inline]
-pub fn look(words: impl Iterator<Item = u64>) {
+pub fn preload(words: impl Iterator<Item = u64>) {
     std::hint::black_box(words.fold(0, |sum, word| sum ^ word));
 }
 
 /// Asks the system for huge pages in memory that was not written to yet, as far as it spans any.
 #[allow(unsafe_code)]
-pub fn huge<T>(memory: &mut [T]) {
+pub fn advise_huge_pages<T>(memory: &mut [T]) {
     #[cfg(target_os = "linux")]
     // SAFETY: the bytes are those of `memory`, which is borrowed exclusively; huge pages do not change them.
     unsafe {
@@ -34,7 +34,7 @@ pub fn huge<T>(memory: &mut [T]) {
 /// Returns the pages of unused words to the system. Afterwards each word is as it was, or zero. Parts that are adjacent in
 /// memory and consecutive in `parts` are returned as one: the system takes a huge page back only as a whole.
 #[allow(unsafe_code)]
-pub fn give_back<P: AsMut<[u64]>>(parts: &mut [P]) {
+pub fn return_pages<P: AsMut<[u64]>>(parts: &mut [P]) {
     #[cfg(target_os = "linux")]
     {
         let mut parts = parts.iter_mut().map(|part| part.as_mut().as_mut_ptr_range()).peekable();
@@ -95,15 +95,15 @@ mod tests {
     fn advice_changes_no_more_than_it_says() {
         for length in [0, 1, 511, 512, 5000, 1 << 20] {
             let mut memory: Vec<u64> = vec![0; length];
-            huge(&mut memory);
+            advise_huge_pages(&mut memory);
             assert!(memory.iter().all(|word| *word == 0));
             (0..).zip(&mut memory).for_each(|(at, word)| *word = at);
-            huge(&mut memory);
+            advise_huge_pages(&mut memory);
             assert!((0..).zip(&memory).all(|(at, word)| *word == at));
             // Three quarters are returned, in parts that are each smaller than a page, but adjacent.
             let split = length / 4 * 3;
             let (returned, kept) = memory.split_at_mut(split);
-            give_back(&mut returned.chunks_mut(100).collect::<Vec<_>>());
+            return_pages(&mut returned.chunks_mut(100).collect::<Vec<_>>());
             let zeros = |words: &[u64]| words.iter().skip(1).filter(|word| **word == 0).count();
             assert!((split..).zip(&*kept).all(|(at, word)| *word == at as u64));
             assert!(!cfg!(target_os = "linux") || length < 1 << 20 || zeros(returned) > length / 2);
@@ -123,7 +123,7 @@ mod tests {
         let (third, end) = rest.split_at_mut(300_000);
         let mut parts = [first, second, empty, third];
         for _ in 0..2 {
-            give_back(&mut parts);
+            return_pages(&mut parts);
             assert!((300_001..).zip(&*hole).chain((800_009..).zip(&*end)).all(|(at, word)| *word == at));
             parts.reverse();
         }

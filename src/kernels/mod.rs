@@ -47,10 +47,10 @@ use std::sync::OnceLock;
 
 use anyhow::{Result, bail};
 
-pub use gf2::{Functions, Polynomial, Runs, Shingles, multiply, product, reduce};
+pub use gf2::{FeatureRuns, Functions, Polynomial, Shingles, multiply, product, reduce};
 pub use inflate::{Inflated, Inflater};
 pub use markup::Marks;
-pub use places::Places;
+pub use places::BitSet;
 
 /// The environment variable that names a level.
 const VARIABLE: &str = "NIGH_KERNELS";
@@ -64,9 +64,9 @@ pub struct Kernels {
     words: fn(&[u8], &mut Vec<u32>),
     preimages: fn(&Shingles, &[u8], &[u32], &mut Vec<u64>),
     minima: fn(&Functions, &[u64], &mut [u64]),
-    supershingles: fn(&Runs, &[u64], &mut Vec<u64>),
+    supershingles: fn(&FeatureRuns, &[u64], &mut Vec<u64>),
     marks: fn(&[u8], &mut Marks),
-    held: fn(&Places, &[u64], &mut Vec<u64>),
+    held: fn(&BitSet, &[u64], &mut Vec<u64>),
 }
 
 impl Kernels {
@@ -120,7 +120,7 @@ impl Kernels {
     }
 
     /// Writes the fingerprint of each complete run of features (Fetterly 2004, section 2).
-    pub fn supershingles(&self, runs: &Runs, features: &[u64], supershingles: &mut Vec<u64>) {
+    pub fn supershingles(&self, runs: &FeatureRuns, features: &[u64], supershingles: &mut Vec<u64>) {
         supershingles.clear();
         (self.supershingles)(runs, features, supershingles);
     }
@@ -143,7 +143,7 @@ impl Kernels {
     /// assert_eq!(bits, [0b10]);
     /// # anyhow::Ok(())
     /// ```
-    pub fn held(&self, set: &Places, words: &[u64], bits: &mut Vec<u64>) {
+    pub fn held(&self, set: &BitSet, words: &[u64], bits: &mut Vec<u64>) {
         bits.clear();
         (self.held)(set, words, bits);
     }

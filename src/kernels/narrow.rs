@@ -14,7 +14,7 @@
 
 use super::alphabet::ALPHABET;
 use super::gf2::POWERS;
-use super::{Functions, Runs, Shingles};
+use super::{FeatureRuns, Functions, Shingles};
 
 /// An instruction set with vectors of bytes and carry-less products. A value is the proof that this machine has it.
 pub(super) trait Narrow: Copy {
@@ -468,7 +468,7 @@ fn nibbles<V: Narrow>(v: V, preimages: &[u64; 64]) -> [V::Block; 16] {
 
 /// Supershingles: see [`Kernels::supershingles`](super::Kernels::supershingles).
 #[inline(always)]
-pub(super) fn supershingles<V: Narrow>(v: V, runs: &Runs, features: &[u64], supershingles: &mut Vec<u64>) {
+pub(super) fn supershingles<V: Narrow>(v: V, runs: &FeatureRuns, features: &[u64], supershingles: &mut Vec<u64>) {
     let modulus = Modulus::new(v, runs.polynomial.p, runs.polynomial.mu);
     for run in features.chunks_exact(runs.length) {
         // One reduction for the sum of all products.

@@ -7,7 +7,7 @@ use super::gf2::LANES;
 /// Words come in rows of some width. The salt of a word's position in its row is added (exclusive or) before it is hashed,
 /// so that a word is found in the position where it was put, and hardly in another. Words that were not put in may be
 /// found: with `n` words in `b` bits about `n / b` of them.
-pub struct Places {
+pub struct BitSet {
     /// The bits; the number of words is a power of two.
     pub(super) bits: Vec<u64>,
     /// The shift from the product of a word and [`FACTOR`] to its place in `bits`.
@@ -16,15 +16,15 @@ pub struct Places {
     pub(super) salts: Vec<[u64; LANES]>,
 }
 
-impl Places {
+impl BitSet {
     /// Makes the set with these bits, of words in rows with these salts: one salt for each position.
     ///
     /// # Panics
     /// If the number of words of `bits` is not a power of two, or if there is no salt.
-    pub fn new(bits: Vec<u64>, salts: &[u64]) -> Places {
+    pub fn new(bits: Vec<u64>, salts: &[u64]) -> BitSet {
         assert!(!salts.is_empty(), "a row has at least one word, hence at least one salt");
         let eight = |first: usize| std::array::from_fn(|lane| salts[(LANES * first + lane) % salts.len()]);
-        Places { shift: shift(bits.len()), salts: (0..salts.len()).map(eight).collect(), bits }
+        BitSet { shift: shift(bits.len()), salts: (0..salts.len()).map(eight).collect(), bits }
     }
 
     /// Adds a salted word.

@@ -1,6 +1,6 @@
 //! The definition of every kernel, short and plain. All other levels return the same bits.
 
-use super::{Functions, Kernels, Places, Runs, Shingles, markup};
+use super::{BitSet, FeatureRuns, Functions, Kernels, Shingles, markup};
 
 pub(super) static KERNELS: Kernels =
     Kernels { name: "scalar", words, preimages, minima, supershingles, marks: markup::scalar, held };
@@ -47,18 +47,18 @@ fn minima(functions: &Functions, preimages: &[u64], minima: &mut [u64]) {
 }
 
 /// The fingerprint of each run of features.
-fn supershingles(runs: &Runs, features: &[u64], supershingles: &mut Vec<u64>) {
+fn supershingles(runs: &FeatureRuns, features: &[u64], supershingles: &mut Vec<u64>) {
     let fingerprint = |run: &[u64]| run.iter().fold(0, |f, feature| runs.polynomial.append_word(f, *feature));
     supershingles.extend(features.chunks_exact(runs.length).map(fingerprint));
 }
 
 /// Whether the set may contain each word: a bit for each, 64 to an output word.
-pub(super) fn held(set: &Places, words: &[u64], out: &mut Vec<u64>) {
+pub(super) fn held(set: &BitSet, words: &[u64], out: &mut Vec<u64>) {
     held_from(set, 0, words, out);
 }
 
 /// As [`held`], for words of which the first has the position `first` in the rows.
-pub(super) fn held_from(set: &Places, first: usize, words: &[u64], out: &mut Vec<u64>) {
+pub(super) fn held_from(set: &BitSet, first: usize, words: &[u64], out: &mut Vec<u64>) {
     let salts = set.salts.as_flattened();
     let mut salts = salts.iter().cycle().skip(first % salts.len());
     out.extend(words.chunks(64).map(|words| {

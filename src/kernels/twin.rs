@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 use walkdir::WalkDir;
 
-use super::{Functions, Kernels, Marks, Places, Runs, Shingles, available};
+use super::{BitSet, FeatureRuns, Functions, Kernels, Marks, Shingles, available};
 use crate::config::Method;
 use crate::features::polynomials;
 use crate::records::{mix, short_hash};
@@ -330,7 +330,7 @@ fn every_level_fingerprints_runs_alike() {
     let (scalar, levels) = levels();
     let p = polynomials(Method::default().seed, 1).supershingles;
     for length in (1..=16).chain([84, 85]) {
-        let runs = Runs::new(p, length);
+        let runs = FeatureRuns::new(p, length);
         for kind in 0..7 {
             let features = preimages(random, kind, 84);
             let (mut expected, mut supershingles) = (vec![], vec![7]);
@@ -355,7 +355,7 @@ fn every_level_finds_the_same_words_in_a_bit_set() {
         let ends = |word: usize| u64::from(word == 0) | u64::from(word + 1 == size) << 63;
         for bits in [random_bits, (0..size).map(ends).collect(), vec![u64::MAX; size]] {
             let salts: Vec<u64> = (0..width).map(|_| random.number()).collect();
-            let set = Places::new(bits, &salts);
+            let set = BitSet::new(bits, &salts);
             for rows in [0, 1, 2, 7, 8, 11, 64, 65, 200] {
                 let words: Vec<u64> = (0..rows * width).map(|_| random.number()).collect();
                 let (mut expected, mut bits) = (vec![], vec![7]);
@@ -421,7 +421,7 @@ fn golden(kernels: &Kernels) -> String {
     let polynomials = polynomials(method.seed, method.features);
     let shingles = [Shingles::new(polynomials.shingles, method.words)];
     let functions = Functions::new(&polynomials.features);
-    let runs = Runs::new(polynomials.supershingles, method.features / method.supershingles);
+    let runs = FeatureRuns::new(polynomials.supershingles, method.features / method.supershingles);
     let mut table = "text\thash\twords\tpreimages\tminima\tsupershingles\n".to_owned();
     let hash = |numbers: &[u64]| short_hash(&numbers.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>());
     for (name, text) in golden_texts() {

@@ -27,7 +27,7 @@ use jiff::Timestamp;
 use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
-use super::Say;
+use super::Notify;
 use crate::objects::{Bucket, ObjectVersion, PATIENCE, PutCondition, PutOutcome};
 use crate::records::{age, short_hash};
 
@@ -182,11 +182,16 @@ impl Lease {
     ///
     /// # Errors
     /// If another run has the lock: the message describes that run. If the service ignores conditions.
-    pub fn take(bucket: &Bucket, say: &Say, lost: impl Fn(&str) + Send + 'static) -> Result<Lease> {
+    pub fn take(bucket: &Bucket, say: &Notify, lost: impl Fn(&str) + Send + 'static) -> Result<Lease> {
         Lease::take_for(bucket, TIMES, say, lost)
     }
 
-    fn take_for(bucket: &Bucket, times: LeaseTimes, say: &Say, lost: impl Fn(&str) + Send + 'static) -> Result<Lease> {
+    fn take_for(
+        bucket: &Bucket,
+        times: LeaseTimes,
+        say: &Notify,
+        lost: impl Fn(&str) + Send + 'static,
+    ) -> Result<Lease> {
         let owner = LockOwner::this();
         for _ in 0..ATTEMPTS {
             let when = match read(bucket)? {
@@ -216,7 +221,7 @@ impl Lease {
     }
 
     /// Starts the thread that renews the lock.
-    fn start_renewing(&mut self, say: &Say, lost: impl Fn(&str) + Send + 'static) -> Result<()> {
+    fn start_renewing(&mut self, say: &Notify, lost: impl Fn(&str) + Send + 'static) -> Result<()> {
         let (stop, stopped) = channel::<()>();
         let shared = self.shared.clone();
         let say = say.clone();
@@ -411,7 +416,7 @@ fn read(bucket: &Bucket) -> Result<Option<(Lock, ObjectVersion)>> {
 ///
 /// # Errors
 /// If the owner is alive: the lock is not stale, or changes during the watch.
-fn await_end(bucket: &Bucket, times: LeaseTimes, lock: &Lock, tag: &ObjectVersion, say: &Say) -> Result<()> {
+fn await_end(bucket: &Bucket, times: LeaseTimes, lock: &Lock, tag: &ObjectVersion, say: &Notify) -> Result<()> {
     // The watch begins now and uses this machine's clock only.
     let begun = Instant::now();
     let now = Timestamp::now();
@@ -497,16 +502,16 @@ mod tests {
         type Messages = Arc<Mutex<Vec<String>>>;
 
         /// A receiver of messages, and what it has received.
-        fn listen() -> (Say, Messages) {
+        fn listen() -> (Notify, Messages) {
             let messages = Messages::default();
-            let say: Say = {
+            let say: Notify = {
                 let messages = messages.clone();
                 Arc::new(move |text: &str| messages.lock().unwrap().push(text.to_owned()))
             };
             (say, messages)
         }
 
-        fn take(bucket: &Bucket, times: LeaseTimes, say: &Say) -> Result<Lease> {
+        fn take(bucket: &Bucket, times: LeaseTimes, say: &Notify) -> Result<Lease> {
             Lease::take_for(bucket, times, say, |_| {})
         }
 

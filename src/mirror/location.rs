@@ -14,7 +14,7 @@ use super::folder::{Base, MirrorFolder};
 use super::lease::{Lease, LeasePhase, SharedLease};
 use super::publish::publish;
 use super::refresh::refresh;
-use super::{Say, url_of};
+use super::{Notify, url_of};
 use crate::objects::Bucket;
 use crate::records::short_hash;
 use crate::state::Store;
@@ -114,7 +114,7 @@ impl StoreLocation {
     ///
     /// # Errors
     /// If another run works in the mirror, or the bucket cannot be read.
-    pub fn look(&self, say: &Say) -> Result<()> {
+    pub fn look(&self, say: &Notify) -> Result<()> {
         let Some(in_bucket) = &self.in_bucket else { return Ok(()) };
         let _lock = self.lock()?;
         in_bucket.folder.make()?;
@@ -126,7 +126,7 @@ impl StoreLocation {
     ///
     /// # Errors
     /// If another run has the store: the message describes that run. If the bucket cannot be read or written.
-    pub fn take(&self, say: &Say, lost: impl Fn(&str) + Send + 'static) -> Result<WriteGuard> {
+    pub fn take(&self, say: &Notify, lost: impl Fn(&str) + Send + 'static) -> Result<WriteGuard> {
         let lock = self.lock()?;
         let Some(in_bucket) = &self.in_bucket else { return Ok(WriteGuard { publishing: None, _lock: lock }) };
         let BucketStore { bucket, folder, .. } = in_bucket;
@@ -167,7 +167,7 @@ impl WriteGuard {
     ///
     /// # Errors
     /// If the store cannot be published: the message says what is known of it. The run's work stays in the mirror.
-    pub fn publish(&mut self, thorough: bool, say: &Say) -> Result<()> {
+    pub fn publish(&mut self, thorough: bool, say: &Notify) -> Result<()> {
         let Some(Publishing { in_bucket, current, lease }) = &mut self.publishing else { return Ok(()) };
         let BucketStore { bucket, folder, .. } = in_bucket;
         *current = publish(folder, bucket, current.take(), &lease.shared(), thorough, say)?;
@@ -177,7 +177,7 @@ impl WriteGuard {
     }
 
     /// The handle for a signal handler.
-    pub fn held(&self) -> PublishHandle {
+    pub fn publish_handle(&self) -> PublishHandle {
         PublishHandle(self.publishing.as_ref().map(|publishing| publishing.lease.shared()))
     }
 }

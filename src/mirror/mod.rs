@@ -43,7 +43,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Receives messages for the user.
-pub type Say = Arc<dyn Fn(&str) + Send + Sync>;
+pub type Notify = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Schemes of buckets.
 const SCHEMES: [&str; 7] = ["s3", "s3a", "gs", "az", "azure", "abfs", "abfss"];

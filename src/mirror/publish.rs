@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::Say;
+use super::Notify;
 use super::catalog::{Catalog, CatalogVersion, FileContent, FileList, MANIFEST, is_ours, key, list_key};
 use super::folder::{Base, MirrorFolder};
 use super::lease::SharedLease;
@@ -76,7 +76,7 @@ impl NamedObjects {
     }
 
     /// Uploads the objects that the bucket lacks: files first, then the lists that name them.
-    fn upload(&self, bucket: &Bucket, say: &Say) -> Result<()> {
+    fn upload(&self, bucket: &Bucket, say: &Notify) -> Result<()> {
         let uploads = &self.uploads;
         if !uploads.is_empty() {
             let bytes = uploads.iter().map(|file| file.content.bytes).sum();
@@ -115,7 +115,7 @@ pub(super) fn publish(
     before: Option<CatalogVersion>,
     lease: &SharedLease,
     thorough: bool,
-    say: &Say,
+    say: &Notify,
 ) -> Result<Option<CatalogVersion>> {
     let Some(manifest) = folder.manifest()? else { return Ok(before) };
     let folders = folder.files()?;
@@ -169,7 +169,7 @@ fn overtaken(bucket: &Bucket) -> String {
 }
 
 /// Removes objects, each only while the run certainly has the lock: another run may be about to name one of them.
-fn remove(bucket: &Bucket, old: &[Unreferenced], lease: &SharedLease, say: &Say) -> Result<()> {
+fn remove(bucket: &Bucket, old: &[Unreferenced], lease: &SharedLease, say: &Notify) -> Result<()> {
     each(old, "removing replaced objects", say, |old| {
         if !lease.is_fresh() {
             lease.renew()?;

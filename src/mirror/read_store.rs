@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use super::catalog::{Catalog, CatalogVersion, retry_if_published};
 use super::refresh::{FileDownload, fetch_one};
 use super::transfers::each;
-use super::{Say, url_of};
+use super::{Notify, url_of};
 use crate::objects::Bucket;
 use crate::records::short_hash;
 use crate::state::Store;
@@ -88,7 +88,7 @@ impl ReadStore {
         let files = files.0.iter().filter(|(path, _)| prefixes.iter().any(|prefix| path.starts_with(prefix)));
         let downloads: Vec<FileDownload> =
             files.map(|(path, content)| FileDownload::new(&to.0, folder, path, *content)).collect();
-        let silent: Say = Arc::new(|_| {});
+        let silent: Notify = Arc::new(|_| {});
         each(&downloads, "fetching", &silent, |file| fetch_one(bucket, file, &to.0.join("_mirror")))
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::Say;
+use super::Notify;
 use super::catalog::{
     Catalog, CatalogVersion, FileContent, FileList, MANIFEST, MissingObject, PUT_BACK, key, retry_if_published,
 };
@@ -26,11 +26,11 @@ use crate::state::{replace, sync_folder};
 /// # Errors
 /// Names the object that is missing or damaged, or the file that cannot be written. Then the mirror is unsettled, and the next
 /// call continues.
-pub(super) fn refresh(folder: &MirrorFolder, bucket: &Bucket, say: &Say) -> Result<Option<CatalogVersion>> {
+pub(super) fn refresh(folder: &MirrorFolder, bucket: &Bucket, say: &Notify) -> Result<Option<CatalogVersion>> {
     retry_if_published(bucket, |current| refresh_to(folder, bucket, current, say).map(|()| current.clone()))
 }
 
-fn refresh_to(folder: &MirrorFolder, bucket: &Bucket, current: &Option<CatalogVersion>, say: &Say) -> Result<()> {
+fn refresh_to(folder: &MirrorFolder, bucket: &Bucket, current: &Option<CatalogVersion>, say: &Notify) -> Result<()> {
     let base = folder.base()?;
     match (base, current) {
         (Base::Catalog(digest), Some(current)) if current.digest == digest => {}
@@ -57,7 +57,7 @@ fn has_content_of(folder: &MirrorFolder, version: &CatalogVersion) -> Result<boo
 }
 
 /// Makes the mirror equal to a catalog: removes other files and fetches those that differ.
-fn follow(folder: &MirrorFolder, bucket: &Bucket, current: &CatalogVersion, settled: bool, say: &Say) -> Result<()> {
+fn follow(folder: &MirrorFolder, bucket: &Bucket, current: &CatalogVersion, settled: bool, say: &Notify) -> Result<()> {
     if settled && folder.manifest()?.is_some() {
         say(&format!("another run has published to {} since the last run of this machine", bucket.url("")));
     }
@@ -104,7 +104,7 @@ impl Transfer for FileDownload {
 }
 
 /// Fetches files; incomplete ones lie in the mirror's folder for them.
-fn fetch(folder: &MirrorFolder, bucket: &Bucket, downloads: &[FileDownload], say: &Say) -> Result<()> {
+fn fetch(folder: &MirrorFolder, bucket: &Bucket, downloads: &[FileDownload], say: &Notify) -> Result<()> {
     if downloads.is_empty() {
         return Ok(());
     }

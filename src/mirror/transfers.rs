@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::Say;
+use super::Notify;
 use crate::config::Bytes;
 
 /// Transfers that run at the same time; each takes at most about 24 MiB of memory.
@@ -28,7 +28,7 @@ pub(super) trait Transfer {
 pub(super) fn each<T: Transfer + Sync>(
     items: &[T],
     what: &str,
-    say: &Say,
+    say: &Notify,
     transfer: impl Fn(&T) -> Result<()> + Sync,
 ) -> Result<()> {
     let all_bytes = items.iter().map(Transfer::bytes).sum::<u64>();

@@ -93,7 +93,7 @@ pub type BySize = [u64; SizeClass::ALL.len()];
 /// assert_eq!(class.retention(), Some((3.0 * 3.0 / 4.0 + 1.0 / 4.0) / 4.0));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Retained {
+pub struct RetentionSums {
     /// The number of URLs.
     pub documents: u64,
     containment: u128,
@@ -104,7 +104,7 @@ pub struct Retained {
 /// Bits after the point.
 const POINT: u32 = 64;
 
-impl Retained {
+impl RetentionSums {
     /// Adds the `common` URLs of a cluster of the first week, of `first` URLs, and a cluster of the later week, of `later`
     /// URLs. Returns false and adds nothing if no such clusters exist: `common` is larger than one of them.
     #[must_use]
@@ -120,7 +120,7 @@ impl Retained {
     }
 
     /// Adds the sums of another worker.
-    pub fn merge(&mut self, other: &Retained) {
+    pub fn merge(&mut self, other: &RetentionSums) {
         self.documents += other.documents;
         self.containment += other.containment;
         self.similarity += other.similarity;
@@ -224,7 +224,7 @@ pub fn change_amount(same_bytes: bool, earlier: &[u8], later: &[u8], features: u
 
 /// Counts of pairs of successive downloads, by change amount and size class.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Amounts {
+pub struct ChangeAmounts {
     features: usize,
     pairs: Vec<BySize>,
 }
@@ -257,10 +257,10 @@ pub struct ChangeShare {
     pub share: Option<f64>,
 }
 
-impl Amounts {
+impl ChangeAmounts {
     /// Makes counts of 0 for pages with `features` features.
-    pub fn new(features: usize) -> Amounts {
-        Amounts { features, pairs: vec![BySize::default(); features + 2] }
+    pub fn new(features: usize) -> ChangeAmounts {
+        ChangeAmounts { features, pairs: vec![BySize::default(); features + 2] }
     }
 
     /// Adds a pair of downloads.
@@ -272,7 +272,7 @@ impl Amounts {
     }
 
     /// Adds the counts of another worker, of the same number of features.
-    pub fn merge(&mut self, other: &Amounts) {
+    pub fn merge(&mut self, other: &ChangeAmounts) {
         for (sums, counts) in self.pairs.iter_mut().zip(&other.pairs) {
             add_by_size(sums, counts);
         }
@@ -384,15 +384,15 @@ mod tests {
 
     #[test]
     fn an_intersection_larger_than_either_cluster_is_refused() {
-        let mut retained = Retained::default();
+        let mut retained = RetentionSums::default();
         assert!(!retained.add(3, 2, 5) && !retained.add(3, 5, 2));
-        assert_eq!((retained, retained.retention()), (Retained::default(), None));
+        assert_eq!((retained, retained.retention()), (RetentionSums::default(), None));
     }
 
     #[test]
     fn the_largest_numbers_do_not_overflow() {
         let most = 1 << 56;
-        let mut retained = Retained::default();
+        let mut retained = RetentionSums::default();
         assert!(retained.add(most, most, most) && retained.add(most - 1, most, most));
         assert!(retained.retention().unwrap() <= 1.0 && retained.similarity().unwrap() > 0.99);
     }
@@ -415,7 +415,7 @@ mod tests {
                     common / later.len() as f64,
                 ]);
             }
-            let mut ours: BTreeMap<SizeClass, Retained> = BTreeMap::new();
+            let mut ours: BTreeMap<SizeClass, RetentionSums> = BTreeMap::new();
             let pairs: BTreeSet<(u8, u8)> = clusters.iter().filter(|x| x.2).map(|x| (x.0, x.1)).collect();
             for (a, b) in pairs {
                 let size = |of: &dyn Fn(&(u8, u8, bool)) -> bool| set(of).len() as u64;
@@ -439,7 +439,7 @@ mod tests {
 
         #[test]
         fn shares_are_counted_pair_by_pair(pairs in prop::collection::vec((0usize..8, 1u64..2000), 0..60)) {
-            let mut halves = [Amounts::new(6), Amounts::new(6)];
+            let mut halves = [ChangeAmounts::new(6), ChangeAmounts::new(6)];
             for (at, (amount, size)) in pairs.iter().enumerate() {
                 halves[at % 2].add(*amount, SizeClass::of(*size));
             }

@@ -9,7 +9,7 @@ mod evolution;
 mod powerlaw;
 
 pub use evolution::{
-    AmountShare, Amounts, BySize, Change, ChangeShare, Retained, SizeClass, add_by_size, change_amount,
+    AmountShare, BySize, Change, ChangeAmounts, ChangeShare, RetentionSums, SizeClass, add_by_size, change_amount,
     cluster_changes, ratio,
 };
 pub use powerlaw::{Fit, MIN_TAIL, fit};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::kernels::memory::huge;
+use crate::kernels::memory::advise_huge_pages;
 
 /// Of every own vector, which of its supershingles are shared with another representative, and whether it is a duplicate.
 ///
@@ -20,7 +20,7 @@ impl BitColumns {
     pub fn new(vectors: usize, width: usize) -> BitColumns {
         let column = |_| {
             let mut words = vec![0; vectors.div_ceil(64)];
-            huge(&mut words);
+            advise_huge_pages(&mut words);
             words
         };
         BitColumns { columns: (0..=width).map(column).collect(), vectors }
@@ -56,7 +56,7 @@ impl BitColumns {
     pub fn duplicates(&self) -> Vec<u32> {
         let bits = self.duplicate_bits();
         let mut duplicates = Vec::with_capacity(bits.iter().map(|word| word.count_ones() as usize).sum());
-        huge(duplicates.spare_capacity_mut());
+        advise_huge_pages(duplicates.spare_capacity_mut());
         for_each(0..self.vectors, |word| bits[word], |vector| duplicates.push(vector as u32));
         duplicates
     }

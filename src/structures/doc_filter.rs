@@ -1,11 +1,11 @@
 //! A quick look whether a document may be one of a few.
 
-use crate::kernels::{Kernels, Places};
+use crate::kernels::{BitSet, Kernels};
 use crate::records::DocId;
 
 /// Some documents, for a quick look whether one may be among them: most are not.
 pub struct DocFilter {
-    places: Places,
+    places: BitSet,
     kernels: &'static Kernels,
 }
 
@@ -16,7 +16,7 @@ impl DocFilter {
     /// A sieve for these documents.
     pub fn new<'a>(docs: impl Iterator<Item = &'a DocId> + Clone, kernels: &'static Kernels) -> DocFilter {
         // A word for each.
-        let mut places = Places::new(vec![0; docs.clone().count().next_power_of_two()], &[0]);
+        let mut places = BitSet::new(vec![0; docs.clone().count().next_power_of_two()], &[0]);
         docs.for_each(|doc| places.put(doc.to_table() as u64));
         DocFilter { places, kernels }
     }

@@ -3,7 +3,7 @@
 //! A partition's records are few enough that its table stays near the core; partitions are grouped
 //! one after the other. What is found does not depend on the order of the records.
 
-use crate::kernels::memory::{SIDE_BY_SIDE, look};
+use crate::kernels::memory::{SIDE_BY_SIDE, preload};
 
 /// The groups of one partition; its tables are reused from partition to partition.
 #[derive(Default)]
@@ -65,7 +65,7 @@ impl Grouper {
     fn fetch(&self, some: &[(u64, u32)]) {
         if !self.groups.is_empty() {
             let last = |key| self.groups[(self.slots[self.slot(key)] as usize).saturating_sub(1)].last;
-            look(some.iter().map(|(key, _)| last(*key).into()));
+            preload(some.iter().map(|(key, _)| last(*key).into()));
         }
     }
 

@@ -1,6 +1,6 @@
 //! Where numbers stand in an ascending list of some of them.
 
-use crate::kernels::memory::{huge, look};
+use crate::kernels::memory::{advise_huge_pages, preload};
 
 /// Ranks of some numbers in their ascending list, found in one step: a bit for each number, and the count before each
 /// word.
@@ -12,7 +12,7 @@ impl RankBitmap {
     /// The ranks of `some` of so many numbers.
     pub fn new(numbers: usize, some: impl Iterator<Item = u32>) -> RankBitmap {
         let mut words = vec![(0u64, 0); numbers.div_ceil(64)];
-        huge(&mut words);
+        advise_huge_pages(&mut words);
         some.for_each(|number| words[number as usize / 64].0 |= 1 << (number % 64));
         RankBitmap { words }.counted()
     }
@@ -20,7 +20,7 @@ impl RankBitmap {
     /// The ranks of the numbers that have a bit, given words with the bits of 64 numbers each.
     pub fn of_bits(bits: &[u64]) -> RankBitmap {
         let mut words = Vec::with_capacity(bits.len());
-        huge(words.spare_capacity_mut());
+        advise_huge_pages(words.spare_capacity_mut());
         words.extend(bits.iter().map(|word| (*word, 0)));
         RankBitmap { words }.counted()
     }
@@ -50,7 +50,7 @@ impl RankBitmap {
     /// As [`RankBitmap::get`], for some numbers, whose words are fetched from memory side by side.
     #[inline]
     pub fn get_all(&self, numbers: impl Iterator<Item = usize> + Clone, ranks: &mut [(bool, usize)]) {
-        look(numbers.clone().map(|number| self.words[number / 64].0));
+        preload(numbers.clone().map(|number| self.words[number / 64].0));
         ranks.iter_mut().zip(numbers).for_each(|(rank, number)| *rank = self.get(number));
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::{Result, bail};
 use bytemuck::Zeroable;
 
-use crate::kernels::memory::{SIDE_BY_SIDE, huge, look};
+use crate::kernels::memory::{SIDE_BY_SIDE, advise_huge_pages, preload};
 
 /// Nodes of a page of 4 KiB.
 const PAGE: usize = 4096 / size_of::<Node>();
@@ -38,7 +38,7 @@ impl UnionFind {
     /// A forest of so many nodes, each on its own.
     pub fn new(nodes: usize) -> UnionFind {
         let mut nodes = bytemuck::allocation::zeroed_vec(nodes);
-        huge(&mut nodes);
+        advise_huge_pages(&mut nodes);
         UnionFind { nodes }
     }
 
@@ -130,7 +130,7 @@ impl UnionFind {
             *parent = self.parent(node);
             count += 1;
         }
-        look(parents[..count].iter().map(|parent| self.parent(*parent).into()));
+        preload(parents[..count].iter().map(|parent| self.parent(*parent).into()));
     }
 
     /// Some nodes that follow each other, with their roots.
@@ -159,7 +159,7 @@ impl UnionFind {
     /// Notes of every node in a pair that it has the other one as a neighbour; the smallest one is kept.
     pub fn note_neighbours(&self, pairs: &[(u32, u32)]) {
         for batch in pairs.chunks(SIDE_BY_SIDE) {
-            look(batch.iter().map(|(node, _)| self.parent(*node).into()));
+            preload(batch.iter().map(|(node, _)| self.parent(*node).into()));
             for (node, neighbour) in batch {
                 let (kept, noted) = (&self.nodes[*node as usize].neighbour, u32::MAX - neighbour);
                 if kept.load(Ordering::Relaxed) < noted {

@@ -48,5 +48,5 @@ pub use rows::{
     ChangeRow, ClusterRow, Column, DeletedRow, DocumentRow, Event, EvidenceRow, FailureRow, FeatureRow, FoundLinkRow,
     LargestRow, LinkRow, MissingRow, RejectRow, SizeRow, SummaryRow, Table, UrlRow,
 };
-pub use sift::{Sifted, share, sift};
+pub use sift::{RowCounts, copy_rows, link_or_copy};
 pub use write::Writer;

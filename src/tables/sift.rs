@@ -12,9 +12,9 @@ use super::read::Scan;
 use super::rows::Table;
 use super::write::Writer;
 
-/// The numbers of rows of a file that [`sift`] copied and left out.
+/// The numbers of rows of a file that [`copy_rows`] copied and left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sifted {
+pub struct RowCounts {
     /// Rows of the new file.
     pub kept: u64,
     /// Rows of the old file that the new one lacks.
@@ -31,12 +31,12 @@ pub struct Sifted {
 ///
 /// # Errors
 /// Names the file that cannot be read or written; or returns the first error of `keep`.
-pub fn sift<T: Table>(
+pub fn copy_rows<T: Table>(
     from: &Path,
     to: &Path,
     columns: &[&str],
     mut keep: impl FnMut(&RecordBatch) -> Result<BooleanArray>,
-) -> Result<Sifted> {
+) -> Result<RowCounts> {
     let mut masks: Vec<BooleanArray> = Vec::new();
     Scan::open(from, columns)?.for_each(|batch| {
         masks.push(keep(batch)?);
@@ -44,9 +44,9 @@ pub fn sift<T: Table>(
     })?;
     let rows: u64 = masks.iter().map(|mask| mask.len() as u64).sum();
     let kept: u64 = masks.iter().map(|mask| mask.true_count() as u64).sum();
-    let sifted = Sifted { kept, left_out: rows - kept };
+    let sifted = RowCounts { kept, left_out: rows - kept };
     if sifted.left_out == 0 {
-        share(from, to)?;
+        link_or_copy(from, to)?;
     } else if sifted.kept > 0 {
         let all: Vec<&str> = T::columns(&[]).iter().map(|column| column.name).collect();
         let mut writer: Writer<T> = Writer::create(to)?;
@@ -67,7 +67,7 @@ pub fn sift<T: Table>(
 ///
 /// # Errors
 /// Names the folder or the file that cannot be made.
-pub fn share(from: &Path, to: &Path) -> Result<()> {
+pub fn link_or_copy(from: &Path, to: &Path) -> Result<()> {
     let failed = || format!("cannot copy {} to {}", from.display(), to.display());
     if let Some(folder) = to.parent() {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
@@ -104,7 +104,7 @@ mod tests {
                 let docs: &Int64Array = field(batch, "doc")?;
                 Ok(docs.values().iter().map(|doc| Some(keep(*doc))).collect())
             };
-            let sifted = sift::<UrlRow>(&from, &to, &["doc"], mask).unwrap();
+            let sifted = copy_rows::<UrlRow>(&from, &to, &["doc"], mask).unwrap();
             (sifted.kept, sifted.left_out)
         };
         assert_eq!(sifted(|_| false), (0, 10_000));

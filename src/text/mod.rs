@@ -35,6 +35,6 @@ pub mod words;
 
 pub use charset::decode;
 pub use html::{Extract, scan};
-pub use patterns::{NoPattern, UrlPatterns};
+pub use patterns::{InvalidPattern, UrlPatterns};
 pub use urls::{Canonical, canonical, domain, out_links};
 pub use words::words;

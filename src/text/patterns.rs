@@ -18,7 +18,7 @@ pub struct UrlPatterns {
 
 /// The text that is not a valid pattern: not an `http` or `https` URL, not a host, or an ambiguous prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoPattern(pub String);
+pub struct InvalidPattern(pub String);
 
 impl UrlPatterns {
     /// Makes the set of these URLs, all URLs of these hosts, and all URLs with these prefixes. A host includes its port if
@@ -35,17 +35,17 @@ impl UrlPatterns {
     /// # Errors
     /// The first text that is not an `http` or `https` URL or not a host, or a prefix whose path is not in canonical form:
     /// the canonical form may match more URLs than were meant.
-    pub fn new<T: AsRef<str>>(urls: &[T], hosts: &[T], prefixes: &[T]) -> Result<UrlPatterns, NoPattern> {
+    pub fn new<T: AsRef<str>>(urls: &[T], hosts: &[T], prefixes: &[T]) -> Result<UrlPatterns, InvalidPattern> {
         let form = |url: &T| {
             let canonical = canonical(url.as_ref()).map(|url| url.as_str().to_owned());
-            canonical.ok_or_else(|| NoPattern(url.as_ref().to_owned()))
+            canonical.ok_or_else(|| InvalidPattern(url.as_ref().to_owned()))
         };
         let host = |host: &T| {
             let host = host.as_ref();
             // Only the host of a URL, without any other part.
             let url = canonical(&format!("http://{host}/")).filter(|url| url.as_str().matches('/').count() == 3);
             let url = url.filter(|_| !host.contains(['@', '?', '#', '/', '\\']) && !host.is_empty());
-            url.map(|url| url.host().to_owned()).ok_or_else(|| NoPattern(host.to_owned()))
+            url.map(|url| url.host().to_owned()).ok_or_else(|| InvalidPattern(host.to_owned()))
         };
         let prefix = |prefix: &T| {
             let (url, given) = (form(prefix)?, prefix.as_ref());
@@ -53,7 +53,7 @@ impl UrlPatterns {
             let path =
                 given.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..])).unwrap_or("/");
             let is_canonical = url.ends_with(path) && !given.contains(['#', '@']);
-            is_canonical.then_some(url).ok_or_else(|| NoPattern(given.to_owned()))
+            is_canonical.then_some(url).ok_or_else(|| InvalidPattern(given.to_owned()))
         };
         let sorted: BTreeSet<String> = prefixes.iter().map(prefix).collect::<Result<_, _>>()?;
         let mut prefixes: BTreeSet<String> = BTreeSet::new();
@@ -140,7 +140,7 @@ mod tests {
             (&[], &[], &["http://a.org/a b"]),
         ] {
             let given = [urls, hosts, prefixes].concat()[0].to_owned();
-            assert_eq!(UrlPatterns::new(urls, hosts, prefixes), Err(NoPattern(given)));
+            assert_eq!(UrlPatterns::new(urls, hosts, prefixes), Err(InvalidPattern(given)));
         }
         let hosts = UrlPatterns::new(&[], &["A.org:8080", "b.org:80"], &[]).unwrap();
         assert!(

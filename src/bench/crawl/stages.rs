@@ -9,7 +9,7 @@ use super::setting::Setting;
 use super::texts::{documents, each_page, made_up, pages};
 use crate::config::Method;
 use crate::features::{Fingerprinter, Polynomials, Shingler, Sketch, Sketcher, VectorKeys, polynomials};
-use crate::kernels::{Functions, Kernels, Runs, Shingles};
+use crate::kernels::{FeatureRuns, Functions, Kernels, Shingles};
 use crate::readers::{Body, Page};
 use crate::text::{charset, html, urls};
 
@@ -165,7 +165,7 @@ struct Stages<'a> {
     texts: &'a [&'a str],
     shingles: Shingles,
     functions: Functions,
-    runs: Runs,
+    runs: FeatureRuns,
     keys: VectorKeys,
     bounds: Vec<Vec<u32>>,
     all_preimages: Vec<Vec<u64>>,
@@ -193,7 +193,7 @@ impl<'a> Stages<'a> {
             texts,
             shingles,
             functions: Functions::new(&polynomials.features),
-            runs: Runs::new(polynomials.supershingles, method.features / method.supershingles),
+            runs: FeatureRuns::new(polynomials.supershingles, method.features / method.supershingles),
             keys: VectorKeys::new(method, &polynomials),
             polynomials,
             bounds,

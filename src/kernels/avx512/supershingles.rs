@@ -2,14 +2,14 @@
 
 use std::arch::x86_64::*;
 
-use super::super::Runs;
+use super::super::FeatureRuns;
 use super::super::gf2::LANES;
 use super::vectors::{image, load, load_first};
 
 /// Computes `v_0 t^(64 (n-1)) + ... + v_(n-1)` modulo P for each run: sums the unreduced products of features and weights,
 /// and reduces the sum once.
 #[target_feature(enable = "avx512f,vpclmulqdq")]
-pub(super) fn supershingles(runs: &Runs, features: &[u64], supershingles: &mut Vec<u64>) {
+pub(super) fn supershingles(runs: &FeatureRuns, features: &[u64], supershingles: &mut Vec<u64>) {
     let (p, mu) = (runs.polynomial.p, runs.polynomial.mu);
     for run in features.chunks_exact(runs.length) {
         let mut sum = _mm512_setzero_si512();

@@ -27,7 +27,7 @@ use super::pairs::pairs;
 use super::prune::prune;
 use super::stage::{ClusterStats, Clustering};
 use super::survivors::Survivors;
-use crate::kernels::memory::{SIDE_BY_SIDE, huge};
+use crate::kernels::memory::{SIDE_BY_SIDE, advise_huge_pages};
 use crate::operators::components::{JoinedForests, join_forests};
 use crate::operators::exchange::{LocalAnswers, NodeAnswers, all_gather, lookup, release_spare, sort_spare};
 use crate::records::DocId;
@@ -141,7 +141,7 @@ struct Duplicates {
 impl Duplicates {
     fn new(own: Vec<u32>, firsts: Vec<u64>) -> Duplicates {
         let mut roots = Vec::with_capacity(own.len());
-        huge(roots.spare_capacity_mut());
+        advise_huge_pages(roots.spare_capacity_mut());
         // Written at once, into pages that blocks just gave back: the system's own zeros would be taken only when they are needed.
         roots.resize(own.len(), 0);
         Duplicates { own, firsts, roots }
@@ -160,7 +160,7 @@ fn named(
 ) -> Result<(NodeClusters, NodeClusters)> {
     let (watch, boards) = (&stage.watch, &stage.shared.names);
     let mut names = Vec::with_capacity(own.len());
-    huge(names.spare_capacity_mut());
+    advise_huge_pages(names.spare_capacity_mut());
     names.extend(own.iter().map(|vector| name(*vector as usize)));
     let near = LocalAnswers::of_process(worker, &boards.0, move |node| [names[node]], watch)?;
     // Names take the places of what they are the names of.

@@ -31,7 +31,7 @@ use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
 use super::stage::{CHANGED, Clustering, is_expected};
-use crate::kernels::memory::{SIDE_BY_SIDE, fetch_to_write, huge, look};
+use crate::kernels::memory::{SIDE_BY_SIDE, advise_huge_pages, fetch_to_write, preload};
 use crate::operators::exchange::{
     Block, Dealer, KeyRanges, Partition, RangeDealer, each_partition, ranges, received, run_to_end,
 };
@@ -220,7 +220,7 @@ impl CollapseReplies {
         marks.set_duplicates(repeated.iter().map(|told| told.own));
         let ranks = RankBitmap::of_bits(marks.duplicate_bits());
         let mut firsts = vec![0; ranks.len()];
-        huge(&mut firsts);
+        advise_huge_pages(&mut firsts);
         for block in duplicates {
             for told in block.records().chunks(SIDE_BY_SIDE) {
                 let mut places = [(true, 0); SIDE_BY_SIDE];
@@ -357,7 +357,7 @@ impl VectorTable<'_> {
     fn fetch(&self, all: &[Representative], some: &[(u64, u64)]) {
         if !all.is_empty() {
             let number = |key| all[(self.slots[self.slot(key)] as usize).saturating_sub(1)].number;
-            look(some.iter().map(|(key, _)| number(*key)));
+            preload(some.iter().map(|(key, _)| number(*key)));
         }
     }
 

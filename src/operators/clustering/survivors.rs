@@ -8,7 +8,7 @@ use std::ops::Range;
 use anyhow::{Result, ensure};
 
 use super::stage::{CHANGED, Clustering};
-use crate::kernels::memory::huge;
+use crate::kernels::memory::advise_huge_pages;
 use crate::operators::exchange::{BLOCK_BYTES, Block, Partition, SpillBuffer, release_spare};
 use crate::operators::scan::{ChunkScan, VectorFiles};
 use crate::structures::{BitColumns, Ownership};
@@ -34,7 +34,7 @@ impl Survivors {
         release_spare(count * size_of::<u32>());
         // Names are looked up by it in any order.
         let mut own = Vec::with_capacity(count);
-        huge(own.spare_capacity_mut());
+        advise_huge_pages(own.spare_capacity_mut());
         let of_shards = vec![0; stage.numbering.shards()];
         let mut survivors = Survivors { own, of_shards, records: 0, marks, agreements: stage.agreements };
         for shard in owned.shards() {

@@ -28,7 +28,7 @@ use timely::dataflow::operators::{Concat, ConnectLoop, Enter, LoopVariable, Prob
 use timely::dataflow::{Scope, Stream};
 use timely::order::Product;
 
-use crate::kernels::memory::huge;
+use crate::kernels::memory::advise_huge_pages;
 use crate::operators::exchange::{Block, BlockBuilder, Dealer, by_part};
 use crate::records::{DocId, Edge};
 use crate::structures::Ownership;
@@ -50,7 +50,7 @@ impl Labels {
     /// Every document on its own.
     pub fn new(owned: &Ownership) -> Labels {
         let mut own = Vec::with_capacity(owned.len());
-        huge(own.spare_capacity_mut());
+        advise_huge_pages(own.spare_capacity_mut());
         own.extend(owned.docs());
         Labels { owned: owned.clone(), label: own, rounds: 0, taken: 0 }
     }

@@ -9,7 +9,7 @@ use timely::worker::Worker;
 
 use crate::operators::exchange::all_gather;
 use crate::state::{Downloads, History};
-use crate::stats::{Amounts, SizeClass, change_amount};
+use crate::stats::{ChangeAmounts, SizeClass, change_amount};
 use crate::structures::Ownership;
 use crate::watch::Watch;
 
@@ -24,9 +24,9 @@ pub fn change_amounts(
     owned: &Ownership,
     memory: u64,
     watch: &Watch,
-) -> Result<Amounts> {
+) -> Result<ChangeAmounts> {
     let features = history.features;
-    let mut mine = Amounts::new(features);
+    let mut mine = ChangeAmounts::new(features);
     for shard in owned.shards() {
         let mut downloads = Downloads::open(history, shard, memory)?;
         while let Some((_, of_url)) = downloads.document()? {
@@ -38,7 +38,7 @@ pub fn change_amounts(
             }
         }
     }
-    let mut all = Amounts::new(features);
+    let mut all = ChangeAmounts::new(features);
     all_gather(worker, vec![mine], watch)?.iter().for_each(|amounts| all.merge(amounts));
     Ok(all)
 }

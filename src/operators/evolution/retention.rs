@@ -17,7 +17,7 @@ use super::cluster_map::{COULD_NOT_DOWNLOAD, ClusterMap};
 use crate::operators::exchange::{LocalAnswers, lookup};
 use crate::operators::output::overlaps;
 use crate::records::DocId;
-use crate::stats::{Retained, SizeClass};
+use crate::stats::{RetentionSums, SizeClass};
 use crate::structures::Ownership;
 use crate::watch::Watch;
 
@@ -31,8 +31,8 @@ pub fn retention(
     first: &Rc<ClusterMap>,
     later: &Rc<ClusterMap>,
     watch: &Arc<Watch>,
-) -> Result<[Retained; SizeClass::ALL.len()]> {
-    let mut retained = [Retained::default(); SizeClass::ALL.len()];
+) -> Result<[RetentionSums; SizeClass::ALL.len()]> {
+    let mut retained = [RetentionSums::default(); SizeClass::ALL.len()];
     let mut add = |common: u64, first: u64, later: u64| {
         if !retained[SizeClass::of(first) as usize].add(common, first, later) {
             bail!("the store is damaged: clusters of {first} and {later} URLs have {common} in common");

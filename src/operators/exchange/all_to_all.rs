@@ -15,7 +15,7 @@ use timely::worker::Worker;
 use super::block::{Block, BlockBuilder, by_part};
 use super::dealer::Dealer;
 use super::run::run_to_end;
-use crate::kernels::memory::huge;
+use crate::kernels::memory::advise_huge_pages;
 use crate::watch::Watch;
 
 /// Sends everything that was dealt to the owners of its partitions; gives the blocks of own partitions, in an order of
@@ -47,7 +47,7 @@ pub fn all_to_all<R: Pod + Send>(worker: &mut Worker, mut dealer: Dealer<R>, wat
 /// All records of some blocks.
 pub(crate) fn blocks<R: Pod>(blocks: Vec<Block<R>>) -> Vec<R> {
     let mut records = Vec::with_capacity(blocks.iter().map(|block| block.records().len()).sum());
-    huge(records.spare_capacity_mut());
+    advise_huge_pages(records.spare_capacity_mut());
     blocks.into_iter().for_each(|block| records.extend_from_slice(block.records()));
     records
 }

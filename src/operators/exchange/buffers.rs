@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::kernels::memory::{give_back, huge};
+use crate::kernels::memory::{advise_huge_pages, return_pages};
 
 /// Bytes of the records of a full block. Between 24 and 64 KiB the exchange costs the same; larger ones only
 /// take memory, as every sender holds one for each partition.
@@ -52,12 +52,12 @@ impl BufferPool {
     }
 
     /// Gives the pages of so many of the blocks that are kept back to the system.
-    fn give_back(&mut self, blocks: usize) {
+    fn return_pages(&mut self, blocks: usize) {
         self.sort();
         self.given_back.extend(self.kept.drain(..blocks.min(self.kept.len())));
         // With those before: what one thread left lies between what others did, and huge pages go only whole.
         self.given_back.sort_unstable_by_key(|full| full.as_ptr());
-        give_back(&mut self.given_back);
+        return_pages(&mut self.given_back);
     }
 
     /// Takes some blocks; those that have their pages come first.
@@ -114,7 +114,7 @@ pub fn sort_spare() {
 /// must find it first.
 pub fn release_spare(bytes: usize) {
     SPARE.with(Spare::release);
-    left().give_back(bytes.div_ceil(size_of::<[u64; WORDS + APART]>()));
+    left().return_pages(bytes.div_ceil(size_of::<[u64; WORDS + APART]>()));
 }
 
 /// Memory for a full block. It holds what it held, or zeros.
@@ -126,7 +126,7 @@ pub(crate) fn fresh() -> BlockMemory {
         }
         if spare.is_empty() {
             let slab = vec![0; SLAB * (WORDS + APART) + LINE / 8].leak();
-            huge(slab);
+            advise_huge_pages(slab);
             // Blocks begin with a line of the cache.
             let begin = slab.as_ptr().align_offset(LINE).min(LINE / 8);
             spare.extend(slab[begin..].as_chunks_mut().0);
@@ -157,11 +157,11 @@ mod tests {
         kept.sort_by_key(|full| mix(full.as_ptr().addr() as u64));
         let mut left = BufferPool { kept, given_back: Vec::new() };
         let order = |blocks: &[BlockMemory]| blocks.iter().map(|full| full.as_ptr()).collect::<Vec<_>>();
-        left.give_back(0);
+        left.return_pages(0);
         assert_eq!(order(&left.kept), places);
         let mut from = 0;
         for to in [100, 180, BLOCKS] {
-            left.give_back(if to == BLOCKS { usize::MAX } else { to - from });
+            left.return_pages(if to == BLOCKS { usize::MAX } else { to - from });
             assert_eq!((order(&left.given_back), order(&left.kept)), (places[..to].to_vec(), places[to..].to_vec()));
             assert!(left.kept.iter().all(|full| full.iter().all(|word| *word == 1)));
             let given = left.given_back.iter().flat_map(|full| full.iter()).filter(|word| **word == 0).count();

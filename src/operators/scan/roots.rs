@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Error, Result, bail};
 use arrow_array::{Array, Int64Array};
 
-use crate::kernels::memory::huge;
+use crate::kernels::memory::advise_huge_pages;
 use crate::records::DocId;
 use crate::structures::Ownership;
 use crate::tables::{Scan, field};
@@ -22,7 +22,7 @@ pub fn read_roots(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Ownership
     // Written once, where files follow each other: fresh memory is a large part of the time.
     let none = || {
         let mut roots = Vec::with_capacity(owned.len());
-        huge(roots.spare_capacity_mut());
+        advise_huge_pages(roots.spare_capacity_mut());
         roots
     };
     let set = |roots: &mut Vec<DocId>, at, root| {

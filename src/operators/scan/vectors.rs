@@ -13,7 +13,7 @@ use anyhow::{Result, ensure};
 use arrow_array::Int64Array;
 
 use super::pages::own_segments;
-use crate::kernels::memory::huge;
+use crate::kernels::memory::advise_huge_pages;
 use crate::records::DocId;
 use crate::state::{Journal, Segment};
 use crate::structures::Ownership;
@@ -250,7 +250,7 @@ impl VectorFiles {
     pub fn docs(&self, owned: &Ownership) -> Result<Vec<DocId>> {
         let mut all = Vec::with_capacity(self.len() as usize);
         // Names are looked up in any order.
-        huge(all.spare_capacity_mut());
+        advise_huge_pages(all.spare_capacity_mut());
         for file in self.files.iter() {
             Scan::open(&file.path, &[DOCS])?.for_each(|batch| {
                 let docs: &Int64Array = field(batch, DOCS)?;

@@ -15,7 +15,7 @@ use crate::records::{DocId, Week};
 use crate::state::Earlier;
 use crate::state::durable::sync_folder;
 use crate::state::indexes::RunRow;
-use crate::tables::{DeletedRow, Scan, Table, UrlRow, Writer, field, sift};
+use crate::tables::{DeletedRow, Scan, Table, UrlRow, Writer, copy_rows, field};
 
 impl Store {
     /// Drops the rows of what was deleted from a committed week from the `urls` up to it, where anything was.
@@ -58,7 +58,7 @@ impl Store {
     /// Drops the rows of some documents from a file.
     fn without<T: Table>(&self, path: &PathBuf, docs: &[DocId]) -> Result<()> {
         let temporary: &Path = &self.work().join("without.parquet");
-        let sifted = sift::<T>(path, temporary, &["doc"], |batch| {
+        let sifted = copy_rows::<T>(path, temporary, &["doc"], |batch| {
             let all = field::<Int64Array>(batch, "doc")?.values().iter();
             Ok(all.map(|doc| Some(docs.binary_search(&DocId::from_table(*doc)).is_err())).collect())
         })?;

@@ -10,8 +10,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::kernels::memory::huge;
-use crate::kernels::{Kernels, Places, places};
+use crate::kernels::memory::advise_huge_pages;
+use crate::kernels::{BitSet, Kernels, places};
 use crate::records::{Key, mix};
 
 /// Bits for each supershingle, and for each key, that is noted.
@@ -28,7 +28,7 @@ pub struct ChangedKeys {
     salts: Vec<u64>,
     supershingles: Bitmap,
     /// A copy of these to look up, made when all are noted.
-    noted: OnceLock<Places>,
+    noted: OnceLock<BitSet>,
     kernels: &'static Kernels,
     /// Those of the supershingles that matter.
     matter: Bitmap,
@@ -69,7 +69,7 @@ impl ChangedKeys {
     /// call on nothing more is noted. `held` is memory to work in.
     pub fn sharing(&self, words: &[u64], least: u32, held: &mut Vec<u64>, mut each: impl FnMut(usize, u64)) {
         let width = self.salts.len();
-        let noted = self.noted.get_or_init(|| Places::new(self.supershingles.words(), &self.salts));
+        let noted = self.noted.get_or_init(|| BitSet::new(self.supershingles.words(), &self.salts));
         self.kernels.held(noted, words, held);
         // The bits of the last vectors may end with a word.
         held.push(0);
@@ -153,7 +153,7 @@ impl Bitmap {
         let bits = bits.next_power_of_two().max(1 << 12);
         let mut words = bytemuck::allocation::zeroed_vec(bits as usize / 64);
         // Places are random: without huge pages most of the time goes into finding the pages.
-        huge(&mut words);
+        advise_huge_pages(&mut words);
         Bitmap { shift: places::shift(words.len()), words }
     }
 
@@ -165,7 +165,7 @@ impl Bitmap {
     /// The bits as they are.
     fn words(&self) -> Vec<u64> {
         let mut words = Vec::with_capacity(self.words.len());
-        huge(words.spare_capacity_mut());
+        advise_huge_pages(words.spare_capacity_mut());
         words.extend(self.words.iter().map(|word| word.load(Ordering::Relaxed)));
         words
     }

@@ -10,7 +10,7 @@ use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
-use crate::kernels::memory::huge;
+use crate::kernels::memory::advise_huge_pages;
 use crate::operators::delta::relabel::EdgeDifference;
 use crate::operators::exchange::{Block, Dealer, LocalAnswers, lookup};
 use crate::records::{DocId, Key};
@@ -77,7 +77,7 @@ impl KeyGroups {
         }
         let empty = |size| {
             let mut part = Vec::with_capacity(size);
-            huge(part.spare_capacity_mut());
+            advise_huge_pages(part.spare_capacity_mut());
             part
         };
         let mut parts: BTreeMap<u64, Vec<KeyHolder>> =
