@@ -19,7 +19,7 @@ use crate::config::{Bytes, Config, Count, Method};
 use crate::features::{VectorKeys, polynomials};
 use crate::operators::InProcess;
 use crate::operators::clustering::{Clustering, Clusters, clusters};
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::barrier;
 use crate::report::grouped;
 use crate::state::sync_folder;
 use crate::structures::{Numbering, Ownership};
@@ -227,9 +227,9 @@ fn measure_clusters(
         firsts[place.shard() as usize] + place.row()
     });
     let named = name.clone();
-    all_gather(worker, vec![0u8], watch)?;
+    barrier(worker, watch)?;
     let Clusters { duplicates, survivors, took } = clusters(worker, &clustering, move |vector| named(vector))?;
-    all_gather(worker, vec![0u8], watch)?;
+    barrier(worker, watch)?;
     watch.enter(Stage::Tables);
     let (mut duplicates, mut survivors) = (duplicates.iter().peekable(), survivors.iter().peekable());
     let labels = (0..owned.len() as u32).map(|own| {

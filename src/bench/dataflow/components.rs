@@ -14,7 +14,7 @@ use crate::bench::synthetic::{Graph, GraphShape};
 use crate::config::Count;
 use crate::operators::InProcess;
 use crate::operators::components::{JoinedForests, join_forests};
-use crate::operators::exchange::{Shared, all_gather};
+use crate::operators::exchange::{Shared, barrier};
 use crate::report::grouped;
 use crate::structures::{Numbering, Ownership, UnionFind};
 use crate::watch::{Span, Stage, Watch};
@@ -145,15 +145,15 @@ fn measure_components(
     let count = share.end - share.start;
     let edges: Vec<(u32, u32)> = share.map(|edge| graph.edge(edge)).collect();
     let (alone, threads) = (Shared::<UnionFind>::default(), if task.apart { 1 } else { task.workers });
-    all_gather(worker, vec![0u8], watch)?;
+    barrier(worker, watch)?;
     watch.enter(Stage::Components);
     let forest = if task.apart { &alone } else { shared }.of(|| UnionFind::new(task.nodes as usize));
     edges.chunks(SOME as usize).try_for_each(|some| forest.join(some))?;
     // All have joined before anybody asks for a root.
-    all_gather(worker, vec![0u8], watch)?;
+    barrier(worker, watch)?;
     let JoinedForests { roots, rounds, taken, edges: links, .. } =
         join_forests(worker, &numbering, &owned, forest, threads, watch)?;
-    all_gather(worker, vec![0u8], watch)?;
+    barrier(worker, watch)?;
     watch.enter(Stage::Tables);
     let labels = owned.docs().zip(roots).map(|(node, root)| (numbering.number(node), numbering.number(root)));
     Ok(Counted {

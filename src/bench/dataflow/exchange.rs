@@ -25,7 +25,7 @@ use super::harness::{Counted, Measure, Measured, Placement, run};
 use super::temporary::Temporary;
 use crate::config::Count;
 use crate::operators::InProcess;
-use crate::operators::exchange::{BlockBuilder, Dealer, all_gather, by_part, run_to_end};
+use crate::operators::exchange::{BlockBuilder, Dealer, barrier, by_part, run_to_end};
 use crate::records::mix;
 use crate::report::grouped;
 use crate::watch::{Stage, Watch};
@@ -169,7 +169,7 @@ fn measure_exchange(worker: &mut Worker, task: &ExchangeTask, watch: &Arc<Watch>
     let (index, peers) = (worker.index(), worker.peers());
     let own = index as u64 * task.records / peers as u64..(index as u64 + 1) * task.records / peers as u64;
     let received = Rc::new(Cell::new((0u64, 0u64)));
-    all_gather(worker, vec![0u8], watch)?;
+    barrier(worker, watch)?;
     watch.enter(Stage::Pairs);
     let probe = Handle::new();
     worker.dataflow::<u64, _, _>(|scope| {
@@ -214,7 +214,7 @@ fn measure_exchange(worker: &mut Worker, task: &ExchangeTask, watch: &Arc<Watch>
         .probe_with(&probe);
     });
     run_to_end(worker, &probe, watch)?;
-    all_gather(worker, vec![0u8], watch)?;
+    barrier(worker, watch)?;
     watch.enter(Stage::Tables);
     let (count, checksum) = received.get();
     Ok(Counted { sums: vec![count], share: count, rounds: 0, checksum })

@@ -24,7 +24,7 @@ use crate::features::{VectorKeys, polynomials};
 use crate::operators::InProcess;
 use crate::operators::clustering::{Clustering, Clusters, clusters};
 use crate::operators::delta::{Delta, NextRun, PostingIndex, choose, delta, post_all};
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::barrier;
 use crate::operators::scan::{VectorRoots, read_roots};
 use crate::records::DocId;
 use crate::report::grouped;
@@ -299,7 +299,7 @@ fn measure_weeks(
     let [before, after] = [false, true].map(|later| files(&task.week(later), owned.shards()));
     let (postings, list) = task.postings();
     let next_run = |made: &Path| NextRun { made: made.to_owned(), name: "run".into() };
-    all_gather(worker, vec![0u8], watch)?;
+    barrier(worker, watch)?;
     if task.work == WeeksStep::Post {
         let begun = Instant::now();
         watch.enter(Stage::Postings);
@@ -370,7 +370,7 @@ fn measure_weeks(
         }
         (Counted { rounds: 1, sums: vec![0; 7], ..Counted::default() }, roots)
     };
-    all_gather(worker, vec![0u8], watch)?;
+    barrier(worker, watch)?;
     watch.enter(Stage::Tables);
     let labels = owned.docs().zip(roots.similar.iter().zip(&roots.identical));
     said.checksum = crate::bench::single_thread::checksum(labels.flat_map(|(doc, (similar, identical))| {

@@ -29,7 +29,7 @@ use super::stage::{ClusterStats, Clustering};
 use super::survivors::Survivors;
 use crate::kernels::memory::{SIDE_BY_SIDE, advise_huge_pages};
 use crate::operators::components::{JoinedForests, join_forests};
-use crate::operators::exchange::{LocalAnswers, NodeAnswers, all_gather, lookup, release_spare, sort_spare};
+use crate::operators::exchange::{LocalAnswers, NodeAnswers, all_gather, barrier, lookup, release_spare, sort_spare};
 use crate::records::DocId;
 use crate::structures::{Numbering, Ownership, RankBitmap, UnionFind};
 use crate::watch::Stage;
@@ -186,7 +186,7 @@ fn named(
     })?;
     drop(near);
     // All have let go of it, as timely has of its operators at the next step.
-    all_gather(worker, vec![0u8], watch)?;
+    barrier(worker, watch)?;
     let roots = Arc::try_unwrap(roots).unwrap_or_else(|shared| shared.to_vec());
     let duplicates = NodeClusters { own: duplicates.own, roots: similar, neighbours: out_of_place(identical) };
     Ok((duplicates, NodeClusters { own, roots, neighbours }))

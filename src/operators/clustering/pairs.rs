@@ -26,7 +26,7 @@ use super::stage::{ClusterStats, Clustering};
 use super::survivors::{SurvivorRows, Survivors};
 use crate::kernels::memory::SIDE_BY_SIDE;
 use crate::operators::exchange::{
-    KeyRanges, Partition, RangeDealer, SpillBuffer, all_gather, each_partition, ranges, run_to_end,
+    KeyRanges, Partition, RangeDealer, SpillBuffer, all_gather, barrier, each_partition, ranges, run_to_end,
 };
 use crate::records::{Key, spread};
 use crate::structures::{DocHasher, Grouper, Numbering, OwnNumbers, Ownership, UnionFind};
@@ -146,7 +146,7 @@ pub fn pairs(
     });
     run_to_end(worker, &probe, watch)?;
     // All have joined before anybody asks for a root.
-    all_gather(worker, vec![0u8], watch)?;
+    barrier(worker, watch)?;
     let took =
         ClusterStats { pair_records: sent.get(), edges: joined.get() + chained.get(), ..ClusterStats::default() };
     // Timely lets go of its operators, and with them of the survivors, at the next step at the latest.

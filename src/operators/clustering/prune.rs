@@ -23,7 +23,7 @@ use timely::worker::Worker;
 use super::stage::{CHANGED, Clustering, is_expected};
 use super::survivors::Survivors;
 use crate::operators::exchange::{
-    Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, each_partition, ranges, received, run_to_end,
+    Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, barrier, each_partition, ranges, received, run_to_end,
 };
 use crate::records::spread;
 use crate::structures::{BitColumns, Counters, Ownership};
@@ -124,7 +124,7 @@ pub fn prune(
     run_to_end(worker, &probe, watch)?;
     let survivors = Survivors::new(stage, owned, marks.take());
     // Nobody goes on to what needs memory while another one still holds what this phase needed.
-    all_gather(worker, vec![0u8], watch)?;
+    barrier(worker, watch)?;
     Ok(survivors)
 }
 

@@ -298,7 +298,7 @@ mod tests {
 
     use crate::features::VectorKeys;
     use crate::operators::delta::{NextRun, PostingIndex};
-    use crate::operators::exchange::Shared;
+    use crate::operators::exchange::{Shared, barrier};
     use crate::operators::scan::VectorFiles;
     use crate::structures::Ownership;
     use std::collections::{BTreeMap, HashSet};
@@ -405,7 +405,7 @@ mod tests {
             assert_eq!(index.is_some(), posted.is_some());
             let number = posted.iter().flat_map(|(folder, _)| folder.read_dir().unwrap()).count();
             // All have counted before any adds one.
-            all_gather(worker, vec![0u8], &watch).unwrap();
+            barrier(worker, &watch).unwrap();
             let next_run = posted.as_ref().map(|(folder, _)| run(folder, &format!("run-{number}")));
             let stage = Delta {
                 before: &before,

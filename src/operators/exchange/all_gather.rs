@@ -1,4 +1,4 @@
-//! Small results of all workers, at all workers.
+//! All-gather and barrier: every worker receives the small results of all workers, or only waits for them.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,8 +16,7 @@ use timely::worker::Worker;
 use super::run::run_to_end;
 use crate::watch::Watch;
 
-/// Gives every worker the items of all, in an order of their own (`Ord`), the same everywhere. A barrier, too:
-/// it returns when every worker has called it.
+/// Returns the items of all workers, sorted, at every worker of every process. It returns when every worker has called it.
 ///
 /// # Errors
 /// Where a worker of this process failed.
@@ -38,4 +37,12 @@ pub fn all_gather<T: ExchangeData + Clone + Ord>(worker: &mut Worker, items: Vec
     let mut gathered = gathered.take();
     gathered.sort_unstable();
     Ok(gathered)
+}
+
+/// Waits until every worker of every process has called it: an all-gather of nothing but one byte each.
+///
+/// # Errors
+/// Where a worker of this process failed.
+pub fn barrier(worker: &mut Worker, watch: &Watch) -> Result<()> {
+    all_gather(worker, vec![0u8], watch).map(drop)
 }

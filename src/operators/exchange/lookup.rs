@@ -19,7 +19,7 @@ use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
-use super::all_gather::all_gather;
+use super::all_gather::barrier;
 use super::block::{BlockBuilder, by_part};
 use super::dealer::Dealer;
 use super::ranges::SLICE;
@@ -94,13 +94,13 @@ impl<const WORDS: usize> LocalAnswers<WORDS> {
         let board = board.of(SharedAnswers::default);
         board.laid_open().push((worker.index(), Arc::new(known)));
         // All have laid open what they know.
-        all_gather(worker, vec![0u8], watch)?;
+        barrier(worker, watch)?;
         let mut near = LocalAnswers { known: vec![None; worker.peers()] };
         for (index, known) in board.laid_open().iter() {
             near.known[*index] = Some(Rc::new(known.clone()));
         }
         // And all have seen it, before any lets go of it.
-        all_gather(worker, vec![0u8], watch)?;
+        barrier(worker, watch)?;
         Ok(near)
     }
 }

@@ -19,7 +19,7 @@ mod run;
 mod shared;
 mod spill;
 
-pub use self::all_gather::all_gather;
+pub use self::all_gather::{all_gather, barrier};
 pub use self::all_to_all::all_to_all;
 pub(crate) use self::all_to_all::blocks;
 pub use self::block::{Block, BlockBuilder, by_part};

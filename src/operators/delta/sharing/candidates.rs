@@ -14,7 +14,7 @@ use super::key_groups::{KeyHolder, NEW, OLD, STAYS};
 use super::send_limit::SendLimit;
 use crate::operators::delta::splits::{Remaining, RemainingMembers};
 use crate::operators::delta::step::SliceStep;
-use crate::operators::exchange::{Dealer, all_gather, all_to_all, blocks};
+use crate::operators::exchange::{Dealer, all_gather, all_to_all, barrier, blocks};
 use crate::operators::scan::{VectorFiles, VectorRoots};
 use crate::records::{DocId, Key};
 use crate::state::Coding;
@@ -224,7 +224,7 @@ impl SliceStep<'_> {
         }
         blocks(all_to_all(worker, dealer, self.stage.watch)?).into_iter().for_each(hear);
         // Those who heard have noted it before anybody looks.
-        all_gather(worker, vec![0u8], self.stage.watch).map(drop)
+        barrier(worker, self.stage.watch)
     }
 
     /// Deals out who holds the keys of changed documents, and who has their vectors.

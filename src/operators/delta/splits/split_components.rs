@@ -15,7 +15,7 @@ use timely::worker::Worker;
 
 use crate::features::VectorKeys;
 use crate::operators::components::join_forests;
-use crate::operators::exchange::{Block, Dealer, LocalAnswers, Shared, all_gather, all_to_all, lookup};
+use crate::operators::exchange::{Block, Dealer, LocalAnswers, Shared, all_gather, all_to_all, barrier, lookup};
 use crate::records::{DocId, fold};
 use crate::structures::{DocHasher, Grouper, Numbering, Ownership, UnionFind};
 use crate::watch::Watch;
@@ -88,7 +88,7 @@ pub fn split_components(
     let dense = Ownership::new(index, peers, &rows);
     let forest = forest.of(|| UnionFind::new(numbering.len() as usize));
     // All of the process have it before anybody may let it go.
-    all_gather(worker, vec![0u8], watch)?;
+    barrier(worker, watch)?;
 
     let parts = PARTS * peers as u64;
     let mut dealer: Dealer<Member> = Dealer::new(index, parts as usize, watch);
@@ -125,7 +125,7 @@ pub fn split_components(
         edges.extend(grouper.stars().flat_map(|(middle, others)| others.map(move |node| (node, middle))));
         forest.join(&edges)?;
     }
-    all_gather(worker, vec![0u8], watch)?;
+    barrier(worker, watch)?;
     let roots = join_forests(worker, &numbering, &dense, forest, threads, watch)?.roots;
     let mut pieces = vec![DocId::NONE; docs.len()];
     let known = move |own: usize| [docs[own].to_table() as u64];
