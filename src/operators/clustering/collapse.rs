@@ -206,7 +206,7 @@ struct CollapseReplies {
 impl CollapseReplies {
     fn hear(&mut self, block: Block<DuplicateNotice>) {
         let vectors = block.records().iter().map(|told| told.own);
-        if block.base == SHARED {
+        if block.common == SHARED {
             self.marks.share(0, vectors);
         } else {
             self.marks.set_duplicates(vectors);
@@ -299,13 +299,13 @@ impl Collapse {
         vectors.blocks(|block| {
             shared.resize(block.records().len().max(shared.len()), (0, 0));
             // No branch: a third of them are candidates.
-            let (mut own, mut count) = (block.base, 0);
+            let (mut own, mut count) = (block.common, 0);
             for record in block.records() {
                 own += record.gap();
                 shared[count] = (record.key(), own);
                 count += usize::from(counters.again(record.rest()));
             }
-            let mut walk = numbers.walk(block.from as usize, block.base);
+            let mut walk = numbers.walk(block.from as usize, block.common);
             for some in shared[..count].chunks(SIDE_BY_SIDE) {
                 table.fetch(representatives, some);
                 for (key, own) in some {
@@ -318,12 +318,12 @@ impl Collapse {
         counters.clear(representatives.len());
         representatives.iter().for_each(|representative| counters.add(rest_of(representative.key)));
         let all = || candidates.iter().map(|one| (one, &representatives[one.representative as usize]));
-        dealer.rebase(SHARED);
+        dealer.set_common(SHARED);
         let firsts = representatives.iter().filter(|first| counters.again(rest_of(first.key)));
         firsts.for_each(|first| {
             dealer.deal(first.place.sender.into(), DuplicateNotice::new(first.place.own, first.number))
         });
-        dealer.rebase(DUPLICATES);
+        dealer.set_common(DUPLICATES);
         for (Candidate { place, .. }, first) in all().filter(|(one, first)| one.place != first.place) {
             dealer.deal(place.sender.into(), DuplicateNotice::new(place.own, first.number));
         }

@@ -248,7 +248,7 @@ impl Pairs {
         let Pairs { numbers, grouper, edges, middles } = self;
         grouper.clear(partition.count());
         partition.blocks(|block| {
-            let (mut own, mut walk) = (block.base, numbers.walk(block.from as usize, block.base));
+            let (mut own, mut walk) = (block.common, numbers.walk(block.from as usize, block.common));
             grouper.add_all(block.records().iter().map(|record| {
                 own += record.gap();
                 (record.bits(), walk.number(own) as u32)

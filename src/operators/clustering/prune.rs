@@ -116,7 +116,7 @@ pub fn prune(
         let dealt = ranges(scope, "Supershingles", cut, watch, open, move |range| !grouped.less_than(&(range + 1)));
         let each = move |partition: &Partition<'_, Supershingle>, dealer: &mut _| prune.tell(partition, dealer);
         received(each_partition(dealt, "Prune", stash, watch, each), move |block: Block<u32>| {
-            let (mut marks, column) = (marking.borrow_mut(), block.base as usize);
+            let (mut marks, column) = (marking.borrow_mut(), block.common as usize);
             marks.share(column, block.records().iter().copied());
         })
         .probe_with(&probe);
@@ -144,7 +144,7 @@ impl Prune {
         let Prune { cut, counters, shared, column } = self;
         let this = 1 + (supershingles.part / cut.partitions) as usize;
         if this != *column {
-            dealer.rebase(this as u64);
+            dealer.set_common(this as u64);
             *column = this;
         }
         counters.clear(supershingles.count());
@@ -153,7 +153,7 @@ impl Prune {
             let records = block.records();
             shared.resize(records.len().max(shared.len()), 0);
             // No branch: a fifth of them are shared.
-            let (mut own, mut count) = (block.base as u32, 0);
+            let (mut own, mut count) = (block.common as u32, 0);
             for record in records {
                 own += record.gap();
                 shared[count] = own;

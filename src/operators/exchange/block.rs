@@ -1,20 +1,21 @@
-//! Blocks: fixed-size records of one partition, exchanged whole.
+//! Blocks: fixed-size records of one partition, exchanged as a whole.
 //!
-//! Timely routes a block by its partition number without looking at its records: exchanging record
-//! by record costs two to three times the CPU (`Exchange` on `Vec`, measured on this engine).
-//! Between processes a block is written and read through the `abomonation` trait, implemented by
-//! hand for this owned container:
+//! Timely routes a block by its partition number and does not look at its records: to exchange record by record costs two to
+//! three times the CPU (`Exchange` on `Vec`, measured on this engine).
+//!
+//! Between processes a block is written by [`Abomonation::entomb`] and read by [`Abomonation::exhume`]; there is no other
+//! way in or out. The trait is implemented by hand:
 //!
 //! ```text
-//! part: u64 | base: u64 | from: u32 | size of a record: u32 | records: u64 | the records' bytes | zeros to a
-//! multiple of 8
+//! part: u64 | common: u64 | from: u32 | size of a record: u32 | records: u64 | the records' bytes
 //! ```
 //!
-//! All numbers are little-endian; records are [`Pod`], so that every byte is initialised and any
-//! bytes are a record. `exhume` checks every length before it reads, copies out, and says `None` to
-//! a truncated or hostile block. The crate's `encode` and `decode` are never called: they are
-//! unsound (RUSTSEC-2021-0120). The trait's signature makes two methods `unsafe`; no line of theirs is.
+//! All numbers are little-endian. Records are [`Pod`], so every byte is initialised and any bytes are a record. `exhume`
+//! checks every length before it reads, copies the records out, and returns `None` for a truncated or hostile block. The
+//! crate's `encode` and `decode` are never called: they are unsound (RUSTSEC-2021-0120). The trait declares `entomb` and
+//! `exhume` unsafe; their bodies here are safe code.
 
+use std::cell::RefCell;
 use std::io::Write;
 use std::marker::PhantomData;
 
@@ -28,7 +29,7 @@ use timely::dataflow::channels::pact::DistributorPact;
 use timely::dataflow::channels::pushers::exchange::Distributor;
 use timely::dataflow::channels::{ContainerBytes, Message};
 
-use super::buffers::{BLOCK_BYTES, BlockMemory, WORDS, fresh, keep};
+use super::buffers::{BLOCK_BYTES, BlockMemory, WORDS, put_buffer, take_buffer};
 
 /// Bytes before the records.
 const HEAD: usize = 32;
@@ -36,10 +37,16 @@ const HEAD: usize = 32;
 /// Bytes from which on a block takes the memory of a full one.
 pub(crate) const HALF: usize = BLOCK_BYTES / 2;
 
-/// Where the records of a block lie.
+thread_local! {
+    /// The bytes of the block that this thread is reading: `exhume` wants bytes that may change, timely's may not.
+    static RECEIVED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The memory of a block's records.
 pub(crate) enum Memory {
+    /// That of a full block, from the buffer pool; `None` once it is returned.
     Full(Option<BlockMemory>),
-    /// Of a block that was closed early: as many words as it needs.
+    /// That of a block that was closed early: as many words as it needs.
     Cut(Box<[u64]>),
 }
 
@@ -54,17 +61,17 @@ impl Drop for Memory {
         if let Memory::Full(full) = self
             && let Some(full) = full.take()
         {
-            keep(full);
+            put_buffer(full);
         }
     }
 }
 
 impl Memory {
-    /// Memory for so many bytes.
+    /// Memory for at least this many bytes.
     fn of(bytes: usize) -> Memory {
         match bytes {
-            // Memory of full blocks is there again and again: what half fills one takes one.
-            HALF..=BLOCK_BYTES => Memory::Full(Some(fresh())),
+            // The pool has memory of full blocks ready: a block that fills half of one takes one.
+            HALF..=BLOCK_BYTES => Memory::Full(Some(take_buffer())),
             _ => Memory::Cut(vec![0; bytes.div_ceil(8)].into_boxed_slice()),
         }
     }
@@ -90,8 +97,8 @@ impl Memory {
 pub struct Block<T> {
     /// The partition: `part` modulo the number of workers is the receiver.
     pub part: u64,
-    /// What numbers in the records count from, where they are relative; or of which kind they are.
-    pub base: u64,
+    /// A number that all records of the block have in common; its meaning is the sender's and the receiver's agreement.
+    pub common: u64,
     /// The worker that dealt the records.
     pub from: u32,
     pub(crate) count: usize,
@@ -99,12 +106,12 @@ pub struct Block<T> {
     pub(crate) records: PhantomData<T>,
 }
 
-/// Builds nothing: blocks are given whole.
+/// Builds nothing: operators emit whole blocks.
 pub type BlockBuilder<T> = NoopBuilder<Block<T>>;
 
 impl<T> Default for Block<T> {
     fn default() -> Block<T> {
-        Block { part: 0, base: 0, from: 0, count: 0, memory: Memory::default(), records: PhantomData }
+        Block { part: 0, common: 0, from: 0, count: 0, memory: Memory::default(), records: PhantomData }
     }
 }
 
@@ -118,7 +125,7 @@ impl<T: Pod> Clone for Block<T> {
 
 impl<T> Accountable for Block<T> {
     fn record_count(&self) -> i64 {
-        // A block is one thing to progress tracking; an empty one is none.
+        // Progress tracking counts a block as one record, and an empty block as none.
         i64::from(self.count > 0)
     }
 }
@@ -134,35 +141,46 @@ impl<T: Pod> Block<T> {
         &self.memory.bytes()[..self.count * size_of::<T>()]
     }
 
-    /// A block of records that lie elsewhere, as bytes; `None` where these are no whole number of records.
-    pub fn of_bytes(part: u64, base: u64, from: u32, bytes: &[u8]) -> Option<Block<T>> {
+    /// Copies records that are given as bytes into a block; `None` if the bytes are not a whole number of records.
+    pub fn of_bytes(part: u64, common: u64, from: u32, bytes: &[u8]) -> Option<Block<T>> {
         if !bytes.len().is_multiple_of(size_of::<T>()) {
             return None;
         }
         let mut memory = Memory::of(bytes.len());
         memory.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
-        Some(Block { part, base, from, count: bytes.len() / size_of::<T>(), memory, records: PhantomData })
+        Some(Block { part, common, from, count: bytes.len() / size_of::<T>(), memory, records: PhantomData })
     }
 
-    /// A block of records that lie elsewhere.
-    pub fn of_records(part: u64, base: u64, from: u32, records: &[T]) -> Block<T> {
+    /// Copies records into a block.
+    pub fn of_records(part: u64, common: u64, from: u32, records: &[T]) -> Block<T> {
         let bytes = bytemuck::cast_slice(records);
         let mut memory = Memory::of(bytes.len());
         memory.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
-        Block { part, base, from, count: records.len(), memory, records: PhantomData }
+        Block { part, common, from, count: records.len(), memory, records: PhantomData }
     }
 }
 
 #[allow(unsafe_code)] // The trait declares these methods unsafe; their bodies are safe code.
 impl<T: Pod> Abomonation for Block<T> {
     unsafe fn entomb<W: Write>(&self, write: &mut W) -> std::io::Result<()> {
-        self.write(write)
+        write.write_all(&self.part.to_le_bytes())?;
+        write.write_all(&self.common.to_le_bytes())?;
+        write.write_all(&self.from.to_le_bytes())?;
+        write.write_all(&(size_of::<T>() as u32).to_le_bytes())?;
+        write.write_all(&(self.count as u64).to_le_bytes())?;
+        write.write_all(self.bytes())
     }
 
     unsafe fn exhume<'b>(&mut self, bytes: &'b mut [u8]) -> Option<&'b mut [u8]> {
-        let (block, length) = Block::parse(bytes)?;
-        *self = block;
-        Some(&mut bytes[HEAD + length..])
+        let (head, rest) = bytes.split_at_mut_checked(HEAD)?;
+        let word = |at: usize| Some(u64::from_le_bytes(head.get(at..at + 8)?.try_into().ok()?));
+        let (part, common, from_and_size, count) = (word(0)?, word(8)?, word(16)?, usize::try_from(word(24)?).ok()?);
+        if from_and_size >> 32 != size_of::<T>() as u64 {
+            return None;
+        }
+        let (records, rest) = rest.split_at_mut_checked(count.checked_mul(size_of::<T>())?)?;
+        *self = Block::of_bytes(part, common, from_and_size as u32, records)?;
+        Some(rest)
     }
 
     fn extent(&self) -> usize {
@@ -170,52 +188,31 @@ impl<T: Pod> Abomonation for Block<T> {
     }
 }
 
-impl<T: Pod> Block<T> {
-    /// The block at the front of some bytes, and the bytes of its records.
-    fn parse(bytes: &[u8]) -> Option<(Block<T>, usize)> {
-        let word = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
-        let (part, base, kind, count) = (word(0)?, word(8)?, word(16)?, usize::try_from(word(24)?).ok()?);
-        if kind >> 32 != size_of::<T>() as u64 {
-            return None;
-        }
-        let length = count.checked_mul(size_of::<T>())?;
-        let records = bytes[HEAD..].get(..length)?;
-        Some((Block::of_bytes(part, base, kind as u32, records)?, length))
-    }
-
-    /// Writes the block as it crosses between processes.
-    ///
-    /// # Errors
-    /// As the writer.
-    pub fn write<W: Write>(&self, write: &mut W) -> std::io::Result<()> {
-        write.write_all(&self.part.to_le_bytes())?;
-        write.write_all(&self.base.to_le_bytes())?;
-        write.write_all(&self.from.to_le_bytes())?;
-        write.write_all(&(size_of::<T>() as u32).to_le_bytes())?;
-        write.write_all(&(self.count as u64).to_le_bytes())?;
-        write.write_all(self.bytes())
-    }
-
-    /// Reads a block from bytes that [`Block::write`] wrote; `None` where they are truncated, or of other records.
-    pub fn read(bytes: &[u8]) -> Option<Block<T>> {
-        Block::parse(bytes).map(|(block, _)| block)
-    }
-}
-
+#[allow(unsafe_code)] // Calls of the two methods above.
 impl<T: Pod> ContainerBytes for Block<T> {
     fn from_bytes(bytes: Bytes) -> Block<T> {
-        // Peers are authenticated before a byte of theirs is read (launch/join.rs), so that this is a fault in
-        // this program or in the machine; timely's signature leaves no other way to say so.
-        Block::read(&bytes).expect("a block from a peer process is truncated or of other records")
+        let mut block = Block::default();
+        let is_whole = RECEIVED.with_borrow_mut(|received| {
+            received.clear();
+            received.extend_from_slice(&bytes);
+            // SAFETY: `exhume` of a block is safe code; it refuses bytes that are not a block.
+            unsafe { block.exhume(received) }.is_some()
+        });
+        // Peers are authenticated before a byte of theirs is read (launch/handshake/join.rs), so this is a fault in this
+        // program or in the machine; timely's signature has no error.
+        assert!(is_whole, "a block from a peer process is truncated or has other records");
+        block
     }
 
     fn length_in_bytes(&self) -> usize {
+        // Timely wants a multiple of 8; the bytes after the records are zeros.
         self.extent().next_multiple_of(8)
     }
 
     fn into_bytes<W: Write>(&self, writer: &mut W) {
         let padding = self.length_in_bytes() - self.extent();
-        self.write(writer)
+        // SAFETY: `entomb` of a block is safe code.
+        unsafe { self.entomb(writer) }
             .and_then(|()| writer.write_all(&[0; 8][..padding]))
             .expect("timely gives a buffer of the length asked for");
     }
@@ -248,6 +245,7 @@ mod tests {
     use std::sync::Arc;
 
     use proptest::prelude::*;
+    use timely::bytes::arc::BytesMut;
 
     use super::*;
     use crate::operators::exchange::buffers::release_spare;
@@ -257,6 +255,15 @@ mod tests {
     fn block(count: u64) -> Block<Edge> {
         let edges: Vec<Edge> = (0..count).map(|i| Edge { doc: DocId::new(1, i), root: DocId::new(0, i) }).collect();
         Block::of_bytes(7, 1 << 40, 3, bytemuck::cast_slice(&edges)).unwrap()
+    }
+
+    /// What `exhume` makes of some bytes.
+    #[allow(unsafe_code)]
+    fn exhumed(bytes: &[u8]) -> Option<Block<Edge>> {
+        let (mut block, mut bytes) = (Block::default(), bytes.to_vec());
+        // SAFETY: `exhume` of a block is safe code.
+        unsafe { block.exhume(&mut bytes) }?;
+        Some(block)
     }
 
     fn written(block: &Block<Edge>) -> Vec<u8> {
@@ -270,8 +277,11 @@ mod tests {
         for count in [0, 1, 2, 1000, 1536, 5000] {
             let bytes = written(&block(count));
             assert_eq!(bytes.len(), block(count).length_in_bytes());
-            let read = Block::<Edge>::read(&bytes).unwrap();
-            assert_eq!((read.part, read.base, read.from), (7, 1 << 40, 3));
+            let read = exhumed(&bytes).unwrap();
+            assert_eq!((read.part, read.common, read.from), (7, 1 << 40, 3));
+            assert_eq!(read.records(), block(count).records());
+            let read = Block::<Edge>::from_bytes(BytesMut::from(bytes).freeze());
+            assert_eq!((read.part, read.common, read.from), (7, 1 << 40, 3));
             assert_eq!(read.records(), block(count).records());
         }
     }
@@ -280,8 +290,16 @@ mod tests {
     fn a_truncated_block_is_refused_at_every_length() {
         let bytes = written(&block(5));
         for length in 0..bytes.len() {
-            assert!(Block::<Edge>::read(&bytes[..length]).is_none(), "{length}");
+            assert!(exhumed(&bytes[..length]).is_none(), "{length}");
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "a block from a peer process is truncated")]
+    fn timely_gets_no_truncated_block() {
+        let mut bytes = written(&block(5));
+        bytes.truncate(100);
+        Block::<Edge>::from_bytes(BytesMut::from(bytes).freeze());
     }
 
     #[test]
@@ -289,11 +307,11 @@ mod tests {
         for count in [6, u64::MAX, u64::MAX / 16 + 1, 1 << 60, 1 << 32] {
             let mut bytes = written(&block(5));
             bytes[24..32].copy_from_slice(&count.to_le_bytes());
-            assert!(Block::<Edge>::read(&bytes).is_none(), "{count}");
+            assert!(exhumed(&bytes).is_none(), "{count}");
         }
         let mut bytes = written(&block(5));
         bytes[20] = 24;
-        assert!(Block::<Edge>::read(&bytes).is_none(), "records of another size");
+        assert!(exhumed(&bytes).is_none(), "records of another size");
     }
 
     proptest! {
@@ -305,7 +323,7 @@ mod tests {
             let at = at % bytes.len();
             bytes[at] = byte;
             bytes.truncate(length);
-            if let Some(block) = Block::<Edge>::read(&bytes) {
+            if let Some(block) = exhumed(&bytes) {
                 let whole = HEAD + block.records().len() * 16;
                 prop_assert_eq!(&written(&block)[..whole], &bytes[..whole]);
             }
@@ -352,7 +370,7 @@ mod tests {
         let blocks: Vec<Block<u16>> = dealer.finish().collect();
         assert!(blocks.iter().all(|block| block.part == 5 && block.records()[0] == 0));
         let numbers_of = |block: &Block<u16>| {
-            let base = block.base as u32;
+            let base = block.common as u32;
             block
                 .records()
                 .iter()

@@ -1,32 +1,34 @@
-//! The memory of full blocks: cut from slabs of huge pages, kept by the thread that drops a block, and used again for
-//! records of any kind. See `kernels::memory` for what that saves.
+//! The buffer pool: the memory of full blocks.
+//!
+//! Buffers are cut from slabs of huge pages. The thread that drops a block keeps its buffer, and uses it again for records of
+//! any kind; what is more than it needs goes to a pool of all threads. See `kernels::memory` for what that saves.
 
 use std::cell::RefCell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::kernels::memory::{advise_huge_pages, return_pages};
 
-/// Bytes of the records of a full block. Between 24 and 64 KiB the exchange costs the same; larger ones only
-/// take memory, as every sender holds one for each partition.
+/// Bytes of the records of a full block. Between 24 and 64 KiB the exchange costs the same; larger blocks only take more
+/// memory, since every sender has one for each partition.
 pub const BLOCK_BYTES: usize = 24 << 10;
 
 /// Words of a full block.
 pub(crate) const WORDS: usize = BLOCK_BYTES / 8;
 /// Bytes of a line of the cache.
 pub(crate) const LINE: usize = 64;
-/// Words that are not used behind each block. Blocks fill at nearly the same rate: if each began a whole number of
-/// pages behind the other, the ends of thousands of them would meet in a few sets of the cache (2048 of them, on a
-/// cache of 2048 sets).
+/// Unused words after each buffer. Blocks fill at nearly the same rate: if all buffers began a whole number of pages apart,
+/// the write positions of thousands of blocks would fall into a few sets of the cache (2048 blocks, on a cache of 2048
+/// sets).
 const APART: usize = 24;
 
-/// The memory of a full block. Words, so that records of any alignment fit. It is never freed: its pages are given
-/// back.
+/// The memory of a full block, in words, so that records of any alignment fit. It is never freed; its pages can be returned
+/// to the system.
 pub(crate) type BlockMemory = &'static mut [u64; WORDS + APART];
 
-/// Blocks that are made at once: their pages are taken from the system only as they are written to.
+/// Buffers that are made at once. The system provides their pages when they are first written to.
 const SLAB: usize = 2048;
 
-/// Blocks that a thread keeps at least, of those that it dropped: 6 MiB.
+/// Buffers that a thread keeps for itself: 6 MiB.
 const KEPT: usize = 256;
 
 thread_local! {
@@ -34,54 +36,55 @@ thread_local! {
     static SPARE: Spare = const { Spare(RefCell::new(Vec::new())) };
 }
 
-/// What threads left to others.
-static LEFT: Mutex<BufferPool> = Mutex::new(BufferPool { kept: Vec::new(), given_back: Vec::new() });
+/// The buffers of all threads together.
+static POOL: Mutex<BufferPool> = Mutex::new(BufferPool { kept: Vec::new(), returned: Vec::new() });
 
-/// Memory of full blocks that nobody uses.
+/// Buffers that no thread has.
 struct BufferPool {
-    /// Blocks that have their pages.
+    /// Buffers that have their pages.
     kept: Vec<BlockMemory>,
-    /// Blocks whose pages were given back to the system.
-    given_back: Vec<BlockMemory>,
+    /// Buffers whose pages were returned to the system.
+    returned: Vec<BlockMemory>,
 }
 
 impl BufferPool {
-    /// Puts what is kept in the order of memory.
+    /// Sorts the buffers by address.
     fn sort(&mut self) {
         self.kept.sort_unstable_by_key(|full| full.as_ptr());
     }
 
-    /// Gives the pages of so many of the blocks that are kept back to the system.
+    /// Returns the pages of the first `blocks` buffers to the system.
     fn return_pages(&mut self, blocks: usize) {
         self.sort();
-        self.given_back.extend(self.kept.drain(..blocks.min(self.kept.len())));
-        // With those before: what one thread left lies between what others did, and huge pages go only whole.
-        self.given_back.sort_unstable_by_key(|full| full.as_ptr());
-        return_pages(&mut self.given_back);
+        self.returned.extend(self.kept.drain(..blocks.min(self.kept.len())));
+        // Together with the buffers returned before: those of one thread lie between those of others, and only whole huge
+        // pages can be returned.
+        self.returned.sort_unstable_by_key(|full| full.as_ptr());
+        return_pages(&mut self.returned);
     }
 
-    /// Takes some blocks; those that have their pages come first.
+    /// Takes at most `most` buffers; those that have their pages come first.
     fn take(&mut self, most: usize) -> impl Iterator<Item = BlockMemory> {
-        let from = if self.kept.is_empty() { &mut self.given_back } else { &mut self.kept };
+        let from = if self.kept.is_empty() { &mut self.returned } else { &mut self.kept };
         from.drain(from.len().saturating_sub(most)..)
     }
 }
 
-/// Memory that one thread has at hand.
+/// The buffers of one thread.
 struct Spare(RefCell<Vec<BlockMemory>>);
 
 impl Spare {
-    /// Keeps a block, and leaves some to the others when there are many: who deals is not always who receives.
+    /// Keeps a buffer, and moves some to the pool when there are many: a thread that drops blocks may not be one that fills them.
     fn keep(&self, full: BlockMemory) {
         let mut spare = self.0.borrow_mut();
         spare.push(full);
         if spare.len() >= 2 * KEPT {
-            left().kept.extend(spare.drain(KEPT..));
+            pool().kept.extend(spare.drain(KEPT..));
         }
     }
 
     fn release(&self) {
-        left().kept.append(&mut self.0.take());
+        pool().kept.append(&mut self.0.take());
     }
 }
 
@@ -91,38 +94,37 @@ impl Drop for Spare {
     }
 }
 
-fn left() -> MutexGuard<'static, BufferPool> {
-    LEFT.lock().unwrap_or_else(PoisonError::into_inner)
+fn pool() -> MutexGuard<'static, BufferPool> {
+    POOL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps the memory of a full block that is dropped.
-pub(crate) fn keep(full: BlockMemory) {
-    // A thread that ends leaves its blocks; what it drops after that is lost to it alone.
+/// Keeps the buffer of a block that is dropped.
+pub(crate) fn put_buffer(full: BlockMemory) {
+    // A thread that ends moves its buffers to the pool. A buffer that it drops even later is leaked.
     let _ = SPARE.try_with(|spare| spare.keep(full));
 }
 
-/// Puts the memory that is kept for blocks, by this thread or left by others, in order: blocks that are begun together then
-/// lie side by side.
+/// Moves the buffers of this thread to the pool and sorts the pool by address, so that blocks that are begun together lie side
+/// by side.
 pub fn sort_spare() {
     SPARE.with(Spare::release);
-    left().sort();
+    pool().sort();
 }
 
-/// Gives about so many `bytes` of the memory that is kept for blocks, by this thread or left by others, back to the
-/// system, and puts the rest in order. When all threads have done so and no block is in use, these are whole huge pages,
-/// which others may have at once: memory that the process had before costs a tenth of what is new to it, where a hypervisor
-/// must find it first.
+/// Moves the buffers of this thread to the pool, returns about `bytes` of the pool to the system, and sorts the rest. When all
+/// threads have done so and no block is in use, whole huge pages are returned, and other steps can have them at once: memory
+/// that the process had before costs a tenth of new memory, which a hypervisor must provide first.
 pub fn release_spare(bytes: usize) {
     SPARE.with(Spare::release);
-    left().return_pages(bytes.div_ceil(size_of::<[u64; WORDS + APART]>()));
+    pool().return_pages(bytes.div_ceil(size_of::<[u64; WORDS + APART]>()));
 }
 
-/// Memory for a full block. It holds what it held, or zeros.
-pub(crate) fn fresh() -> BlockMemory {
+/// A buffer for a full block. Its content is arbitrary.
+pub(crate) fn take_buffer() -> BlockMemory {
     SPARE.with(|spare| {
         let mut spare = spare.0.borrow_mut();
         if spare.is_empty() {
-            spare.extend(left().take(KEPT));
+            spare.extend(pool().take(KEPT));
         }
         if spare.is_empty() {
             let slab = vec![0; SLAB * (WORDS + APART) + LINE / 8].leak();
@@ -142,35 +144,35 @@ mod tests {
 
     #[test]
     fn a_thread_that_releases_has_nothing_at_hand() {
-        (0..3).map(|_| fresh()).collect::<Vec<_>>().into_iter().for_each(keep);
+        (0..3).map(|_| take_buffer()).collect::<Vec<_>>().into_iter().for_each(put_buffer);
         assert!(SPARE.with(|spare| spare.0.borrow().len()) >= 3);
         release_spare(0);
         assert_eq!(SPARE.with(|spare| spare.0.borrow().len()), 0);
     }
 
     #[test]
-    fn so_much_is_given_back_and_the_rest_is_in_order() {
+    fn so_much_is_returned_and_the_rest_is_in_order() {
         const BLOCKS: usize = 300;
         let mut kept: Vec<BlockMemory> =
             vec![1; BLOCKS * (WORDS + APART)].leak().as_chunks_mut().0.iter_mut().collect();
         let places: Vec<*const u64> = kept.iter().map(|full| full.as_ptr()).collect();
         kept.sort_by_key(|full| mix(full.as_ptr().addr() as u64));
-        let mut left = BufferPool { kept, given_back: Vec::new() };
+        let mut left = BufferPool { kept, returned: Vec::new() };
         let order = |blocks: &[BlockMemory]| blocks.iter().map(|full| full.as_ptr()).collect::<Vec<_>>();
         left.return_pages(0);
         assert_eq!(order(&left.kept), places);
         let mut from = 0;
         for to in [100, 180, BLOCKS] {
             left.return_pages(if to == BLOCKS { usize::MAX } else { to - from });
-            assert_eq!((order(&left.given_back), order(&left.kept)), (places[..to].to_vec(), places[to..].to_vec()));
+            assert_eq!((order(&left.returned), order(&left.kept)), (places[..to].to_vec(), places[to..].to_vec()));
             assert!(left.kept.iter().all(|full| full.iter().all(|word| *word == 1)));
-            let given = left.given_back.iter().flat_map(|full| full.iter()).filter(|word| **word == 0).count();
+            let given = left.returned.iter().flat_map(|full| full.iter()).filter(|word| **word == 0).count();
             assert!(!cfg!(target_os = "linux") || given > to * WORDS * 9 / 10, "{given} words of {to} blocks");
             from = to;
         }
-        // Who needs blocks takes first what has its pages.
-        left.kept.extend(left.given_back.drain(..10));
+        // Buffers that have their pages are taken first.
+        left.kept.extend(left.returned.drain(..10));
         assert_eq!([7, 7, 7].map(|most| left.take(most).count()), [7, 3, 7]);
-        assert_eq!((left.kept.len(), left.given_back.len()), (0, BLOCKS - 17));
+        assert_eq!((left.kept.len(), left.returned.len()), (0, BLOCKS - 17));
     }
 }

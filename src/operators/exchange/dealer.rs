@@ -1,4 +1,7 @@
-//! The dealer: it deals records into one open block for each partition, and emits the blocks that are full.
+//! The dealer: deals records into one open block for each partition, and returns the blocks that are full.
+//!
+//! Records go by [`Dealer::deal`], or, where they name ascending numbers, by [`Dealer::deal_gap`], which stores the gaps in
+//! 16 bits.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -6,15 +9,15 @@ use std::sync::Arc;
 use bytemuck::Pod;
 
 use super::block::{Block, HALF, Memory};
-use super::buffers::{BLOCK_BYTES, BlockMemory, LINE, fresh};
+use super::buffers::{BLOCK_BYTES, BlockMemory, LINE, take_buffer};
 use crate::kernels::memory::fetch_to_write;
 use crate::watch::Watch;
 
-/// Collects records into blocks, one open block a partition.
+/// Collects records into blocks: one open block for each partition.
 pub struct Dealer<T> {
     open: Vec<OpenBlock>,
-    /// What the numbers of each open block count from.
-    bases: Vec<u64>,
+    /// What the records of each open block have in common.
+    commons: Vec<u64>,
     /// The partition of the first of `open`.
     first: u64,
     from: u32,
@@ -27,12 +30,12 @@ pub struct Dealer<T> {
 struct OpenBlock {
     memory: Option<BlockMemory>,
     count: u32,
-    /// The number of the last record, where they are told by their gaps.
+    /// The number of the last record, if records are dealt by their gaps.
     last: u32,
 }
 
 impl OpenBlock {
-    /// Adds a record; tells whether there is a block, and was room in it.
+    /// Adds a record; `false` if there is no block, or no room in it.
     #[inline]
     fn push<T: Pod>(&mut self, record: T) -> bool {
         let at = self.count as usize * size_of::<T>();
@@ -52,21 +55,21 @@ impl OpenBlock {
 }
 
 impl<T: Pod> Dealer<T> {
-    /// A dealer of this worker to the partitions `0..parts`.
+    /// Makes a dealer of this worker to the partitions `0..parts`.
     pub fn new(worker: usize, parts: usize, watch: &Arc<Watch>) -> Dealer<T> {
-        let (open, bases) = (Self::closed(parts), vec![0; parts]);
-        Dealer { open, bases, first: 0, from: worker as u32, full: Vec::new(), watch: watch.clone() }
+        let (open, commons) = (Self::closed(parts), vec![0; parts]);
+        Dealer { open, commons, first: 0, from: worker as u32, full: Vec::new(), watch: watch.clone() }
     }
 
     fn closed(parts: usize) -> Vec<OpenBlock> {
         (0..parts).map(|_| OpenBlock::default()).collect()
     }
 
-    /// Deals to other partitions from here on; every block was given out before.
+    /// Deals to other partitions from here on. All blocks must have been taken before.
     pub fn turn_to(&mut self, parts: std::ops::Range<u64>) {
         debug_assert!(self.full.is_empty() && self.open.iter().all(|open| open.count == 0));
         let count = (parts.end - parts.start) as usize;
-        (self.open, self.bases, self.first) = (Self::closed(count), vec![0; count], parts.start);
+        (self.open, self.commons, self.first) = (Self::closed(count), vec![0; count], parts.start);
     }
 
     /// Adds a record to a partition.
@@ -74,13 +77,13 @@ impl<T: Pod> Dealer<T> {
     pub fn deal(&mut self, part: u64, record: T) {
         let at = (part - self.first) as usize;
         if !self.open[at].push(record) {
-            self.begin(at, self.bases[at], record);
+            self.begin(at, self.commons[at], record);
         }
     }
 
-    /// Adds a record that tells how far its number is from the one before it: `record` makes it from that gap, which is 0
-    /// for the first of a block, whose number is the block's base. Numbers ascend, and lie so near each other that few
-    /// gaps are wider than 16 bits: each of those begins a block.
+    /// Adds the record of a number by its gap to the number before it. `record` makes the record from the gap. The first record
+    /// of a block has the gap 0, and its number is [`Block::common`]. Numbers ascend. A gap of more than 16 bits begins a block,
+    /// so such gaps should be rare.
     #[inline]
     pub fn deal_gap(&mut self, part: u64, number: u32, record: impl Fn(u16) -> T) {
         let at = (part - self.first) as usize;
@@ -91,14 +94,14 @@ impl<T: Pod> Dealer<T> {
         }
     }
 
-    /// Begins a block of a partition, with a record; the one before it is closed.
+    /// Begins a block of a partition with a record, and closes the block before it.
     #[inline(never)]
-    fn begin(&mut self, at: usize, base: u64, record: T) {
+    fn begin(&mut self, at: usize, common: u64, record: T) {
         if self.open[at].count > 0 {
             self.close(at);
         }
-        self.bases[at] = base;
-        self.open[at].memory = Some(fresh());
+        self.commons[at] = common;
+        self.open[at].memory = Some(take_buffer());
         assert!(self.open[at].push(record), "a block has room for a record");
     }
 
@@ -108,7 +111,7 @@ impl<T: Pod> Dealer<T> {
         let bytes = count * size_of::<T>();
         let memory = match open.memory.take() {
             Some(full) if bytes < HALF => {
-                // A block that is closed early must not keep the memory of a full one.
+                // A block that is closed early returns the memory of a full one to the pool.
                 let words = full[..bytes.div_ceil(8)].into();
                 drop(Memory::Full(Some(full)));
                 Memory::Cut(words)
@@ -117,25 +120,25 @@ impl<T: Pod> Dealer<T> {
             None => Memory::default(),
         };
         self.watch.add_exchanged(count as u64, bytes as u64);
-        let (part, base, from) = (self.first + at as u64, self.bases[at], self.from);
-        self.full.push(Block { part, base, from, count, memory, records: PhantomData });
+        let (part, common, from) = (self.first + at as u64, self.commons[at], self.from);
+        self.full.push(Block { part, common, from, count, memory, records: PhantomData });
     }
 
-    /// The blocks that are full, but for those that nothing was dealt to since.
+    /// Takes the full blocks. A block that just became full is taken only after the next record of its partition.
     pub fn full(&mut self) -> impl Iterator<Item = Block<T>> {
         self.full.drain(..)
     }
 
-    /// All blocks, full or not; the dealer is empty after it.
+    /// Takes all blocks, full or not.
     pub fn finish(&mut self) -> impl Iterator<Item = Block<T>> {
         self.close_all();
         self.full.drain(..)
     }
 
-    /// Gives the base of the blocks to come; those before it are closed.
-    pub fn rebase(&mut self, base: u64) {
+    /// Closes all blocks, and sets what the records of the blocks to come have in common.
+    pub fn set_common(&mut self, common: u64) {
         self.close_all();
-        self.bases.fill(base);
+        self.commons.fill(common);
     }
 
     fn close_all(&mut self) {

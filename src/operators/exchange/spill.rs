@@ -30,7 +30,7 @@ enum SpilledBlock<R> {
     File {
         at: u64,
         length: u64,
-        base: u64,
+        common: u64,
         from: u32,
     },
 }
@@ -78,7 +78,7 @@ impl<R: Pod> SpillBuffer<R> {
                 .with_context(|| format!("cannot write {} bytes of records to {}", length, spill.path.display()))?;
             spill.length += length;
             spill.blocks += 1;
-            SpilledBlock::File { at, length, base: block.base, from: block.from }
+            SpilledBlock::File { at, length, common: block.common, from: block.from }
         };
         self.times.entry(time).or_default().entry(part).or_default().push(held);
         Ok(())
@@ -168,11 +168,11 @@ impl<R: Pod> Partition<'_, R> {
     pub fn block<T>(&self, at: usize, take: impl FnOnce(&Block<R>) -> T) -> Result<T> {
         match (&self.blocks[at], self.file) {
             (SpilledBlock::Memory(block), _) => Ok(take(block)),
-            (SpilledBlock::File { at, length, base, from }, Some(spill)) => {
+            (SpilledBlock::File { at, length, common, from }, Some(spill)) => {
                 let mut bytes = vec![0; *length as usize];
                 let failed = || format!("cannot read {length} bytes of records from {}", spill.path.display());
                 spill.file.read_exact_at(&mut bytes, *at).with_context(failed)?;
-                Ok(take(&Block::of_bytes(self.part, *base, *from, &bytes).with_context(failed)?))
+                Ok(take(&Block::of_bytes(self.part, *common, *from, &bytes).with_context(failed)?))
             }
             (SpilledBlock::File { .. }, None) => unreachable!("a block in a file has one"),
         }
@@ -186,7 +186,8 @@ mod tests {
     fn all(stash: &mut SpillBuffer<u64>, time: u64) -> Vec<(u64, u32, u64, Vec<u64>)> {
         let mut all = Vec::new();
         let mut add = |partition: &Partition<'_, u64>| {
-            let add = |block: &Block<u64>| all.push((partition.part, block.from, block.base, block.records().to_vec()));
+            let add =
+                |block: &Block<u64>| all.push((partition.part, block.from, block.common, block.records().to_vec()));
             partition.blocks(add).unwrap();
         };
         while let Some(partition) = stash.first(time) {
