@@ -413,7 +413,7 @@ fn a_damaged_object_is_named_and_restored_by_a_run_that_has_a_good_copy() {
     let mut other = whole.clone();
     other[100] ^= 1;
     for (damaged, said) in
-        [(&whole[..whole.len() / 2], format!("its list says {}", whole.len())), (&other[..], "of the digest".into())]
+        [(&whole[..whole.len() / 2], format!("its list has {}", whole.len())), (&other[..], "with digest".into())]
     {
         server.put(&path, damaged);
         let failed = server.run(&folder.path().join("two"), &texts(&steps[1]));
