@@ -75,7 +75,7 @@ pub fn cluster(
 
     watch.enter(Stage::Tables);
     let level = |level, roots: Vec<DocId>, worker: &mut Worker| -> Result<LevelClusters> {
-        Ok(LevelClusters { level, tallies: cluster_sizes(worker, &owned, &roots, watch)?, roots })
+        Ok(LevelClusters { level, sizes: cluster_sizes(worker, &owned, &roots, watch)?, roots })
     };
     let levels = [
         level(Level::Similar, similar, worker)?,
@@ -91,7 +91,7 @@ pub fn cluster(
     let missing = week.missing(&levels[0].roots)?;
     let since = week.since(worker, &named, &choice, missing)?;
     let summary = week.statistics(worker, &levels, since)?;
-    let given = all_gather(worker, named.given, watch)?;
+    let given = all_gather(worker, named.new_ids, watch)?;
     // Every process makes its tables durable before any of them may be committed.
     sync_folder(unfinished.folder())?;
     all_gather(worker, vec![worker.index() as u64], watch)?;

@@ -92,7 +92,7 @@ impl ReadWeek<'_> {
                     let at = owned.index(doc);
                     let level = |level: usize| {
                         let root = levels[level].roots[at];
-                        (root.to_table(), levels[level].tallies.members(root) as i64)
+                        (root.to_table(), levels[level].sizes.members(root) as i64)
                     };
                     writer.push(ClusterRow {
                         url: urls.value(row).to_owned(),
@@ -119,7 +119,7 @@ impl ReadWeek<'_> {
     ) -> Result<Summary> {
         let mut sizes: BTreeMap<(usize, u64), u64> = BTreeMap::new();
         for (at, clusters) in levels.iter().enumerate() {
-            for (_, members) in clusters.tallies.own() {
+            for (_, members) in clusters.sizes.of_own_roots() {
                 *sizes.entry((at, members)).or_default() += 1;
             }
         }

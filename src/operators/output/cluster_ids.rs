@@ -1,10 +1,16 @@
-//! Names that clusters keep through the weeks, and what became of last week's clusters.
+//! Cluster ids that stay the same from week to week, and what became of last week's clusters.
 //!
-//! A cluster of last week is succeeded by the one that has most of its pages now (of equals, the one with the smallest
-//! root). Of the clusters that it succeeds, a cluster has the name of the one of which it has most pages (of equals, the
-//! smallest name). Any other cluster gets a name that nobody ever had: its root's shard, and the next number there.
+//! The *successor* of a last week's cluster is the cluster that now has most of its documents (of equals, the one with the
+//! smallest root). Of the clusters that a cluster succeeds, it takes the id of the one of which it has most documents (of
+//! equals, the smallest id). A cluster that succeeds none gets a new id, which no cluster had before: the shard of its root,
+//! and the next number there.
+//!
+//! Owners of last week's ids find the successors, owners of roots assign the ids: three or four all-to-alls with a record
+//! for each pair of overlapping clusters, and a lookup of the ids by all clustered documents. Everything is in memory.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
@@ -13,178 +19,246 @@ use timely::worker::Worker;
 
 use super::cluster_sizes::{ClusterSizes, LevelClusters};
 use super::overlaps::{Overlap, overlaps};
-use crate::operators::exchange::{Dealer, LocalAnswers, all_to_all, lookup};
+use crate::operators::exchange::{Dealer, LocalAnswers, all_to_all, blocks, lookup};
 use crate::operators::scan::PastClusters;
 use crate::records::DocId;
 use crate::structures::Ownership;
 use crate::tables::{ChangeRow, Event};
 use crate::watch::Watch;
 
-/// The names of this week's clusters.
+/// The ids of this week's clusters.
 pub struct ClusterIds {
-    /// Of each own document's cluster, by number; [`DocId::NONE`] for a page that is alone, or none.
+    /// The id of each own document's cluster, by number; [`DocId::NONE`] for a document without a cluster.
     pub of_docs: Vec<DocId>,
-    /// Names that were given for the first time, by own shard.
-    pub given: Vec<(u32, u64)>,
-    /// What became of clusters, by own shard, in the order of the table.
+    /// How many new ids each own shard has assigned: shard and count.
+    pub new_ids: Vec<(u32, u64)>,
+    /// Rows of the table `changes` by own shard, in the order of the table.
     pub changes: BTreeMap<u32, Vec<ChangeRow>>,
 }
 
-/// To the owner of a cluster's root: pages that it has of a cluster of last week; or to the owner of a name, with no
-/// root: how many pages its cluster had.
+/// A last week's cluster, and the part of it that is in a cluster of this week. It travels to the owner of the new
+/// cluster's root; or to the owner of the id, where only the fields that are known are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct IdClaim {
+    /// The root of the new cluster.
     root: DocId,
-    name: DocId,
-    /// Pages of the old cluster.
+    /// The id of the old cluster.
+    id: DocId,
+    /// Documents of the old cluster.
     before: u64,
-    /// Those that are in the new one.
-    count: u64,
-    /// 1 where the new cluster succeeds the old one.
+    /// Those of them that are in the new cluster.
+    shared: u64,
+    /// 1 if the new cluster is the successor of the old one, otherwise 0.
     succeeds: u64,
 }
 
-/// Where names come from.
+/// Where ids come from.
 #[derive(Clone, Copy)]
 pub enum IdSource<'a> {
-    /// From the clusters that are succeeded, and after those given in each shard before, which are so many.
+    /// From the succeeded clusters; the first new id of each shard has this row.
     After(&'a [u64]),
-    /// They are given: that of each own document's cluster, by number.
+    /// The ids are known already: that of each own document's cluster, by number.
     As(&'a [DocId]),
 }
 
-/// Names the clusters of a week, and tells what became of the past ones.
+/// Assigns ids to the clusters of a week, and finds what became of last week's clusters.
 ///
 /// # Errors
-/// Where a worker of this process failed.
+/// Where last week's table contradicts itself, or a worker of this process failed.
 pub fn cluster_ids(
     worker: &mut Worker,
     owned: &Ownership,
     past: PastClusters,
     clusters: &LevelClusters,
-    naming: IdSource<'_>,
+    source: IdSource<'_>,
     watch: &Arc<Watch>,
 ) -> Result<ClusterIds> {
-    let (peers, LevelClusters { roots, tallies, .. }) = (worker.peers(), clusters);
-    let is_cluster = |root: DocId| root != DocId::NONE && tallies.members(root) > 1;
-    let pairs = past.names.iter().zip(roots).filter(|(name, root)| **name != DocId::NONE && is_cluster(**root));
-    let pairs = pairs.map(|(name, root)| (name.to_table() as u64, root.to_table() as u64));
-    let shared = overlaps(worker, pairs, watch)?;
-    let mut changes: BTreeMap<u32, Vec<ChangeRow>> = BTreeMap::new();
+    let pairs = past.names.iter().zip(&clusters.roots);
+    let pairs = pairs.filter(|(id, root)| **id != DocId::NONE && is_cluster(&clusters.sizes, **root));
+    let pairs = pairs.map(|(id, root)| (id.to_table() as u64, root.to_table() as u64));
+    let overlaps = overlaps(worker, pairs, watch)?;
 
-    // The owners of last week's names know what became of them.
-    let mut dealer = Dealer::new(worker.index(), peers, watch);
-    for (name, before) in past.clusters {
-        dealer.deal(name.owner(peers) as u64, IdClaim { root: DocId::NONE, name, before, count: 0, succeeds: 0 });
-    }
-    let mut sizes: Vec<(DocId, u64)> = Vec::new();
-    for block in all_to_all(worker, dealer, watch)? {
-        sizes.extend(block.records().iter().map(|part| (part.name, part.before)));
-    }
-    sizes.sort_unstable();
-    let bearers = match naming {
+    // At the owners of last week's ids.
+    let before = past_sizes(worker, past.clusters, watch)?;
+    let roots_of_ids = match source {
         IdSource::After(_) => BTreeMap::new(),
-        IdSource::As(names) => bearers(worker, owned, names, tallies, watch)?,
+        IdSource::As(ids) => roots_of_ids(worker, owned, ids, &clusters.sizes, watch)?,
     };
-    let mut dealer = Dealer::new(worker.index(), peers, watch);
-    let mut shared = shared.as_slice();
-    for (name, before) in sizes {
-        let here = shared.iter().take_while(|overlap| overlap.a == name.to_table() as u64).count();
-        let (parts, rest) = shared.split_at(here);
-        shared = rest;
-        let most = |overlap: &&Overlap| (overlap.count, std::cmp::Reverse(overlap.b));
-        // Who bears the name succeeds, whatever it has of the pages.
-        let bearer = bearers.get(&name).map(|root| root.to_table() as u64);
-        let Some(successor) = bearer.or_else(|| parts.iter().max_by_key(most).map(|overlap| overlap.b)) else {
-            let died = ChangeRow::new(Event::Death, name, None, (before, 0), before);
-            changes.entry(name.shard()).or_default().push(died);
-            continue;
-        };
-        let has_any = parts.iter().any(|overlap| overlap.b == successor);
-        let none = (!has_any).then_some(Overlap { a: name.to_table() as u64, b: successor, count: 0 });
-        for overlap in parts.iter().copied().chain(none) {
-            let root = DocId::from_table(overlap.b as i64);
-            let succeeds = u64::from(overlap.b == successor);
-            let part = IdClaim { root, name, before, count: overlap.count, succeeds };
-            dealer.deal(root.owner(peers) as u64, part);
-        }
-    }
-    ensure!(shared.is_empty(), "the `clusters` of the week before name a cluster that has no root");
-    let mut parts: Vec<IdClaim> = Vec::new();
-    for block in all_to_all(worker, dealer, watch)? {
-        parts.extend_from_slice(block.records());
-    }
-    parts.sort_unstable();
+    let mut changes: BTreeMap<u32, Vec<ChangeRow>> = BTreeMap::new();
+    let claims = claims(worker, &before, &overlaps, &roots_of_ids, &mut changes, watch)?;
 
-    // The owners of roots name them.
-    let mut own_names: Vec<DocId> = vec![DocId::NONE; owned.len()];
-    let mut given: BTreeMap<u32, u64> = owned.shards().map(|shard| (shard, 0)).collect();
-    let mut parts = parts.as_slice();
-    for (root, members) in tallies.own().filter(|(_, members)| *members > 1) {
-        let here = parts.iter().take_while(|part| part.root == root).count();
-        let (of_root, rest) = parts.split_at(here);
-        parts = rest;
-        let most = |part: &&IdClaim| (part.count, std::cmp::Reverse(part.name));
-        let heir = of_root.iter().filter(|part| part.succeeds == 1).max_by_key(most);
-        let name = match (naming, heir) {
-            (IdSource::As(names), _) => names[owned.index(root)],
-            (IdSource::After(_), Some(part)) => part.name,
-            (IdSource::After(first), None) => {
-                let given = given.entry(root.shard()).or_default();
-                *given += 1;
-                DocId::new(root.shard(), first[root.shard() as usize] + *given - 1)
-            }
-        };
-        own_names[owned.index(root)] = name;
-        let rows = changes.entry(root.shard()).or_default();
-        if of_root.is_empty() {
-            rows.push(ChangeRow::new(Event::Birth, name, None, (0, members), members));
-        }
-        for part in of_root {
-            let sizes = (part.before, members);
-            match (part.name == name, part.succeeds == 1) {
-                (true, _) if part.before < members => {
-                    rows.push(ChangeRow::new(Event::Grow, name, None, sizes, members - part.before));
-                }
-                (true, _) if part.before > members => {
-                    rows.push(ChangeRow::new(Event::Shrink, name, None, sizes, part.before - members));
-                }
-                (true, _) => {}
-                (false, true) => rows.push(ChangeRow::new(Event::Merge, part.name, Some(name), sizes, part.count)),
-                (false, false) => rows.push(ChangeRow::new(Event::Split, part.name, Some(name), sizes, part.count)),
-            }
-        }
-    }
+    // At the owners of roots.
+    let (own_ids, new_ids) = assign_ids(owned, &clusters.sizes, &claims, source, &mut changes);
     changes.values_mut().for_each(|rows| rows.sort_unstable());
 
-    let mut of_docs = vec![DocId::NONE; roots.len()];
-    let asked: std::rc::Rc<Vec<(usize, DocId)>> = std::rc::Rc::new(
-        (0..).zip(roots).filter(|(_, root)| is_cluster(**root)).map(|(at, root)| (at, *root)).collect(),
-    );
-    let (asking, known) = (asked.clone(), move |own: usize| [own_names[own].to_table() as u64]);
-    let ask = move || {
-        let asking = asking.clone();
-        (0..asking.len()).map(move |at| asking[at].1)
-    };
-    let near = LocalAnswers::own(worker, known);
-    lookup(worker, owned, ask, &near, watch, |at, [name]| of_docs[asked[at].0] = DocId::from_table(name as i64))?;
-    Ok(ClusterIds { of_docs, given: given.into_iter().collect(), changes })
+    let of_docs = ids_of_docs(worker, owned, clusters, own_ids, watch)?;
+    Ok(ClusterIds { of_docs, new_ids: new_ids.into_iter().collect(), changes })
 }
 
-/// The roots of the clusters that bear names, at the names' owners.
-fn bearers(
+/// Whether a document's root is that of a cluster: of at least two documents.
+fn is_cluster(sizes: &ClusterSizes, root: DocId) -> bool {
+    root != DocId::NONE && sizes.members(root) > 1
+}
+
+/// The root and size of every cluster with an own root.
+fn own_clusters(sizes: &ClusterSizes) -> impl Iterator<Item = (DocId, u64)> {
+    sizes.of_own_roots().filter(|(_, members)| *members > 1)
+}
+
+/// Sends the id and size of last week's clusters to the owners of the ids, and returns those received, in order.
+fn past_sizes(worker: &mut Worker, clusters: Vec<(DocId, u64)>, watch: &Arc<Watch>) -> Result<Vec<(DocId, u64)>> {
+    let peers = worker.peers();
+    let mut dealer = Dealer::new(worker.index(), peers, watch);
+    for (id, before) in clusters {
+        dealer.deal(id.owner(peers) as u64, IdClaim { root: DocId::NONE, id, before, shared: 0, succeeds: 0 });
+    }
+    let mut sizes: Vec<(DocId, u64)> =
+        blocks(all_to_all(worker, dealer, watch)?).into_iter().map(|claim| (claim.id, claim.before)).collect();
+    sizes.sort_unstable();
+    Ok(sizes)
+}
+
+/// The root of the cluster that has each id now, at the owner of the id.
+fn roots_of_ids(
     worker: &mut Worker,
     owned: &Ownership,
-    names: &[DocId],
-    tallies: &ClusterSizes,
+    ids: &[DocId],
+    sizes: &ClusterSizes,
     watch: &Arc<Watch>,
 ) -> Result<BTreeMap<DocId, DocId>> {
-    let mut dealer = Dealer::new(worker.index(), worker.peers(), watch);
-    for (root, _) in tallies.own().filter(|(_, members)| *members > 1) {
-        let name = names[owned.index(root)];
-        dealer.deal(name.owner(worker.peers()) as u64, IdClaim { root, name, before: 0, count: 0, succeeds: 0 });
+    let peers = worker.peers();
+    let mut dealer = Dealer::new(worker.index(), peers, watch);
+    for (root, _) in own_clusters(sizes) {
+        let id = ids[owned.index(root)];
+        dealer.deal(id.owner(peers) as u64, IdClaim { root, id, before: 0, shared: 0, succeeds: 0 });
     }
-    let blocks = all_to_all(worker, dealer, watch)?;
-    Ok(blocks.iter().flat_map(|block| block.records()).map(|part| (part.name, part.root)).collect())
+    let received = all_to_all(worker, dealer, watch)?;
+    Ok(received.iter().flat_map(|block| block.records()).map(|claim| (claim.id, claim.root)).collect())
+}
+
+/// At the owner of last week's ids: finds the successor of each old cluster, writes down those that died, and sends every
+/// overlap to the owner of the new cluster's root. Returns the claims on clusters with own roots, in order.
+///
+/// `overlaps` and `before` (id and size) are in the order of the ids.
+fn claims(
+    worker: &mut Worker,
+    before: &[(DocId, u64)],
+    overlaps: &[Overlap],
+    roots_of_ids: &BTreeMap<DocId, DocId>,
+    changes: &mut BTreeMap<u32, Vec<ChangeRow>>,
+    watch: &Arc<Watch>,
+) -> Result<Vec<IdClaim>> {
+    let peers = worker.peers();
+    let mut dealer = Dealer::new(worker.index(), peers, watch);
+    let mut rest = overlaps;
+    for &(id, before) in before {
+        let of_id = take_while(&mut rest, |overlap| overlap.a == id.to_table() as u64);
+        // A cluster that has the id already is the successor, even if it has none of the documents.
+        let known = roots_of_ids.get(&id).map(|root| root.to_table() as u64);
+        let most = |overlap: &&Overlap| (overlap.count, Reverse(overlap.b));
+        let Some(successor) = known.or_else(|| of_id.iter().max_by_key(most).map(|overlap| overlap.b)) else {
+            let death = ChangeRow::new(Event::Death, id, None, (before, 0), before);
+            changes.entry(id.shard()).or_default().push(death);
+            continue;
+        };
+        let shares_any = of_id.iter().any(|overlap| overlap.b == successor);
+        let empty = (!shares_any).then_some(Overlap { a: id.to_table() as u64, b: successor, count: 0 });
+        for overlap in of_id.iter().copied().chain(empty) {
+            let root = DocId::from_table(overlap.b as i64);
+            let succeeds = u64::from(overlap.b == successor);
+            let claim = IdClaim { root, id, before, shared: overlap.count, succeeds };
+            dealer.deal(root.owner(peers) as u64, claim);
+        }
+    }
+    ensure!(rest.is_empty(), "the table `clusters` of the week before has a cluster id without a root");
+    let mut claims = blocks(all_to_all(worker, dealer, watch)?);
+    claims.sort_unstable();
+    Ok(claims)
+}
+
+/// At the owner of roots: assigns an id to every cluster with an own root, and adds its `changes`. Returns the ids by the
+/// number of the root, and how many new ids each own shard assigned.
+///
+/// `claims` are in the order of their roots.
+fn assign_ids(
+    owned: &Ownership,
+    sizes: &ClusterSizes,
+    claims: &[IdClaim],
+    source: IdSource<'_>,
+    changes: &mut BTreeMap<u32, Vec<ChangeRow>>,
+) -> (Vec<DocId>, BTreeMap<u32, u64>) {
+    let mut own_ids: Vec<DocId> = vec![DocId::NONE; owned.len()];
+    let mut new_ids: BTreeMap<u32, u64> = owned.shards().map(|shard| (shard, 0)).collect();
+    let mut rest = claims;
+    for (root, members) in own_clusters(sizes) {
+        let of_root = take_while(&mut rest, |claim| claim.root == root);
+        let most = |claim: &&IdClaim| (claim.shared, Reverse(claim.id));
+        let succeeded = of_root.iter().filter(|claim| claim.succeeds == 1).max_by_key(most);
+        let id = match (source, succeeded) {
+            (IdSource::As(ids), _) => ids[owned.index(root)],
+            (IdSource::After(_), Some(claim)) => claim.id,
+            (IdSource::After(first), None) => {
+                let assigned = new_ids.entry(root.shard()).or_default();
+                *assigned += 1;
+                DocId::new(root.shard(), first[root.shard() as usize] + *assigned - 1)
+            }
+        };
+        own_ids[owned.index(root)] = id;
+        let rows = changes.entry(root.shard()).or_default();
+        if of_root.is_empty() {
+            rows.push(ChangeRow::new(Event::Birth, id, None, (0, members), members));
+        }
+        rows.extend(of_root.iter().filter_map(|claim| change(claim, id, members)));
+    }
+    (own_ids, new_ids)
+}
+
+/// What became of an old cluster, of which a new cluster with this id and size has a part.
+fn change(claim: &IdClaim, id: DocId, members: u64) -> Option<ChangeRow> {
+    let sizes = (claim.before, members);
+    if claim.id != id {
+        let event = if claim.succeeds == 1 { Event::Merge } else { Event::Split };
+        return Some(ChangeRow::new(event, claim.id, Some(id), sizes, claim.shared));
+    }
+    match claim.before.cmp(&members) {
+        std::cmp::Ordering::Less => Some(ChangeRow::new(Event::Grow, id, None, sizes, members - claim.before)),
+        std::cmp::Ordering::Greater => Some(ChangeRow::new(Event::Shrink, id, None, sizes, claim.before - members)),
+        std::cmp::Ordering::Equal => None,
+    }
+}
+
+/// Looks up the id of every own document's cluster at the owner of its root. `own_ids` are the ids of clusters with own
+/// roots, by the number of the root.
+fn ids_of_docs(
+    worker: &mut Worker,
+    owned: &Ownership,
+    clusters: &LevelClusters,
+    own_ids: Vec<DocId>,
+    watch: &Arc<Watch>,
+) -> Result<Vec<DocId>> {
+    // Number and root of each clustered document.
+    let clustered = clusters.roots.iter().copied().enumerate().filter(|(_, root)| is_cluster(&clusters.sizes, *root));
+    let clustered: Rc<Vec<(usize, DocId)>> = Rc::new(clustered.collect());
+    let questions = {
+        let clustered = clustered.clone();
+        move || {
+            let clustered = clustered.clone();
+            (0..clustered.len()).map(move |question| clustered[question].1)
+        }
+    };
+    let local = LocalAnswers::own(worker, move |root: usize| [own_ids[root].to_table() as u64]);
+    let mut of_docs = vec![DocId::NONE; clusters.roots.len()];
+    lookup(worker, owned, questions, &local, watch, |question, [id]| {
+        of_docs[clustered[question].0] = DocId::from_table(id as i64);
+    })?;
+    Ok(of_docs)
+}
+
+/// Splits the leading items that `belongs` accepts off the front of `items`, and returns them.
+fn take_while<'a, T>(items: &mut &'a [T], belongs: impl Fn(&T) -> bool) -> &'a [T] {
+    let count = items.iter().take_while(|item| belongs(item)).count();
+    let (taken, rest) = items.split_at(count);
+    *items = rest;
+    taken
 }

@@ -33,7 +33,7 @@ pub fn largest(
     // Each worker's largest, then the largest of these: (level, members from the top, root).
     let mut mine: Vec<(usize, u64, i64)> = Vec::new();
     for (at, clusters) in levels.iter().enumerate() {
-        let own = clusters.tallies.own().filter(|(_, members)| *members > 1);
+        let own = clusters.sizes.of_own_roots().filter(|(_, members)| *members > 1);
         let mut own: Vec<_> = own.map(|(root, members)| (at, u64::MAX - members, root.to_table())).collect();
         own.sort_unstable();
         mine.extend(own.into_iter().take(SHOWN));
