@@ -200,7 +200,7 @@ struct RootNames<N> {
 }
 
 impl<N: Fn(usize) -> u64> NodeAnswers<2> for RootNames<N> {
-    fn tell(&self, vectors: &[usize], answers: &mut [[u64; 2]]) {
+    fn look_up(&self, vectors: &[usize], answers: &mut [[u64; 2]]) {
         debug_assert!(vectors.len() <= SIDE_BY_SIDE);
         let (mut ranks, mut roots) = ([(false, 0); SIDE_BY_SIDE], [0; SIDE_BY_SIDE]);
         self.ranks.get_all(vectors.iter().copied(), &mut ranks);

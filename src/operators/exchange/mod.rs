@@ -1,13 +1,23 @@
-//! How records reach the worker that owns them.
+//! The exchange: how records reach the worker that owns them, and how a dataflow runs to its end.
 //!
-//! In reading order: `run` (a dataflow, to its end), `block` and `buffers` (records of one partition, and the pool of their
-//! memory), `dealer` (records dealt into blocks), `all_gather` and `all_to_all` (one exchange without state, and the
-//! barrier), `key_ranges`, `ranges` and `partitions` (keyed records, a range of keys at a time, with bounded memory),
-//! `spill` (blocks that wait, in memory or on disk), `lookup` (questions about nodes, answered by their owners), `shared`
-//! (one value for all workers of a process).
+//! In reading order:
+//!
+//! - `run`: runs a dataflow to its end;
+//! - `block` and `buffers`: records of one partition, sent whole, and the pool of their memory;
+//! - `dealer`: deals records into blocks;
+//! - `all_gather` and `all_to_all`: one exchange of small results, or of records that fit into memory; and the barrier;
+//! - `ask`: questions to other workers and their answers, as a stream or in rounds;
+//! - `lookup`: questions about nodes, answered by their owners;
+//! - `key_ranges`, `ranges` and `partitions`: keyed records, one range of keys at a time, with bounded memory;
+//! - `spill`: blocks that wait, in memory or on disk;
+//! - `shared`: one value for all workers of a process.
+//!
+//! Records travel in blocks: one by one they take two to three times the CPU (see `block`). Every worker of every process must
+//! call the functions that take a `&mut Worker`, in the same order.
 
 mod all_gather;
 mod all_to_all;
+mod ask;
 mod block;
 mod buffers;
 mod dealer;
@@ -22,6 +32,7 @@ mod spill;
 pub use self::all_gather::{all_gather, barrier};
 pub use self::all_to_all::all_to_all;
 pub(crate) use self::all_to_all::blocks;
+pub use self::ask::{Answerer, Asked, Asker, ask};
 pub use self::block::{Block, BlockBuilder, by_part};
 pub use self::buffers::{BLOCK_BYTES, release_spare, sort_spare};
 pub use self::dealer::Dealer;
