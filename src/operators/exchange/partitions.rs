@@ -1,4 +1,7 @@
-//! Partition by partition: records are collected until their time is over, then handled in cache.
+//! Receiving by partition: blocks wait until their range has arrived, then each partition is processed by itself.
+//!
+//! A partition is small enough that its work stays in the cache ([`KeyRanges`](super::KeyRanges) cuts it so). Waiting blocks
+//! are in memory up to a budget, and beyond it in a file ([`SpillBuffer`]).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,13 +20,21 @@ use super::ranges::SLICE;
 use super::spill::{Partition, SpillBuffer};
 use crate::watch::Watch;
 
-/// Exchanges blocks to the owners of their partitions, and when a time is over hands its partitions to `each`, in their
-/// order; what `each` deals to the workers goes out in blocks of that time. The order of the blocks of two senders
-/// depends on how they arrived: what `each` does with them must not.
+/// Exchanges blocks to the owners of their partitions. When all blocks of a time have arrived, calls `each` with every
+/// partition of that time, in ascending order. Records that `each` deals, to partitions that are workers' indices, are
+/// emitted in blocks of that time. The blocks of two senders are in the order of their arrival, which differs from run to
+/// run, so a result of `each` must not depend on it.
+///
+/// ```text
+/// for each time, when all of its blocks have arrived:
+///     for each own partition with records, ascending:
+///         each(partition, dealer)
+///         send the full blocks of the dealer
+/// ```
 pub fn each_partition<'scope, R: Pod + Send, O: Pod + Send>(
     blocks: Stream<'scope, u64, Block<R>>,
     name: &str,
-    mut stash: SpillBuffer<R>,
+    mut waiting: SpillBuffer<R>,
     watch: &Arc<Watch>,
     mut each: impl FnMut(&Partition<'_, R>, &mut Dealer<O>) -> Result<()> + 'static,
 ) -> Stream<'scope, u64, Block<O>> {
@@ -33,29 +44,30 @@ pub fn each_partition<'scope, R: Pod + Send, O: Pod + Send>(
     blocks.unary_frontier::<BlockBuilder<O>, _, _, _>(by_part(), name, |_, info| {
         let activator = scope.activator_for(info.address);
         let mut notificator = FrontierNotificator::default();
-        let mut over = VecDeque::new();
+        // Capabilities of the times whose blocks have all arrived.
+        let mut complete = VecDeque::new();
         move |(input, frontier), output| {
-            // After a failure nothing more is done, and what is held is kept: silence would be taken for an end.
+            // After a failure nothing is done, and capabilities are kept: other workers would take silence for an end.
             if watch.failed() {
                 return;
             }
-            // In the order of arrival: `Partition::blocks` keeps that of each sender.
+            // In the order of arrival, so that `Partition::blocks` keeps the order of each sender.
             input.for_each(|capability, block| {
                 let time = *capability.time();
-                if !stash.has(time) {
+                if !waiting.has(time) {
                     notificator.notify_at(capability.retain(output.output_index()));
                 }
-                watch.check(stash.push(time, std::mem::take(block)));
+                watch.check(waiting.push(time, std::mem::take(block)));
             });
-            notificator.for_each(&[frontier], |capability, _| over.push_back(capability));
+            notificator.for_each(&[frontier], |capability, _| complete.push_back(capability));
             let slice = Instant::now();
-            while let Some(capability) = over.front() {
+            while let Some(capability) = complete.front() {
                 let mut session = output.session_with_builder(capability);
-                while let Some(partition) = stash.first(*capability.time()) {
+                while let Some(partition) = waiting.first(*capability.time()) {
                     if watch.check(each(&partition, &mut dealer)).is_none() {
                         return;
                     }
-                    stash.remove_first(*capability.time());
+                    waiting.remove_first(*capability.time());
                     dealer.full().for_each(|mut block| session.give_container(&mut block));
                     if slice.elapsed() > SLICE {
                         return activator.activate();
@@ -63,13 +75,13 @@ pub fn each_partition<'scope, R: Pod + Send, O: Pod + Send>(
                 }
                 dealer.finish().for_each(|mut block| session.give_container(&mut block));
                 drop(session);
-                over.pop_front();
+                complete.pop_front();
             }
         }
     })
 }
 
-/// Exchanges blocks to the workers that their partitions name, and hands them to `take` there.
+/// Exchanges blocks to the owners of their partitions, and calls `take` with each block there.
 pub fn received<'scope, R: Pod + Send>(
     blocks: Stream<'scope, u64, Block<R>>,
     mut take: impl FnMut(Block<R>) + 'static,

@@ -1,8 +1,9 @@
-//! A source of keyed records that bounds how many of them are in flight.
+//! A source of keyed records that bounds how many records are in flight.
 //!
-//! The key space is cut in partitions, and these in ranges: the source goes over its input once a
-//! range and deals only the keys of that range, a range at a time. Timely has no backpressure, so the
-//! next range waits until the one before is grouped.
+//! Keys are cut into partitions, and partitions into ranges ([`KeyRanges`]). The source reads its whole input once for each
+//! range and deals only the records whose keys lie in that range. Timely has no backpressure, so a range begins only when
+//! the range before it is grouped. With `n` ranges the input is read `n` times, and about an `n`-th of the records are in
+//! memory.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,15 +19,15 @@ use super::dealer::Dealer;
 use super::key_ranges::KeyRanges;
 use crate::watch::Watch;
 
-/// How long a slice of work lasts before other operators get their turn.
+/// How long an operator works before other operators get their turn.
 pub const SLICE: Duration = Duration::from_millis(5);
-/// How often a source that waits for a range to be grouped looks again.
+/// How often a source that waits for a range to be grouped checks again.
 const WAIT: Duration = Duration::from_millis(1);
 
-/// Where a dealt record goes: kept only if its key lies in the range of the moment.
+/// A dealer for one range: it deals a record if the key lies in the range, and drops it otherwise.
 pub struct RangeDealer<'a, R> {
     cut: KeyRanges,
-    /// Which range it is.
+    /// The number of the range.
     pub range: u64,
     parts: Range<u64>,
     dealer: &'a mut Dealer<R>,
@@ -39,13 +40,13 @@ impl<R: Pod> RangeDealer<'_, R> {
         self.parts.contains(&self.cut.partition(0, hash))
     }
 
-    /// The spaces of which keys lie in the range.
+    /// The spaces that have partitions in the range.
     pub fn spaces(&self) -> Range<usize> {
         let end = self.parts.end.div_ceil(self.cut.partitions);
         (self.parts.start / self.cut.partitions) as usize..end as usize
     }
 
-    /// Deals a record by the hash of its key; the space's number is below the cut's.
+    /// Deals a record by the hash of its key. `space` must be less than the number of spaces.
     #[inline]
     pub fn deal(&mut self, space: usize, hash: u64, record: R) {
         let part = self.cut.partition(space, hash);
@@ -54,8 +55,8 @@ impl<R: Pod> RangeDealer<'_, R> {
         }
     }
 
-    /// Deals a record that tells a gap of numbers, by the hash of its key: see [`Dealer::deal_gap`]. The space's number is
-    /// below the cut's.
+    /// Deals a record that holds the gap to the number before it, by the hash of its key: see [`Dealer::deal_gap`].
+    /// `space` must be less than the number of spaces.
     #[inline]
     pub fn deal_gap(&mut self, space: usize, hash: u64, number: u32, record: impl Fn(u16) -> R) {
         let part = self.cut.partition(space, hash);
@@ -65,8 +66,19 @@ impl<R: Pod> RangeDealer<'_, R> {
     }
 }
 
-/// Goes over an input once a range. `open` begins it; the feed that it returns deals some more records, and says
-/// whether there was any more. `grouped` tells whether a range is grouped. A range is its own time.
+/// Reads an input once for each range, and emits the records of that range. A range is its own time.
+///
+/// `open` begins to read the input. It returns a function that deals some more records, and returns false when there were
+/// none left. `grouped(range)` is true when the next range may begin.
+///
+/// ```text
+/// for range in 0..cut.ranges {
+///     wait until grouped(range - 1)
+///     let deal_some = open();
+///     while deal_some(dealer of the range)? { send the full blocks of the dealer }
+///     send all blocks of the dealer
+/// }
+/// ```
 pub fn ranges<'scope, R, F>(
     scope: Scope<'scope, u64>,
     name: &str,
@@ -82,41 +94,42 @@ where
     let watch = watch.clone();
     source::<_, BlockBuilder<R>, _, _>(scope, name, |capability, info| {
         let activator = scope.activator_for(info.address);
-        let mut held = Some(capability);
+        let mut capability = Some(capability);
         let mut dealer = Dealer::new(scope.index(), 0, &watch);
         let mut range = 0;
-        let mut feed: Option<F> = None;
+        // Reads the input for the current range.
+        let mut reading: Option<F> = None;
         move |output| {
-            let Some(capability) = held.as_mut() else { return };
-            // After a failure what is held is kept: silence would be taken for an end.
+            let Some(current) = capability.as_mut() else { return };
+            // After a failure the capability is kept: other workers would take silence for an end.
             if watch.failed() {
                 return;
             }
             if range == cut.ranges {
-                held = None;
+                capability = None;
                 return;
             }
-            capability.downgrade(&range);
-            if feed.is_none() && range > 0 && !grouped(range - 1) {
+            current.downgrade(&range);
+            if reading.is_none() && range > 0 && !grouped(range - 1) {
                 return activator.activate_after(WAIT);
             }
-            let deal_some = feed.get_or_insert_with(|| {
+            let deal_some = reading.get_or_insert_with(|| {
                 dealer.turn_to(cut.range(range));
                 open()
             });
-            let mut session = output.session_with_builder(&*capability);
+            let mut session = output.session_with_builder(&*current);
             let slice = Instant::now();
             let mut more = true;
             while more && slice.elapsed() < SLICE {
                 let parts = cut.range(range);
                 let dealt = deal_some(&mut RangeDealer { cut, range, parts, dealer: &mut dealer });
-                let Some(any) = watch.check(dealt) else { break };
-                more = any;
+                let Some(has_more) = watch.check(dealt) else { break };
+                more = has_more;
                 dealer.full().for_each(|mut block| session.give_container(&mut block));
             }
             if !more {
                 dealer.finish().for_each(|mut block| session.give_container(&mut block));
-                feed = None;
+                reading = None;
                 range += 1;
             }
             activator.activate();

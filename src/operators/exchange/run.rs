@@ -1,4 +1,4 @@
-//! Running a dataflow to its end, and who owns what.
+//! Running the dataflows of a worker until they end or a worker fails.
 
 use std::time::Duration;
 
@@ -9,17 +9,18 @@ use timely::worker::Worker;
 
 use crate::watch::Watch;
 
-/// How long a worker sleeps at most before it looks whether another one failed.
+/// The longest sleep of a worker before it checks again whether another one failed.
 const PARK: Duration = Duration::from_millis(50);
 
 /// Runs the dataflows of this worker until the probe is done.
 ///
-/// Timely has no notion of failure: an operator that cannot go on notes it in the watch and does no more, and
-/// where others would take its silence for an end it keeps its capabilities; every worker of the process then drops
-/// its dataflows and returns. Other processes are ended by the supervisor.
+/// Timely has no notion of failure. An operator that cannot continue records its error in the watch and does nothing more.
+/// If it dropped its capabilities then, other workers would take its silence for the end of its data, so it keeps them. Every
+/// worker of the process sees the failure here, drops its dataflows and returns an error; the supervisor ends the other
+/// processes.
 ///
 /// # Errors
-/// Where any worker of the process failed; the failure itself stays in the watch.
+/// If any worker of the process failed; the first error itself stays in the watch.
 pub fn run_to_end<T: Timestamp>(worker: &mut Worker, probe: &Handle<T>, watch: &Watch) -> Result<()> {
     while !probe.done() && !watch.failed() {
         worker.step_or_park(Some(PARK));

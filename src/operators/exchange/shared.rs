@@ -1,9 +1,21 @@
-//! What the workers of a process share for a while.
+//! A value that all workers of a process share for as long as one of them holds it.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Where the workers of a process find something that they share: the first that asks makes it, and it goes with the
-/// last that lets it go.
+/// A place for a value that the workers of a process share. The first worker that asks for the value makes it; it is
+/// dropped when the last worker drops its handle.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use nigh::operators::exchange::Shared;
+///
+/// let shared: Shared<Vec<u32>> = Shared::default();
+/// let first = shared.of(|| vec![1]);
+/// let second = shared.of(|| vec![2]);
+/// assert!(Arc::ptr_eq(&first, &second));
+/// assert_eq!(*second, [1]);
+/// ```
 #[derive(Debug)]
 pub struct Shared<T>(Mutex<Weak<T>>);
 
@@ -14,13 +26,13 @@ impl<T> Default for Shared<T> {
 }
 
 impl<T> Shared<T> {
-    /// What the workers of this process have at the moment, made by `make` where none of them has any.
+    /// Returns the value that workers of this process hold now; if none holds one, `make` makes it.
     pub fn of(&self, make: impl FnOnce() -> T) -> Arc<T> {
         let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         shared.upgrade().unwrap_or_else(|| {
-            let made = Arc::new(make());
-            *shared = Arc::downgrade(&made);
-            made
+            let value = Arc::new(make());
+            *shared = Arc::downgrade(&value);
+            value
         })
     }
 }
@@ -30,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_have_the_same_one_until_the_last_lets_it_go() {
+    fn workers_share_one_value_until_the_last_drops_it() {
         let shared: Shared<u32> = Shared::default();
         let first = shared.of(|| 1);
         assert!(Arc::ptr_eq(&first, &shared.of(|| 2)));
