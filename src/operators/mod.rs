@@ -1,20 +1,20 @@
-//! The pipeline: the steps of a dataflow on timely, from crawl files to tables. Timely appears from here up.
+//! The steps of the pipeline, as dataflows on timely: from crawl files to tables. Timely appears from here up.
 //!
 //! In reading order, each a folder:
 //!
 //! - [`exchange`]: how records reach the worker that owns them, and how a dataflow runs to its end;
-//! - [`ingest`]: crawl files to durable waves of documents;
-//! - [`scan`]: the tables of a week, back to the workers that own their shards;
-//! - [`clustering`]: supershingles to edges between near-duplicates;
-//! - [`components`]: edges to the root of every document;
-//! - [`delta`]: last week's roots to this week's, from what changed;
-//! - [`output`]: what the tables say of the clusters;
-//! - [`evolution`]: how clusters of several weeks develop (Fetterly 2004, section 3).
+//! - [`ingest`]: from crawl files to durable waves of documents;
+//! - [`scan`]: reads the tables of a week at the workers that own their shards;
+//! - [`clustering`]: from supershingles to edges between near-duplicates;
+//! - [`components`]: from edges to the root of every document;
+//! - [`delta`]: from last week's roots to this week's, by what changed;
+//! - [`output`]: sizes, ids and evidence of the clusters, for the tables;
+//! - [`evolution`]: how clusters develop over several weeks (Fetterly 2004, section 3).
 //!
 //! `in_process` lists what the workers of one process share in memory.
 //!
-//! No table depends on the number of workers or processes: what a step finds is a function of its input alone. Only the
-//! amount of inexact, redundant records that a step sends may depend on how keys are cut.
+//! No table depends on the number of workers or processes: the result of a step is a function of its input alone. Only the
+//! number of redundant records that some inexact steps send may depend on how keys are cut into ranges.
 //! Data structures that do not need timely are in [`crate::structures`].
 
 pub mod clustering;

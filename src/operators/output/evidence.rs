@@ -1,32 +1,44 @@
-//! Why a document is in its cluster: how alike it is to a neighbour there.
+//! Evidence: how many supershingles and features a document shares with a neighbour in its cluster.
 //!
-//! A document's sketch travels to the owner of its neighbour, which reads its own features once over
-//! and answers with two counts. Documents with identical vectors are compared by that alone: all
-//! supershingles agree, hence (fingerprints apart, once in 2^64) all features.
+//! A document's sketch (its supershingles and features) is sent to the owner of its neighbour. The owner sorts the sketches
+//! of a round by neighbour, reads its own feature vectors once, and replies with two counts. The asker's memory bounds a
+//! round; the next one begins when all workers' sketches so far are answered.
+//!
+//! Documents with identical vectors are not compared here: all of their supershingles agree, and so do all of their features,
+//! unless two fingerprints collide (once in 2^64).
+//!
+//! The dataflow is that of [`ask`](crate::operators::exchange::ask), written by hand because the width of a sketch is known
+//! only at run time, so it is not a fixed-size record.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 use timely::container::CapacityContainerBuilder;
-use timely::dataflow::channels::pact::{Exchange, Pipeline};
+use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::generic::Operator;
 use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::operators::{FrontierNotificator, Probe};
+use timely::dataflow::{Scope, Stream, StreamVec};
 use timely::worker::Worker;
 
 use crate::features::equal_features;
-use crate::operators::exchange::{BlockBuilder, Dealer, by_part, run_to_end};
+use crate::operators::exchange::{Block, BlockBuilder, Dealer, received, run_to_end};
 use crate::operators::scan::{VectorBatch, Vectors};
 use crate::records::DocId;
 use crate::structures::Ownership;
 use crate::watch::Watch;
 
-/// How alike two documents are.
+/// How often a source whose round is not answered yet checks again.
+const POLL: Duration = Duration::from_millis(1);
+
+/// How similar two documents are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Agreement {
     /// Supershingles that agree.
@@ -38,13 +50,20 @@ pub struct Agreement {
 /// A document's sketch, for the owner of its neighbour.
 #[derive(Clone, Serialize, Deserialize)]
 struct SketchQuestion {
-    neighbour: u64,
-    doc: u64,
+    neighbour: DocId,
+    doc: DocId,
     supershingles: Vec<u64>,
     features: Vec<u32>,
 }
 
-/// What the owner of the neighbour found.
+impl SketchQuestion {
+    /// About the bytes that the question takes at its sender and its receiver together.
+    fn bytes(&self) -> usize {
+        2 * (size_of::<SketchQuestion>() + 8 * self.supershingles.len() + 4 * self.features.len())
+    }
+}
+
+/// The agreement of a document with its neighbour.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct SketchAnswer {
@@ -53,19 +72,11 @@ struct SketchAnswer {
     equal: u32,
 }
 
-fn id(doc: DocId) -> u64 {
-    doc.to_table() as u64
-}
-
-fn doc(id: u64) -> DocId {
-    DocId::from_table(id as i64)
-}
-
-/// Compares every own document that has one with its neighbour (by number; a document that is its own neighbour has
-/// none). `open` goes over the own vectors with features. About `memory` bytes of questions are in flight.
+/// Compares every own document with its neighbour, given by number; a document that is its own neighbour is not compared.
+/// `open` reads the own vectors with features. About `memory` bytes of sketches are in flight for each worker.
 ///
 /// # Errors
-/// Where a worker of this process failed.
+/// Where a neighbour has no features, a segment cannot be read, or a worker of this process failed.
 pub fn evidence(
     worker: &mut Worker,
     owned: &Ownership,
@@ -74,122 +85,147 @@ pub fn evidence(
     memory: u64,
     watch: &Arc<Watch>,
 ) -> Result<Vec<Agreement>> {
-    let (index, peers) = (worker.index(), worker.peers());
-    let found = Rc::new(RefCell::new(vec![Agreement::default(); owned.len()]));
+    let agreements = Rc::new(RefCell::new(vec![Agreement::default(); owned.len()]));
     let probe = Handle::new();
-    let (again, answered) = (open.clone(), probe.clone());
     worker.dataflow::<u64, _, _>(|scope| {
-        let kept = found.clone();
-        let (asking, answering, telling) = (watch.clone(), watch.clone(), owned.clone());
-        let (own, mut dealer) = (owned.clone(), Dealer::<SketchAnswer>::new(index, peers, watch));
-        source::<_, CapacityContainerBuilder<Vec<SketchQuestion>>, _, _>(scope, "Sketches", |capability, info| {
-            let activator = scope.activator_for(info.address);
-            let mut held = Some(capability);
-            let mut vectors = open();
-            let (mut round, mut bytes) = (0, 0);
-            move |output| {
-                let Some(capability) = held.as_mut() else { return };
-                if round > 0 && bytes == 0 && answered.less_than(&round) {
-                    return activator.activate_after(std::time::Duration::from_millis(1));
-                }
-                let batch = if asking.failed() { None } else { asking.check(vectors.batch()).flatten() };
-                let Some(batch) = batch else {
-                    held = None;
-                    return;
-                };
-                let mut session = output.session(&*capability);
-                for question in questions(&batch, &own, &neighbours) {
-                    bytes += 2
-                        * (size_of::<SketchQuestion>()
-                            + 8 * question.supershingles.len()
-                            + 4 * question.features.len());
-                    session.give(question);
-                }
-                drop(session);
-                if bytes as u64 > memory {
-                    (round, bytes) = (round + 1, 0);
-                    capability.downgrade(&round);
-                }
-                activator.activate();
+        let sketches = OwnSketches { vectors: open(), owned: owned.clone(), neighbours };
+        let questions = send_sketches(scope, sketches, memory, probe.clone(), watch);
+        let answers = compare_sketches(questions, open, watch);
+        let (agreements, owned) = (agreements.clone(), owned.clone());
+        let take = move |block: Block<SketchAnswer>| {
+            let mut of_docs = agreements.borrow_mut();
+            for SketchAnswer { doc, agreements, equal } in block.records() {
+                of_docs[owned.index(*doc)] = Agreement { agreements: *agreements, equal: *equal };
             }
-        })
-        .unary_frontier::<BlockBuilder<SketchAnswer>, _, _, _>(
-            Exchange::new(move |q: &SketchQuestion| doc(q.neighbour).owner(peers) as u64),
-            "Compare",
-            |_, _| {
-                let mut stash: std::collections::BTreeMap<u64, Vec<SketchQuestion>> = Default::default();
-                let mut notificator = FrontierNotificator::default();
-                move |(input, frontier), output| {
-                    input.for_each_time(|capability, batches| {
-                        stash.entry(*capability.time()).or_default().extend(batches.flat_map(|b| b.drain(..)));
-                        notificator.notify_at(capability.retain(output.output_index()));
-                    });
-                    notificator.for_each(&[frontier], |capability, _| {
-                        let questions = stash.remove(capability.time()).unwrap_or_default();
-                        let Some(answers) = answering.check(compare(questions, again())) else { return };
-                        let mut session = output.session_with_builder(&capability);
-                        answers.into_iter().for_each(|answer| dealer.deal(answer.doc.owner(peers) as u64, answer));
-                        dealer.finish().for_each(|mut block| session.give_container(&mut block));
-                    });
-                }
-            },
-        )
-        .unary::<BlockBuilder<SketchAnswer>, _, _, _>(by_part(), "Alike", |_, _| {
-            move |input, _output| {
-                let mut kept = kept.borrow_mut();
-                input.for_each(|_, block| {
-                    for SketchAnswer { doc, agreements, equal } in std::mem::take(block).records() {
-                        kept[telling.index(*doc)] = Agreement { agreements: *agreements, equal: *equal };
-                    }
-                });
-            }
-        })
-        .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(Pipeline, "End", |_, _| {
-            |input, _| input.for_each(|_, _| {})
-        })
-        .probe_with(&probe);
+        };
+        received(answers, take).probe_with(&probe);
     });
     run_to_end(worker, &probe, watch)?;
-    Ok(found.take())
+    Ok(agreements.take())
 }
 
-/// The questions that a batch of own documents has.
-fn questions<'a>(
-    batch: &'a VectorBatch,
-    owned: &'a Ownership,
-    neighbours: &'a [DocId],
-) -> impl Iterator<Item = SketchQuestion> + 'a {
-    let width = |all: usize| all.checked_div(batch.docs.len()).unwrap_or(0);
-    let (wide, long) = (width(batch.supershingles.len()), width(batch.features.len()));
-    batch.docs.iter().enumerate().filter_map(move |(at, doc)| {
-        let neighbour = neighbours[owned.index(*doc)];
-        (neighbour != *doc).then(|| SketchQuestion {
-            neighbour: id(neighbour),
-            doc: id(*doc),
-            supershingles: batch.supershingles[at * wide..][..wide].to_vec(),
-            features: batch.features[at * long..][..long].to_vec(),
-        })
+/// The source: it sends the sketches of own documents, one round at a time. A round is its own time.
+fn send_sketches<'scope>(
+    scope: Scope<'scope, u64>,
+    mut sketches: OwnSketches,
+    memory: u64,
+    answered: Handle<u64>,
+    watch: &Arc<Watch>,
+) -> StreamVec<'scope, u64, SketchQuestion> {
+    let watch = watch.clone();
+    source::<_, CapacityContainerBuilder<Vec<SketchQuestion>>, _, _>(scope, "Sketches", |capability, info| {
+        let activator = scope.activator_for(info.address);
+        let mut capability = Some(capability);
+        // The round, and the bytes of its sketches so far.
+        let (mut round, mut bytes) = (0, 0);
+        move |output| {
+            let Some(current) = capability.as_mut() else { return };
+            // After a failure the capability is kept: other workers would take silence for an end.
+            if watch.failed() {
+                return;
+            }
+            if round > 0 && bytes == 0 && answered.less_than(&round) {
+                return activator.activate_after(POLL);
+            }
+            let Some(batch) = watch.check(sketches.vectors.batch()) else { return };
+            let Some(batch) = batch else {
+                capability = None;
+                return;
+            };
+            let mut session = output.session(&*current);
+            for question in sketches.questions(&batch) {
+                bytes += question.bytes();
+                session.give(question);
+            }
+            drop(session);
+            if bytes as u64 > memory {
+                (round, bytes) = (round + 1, 0);
+                current.downgrade(&round);
+            }
+            activator.activate();
+        }
     })
 }
 
-/// Answers questions about own documents, reading their vectors once over.
+/// Exchanges sketches to the owners of the neighbours, and when all sketches of a round have arrived compares them there.
+fn compare_sketches<'scope>(
+    questions: StreamVec<'scope, u64, SketchQuestion>,
+    open: impl Fn() -> Vectors + 'static,
+    watch: &Arc<Watch>,
+) -> Stream<'scope, u64, Block<SketchAnswer>> {
+    let scope = questions.scope();
+    let peers = scope.peers();
+    let mut dealer = Dealer::<SketchAnswer>::new(scope.index(), peers, watch);
+    let watch = watch.clone();
+    let to_owner = Exchange::new(move |question: &SketchQuestion| question.neighbour.owner(peers) as u64);
+    questions.unary_frontier::<BlockBuilder<SketchAnswer>, _, _, _>(to_owner, "Compare", |_, _| {
+        let mut rounds: BTreeMap<u64, Vec<SketchQuestion>> = BTreeMap::new();
+        let mut notificator = FrontierNotificator::default();
+        move |(input, frontier), output| {
+            input.for_each_time(|capability, batches| {
+                rounds.entry(*capability.time()).or_default().extend(batches.flat_map(|batch| batch.drain(..)));
+                notificator.notify_at(capability.retain(output.output_index()));
+            });
+            notificator.for_each(&[frontier], |capability, _| {
+                let questions = rounds.remove(capability.time()).unwrap_or_default();
+                let Some(answers) = watch.check(compare(questions, open())) else { return };
+                let mut session = output.session_with_builder(&capability);
+                answers.into_iter().for_each(|answer| dealer.deal(answer.doc.owner(peers) as u64, answer));
+                dealer.finish().for_each(|mut block| session.give_container(&mut block));
+            });
+        }
+    })
+}
+
+/// The sketches of own documents, as they are read.
+struct OwnSketches {
+    vectors: Vectors,
+    owned: Ownership,
+    /// The neighbour of each own document, by number.
+    neighbours: Vec<DocId>,
+}
+
+impl OwnSketches {
+    /// The questions of a batch of own documents.
+    fn questions<'a>(&'a self, batch: &'a VectorBatch) -> impl Iterator<Item = SketchQuestion> + 'a {
+        let (supershingles, features) = widths(batch);
+        batch.docs.iter().enumerate().filter_map(move |(row, doc)| {
+            let neighbour = self.neighbours[self.owned.index(*doc)];
+            (neighbour != *doc).then(|| SketchQuestion {
+                neighbour,
+                doc: *doc,
+                supershingles: batch.supershingles[row * supershingles..][..supershingles].to_vec(),
+                features: batch.features[row * features..][..features].to_vec(),
+            })
+        })
+    }
+}
+
+/// The supershingles and the features of each document of a batch.
+fn widths(batch: &VectorBatch) -> (usize, usize) {
+    let width = |values: usize| values.checked_div(batch.docs.len()).unwrap_or(0);
+    (width(batch.supershingles.len()), width(batch.features.len()))
+}
+
+/// Answers questions about own documents, in one pass over the own vectors.
 fn compare(mut questions: Vec<SketchQuestion>, mut vectors: Vectors) -> Result<Vec<SketchAnswer>> {
     questions.sort_unstable_by_key(|question| question.neighbour);
     let mut answers = Vec::with_capacity(questions.len());
     while answers.len() < questions.len() {
         let Some(batch) = vectors.batch()? else { bail!("a neighbour has no features: its segment is damaged") };
-        let width = |all: usize| all.checked_div(batch.docs.len()).unwrap_or(0);
-        let (wide, long) = (width(batch.supershingles.len()), width(batch.features.len()));
-        // Documents ascend within a batch; a shard's segments may interleave.
-        let first = batch.docs.first().map_or(0, |first| id(*first));
-        let mut asked = questions[questions.partition_point(|question| question.neighbour < first)..].iter().peekable();
-        for (at, neighbour) in batch.docs.iter().enumerate() {
-            while asked.next_if(|question| question.neighbour < id(*neighbour)).is_some() {}
-            while let Some(question) = asked.next_if(|question| question.neighbour == id(*neighbour)) {
-                let theirs = &batch.supershingles[at * wide..][..wide];
-                let agreements = question.supershingles.iter().zip(theirs).filter(|(a, b)| a == b).count() as u32;
-                let equal = equal_features(&question.features, &batch.features[at * long..][..long]) as u32;
-                answers.push(SketchAnswer { doc: doc(question.doc), agreements, equal });
+        let Some(first) = batch.docs.first() else { continue };
+        let (supershingles, features) = widths(&batch);
+        // Documents ascend within a batch, but the batches of a shard's segments may overlap: each batch searches its start.
+        let start = questions.partition_point(|question| question.neighbour < *first);
+        let mut rest = questions[start..].iter().peekable();
+        for (row, neighbour) in batch.docs.iter().enumerate() {
+            while rest.next_if(|question| question.neighbour < *neighbour).is_some() {}
+            while let Some(question) = rest.next_if(|question| question.neighbour == *neighbour) {
+                let of_neighbour = &batch.supershingles[row * supershingles..][..supershingles];
+                let agreements = question.supershingles.iter().zip(of_neighbour).filter(|(a, b)| a == b).count() as u32;
+                let of_neighbour = &batch.features[row * features..][..features];
+                let equal = equal_features(&question.features, of_neighbour) as u32;
+                answers.push(SketchAnswer { doc: question.doc, agreements, equal });
             }
         }
     }

@@ -1,4 +1,7 @@
 //! The largest clusters of each level, with their hosts and machines (Fetterly 2004, tables 1 and 2).
+//!
+//! Every worker proposes its largest clusters, and an all-gather chooses the largest of all. Then every worker reads its own
+//! documents for their hosts, addresses and root pages, and a second all-gather brings these together.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,10 +18,15 @@ use crate::structures::Ownership;
 use crate::tables::{DocumentRow, LargestRow, Scan, Table, field};
 use crate::watch::Watch;
 
-/// Clusters shown of each level.
+/// Clusters of each level in the table.
 const SHOWN: usize = 20;
 
-/// The largest clusters of every level, the same at every worker; of equal ones the smaller root comes first.
+/// The level's position, `u64::MAX` less the cluster's size, and the root: in this order, larger clusters come first, and
+/// of equal ones the one with the smaller root.
+type RankedCluster = (usize, u64, i64);
+
+/// The largest clusters of every level, the same at every worker. Of clusters of equal size the one with the smaller root
+/// comes first.
 ///
 /// # Errors
 /// Where a segment cannot be read, or a worker of this process failed.
@@ -30,21 +38,45 @@ pub fn largest(
     journal: &Journal,
     watch: &Watch,
 ) -> Result<Vec<LargestRow>> {
-    // Each worker's largest, then the largest of these: (level, members from the top, root).
-    let mut mine: Vec<(usize, u64, i64)> = Vec::new();
-    for (at, clusters) in levels.iter().enumerate() {
-        let own = clusters.sizes.of_own_roots().filter(|(_, members)| *members > 1);
-        let mut own: Vec<_> = own.map(|(root, members)| (at, u64::MAX - members, root.to_table())).collect();
-        own.sort_unstable();
-        mine.extend(own.into_iter().take(SHOWN));
-    }
-    let all = all_gather(worker, mine, watch)?;
-    let chosen: Vec<(usize, u64, i64)> =
-        all.chunk_by(|a, b| a.0 == b.0).flat_map(|level| level.iter().take(SHOWN)).copied().collect();
+    let chosen = choose(worker, levels, watch)?;
+    let own = read_details(owned, levels, &chosen, unfinished, journal)?;
+    let details =
+        ClusterDetails { hosts: all_gather(worker, own.hosts, watch)?, pages: all_gather(worker, own.pages, watch)? };
+    Ok(rows(levels, &chosen, details))
+}
 
-    // What own documents of these clusters say of hosts, machines, and the canonical page.
-    let places: HashMap<(usize, i64), usize> =
-        chosen.iter().enumerate().map(|(place, (level, _, root))| ((*level, *root), place)).collect();
+/// The largest clusters of each level, by level and then by size.
+fn choose(worker: &mut Worker, levels: &[LevelClusters], watch: &Watch) -> Result<Vec<RankedCluster>> {
+    let mut own: Vec<RankedCluster> = Vec::new();
+    for (level, clusters) in levels.iter().enumerate() {
+        let of_level = clusters.sizes.of_own_roots().filter(|(_, members)| *members > 1);
+        let mut of_level: Vec<RankedCluster> =
+            of_level.map(|(root, members)| (level, u64::MAX - members, root.to_table())).collect();
+        of_level.sort_unstable();
+        own.extend(of_level.into_iter().take(SHOWN));
+    }
+    let all = all_gather(worker, own, watch)?;
+    Ok(all.chunk_by(|a, b| a.0 == b.0).flat_map(|of_level| of_level.iter().take(SHOWN)).copied().collect())
+}
+
+/// Details of the chosen clusters, each with the cluster's position among them.
+struct ClusterDetails {
+    /// Hosts, with the address of the machine where it is known.
+    hosts: Vec<(usize, String, Option<String>)>,
+    /// URL and title of the root.
+    pages: Vec<(usize, String, String)>,
+}
+
+/// Reads the details of the chosen clusters that own documents know.
+fn read_details(
+    owned: &Ownership,
+    levels: &[LevelClusters],
+    chosen: &[RankedCluster],
+    unfinished: &Unfinished,
+    journal: &Journal,
+) -> Result<ClusterDetails> {
+    let positions: HashMap<(usize, i64), usize> =
+        chosen.iter().enumerate().map(|(position, (level, _, root))| ((*level, *root), position)).collect();
     let mut hosts: BTreeSet<(usize, String, Option<String>)> = BTreeSet::new();
     let mut pages: Vec<(usize, String, String)> = Vec::new();
     for segment in own_segments(journal, owned) {
@@ -55,45 +87,49 @@ pub fn largest(
             let (urls, names, ips, titles) = (text("url")?, text("host")?, text("ip")?, text("title")?);
             for row in 0..batch.num_rows() {
                 let doc = DocId::from_table(docs.value(row));
-                for (at, clusters) in levels.iter().enumerate() {
+                for (level, clusters) in levels.iter().enumerate() {
                     let root = clusters.roots[owned.index(doc)];
-                    let Some(&place) = places.get(&(at, root.to_table())) else { continue };
+                    let Some(&position) = positions.get(&(level, root.to_table())) else { continue };
                     let ip = (!ips.is_null(row)).then(|| ips.value(row).to_owned());
-                    hosts.insert((place, names.value(row).to_owned(), ip));
+                    hosts.insert((position, names.value(row).to_owned(), ip));
                     if root == doc {
-                        pages.push((place, urls.value(row).to_owned(), titles.value(row).to_owned()));
+                        pages.push((position, urls.value(row).to_owned(), titles.value(row).to_owned()));
                     }
                 }
             }
             Ok(())
         })?;
     }
-    let hosts = all_gather(worker, hosts.into_iter().collect(), watch)?;
-    let pages: BTreeMap<usize, (String, String)> =
-        all_gather(worker, pages, watch)?.into_iter().map(|(place, url, title)| (place, (url, title))).collect();
+    Ok(ClusterDetails { hosts: hosts.into_iter().collect(), pages })
+}
 
+/// The rows of the table, from the details of all workers.
+fn rows(levels: &[LevelClusters], chosen: &[RankedCluster], details: ClusterDetails) -> Vec<LargestRow> {
+    let pages: BTreeMap<usize, (String, String)> =
+        details.pages.into_iter().map(|(position, url, title)| (position, (url, title))).collect();
     let mut rows: Vec<LargestRow> = Vec::new();
-    for (place, (level, members, root)) in chosen.iter().enumerate() {
+    for (position, (level, members, root)) in chosen.iter().enumerate() {
         let level = levels[*level].level.name();
         let rank = rows.iter().filter(|row| row.level == level).count() as i32 + 1;
+        // Whether any document of a host has the address of a machine.
         let mut resolved: BTreeMap<&str, bool> = BTreeMap::new();
         let mut machines: BTreeSet<&str> = BTreeSet::new();
-        for (_, host, ip) in hosts.iter().filter(|host| host.0 == place) {
+        for (_, host, ip) in details.hosts.iter().filter(|host| host.0 == position) {
             *resolved.entry(host).or_default() |= ip.is_some();
             machines.extend(ip.as_deref());
         }
-        let (url, title) = pages.get(&place).cloned().unwrap_or_default();
+        let (url, title) = pages.get(&position).cloned().unwrap_or_default();
         rows.push(LargestRow {
             level,
             rank,
             urls: (u64::MAX - members) as i64,
             hosts: resolved.len() as i64,
             machines: machines.len() as i64,
-            unresolved: resolved.values().filter(|known| !**known).count() as i64,
+            unresolved: resolved.values().filter(|has_address| !**has_address).count() as i64,
             title,
             url,
             root: *root,
         });
     }
-    Ok(rows)
+    rows
 }

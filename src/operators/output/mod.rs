@@ -1,8 +1,15 @@
-//! What the tables say of the clusters.
+//! The output: sizes, ids and evidence of the clusters, for the tables.
 //!
-//! In reading order: `cluster_sizes` (members of each cluster), `overlaps` (members that two sets of clusters have in
-//! common), `cluster_ids` (ids that stay the same from week to week), `evidence` (why a document is in its cluster),
-//! `largest` (the largest clusters of each level), `links` (out-links to documents).
+//! In reading order:
+//!
+//! - `cluster_sizes`: the number of documents of each cluster;
+//! - `overlaps`: the number of documents that two clusters of two weeks share;
+//! - `cluster_ids`: ids that stay the same from week to week, and what became of last week's clusters;
+//! - `evidence`: what a document and a neighbour in its cluster share;
+//! - `largest`: the largest clusters of each level;
+//! - `links`: the documents that out-links point to.
+//!
+//! The rows of most tables are written in `jobs`, from what these steps return; `links` writes its own.
 
 mod cluster_ids;
 mod cluster_sizes;

@@ -1,12 +1,12 @@
-//! Overlaps: how many documents two clusters have in common, for all pairs of clusters that have any.
+//! Overlaps: how many documents two clusters have in common, for all pairs of clusters that share at least one.
 //!
-//! Every document names two clusters, those that it belongs to in two weeks. A worker sums its own documents by the
-//! pair of names, and sends each sum to the owner of the first name, who sums over all workers. What is exchanged is at
-//! most a record (24 bytes) for each pair of each worker, and the second name may be anything: nobody owns it.
+//! Every document gives a pair of ids: those of the clusters that it belongs to in two weeks. A worker counts its own
+//! documents by pair and sends each count to the owner of the first id, which adds up the counts of all workers. At most
+//! one record (24 bytes) for each pair of each worker is exchanged. The second id may be any number: it has no owner.
 //!
-//! A worker holds its own pairs and the pairs that it is the owner of, 24 bytes each and up to twice of that while they
-//! are summed. Leave out pairs that need no company: a cluster of one document in either week overlaps by that
-//! document, and its owner knows both sizes.
+//! A worker holds the pairs of its own documents and the pairs that it owns, 24 bytes each and up to twice that while they
+//! are summed. Callers can leave out clusters of one document: such a cluster overlaps another by that document, and the
+//! document's owner knows both sizes.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,35 +15,34 @@ use std::time::Instant;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::container::CapacityContainerBuilder;
 use timely::dataflow::operators::Probe;
-use timely::dataflow::operators::generic::Operator;
 use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
-use crate::operators::exchange::{BlockBuilder, Dealer, SLICE, by_part, run_to_end};
+use crate::operators::exchange::{Block, BlockBuilder, Dealer, SLICE, received, run_to_end};
 use crate::records::DocId;
 use crate::structures::Sums;
 use crate::watch::Watch;
 
-/// Records that are dealt between two looks at the clock.
-const SOME: usize = 1 << 12;
+/// Records that are dealt between two checks of the clock.
+const RECORDS: usize = 1 << 12;
 
 /// The documents that two clusters have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub struct Overlap {
-    /// The first cluster's name: a [`DocId`], whose owner owns the overlap.
+    /// The id of the first cluster: a [`DocId`], whose owner owns the overlap.
     pub a: u64,
-    /// The second cluster's name.
+    /// The id of the second cluster.
     pub b: u64,
-    /// How many documents belong to both.
+    /// The number of documents that belong to both.
     pub count: u64,
 }
 
-/// Sums the own documents' pairs of names over all workers. Each worker gets the overlaps whose `a` it owns
-/// ([`DocId::owner`]), every pair once, in order; whatever the workers, all of them together get the same.
+/// Counts the pairs of all workers' documents; `pairs` are those of the own documents. Each worker receives the overlaps
+/// whose `a` it owns ([`DocId::owner`]), every pair once, in order. The overlaps of all workers together do not depend on
+/// the number of workers.
 ///
 /// # Errors
 /// Where a worker of this process failed.
@@ -53,29 +52,28 @@ pub fn overlaps(
     watch: &Arc<Watch>,
 ) -> Result<Vec<Overlap>> {
     let (index, peers) = (worker.index(), worker.peers());
-    let mut own = Sums::default();
-    pairs.for_each(|pair| own.add(pair, 1));
-    let mut own = own.finish().into_iter();
+    let mut own_counts = Sums::default();
+    pairs.for_each(|pair| own_counts.add(pair, 1));
+    let mut own_counts = own_counts.finish().into_iter();
     let sums: Rc<RefCell<Sums<(u64, u64)>>> = Rc::default();
     let probe = Handle::new();
     worker.dataflow::<u64, _, _>(|scope| {
-        let at_owner = sums.clone();
         let mut dealer = Dealer::new(index, peers, watch);
-        source::<_, BlockBuilder<Overlap>, _, _>(scope, "Pairs", |capability, info| {
+        let overlaps = source::<_, BlockBuilder<Overlap>, _, _>(scope, "Pairs", |capability, info| {
             let activator = scope.activator_for(info.address);
-            let mut held = Some(capability);
+            let mut capability = Some(capability);
             move |output| {
-                let Some(capability) = held.as_ref() else { return };
-                let mut session = output.session_with_builder(capability);
+                let Some(current) = capability.as_ref() else { return };
+                let mut session = output.session_with_builder(current);
                 let slice = Instant::now();
                 while slice.elapsed() < SLICE {
-                    if own.len() == 0 {
+                    if own_counts.len() == 0 {
                         dealer.finish().for_each(|mut block| session.give_container(&mut block));
                         drop(session);
-                        held = None;
+                        capability = None;
                         return;
                     }
-                    for ((a, b), count) in own.by_ref().take(SOME) {
+                    for ((a, b), count) in own_counts.by_ref().take(RECORDS) {
                         let owner = DocId::from_table(a as i64).owner(peers);
                         dealer.deal(owner as u64, Overlap { a, b, count });
                     }
@@ -83,17 +81,13 @@ pub fn overlaps(
                 }
                 activator.activate();
             }
-        })
-        .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(by_part(), "Overlaps", |_, _| {
-            move |input, _output| {
-                let mut sums = at_owner.borrow_mut();
-                input.for_each(|_, block| {
-                    let block = std::mem::take(block);
-                    block.records().iter().for_each(|overlap| sums.add((overlap.a, overlap.b), overlap.count));
-                });
-            }
-        })
-        .probe_with(&probe);
+        });
+        let sums = sums.clone();
+        let add = move |block: Block<Overlap>| {
+            let mut sums = sums.borrow_mut();
+            block.records().iter().for_each(|overlap| sums.add((overlap.a, overlap.b), overlap.count));
+        };
+        received(overlaps, add).probe_with(&probe);
     });
     run_to_end(worker, &probe, watch)?;
     let sums = sums.take().finish();
@@ -108,12 +102,12 @@ mod tests {
     use crate::records::mix;
 
     #[test]
-    fn overlaps_are_those_of_a_map_whatever_the_workers() {
-        // Few names meet often; some of the second names are no documents.
+    fn overlaps_equal_those_of_a_map_with_any_number_of_workers() {
+        // Few ids, so that pairs repeat; some of the second ids are not documents.
         let pairs = |documents: u64| -> Vec<(u64, u64)> {
-            let name = |hash: u64| DocId::new((hash % 5) as u32, hash % 7).to_table() as u64;
-            let second = |hash: u64| if hash.is_multiple_of(3) { u64::MAX } else { name(hash) };
-            (0..documents).map(|doc| (name(mix(doc)), second(mix(!doc)))).collect()
+            let id = |hash: u64| DocId::new((hash % 5) as u32, hash % 7).to_table() as u64;
+            let second = |hash: u64| if hash.is_multiple_of(3) { u64::MAX } else { id(hash) };
+            (0..documents).map(|doc| (id(mix(doc)), second(mix(!doc)))).collect()
         };
         for documents in [0, 1, 40_000] {
             let mut twin: BTreeMap<(u64, u64), u64> = BTreeMap::new();
@@ -122,10 +116,10 @@ mod tests {
                 let guards = timely::execute(timely::Config::process(workers), move |worker| {
                     let (index, peers) = (worker.index(), worker.peers());
                     let own = pairs(documents).into_iter().skip(index).step_by(peers);
-                    let found = overlaps(worker, own, &Arc::default()).unwrap();
-                    assert!(found.is_sorted());
-                    assert!(found.iter().all(|o| DocId::from_table(o.a as i64).owner(peers) == index));
-                    found
+                    let own_overlaps = overlaps(worker, own, &Arc::default()).unwrap();
+                    assert!(own_overlaps.is_sorted());
+                    assert!(own_overlaps.iter().all(|o| DocId::from_table(o.a as i64).owner(peers) == index));
+                    own_overlaps
                 });
                 let mut all: Vec<Overlap> = guards.unwrap().join().into_iter().flat_map(Result::unwrap).collect();
                 all.sort_unstable();
