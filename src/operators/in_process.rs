@@ -1,16 +1,21 @@
-//! What the workers of one process share in memory, one field for each step that shares something.
+//! What the workers of one process share in memory: one field for each value that some step shares.
+//!
+//! A process makes one of these and hands it to all of its workers. The first worker that needs a value makes it, and it is
+//! dropped with the last worker's handle ([`Shared`]), so no value stays from one step to the next.
 
 use crate::operators::delta::ChangedKeys;
 use crate::operators::exchange::{Shared, SharedAnswers};
 use crate::structures::UnionFind;
 
-/// All that the workers of a process share.
+/// All values that the workers of a process share.
 #[derive(Default)]
 pub struct InProcess {
-    /// The union-find of what is joined at the moment.
-    pub forest: Shared<UnionFind>,
-    /// The names of survivors, and those of vectors and of their roots.
-    pub names: (Shared<SharedAnswers<1>>, Shared<SharedAnswers<2>>),
-    /// The supershingles of what changed.
-    pub filter: Shared<ChangedKeys>,
+    /// The union-find of the step that joins nodes at the moment.
+    pub union_find: Shared<UnionFind>,
+    /// The ids of survivors, for lookups.
+    pub survivor_ids: Shared<SharedAnswers<1>>,
+    /// The ids of vectors and of their roots, for lookups.
+    pub vector_ids: Shared<SharedAnswers<2>>,
+    /// The supershingles of changed documents.
+    pub changed_keys: Shared<ChangedKeys>,
 }

@@ -125,7 +125,7 @@ impl Measure for ComponentsTask {
     }
 
     fn measure(&self, worker: &mut Worker, shared: &Arc<InProcess>, watch: &Arc<Watch>) -> Result<Counted> {
-        measure_components(worker, self, &shared.forest, watch)
+        measure_components(worker, self, &shared.union_find, watch)
     }
 }
 

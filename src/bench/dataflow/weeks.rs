@@ -338,8 +338,8 @@ fn measure_weeks(
             index: index.as_ref(),
             next_run: index.is_some().then_some(&next_run),
             threads: task.workers,
-            filter: &shared.filter,
-            forest: &shared.forest,
+            filter: &shared.changed_keys,
+            forest: &shared.union_find,
             watch,
         };
         let did = delta(worker, &stage, &mut roots)?;

@@ -90,7 +90,7 @@ pub fn clusters(
     let nodes = nodes(worker, stage, &survivors)?;
     // The forest has the pages that blocks of the phase before had.
     release_spare(nodes.numbering.len() as usize / stage.threads * UnionFind::NODE_BYTES);
-    let forest = stage.shared.forest.of(|| UnionFind::new(nodes.numbering.len() as usize));
+    let forest = stage.shared.union_find.of(|| UnionFind::new(nodes.numbering.len() as usize));
     forest.take_pages(worker.index() % stage.threads, stage.threads);
     let (survivors, mut took) = pairs(worker, stage, &vectors, &nodes.numbering, survivors, &forest)?;
     // What follows needs memory of other kinds, and few blocks.
@@ -158,11 +158,11 @@ fn named(
     duplicates: Duplicates,
     name: impl Fn(usize) -> u64 + Send + Sync + 'static,
 ) -> Result<(NodeClusters, NodeClusters)> {
-    let (watch, boards) = (&stage.watch, &stage.shared.names);
+    let (watch, shared) = (&stage.watch, &stage.shared);
     let mut names = Vec::with_capacity(own.len());
     advise_huge_pages(names.spare_capacity_mut());
     names.extend(own.iter().map(|vector| name(*vector as usize)));
-    let near = LocalAnswers::of_process(worker, &boards.0, move |node| [names[node]], watch)?;
+    let near = LocalAnswers::of_process(worker, &shared.survivor_ids, move |node| [names[node]], watch)?;
     // Names take the places of what they are the names of.
     let id = |number: u64| DocId::from_table(number as i64);
     let mut name_all = |ids: Vec<DocId>| -> Result<Vec<u64>> {
@@ -176,7 +176,8 @@ fn named(
     assert_eq!(roots.len(), own.len(), "every survivor has a root");
 
     let ranks = RankBitmap::new(vectors.len(), own.iter().copied());
-    let near = LocalAnswers::of_process(worker, &boards.1, RootNames { ranks, roots: roots.clone(), name }, watch)?;
+    let near =
+        LocalAnswers::of_process(worker, &shared.vector_ids, RootNames { ranks, roots: roots.clone(), name }, watch)?;
     let (identical, mut similar) = (in_place(duplicates.firsts), duplicates.roots);
     let numbering = stage.numbering.clone();
     let ask = questions(&identical, move |number| numbering.id(number));

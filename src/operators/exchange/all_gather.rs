@@ -2,7 +2,7 @@
 //!
 //! Every worker of every process must call them, in the same order. An all-gather sends every item to every worker, so it is
 //! for small results: counts, extremes, lists of a few rows. Records that have one owner go by
-//! [`all_to_all`](super::all_to_all).
+//! [`all_to_all`](super::all_to_all()).
 
 use std::cell::RefCell;
 use std::rc::Rc;

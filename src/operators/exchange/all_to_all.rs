@@ -1,7 +1,7 @@
 //! All-to-all: every worker deals records to partitions, and receives the records that all workers dealt to its own.
 //!
 //! It holds everything in memory at once, at the sender and at the receiver. Records that may not fit go through
-//! [`each_partition`](super::each_partition), questions and answers through [`ask`](super::ask).
+//! [`each_partition`](super::each_partition), questions and answers through [`ask`](super::ask()).
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,7 +1,7 @@
 //! Partitions and ranges of keys: how keys are cut so that the records of one range fit into the given memory.
 //!
 //! The high bits of a key's hash are its partition. Consecutive partitions form a range, and ranges are processed one after
-//! the other ([`ranges`](super::ranges)). Records with several keys have a *key space* for each of them; all spaces have the
+//! the other ([`ranges`](super::ranges())). Records with several keys have a *key space* for each of them; all spaces have the
 //! same number of partitions.
 
 use std::ops::Range;

@@ -156,7 +156,12 @@ fn remote_answers<const WORDS: usize, Q: Iterator<Item = DocId> + 'static>(
     local: &LocalAnswers<WORDS>,
     watch: &Arc<Watch>,
 ) -> Result<Vec<VecDeque<u64>>> {
-    ensure!(owned.len() <= u32::MAX as usize, "one worker cannot own {} pages: use more workers", owned.len());
+    ensure!(
+        owned.len() <= u32::MAX as usize,
+        "{} documents are too many for one worker, at most {}: use more workers",
+        owned.len(),
+        u32::MAX
+    );
     let asker = NodeAsker {
         questions,
         owned: owned.clone(),

@@ -20,12 +20,12 @@ pub struct SpillBuffer<R> {
     budget: u64,
     /// Bytes of records that are in memory.
     bytes: u64,
-    times: BTreeMap<u64, BTreeMap<u64, Vec<SpilledBlock<R>>>>,
+    times: BTreeMap<u64, BTreeMap<u64, Vec<WaitingBlock<R>>>>,
     spill: Option<SpillFile>,
 }
 
 /// A block that waits, and where its records are.
-enum SpilledBlock<R> {
+enum WaitingBlock<R> {
     Memory(Block<R>),
     /// In the spill file.
     File {
@@ -50,7 +50,7 @@ struct SpillFile {
 pub struct Partition<'a, R> {
     /// The number of the partition.
     pub part: u64,
-    blocks: &'a [SpilledBlock<R>],
+    blocks: &'a [WaitingBlock<R>],
     spill: Option<&'a SpillFile>,
 }
 
@@ -69,7 +69,7 @@ impl<R: Pod> SpillBuffer<R> {
         let (part, length) = (block.part, block.bytes().len() as u64);
         let waiting = if self.bytes + length <= self.budget {
             self.bytes += length;
-            SpilledBlock::Memory(block)
+            WaitingBlock::Memory(block)
         } else {
             let spill = match &mut self.spill {
                 Some(spill) => spill,
@@ -82,7 +82,7 @@ impl<R: Pod> SpillBuffer<R> {
                 .with_context(|| format!("cannot write {} bytes of records to {}", length, spill.path.display()))?;
             spill.length += length;
             spill.blocks += 1;
-            SpilledBlock::File { offset, length, common: block.common, from: block.from }
+            WaitingBlock::File { offset, length, common: block.common, from: block.from }
         };
         self.times.entry(time).or_default().entry(part).or_default().push(waiting);
         Ok(())
@@ -108,8 +108,8 @@ impl<R: Pod> SpillBuffer<R> {
         }
         for block in blocks {
             match block {
-                SpilledBlock::Memory(block) => self.bytes -= block.bytes().len() as u64,
-                SpilledBlock::File { .. } => {
+                WaitingBlock::Memory(block) => self.bytes -= block.bytes().len() as u64,
+                WaitingBlock::File { .. } => {
                     if let Some(spill) = &mut self.spill {
                         spill.blocks -= 1;
                         if spill.blocks == 0 {
@@ -145,8 +145,8 @@ impl<R: Pod> Partition<'_, R> {
     /// The number of records.
     pub fn count(&self) -> usize {
         let bytes = self.blocks.iter().map(|block| match block {
-            SpilledBlock::Memory(block) => block.bytes().len(),
-            SpilledBlock::File { length, .. } => *length as usize,
+            WaitingBlock::Memory(block) => block.bytes().len(),
+            WaitingBlock::File { length, .. } => *length as usize,
         });
         bytes.sum::<usize>() / size_of::<R>()
     }
@@ -171,14 +171,14 @@ impl<R: Pod> Partition<'_, R> {
     /// Names the file that cannot be read.
     pub fn block<T>(&self, number: usize, take: impl FnOnce(&Block<R>) -> T) -> Result<T> {
         match (&self.blocks[number], self.spill) {
-            (SpilledBlock::Memory(block), _) => Ok(take(block)),
-            (SpilledBlock::File { offset, length, common, from }, Some(spill)) => {
+            (WaitingBlock::Memory(block), _) => Ok(take(block)),
+            (WaitingBlock::File { offset, length, common, from }, Some(spill)) => {
                 let mut bytes = vec![0; *length as usize];
                 let failed = || format!("cannot read {length} bytes of records from {}", spill.path.display());
                 spill.file.read_exact_at(&mut bytes, *offset).with_context(failed)?;
                 Ok(take(&Block::of_bytes(self.part, *common, *from, &bytes).with_context(failed)?))
             }
-            (SpilledBlock::File { .. }, None) => unreachable!("a block was written to a file"),
+            (WaitingBlock::File { .. }, None) => unreachable!("a block was written to a file"),
         }
     }
 }

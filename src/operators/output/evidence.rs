@@ -7,7 +7,7 @@
 //! Documents with identical vectors are not compared here: all of their supershingles agree, and so do all of their features,
 //! unless two fingerprints collide (once in 2^64).
 //!
-//! The dataflow is that of [`ask`](crate::operators::exchange::ask), written by hand because the width of a sketch is known
+//! The dataflow is that of [`ask`](crate::operators::exchange::ask()), written by hand because the width of a sketch is known
 //! only at run time, so it is not a fixed-size record.
 
 use std::cell::RefCell;
