@@ -36,8 +36,8 @@ pub struct ClusterIds {
     pub changes: BTreeMap<u32, Vec<ChangeRow>>,
 }
 
-/// A last week's cluster, and the part of it that is in a cluster of this week. It travels to the owner of the new
-/// cluster's root; or to the owner of the id, where only the fields that are known are set.
+/// A last week's cluster, and the part of it that is in a cluster of this week: for the owner of the new cluster's root. The
+/// size or the root of a cluster travels to the owner of its id in the same record, with the other fields [`DocId::NONE`] or 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct IdClaim {

@@ -105,3 +105,40 @@ pub fn cluster_sizes(
     let totals = totals.iter().flat_map(|block| block.records()).map(|total| (total.root, total.members));
     Ok(ClusterSizes { owned: owned.clone(), of_own_roots, of_other_roots: totals.collect() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::mix;
+
+    #[test]
+    fn every_worker_knows_the_sizes_of_its_documents_clusters() {
+        let rows = [40, 0, 100, 7, 2, 0, 50];
+        let docs: Vec<DocId> = Ownership::new(0, 1, &rows).docs().collect();
+        let all = docs.clone();
+        // Most documents share a few roots in all shards; every fifth has none.
+        let root_of = move |doc: DocId| {
+            let hash = mix(doc.to_table() as u64);
+            if hash.is_multiple_of(5) { DocId::NONE } else { all[(hash % 30 * 6) as usize] }
+        };
+        let mut twin: HashMap<DocId, u64> = HashMap::new();
+        docs.iter().map(|doc| root_of(*doc)).for_each(|root| *twin.entry(root).or_default() += 1);
+        twin.remove(&DocId::NONE);
+        for workers in [1, 2, 4, 7] {
+            let (root_of, expected) = (root_of.clone(), twin.clone());
+            let guards = timely::execute(timely::Config::process(workers), move |worker| {
+                let owned = Ownership::new(worker.index(), worker.peers(), &rows);
+                let roots: Vec<DocId> = owned.docs().map(&root_of).collect();
+                let sizes = cluster_sizes(worker, &owned, &roots, &Arc::default()).unwrap();
+                for root in roots.into_iter().filter(|root| *root != DocId::NONE) {
+                    assert_eq!(sizes.members(root), expected[&root], "{root}, {workers} workers");
+                }
+                sizes.of_own_roots().collect::<Vec<_>>()
+            });
+            let of_roots = guards.unwrap().join().into_iter().flat_map(Result::unwrap);
+            let of_roots: Vec<(DocId, u64)> = of_roots.collect();
+            assert_eq!(of_roots.len(), twin.len(), "every root has one owner");
+            assert!(of_roots.iter().all(|(root, members)| twin[root] == *members), "{workers} workers");
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! The largest clusters of each level, with their hosts and machines (Fetterly 2004, tables 1 and 2).
 //!
 //! Every worker proposes its largest clusters, and an all-gather chooses the largest of all. Then every worker reads its own
-//! documents for their hosts, addresses and root pages, and a second all-gather brings these together.
+//! documents for the hosts, addresses and root pages of these clusters, and two more all-gathers bring them together.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -67,7 +67,7 @@ struct ClusterDetails {
     pages: Vec<(usize, String, String)>,
 }
 
-/// Reads the details of the chosen clusters that own documents know.
+/// Reads the details of the chosen clusters from the own documents.
 fn read_details(
     owned: &Ownership,
     levels: &[LevelClusters],
