@@ -1,22 +1,35 @@
-//! What is known of own vectors: a few bits for each.
+//! Bit columns: a few bits for each vector that a worker owns, column by column.
+//!
+//! Collapse and prune set the bits of one column at a time, for vectors in nearly any order. A column of 150 million vectors
+//! takes 19 MB, an eighth of an array with a byte for each vector, so more of it stays in cache.
 
 use std::ops::Range;
 
 use crate::kernels::memory::advise_huge_pages;
 
-/// Of every own vector, which of its supershingles are shared with another representative, and whether it is a duplicate.
+/// For each vector of a worker: which of its supershingles another representative shares, and whether it is a duplicate.
 ///
-/// Column by column, a bit for each vector: owners hear of vectors in nearly any order, of one column at a time (and of
-/// duplicates), and its bits, 19 MB for 150 million vectors, are an eighth of what a byte for each vector would be.
+/// A vector is known by its number, from 0. A column has one bit for each vector.
+///
+/// ```
+/// use nigh::structures::BitColumns;
+///
+/// let mut marks = BitColumns::new(100, 6);
+/// marks.share(0, [3, 70].into_iter());
+/// marks.share(5, [3, 71].into_iter());
+/// marks.set_duplicates([70].into_iter());
+/// assert_eq!(marks.shared(3), 0b100001);
+/// assert_eq!((marks.count(1), marks.count(2)), (2, 1));
+/// ```
 #[derive(Clone, Default)]
 pub struct BitColumns {
-    /// For each supershingle, and at last for duplicates: bits of 64 vectors each.
+    /// A column for each supershingle and, last, the column of duplicates; a word has the bits of 64 vectors.
     columns: Vec<Vec<u64>>,
     vectors: usize,
 }
 
 impl BitColumns {
-    /// No mark, of so many vectors of `width` supershingles each.
+    /// Columns for `vectors` vectors of `width` supershingles each, without a bit set.
     pub fn new(vectors: usize, width: usize) -> BitColumns {
         let column = |_| {
             let mut words = vec![0; vectors.div_ceil(64)];
@@ -26,17 +39,17 @@ impl BitColumns {
         BitColumns { columns: (0..=width).map(column).collect(), vectors }
     }
 
-    /// How many vectors.
+    /// The number of vectors.
     pub(crate) fn len(&self) -> usize {
         self.vectors
     }
 
-    /// The columns of supershingles, and that of duplicates.
-    fn parts(&self) -> (&[Vec<u64>], &[u64]) {
+    /// The columns of supershingles, and the column of duplicates.
+    fn shared_and_duplicates(&self) -> (&[Vec<u64>], &[u64]) {
         self.columns.split_last().map_or((&[], &[]), |(duplicates, shared)| (shared, duplicates))
     }
 
-    /// Marks a supershingle of some vectors as shared.
+    /// Marks supershingle number `column` of some vectors as shared.
     pub fn share(&mut self, column: usize, vectors: impl Iterator<Item = u32>) {
         let words = &mut self.columns[column];
         vectors.for_each(|vector| words[vector as usize / 64] |= 1 << (vector % 64));
@@ -47,12 +60,12 @@ impl BitColumns {
         self.share(self.columns.len() - 1, vectors);
     }
 
-    /// Whether vectors are duplicates: words with the bits of 64 vectors each.
+    /// The column of duplicates: each word has the bits of 64 vectors.
     pub fn duplicate_bits(&self) -> &[u64] {
-        self.parts().1
+        self.shared_and_duplicates().1
     }
 
-    /// The duplicates, ascending.
+    /// The numbers of the duplicates, ascending.
     pub fn duplicates(&self) -> Vec<u32> {
         let bits = self.duplicate_bits();
         let mut duplicates = Vec::with_capacity(bits.iter().map(|word| word.count_ones() as usize).sum());
@@ -61,44 +74,49 @@ impl BitColumns {
         duplicates
     }
 
-    /// Calls `each`, in ascending order, with those of some vectors that are no duplicates and have at least `least` shared
-    /// supershingles.
+    /// Calls `each` with every vector of a range that is not a duplicate and has at least `least` shared supershingles, in
+    /// ascending order.
     pub fn representatives(&self, vectors: Range<usize>, least: usize, each: impl FnMut(usize)) {
-        for_each(vectors, self.wanted(least), each);
+        for_each(vectors, self.representative_bits(least), each);
     }
 
-    /// How many vectors are no duplicates and have at least `least` shared supershingles.
+    /// The number of vectors that are not duplicates and have at least `least` shared supershingles.
     pub fn count(&self, least: usize) -> usize {
         let mut count = 0;
-        for_each_word(0..self.vectors, self.wanted(least), |_, bits| count += bits.count_ones() as usize);
+        for_each_word(0..self.vectors, self.representative_bits(least), |_, bits| count += bits.count_ones() as usize);
         count
     }
 
-    /// Which vectors are no duplicates and have at least `least` shared supershingles, by words of 64.
-    fn wanted(&self, least: usize) -> impl FnMut(usize) -> u64 {
-        let (shared, duplicates) = self.parts();
-        // For each number of shared supershingles up to `least`: which of 64 vectors have as many.
-        let mut enough = vec![!0; least + 1];
+    /// Computes the bits of 64 vectors at a time: 1 for each vector that is not a duplicate and has at least `least` shared
+    /// supershingles. Morally, for one vector:
+    ///
+    /// ```text
+    /// !duplicate[vector] && columns.filter(|column| column[vector]).count() >= least
+    /// ```
+    fn representative_bits(&self, least: usize) -> impl FnMut(usize) -> u64 {
+        let (shared, duplicates) = self.shared_and_duplicates();
+        // Bit v of `at_least[n]`: vector v has at least n shared supershingles among the columns so far.
+        let mut at_least = vec![!0; least + 1];
         move |word: usize| {
-            enough[1..].fill(0);
+            at_least[1..].fill(0);
             for column in shared {
                 for number in (1..=least).rev() {
-                    enough[number] |= enough[number - 1] & column[word];
+                    at_least[number] |= at_least[number - 1] & column[word];
                 }
             }
-            enough[least] & !duplicates[word]
+            at_least[least] & !duplicates[word]
         }
     }
 
-    /// Which supershingles of a vector are shared, a bit for each.
+    /// Which supershingles of a vector are shared: bit `column` of the result.
     #[inline]
     pub fn shared(&self, vector: usize) -> u64 {
         let bit = |column: &Vec<u64>| column[vector / 64] >> (vector % 64) & 1;
-        (0..).zip(self.parts().0).fold(0, |mask, (at, column)| mask | bit(column) << at)
+        (0..).zip(self.shared_and_duplicates().0).fold(0, |mask, (number, column)| mask | bit(column) << number)
     }
 }
 
-/// Calls `each` with those of some vectors that have a bit, given words with the bits of 64 vectors each.
+/// Calls `each` with every vector of a range whose bit is set; `word` returns the bits of 64 vectors.
 #[inline]
 fn for_each(vectors: Range<usize>, word: impl FnMut(usize) -> u64, mut each: impl FnMut(usize)) {
     for_each_word(vectors, word, |first, mut bits| {
@@ -109,13 +127,13 @@ fn for_each(vectors: Range<usize>, word: impl FnMut(usize) -> u64, mut each: imp
     });
 }
 
-/// Calls `each` with the bits of 64 vectors at a time, and the first of these; bits of others than `vectors` are none.
+/// Calls `each` with the number of the first of 64 vectors, and their bits; the bits of vectors outside the range are 0.
 #[inline]
 fn for_each_word(vectors: Range<usize>, mut word: impl FnMut(usize) -> u64, mut each: impl FnMut(usize, u64)) {
-    for at in vectors.start / 64..vectors.end.div_ceil(64) {
-        let first = at * 64;
+    for number in vectors.start / 64..vectors.end.div_ceil(64) {
+        let first = number * 64;
         let (skipped, end) = (vectors.start.saturating_sub(first), (vectors.end - first).min(64));
-        each(first, word(at) & !0 << skipped & !0 >> (64 - end));
+        each(first, word(number) & !0 << skipped & !0 >> (64 - end));
     }
 }
 
@@ -125,7 +143,7 @@ mod tests {
     use crate::records::mix;
 
     #[test]
-    fn marks_of_every_width_stay_apart() {
+    fn columns_of_every_width_are_independent() {
         const VECTORS: usize = 200;
         for width in [1, 2, 6, 7, 8, 9, 15, 16, 63, 64] {
             let mut marks = BitColumns::new(VECTORS, width);

@@ -1,4 +1,8 @@
-//! Records in order, whatever their number: sorted runs on disk, merged.
+//! External sort: records in the order of their keys, in bounded memory.
+//!
+//! Records are collected up to a budget of bytes, sorted, and written to a *run*, a file of length-prefixed records. At the
+//! end the runs and the records in memory are merged. When there are 64 runs they are merged into one, so the number of
+//! open files is bounded. Records with equal keys come in no particular order.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -8,34 +12,65 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A record that can be put in order.
+/// A record that [`ExternalSort`] sorts.
 pub trait Sortable: Serialize + DeserializeOwned {
-    /// What it is ordered by.
+    /// The type of the key that records are sorted by.
     type Key: Ord;
 
-    /// Its place in the order.
+    /// The key of this record.
     fn key(&self) -> Self::Key;
 
-    /// About how many bytes it takes in memory.
+    /// The bytes that the record takes in memory, about.
     fn weight(&self) -> usize;
 }
 
-/// Collects records, and gives them back in the order of their keys.
+/// Collects records, then returns them in the order of their keys.
+///
+/// ```
+/// use nigh::structures::{ExternalSort, Sortable};
+///
+/// #[derive(serde::Serialize, serde::Deserialize)]
+/// struct Page(String);
+///
+/// impl Sortable for Page {
+///     type Key = String;
+///
+///     fn key(&self) -> String {
+///         self.0.clone()
+///     }
+///
+///     fn weight(&self) -> usize {
+///         size_of::<Page>() + self.0.len()
+///     }
+/// }
+///
+/// # let folder = tempfile::tempdir()?;
+/// // A budget of one byte: every record becomes a run.
+/// let mut sort = ExternalSort::new(&folder.path().join("pages"), 1);
+/// ["b", "c", "a"].iter().try_for_each(|url| sort.push(Page(url.to_string())))?;
+/// let mut sorted = sort.sorted()?;
+/// assert_eq!(sorted.next()?.unwrap().0, "a");
+/// assert_eq!(sorted.next()?.unwrap().0, "b");
+/// # Ok::<(), anyhow::Error>(())
+/// ```
 pub struct ExternalSort<T> {
-    /// The name of a run, up to its number.
+    /// The path of a run, without the extension that numbers it.
     prefix: PathBuf,
+    /// Bytes of records at which they are written to a run.
     budget: usize,
     records: Vec<T>,
     bytes: usize,
     runs: Vec<PathBuf>,
+    /// How often runs were merged into one.
     merges: usize,
 }
 
-/// Runs that are merged into one before there are more.
+/// The number of runs at which they are merged into one.
 const MOST_RUNS: usize = 64;
 
 impl<T: Sortable> ExternalSort<T> {
-    /// A sorter that holds about `budget` bytes in memory, and puts the rest into files named `prefix` and a number.
+    /// A sort that keeps about `budget` bytes of records in memory, and writes the rest to runs: files named `prefix` with an
+    /// extension that numbers them. Their folder is created with the first run.
     pub fn new(prefix: &Path, budget: u64) -> ExternalSort<T> {
         ExternalSort {
             prefix: prefix.to_owned(),
@@ -47,16 +82,17 @@ impl<T: Sortable> ExternalSort<T> {
         }
     }
 
-    /// Adds a record.
+    /// Adds a record; writes a run if the budget is exceeded.
     ///
     /// # Errors
-    /// Names the file that cannot be written.
+    /// If a run cannot be written: names its file.
     pub fn push(&mut self, record: T) -> Result<()> {
         self.bytes += record.weight();
         self.records.push(record);
         if self.bytes > self.budget { self.spill() } else { Ok(()) }
     }
 
+    /// Writes the records in memory to a new run.
     fn spill(&mut self) -> Result<()> {
         let path = self.prefix.with_extension(format!("{}-{}.run", self.merges, self.runs.len()));
         let failed = || format!("cannot write {}", path.display());
@@ -75,7 +111,7 @@ impl<T: Sortable> ExternalSort<T> {
         if self.runs.len() >= MOST_RUNS { self.merge() } else { Ok(()) }
     }
 
-    /// Merges all runs into one: each is an open file and a buffer when the records are given back.
+    /// Merges all runs into one: each run costs an open file and a buffer while records are returned.
     fn merge(&mut self) -> Result<()> {
         self.merges += 1;
         let path = self.prefix.with_extension(format!("merged{}.run", self.merges));
@@ -95,17 +131,17 @@ impl<T: Sortable> ExternalSort<T> {
         self.records.sort_unstable_by_key(T::key);
     }
 
-    /// All records in order. The runs are removed as the iterator is dropped.
+    /// Returns all records in order. The runs are removed when [`Sorted`] is dropped.
     ///
     /// # Errors
-    /// Names the run that cannot be read.
+    /// If a run cannot be read: names its file.
     pub fn sorted(mut self) -> Result<Sorted<T>> {
         self.sort();
         Sorted::open(std::mem::take(&mut self.records), std::mem::take(&mut self.runs))
     }
 }
 
-/// Writes a record behind its length; gives the buffer back, empty.
+/// Writes the length of a record and the record; returns the buffer, empty.
 fn write<T: Serialize>(record: &T, buffer: Vec<u8>, file: &mut impl Write) -> std::io::Result<Vec<u8>> {
     let mut buffer = postcard::to_extend(record, buffer).map_err(std::io::Error::other)?;
     file.write_all(&(buffer.len() as u32).to_le_bytes())?;
@@ -114,23 +150,25 @@ fn write<T: Serialize>(record: &T, buffer: Vec<u8>, file: &mut impl Write) -> st
     Ok(buffer)
 }
 
-/// Records in order: see [`ExternalSort::sorted`].
+/// Records in the order of their keys: see [`ExternalSort::sorted`].
 pub struct Sorted<T> {
+    /// The next record of each source; `None` at its end.
     heads: Vec<Option<T>>,
-    sources: Vec<Source<T>>,
+    sources: Vec<SortedSource<T>>,
     runs: Vec<PathBuf>,
 }
 
-enum Source<T> {
+/// Sorted records: the ones that stayed in memory, or a run and its path.
+enum SortedSource<T> {
     Memory(std::vec::IntoIter<T>),
     Run(BufReader<File>, PathBuf),
 }
 
-impl<T: Sortable> Source<T> {
+impl<T: Sortable> SortedSource<T> {
     fn next(&mut self) -> Result<Option<T>> {
         match self {
-            Source::Memory(records) => Ok(records.next()),
-            Source::Run(file, path) => {
+            SortedSource::Memory(records) => Ok(records.next()),
+            SortedSource::Run(file, path) => {
                 let mut length = [0; 4];
                 match file.read_exact(&mut length) {
                     Ok(()) => {}
@@ -147,10 +185,10 @@ impl<T: Sortable> Source<T> {
 
 impl<T: Sortable> Sorted<T> {
     fn open(records: Vec<T>, runs: Vec<PathBuf>) -> Result<Sorted<T>> {
-        let mut sorted = Sorted { heads: Vec::new(), sources: vec![Source::Memory(records.into_iter())], runs };
+        let mut sorted = Sorted { heads: Vec::new(), sources: vec![SortedSource::Memory(records.into_iter())], runs };
         for path in &sorted.runs {
             let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-            sorted.sources.push(Source::Run(BufReader::with_capacity(1 << 18, file), path.clone()));
+            sorted.sources.push(SortedSource::Run(BufReader::with_capacity(1 << 18, file), path.clone()));
         }
         for source in &mut sorted.sources {
             sorted.heads.push(source.next()?);
@@ -158,24 +196,25 @@ impl<T: Sortable> Sorted<T> {
         Ok(sorted)
     }
 
-    /// The next record.
+    /// Returns the next record; `None` at the end.
     ///
     /// # Errors
-    /// Names the run that cannot be read.
-    pub(crate) fn next(&mut self) -> Result<Option<T>> {
-        // Few runs: a linear search for the smallest head beats keeping a heap.
+    /// If a run cannot be read, or is damaged: names its file.
+    #[allow(clippy::should_implement_trait)] // It fails: `try_next` of an iterator that Rust does not have.
+    pub fn next(&mut self) -> Result<Option<T>> {
+        // At most 65 sources: a linear search for the smallest head is faster than a heap.
         let heads = self.heads.iter().enumerate();
-        let smallest = heads.filter_map(|(at, head)| Some((head.as_ref()?.key(), at))).min();
-        let Some((_, at)) = smallest else { return Ok(None) };
-        let next = self.sources[at].next()?;
-        Ok(std::mem::replace(&mut self.heads[at], next))
+        let smallest = heads.filter_map(|(source, head)| Some((head.as_ref()?.key(), source))).min();
+        let Some((_, source)) = smallest else { return Ok(None) };
+        let next = self.sources[source].next()?;
+        Ok(std::mem::replace(&mut self.heads[source], next))
     }
 }
 
 impl<T> Drop for Sorted<T> {
     fn drop(&mut self) {
         for run in &self.runs {
-            // A run that stays is removed when the week is begun again, or with the week's folder.
+            // A run that cannot be removed now is removed when the week starts again, or with the week's folder.
             let _ = std::fs::remove_file(run);
         }
     }
@@ -188,7 +227,7 @@ mod tests {
     use crate::operators::ingest::Capture;
     use crate::records::{UrlHash, mix};
 
-    fn answer(i: u64) -> Capture {
+    fn capture(i: u64) -> Capture {
         let url = format!("http://h/{}", mix(i) % 500);
         Capture {
             hash: UrlHash::of(&url),
@@ -213,13 +252,13 @@ mod tests {
 
     fn sorted(budget: u64) -> (Vec<String>, usize) {
         let folder = tempfile::tempdir().unwrap();
-        let mut sorter = ExternalSort::new(&folder.path().join("spill/wave"), budget);
-        (0..1000).for_each(|i| sorter.push(answer(i)).unwrap());
-        let runs = sorter.runs.len();
-        let mut sorted = sorter.sorted().unwrap();
+        let mut sort = ExternalSort::new(&folder.path().join("spill/wave"), budget);
+        (0..1000).for_each(|i| sort.push(capture(i)).unwrap());
+        let runs = sort.runs.len();
+        let mut sorted = sort.sorted().unwrap();
         let mut all = Vec::new();
-        while let Some(answer) = sorted.next().unwrap() {
-            all.push(format!("{answer:?}"));
+        while let Some(capture) = sorted.next().unwrap() {
+            all.push(format!("{capture:?}"));
         }
         drop(sorted);
         let left = std::fs::read_dir(folder.path().join("spill")).map_or(0, |files| files.count());
@@ -231,7 +270,7 @@ mod tests {
     fn the_order_does_not_depend_on_memory() {
         let (in_memory, runs) = sorted(u64::MAX);
         assert_eq!((runs, in_memory.len()), (0, 1000));
-        // A few runs, and so many that they were merged.
+        // A few runs; and then enough that they were merged.
         for (budget, least, most) in [(50_000, 5, 60), (2_000, 1, 64)] {
             let (spilled, runs) = sorted(budget);
             assert!((least..=most).contains(&runs), "{runs}");

@@ -1,38 +1,63 @@
-//! Grouping by key, in cache: never by sorting.
+//! Hash grouping: the records of one partition grouped by key, in a hash table instead of by sorting.
 //!
-//! A partition's records are few enough that its table stays near the core; partitions are grouped
-//! one after the other. What is found does not depend on the order of the records.
+//! Partitions are grouped one after the other; each has so few records that its table stays in cache. The groups do not
+//! depend on the order of the records. Morally it does this:
+//!
+//! ```text
+//! nodes_of = map from key to set of nodes
+//! for (key, node) in records
+//!     nodes_of[key].insert(node)
+//! for nodes in nodes_of.values(), if several records have the key
+//!     emit the star: min(nodes), and the other nodes
+//! ```
+//!
+//! The tuned form has no set for a key. The records of a group are a linked list through one vector, from the last to the
+//! first, and the group has the smallest node.
 
 use crate::kernels::memory::{SIDE_BY_SIDE, preload};
 
-/// The groups of one partition; its tables are reused from partition to partition.
+/// The groups of one partition; the memory is reused from partition to partition.
+///
+/// Keys must be hashes: the high bits of a key are its place in the table.
+///
+/// ```
+/// use nigh::{records::mix, structures::Grouper};
+///
+/// let mut grouper = Grouper::default();
+/// grouper.clear(4);
+/// // Nodes 9, 2 and 5 have key `a`; node 7 is alone with key `b`.
+/// let (a, b) = (mix(1), mix(2));
+/// grouper.add_all([(a, 9), (b, 7), (a, 2), (a, 5)].into_iter());
+/// let stars: Vec<(u32, Vec<u32>)> = grouper.stars().map(|(centre, others)| (centre, others.collect())).collect();
+/// assert_eq!(stars, [(2, vec![5, 9])]);
+/// ```
 #[derive(Default)]
 pub struct Grouper {
-    /// Open addressing: the number of a group plus one, or 0.
+    /// The hash table, with open addressing and linear probing: the number of a group plus one, or 0 for an empty slot.
     slots: Vec<u32>,
     shift: u32,
     groups: Vec<Group>,
-    /// Each record's node, and which record of the group came before it.
+    /// The node of each record, and the number of the record before it in its group ([`NONE`] for the first).
     records: Vec<(u32, u32)>,
 }
 
-/// The records of one key: four words of 32 bits, so that more of them stay near the core.
+/// The records of one key: 16 bytes, so that more groups stay in cache.
 #[derive(Clone, Copy)]
 struct Group {
     key: u64,
-    /// Its smallest node.
+    /// The smallest node of its records.
     smallest: u32,
-    /// The record that came last; with the bit `ALONE` where it is the only one.
+    /// The number of its last record; with the bit [`ALONE`] if it has no other.
     last: u32,
 }
 
-/// The highest bit: partitions have fewer records.
+/// The highest bit: a partition has fewer than 2^31 records.
 const ALONE: u32 = 1 << 31;
-/// No record.
+/// The number of no record.
 const NONE: u32 = u32::MAX;
 
 impl Grouper {
-    /// Begins anew, for at most so many records.
+    /// Removes all records; makes room for at most `records` new ones.
     pub fn clear(&mut self, records: usize) {
         let capacity = (records * 2).next_power_of_two().max(16);
         self.shift = 64 - capacity.trailing_zeros();
@@ -42,47 +67,49 @@ impl Grouper {
         self.records.clear();
     }
 
-    /// Adds records: nodes under keys, which are hashes.
+    /// Adds records: pairs of a key, which is a hash, and a node.
     pub fn add_all(&mut self, mut records: impl Iterator<Item = (u64, u32)>) {
-        let mut some = [(0, 0); SIDE_BY_SIDE];
+        let mut batch = [(0, 0); SIDE_BY_SIDE];
         loop {
-            let taken = some.iter_mut().zip(&mut records).map(|(place, record)| *place = record).count();
-            if taken == 0 {
+            let count = batch.iter_mut().zip(&mut records).map(|(place, record)| *place = record).count();
+            if count == 0 {
                 return;
             }
-            self.fetch(&some[..taken]);
-            some[..taken].iter().for_each(|(key, node)| self.add(*key, *node));
+            self.preload_groups(&batch[..count]);
+            batch[..count].iter().for_each(|(key, node)| self.add(*key, *node));
         }
     }
 
+    /// The slot where the search for a key begins.
     #[inline]
     fn slot(&self, key: u64) -> usize {
         (key >> self.shift) as usize
     }
 
-    /// Looks at the last records of some records' groups: the branches of `add`, which nobody can foretell, then wait for
-    /// nothing. An empty slot looks at the first group, so that here nothing branches.
-    fn fetch(&self, some: &[(u64, u32)]) {
+    /// Loads the groups of a batch of records into the cache: the branches of [`Grouper::add`] are unpredictable, and then do
+    /// not stall on a cache miss. An empty slot loads the first group, so that this function has no branch.
+    fn preload_groups(&self, batch: &[(u64, u32)]) {
         if !self.groups.is_empty() {
             let last = |key| self.groups[(self.slots[self.slot(key)] as usize).saturating_sub(1)].last;
-            preload(some.iter().map(|(key, _)| last(*key).into()));
+            preload(batch.iter().map(|(key, _)| last(*key).into()));
         }
     }
 
+    /// Adds a record to the group of its key, or begins one.
     #[inline]
     fn add(&mut self, key: u64, node: u32) {
         let mut slot = self.slot(key);
         let mask = self.slots.len() - 1;
         let record = self.records.len() as u32;
-        let before = loop {
+        let previous = loop {
             match self.slots[slot] {
                 0 => {
                     self.groups.push(Group { key, smallest: node, last: record | ALONE });
                     self.slots[slot] = self.groups.len() as u32;
                     break NONE;
                 }
-                taken => {
-                    let group = &mut self.groups[taken as usize - 1];
+                number => {
+                    let group = &mut self.groups[number as usize - 1];
                     if group.key == key {
                         group.smallest = group.smallest.min(node);
                         break std::mem::replace(&mut group.last, record) & !ALONE;
@@ -91,23 +118,23 @@ impl Grouper {
                 }
             }
         };
-        self.records.push((node, before));
+        self.records.push((node, previous));
     }
 
-    /// The groups of several records, as stars: the smallest node is the middle, and the others are around it.
+    /// The groups of several records as stars: the smallest node is the centre, with the other nodes of the group. A node that
+    /// was added twice is returned twice, except the centre.
     pub fn stars(&self) -> impl Iterator<Item = (u32, impl Iterator<Item = u32>)> {
-        let several = self.groups.iter().filter(|group| group.last & ALONE == 0);
-        several.map(|group| {
-            let middle = group.smallest;
-            (middle, self.nodes(group.last).filter(move |node| *node != middle))
+        self.groups.iter().filter(|group| group.last & ALONE == 0).map(|group| {
+            let centre = group.smallest;
+            (centre, self.nodes(group.last).filter(move |node| *node != centre))
         })
     }
 
-    /// The nodes of a record and of those of its group that came before it.
+    /// The nodes of a record and of the records before it in its group.
     fn nodes(&self, mut record: u32) -> impl Iterator<Item = u32> {
         std::iter::from_fn(move || {
-            let (node, before) = self.records.get(record as usize)?;
-            record = *before;
+            let (node, previous) = self.records.get(record as usize)?;
+            record = *previous;
             Some(*node)
         })
     }
@@ -132,13 +159,13 @@ mod tests {
                 grouper.clear(records.len());
                 grouper.add_all(records.iter().map(|(key, node)| (mix(*key), *node)));
                 let mut found: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-                for (middle, others) in grouper.stars() {
-                    found.entry(middle).or_default().extend(others);
+                for (centre, others) in grouper.stars() {
+                    found.entry(centre).or_default().extend(others);
                 }
                 let mut wanted: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
                 for nodes in map.values().filter(|nodes| nodes.len() > 1) {
-                    let middle = *nodes.iter().min().unwrap();
-                    wanted.entry(middle).or_default().extend(nodes.iter().filter(|node| **node != middle));
+                    let centre = *nodes.iter().min().unwrap();
+                    wanted.entry(centre).or_default().extend(nodes.iter().filter(|node| **node != centre));
                 }
                 found.values_mut().chain(wanted.values_mut()).for_each(|nodes| nodes.sort_unstable());
                 prop_assert_eq!(found, wanted);

@@ -1,9 +1,12 @@
-//! Hash maps whose keys are document ids or already hashed: the hash is one multiplication, the same on every machine.
+//! A hasher for maps whose keys are document ids or hashes.
+//!
+//! It mixes 64 bits at a time ([`mix`](crate::records::mix)) and has no random state, so the order of a map is the same on
+//! every machine. It does not resist keys that are chosen to collide.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-/// Hashes a document id, the same on every machine.
+/// Hashes a document id: the same on every machine.
 #[derive(Default)]
 pub struct DocHasher(u64);
 
@@ -23,4 +26,5 @@ impl std::hash::Hasher for DocHasher {
     }
 }
 
+/// A hash map with [`DocHasher`].
 pub(crate) type ByKey<K, V> = HashMap<K, V, BuildHasherDefault<DocHasher>>;

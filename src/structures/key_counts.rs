@@ -1,22 +1,37 @@
-//! Counts by key, in a vector that is sorted and merged whenever it has doubled.
+//! Counts by key, in a vector that is sorted and merged whenever its length has doubled.
 //!
-//! What is asked for is the sorted list of all keys: a hash table beside it would only take more memory. Holds at most
-//! twice the keys that there are (and some thousands); adding costs a sort of log n steps, some of them in cache.
+//! Callers want the sorted list of all keys; a hash table beside it would only take more memory. Morally it does this:
+//!
+//! ```text
+//! add(key, count):  counts[key] += count         a map
+//! finish():         counts, sorted by key
+//! ```
+//!
+//! The vector has at most twice as many records as there are keys, or 2^14. To add a record costs log n comparisons of
+//! sorting, part of them in cache.
 
 /// Counts by key.
+///
+/// ```
+/// use nigh::structures::Sums;
+///
+/// let mut pages = Sums::default();
+/// [("b.example", 1), ("a.example", 1), ("b.example", 2)].map(|(host, count)| pages.add(host, count));
+/// assert_eq!(pages.finish(), [("a.example", 1), ("b.example", 3)]);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Sums<K> {
     counts: Vec<(K, u64)>,
-    /// Records from which on they are merged.
-    full: usize,
+    /// The number of records at which they are merged.
+    merge_at: usize,
 }
 
-/// Fewer records than this are not worth a merge.
-const SOME: usize = 1 << 14;
+/// Fewer records than this are not merged.
+const SMALLEST_MERGE: usize = 1 << 14;
 
 impl<K> Default for Sums<K> {
     fn default() -> Sums<K> {
-        Sums { counts: Vec::new(), full: SOME }
+        Sums { counts: Vec::new(), merge_at: SMALLEST_MERGE }
     }
 }
 
@@ -24,14 +39,14 @@ impl<K: Ord> Sums<K> {
     /// Adds a count to a key.
     #[inline]
     pub fn add(&mut self, key: K, count: u64) {
-        if self.counts.len() == self.full {
+        if self.counts.len() == self.merge_at {
             self.merge();
-            self.full = (2 * self.counts.len()).max(SOME);
+            self.merge_at = (2 * self.counts.len()).max(SMALLEST_MERGE);
         }
         self.counts.push((key, count));
     }
 
-    /// Every key once, in order, with its count.
+    /// Returns every key once, in order, with its count.
     pub fn finish(mut self) -> Vec<(K, u64)> {
         self.merge();
         self.counts
@@ -39,8 +54,8 @@ impl<K: Ord> Sums<K> {
 
     fn merge(&mut self) {
         self.counts.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        self.counts.dedup_by(|(next, count), (kept, sum)| {
-            let same = next == kept;
+        self.counts.dedup_by(|(next, count), (key, sum)| {
+            let same = next == key;
             *sum += if same { *count } else { 0 };
             same
         });
@@ -56,7 +71,9 @@ mod tests {
 
     #[test]
     fn sums_are_those_of_a_map() {
-        for (records, keys) in [(0, 1), (1, 1), (5, 3), (3 * SOME as u64, 10), (5 * SOME as u64, 1 << 40)] {
+        for (records, keys) in
+            [(0, 1), (1, 1), (5, 3), (3 * SMALLEST_MERGE as u64, 10), (5 * SMALLEST_MERGE as u64, 1 << 40)]
+        {
             let (mut sums, mut map) = (Sums::default(), BTreeMap::new());
             for record in 0..records {
                 let (key, count) = (mix(record) % keys, mix(!record) % 5);

@@ -1,9 +1,18 @@
-//! Data structures that know nothing of timely.
+//! Data structures that do not depend on timely.
 //!
-//! In reading order: [`ownership`] (which worker owns which document), [`numbering`] (dense numbers for documents),
-//! [`union_find`] (shared by the workers of a process), [`hashing`] (maps keyed by documents), [`group_by_key`],
-//! [`key_counts`] and [`seen_twice`] (grouping, counting, and values that occur twice), [`bit_columns`], [`rank_bitmap`] and
-//! [`doc_filter`] (bits for each document), [`external_sort`] (sorted runs on disk).
+//! In reading order:
+//!
+//! - [`ownership`]: which worker owns which document;
+//! - [`numbering`]: dense numbers for documents;
+//! - [`union_find`]: connected components, shared by the workers of a process;
+//! - [`hashing`]: hash maps with documents as keys;
+//! - [`group_by_key`]: hash grouping of the records of a partition;
+//! - [`key_counts`]: counts by key, sorted;
+//! - [`seen_twice`]: values that occur at least twice, nearly exactly;
+//! - [`bit_columns`]: a few bits for each vector;
+//! - [`rank_bitmap`]: the rank of a number in a set;
+//! - [`doc_filter`]: a Bloom-style filter for documents;
+//! - [`external_sort`]: records in order, in bounded memory.
 
 pub mod bit_columns;
 pub mod doc_filter;

@@ -1,4 +1,7 @@
-//! Which worker owns which document: documents belong to shards, and shards to workers in turn.
+//! Ownership: which worker owns which document.
+//!
+//! A document belongs to a shard, and shard `s` to worker `s % workers`. A worker numbers its documents from 0, shard by
+//! shard.
 
 use std::ops::Range;
 use std::path::Path;
@@ -7,8 +10,18 @@ use anyhow::{Result, ensure};
 
 use crate::records::DocId;
 
-/// The documents that a worker owns, numbered from 0: all rows of every shard whose number is the
-/// worker's modulo the number of workers.
+/// The documents that a worker owns: all rows of its shards, numbered from 0.
+///
+/// ```
+/// use nigh::records::DocId;
+/// use nigh::structures::Ownership;
+///
+/// // Three shards of 10, 20 and 30 documents; worker 0 of 2 owns shards 0 and 2.
+/// let owned = Ownership::new(0, 2, &[10, 20, 30]);
+/// assert_eq!(owned.len(), 40);
+/// assert_eq!(owned.index(DocId::new(2, 5)), 15);
+/// assert_eq!(owned.owner(DocId::new(1, 0)), 1);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Ownership {
     worker: usize,
@@ -17,17 +30,18 @@ pub struct Ownership {
     len: usize,
 }
 
+/// A shard of any worker.
 #[derive(Clone, Copy, Debug)]
 struct OwnedShard {
-    /// Its owner: to look it up takes less time than to divide by the number of workers.
+    /// The worker that owns it: a lookup is faster than a division by the number of workers.
     owner: u32,
-    /// Where its rows begin among those of its owner.
+    /// The number of its first document, at its owner.
     start: usize,
     rows: u64,
 }
 
 impl Ownership {
-    /// What `worker` of `peers` owns, given the rows of every shard.
+    /// The documents that `worker` owns, of `peers` workers; `rows` are the rows of every shard.
     pub fn new(worker: usize, peers: usize, rows: &[u64]) -> Ownership {
         let mut lengths = vec![0; peers];
         let shards = rows.iter().enumerate().map(|(shard, rows)| {
@@ -40,70 +54,70 @@ impl Ownership {
         Ownership { worker, peers, shards, len: lengths[worker] }
     }
 
-    /// The own shards.
+    /// The shards of this worker, ascending.
     pub fn shards(&self) -> impl Iterator<Item = u32> + use<> {
         (self.worker as u32..self.shards.len() as u32).step_by(self.peers)
     }
 
-    /// The rows of a shard, an own one or not.
+    /// The rows of a shard of any worker.
     pub fn rows(&self, shard: u32) -> u64 {
         self.shards[shard as usize].rows
     }
 
-    /// The numbers of a shard's documents among those of its owner.
+    /// The numbers of a shard's documents, at the owner of the shard.
     pub fn of_shard(&self, shard: u32) -> Range<usize> {
         let OwnedShard { start, rows, .. } = self.shards[shard as usize];
         start..start + rows as usize
     }
 
-    /// How many documents.
+    /// The number of documents that this worker owns.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether this worker owns no documents.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The owner of a document of any worker.
+    /// The worker that owns a document.
     #[inline]
     pub fn owner(&self, doc: DocId) -> usize {
         self.shards[doc.shard() as usize].owner as usize
     }
 
-    /// Whether a document of any worker is an own one.
+    /// Whether this worker owns a document.
     #[inline]
     pub fn has(&self, doc: DocId) -> bool {
         self.owner(doc) == self.worker
     }
 
-    /// The number of a document among those of its owner.
+    /// The number of a document, at its owner.
     #[inline]
     pub fn index(&self, doc: DocId) -> usize {
         self.shards[doc.shard() as usize].start + doc.row() as usize
     }
 
-    /// Whether a document is one of all workers' documents.
+    /// Whether any worker has the document: its shard exists and has that row.
     #[inline]
     pub fn knows(&self, doc: DocId) -> bool {
         self.shards.get(doc.shard() as usize).is_some_and(|shard| doc.row() < shard.rows)
     }
 
-    /// Refuses a document that is not of the shard whose file it is in.
+    /// Checks a document that was read from the file at `path` of a shard.
     ///
     /// # Errors
-    /// Names the document and the file at `path`.
+    /// If the document does not belong to that shard: names the document and the file.
     pub fn check(&self, doc: DocId, shard: u32, path: &Path) -> Result<()> {
         ensure!(
             doc.shard() == shard && self.knows(doc),
-            "{} holds the document {doc}, which is not of its shard",
+            "{} holds the document {doc}, which does not belong to its shard",
             path.display()
         );
         Ok(())
     }
 
-    /// All own documents, in order of their numbers.
+    /// The documents of this worker, in the order of their numbers.
     pub fn docs(&self) -> impl Iterator<Item = DocId> {
         self.shards().flat_map(|shard| (0..self.rows(shard)).map(move |row| DocId::new(shard, row)))
     }

@@ -1,15 +1,34 @@
-//! Which values occur more than once, nearly exactly, in a small table.
+//! Values that occur at least twice, nearly exactly, in a small table of counters that saturate at two.
 //!
-//! Two bits a slot, *seen* and *seen again*, side by side so that a value costs one access. Two values may share
-//! a slot: a value that occurs once is then taken for one that occurs twice, never the other way round.
+//! A slot has two adjacent bits, *seen* and *seen again*, so that a value costs one memory access. Morally it does this:
+//!
+//! ```text
+//! add(hash):    counts[slot(hash)] += 1
+//! again(hash):  counts[slot(hash)] >= 2
+//! ```
+//!
+//! Two values may share a slot. A value that occurs once may then pass for one that occurs twice, never the other way
+//! round.
 
-/// Slots for each expected value, in the mean of tables, whose sizes are powers of two: one in 21 to 43 values that occur
-/// once is taken for another.
+/// Slots for each expected value, on average: sizes of tables are powers of two. One in 21 to 43 values that occur once passes
+/// for a value that occurs twice.
 const SLOTS_PER_VALUE: usize = 32;
-/// The smallest and the largest table, in words of 32 slots: 32 bytes, and 4 MiB.
-const WORDS: (usize, usize) = (4, 1 << 19);
+/// The smallest table, in words of 32 slots: 32 bytes.
+const LEAST_WORDS: usize = 4;
+/// The largest table, in words of 32 slots: 4 MiB.
+const MOST_WORDS: usize = 1 << 19;
 
-/// The table.
+/// A table of two-bit counters.
+///
+/// ```
+/// use nigh::{records::mix, structures::Counters};
+///
+/// let mut counters = Counters::default();
+/// counters.clear(3);
+/// let hash = |value| (mix(value) >> 32) as u32;
+/// [7, 8, 7].map(|value| counters.add(hash(value)));
+/// assert!(counters.again(hash(7)));
+/// ```
 pub struct Counters {
     words: Vec<u64>,
     shift: u32,
@@ -24,18 +43,19 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Empties the table, for about so many values.
+    /// Empties the table, and sizes it for about `values` values.
     pub fn clear(&mut self, values: usize) {
-        // The nearest power of two, not the next: tables of 2 MiB instead of 1 cost the collapse a tenth more, or a quarter.
+        // The nearest power of two, not the next one: with tables of 2 MiB instead of 1, the collapse took a tenth to a quarter
+        // longer.
         let wanted = values * SLOTS_PER_VALUE / 32;
         let above = wanted.next_power_of_two();
-        let words = if wanted < above - above / 4 { above / 2 } else { above }.clamp(WORDS.0, WORDS.1);
+        let words = if wanted < above - above / 4 { above / 2 } else { above }.clamp(LEAST_WORDS, MOST_WORDS);
         self.words.clear();
         self.words.resize(words, 0);
         self.shift = 32 - (words * 32).trailing_zeros();
     }
 
-    /// Counts a value by its hash, of which the high bits are used.
+    /// Counts a value by its hash; only the high bits are used.
     #[inline]
     pub fn add(&mut self, hash: u32) {
         let slot = hash >> self.shift;
@@ -62,7 +82,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_occurs_twice_is_never_missed(values in prop::collection::vec(0u32..50, 0..100), expected in 0usize..200) {
+        fn a_value_that_occurs_twice_is_never_missed(values in prop::collection::vec(0u32..50, 0..100), expected in 0usize..200) {
             let hash = |value: u32| value.wrapping_mul(0x9E37_79B9);
             let mut counters = Counters::default();
             counters.add(7);
@@ -79,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn few_values_are_mistaken() {
+    fn few_values_that_occur_once_pass() {
         let mut counters = Counters::default();
         let hash = |value: u32| crate::records::mix(u64::from(value)) as u32;
         counters.clear(1 << 16);
@@ -89,14 +109,14 @@ mod tests {
     }
 
     #[test]
-    fn no_table_is_much_larger_or_smaller_than_is_asked_for() {
+    fn every_table_is_near_the_size_it_was_cleared_for() {
         let mut counters = Counters::default();
-        for values in (WORDS.0..WORDS.1).step_by(997) {
+        for values in (LEAST_WORDS..MOST_WORDS).step_by(997) {
             counters.clear(values);
             let slots = 32 * counters.words.len() / values;
             assert!((21..=43).contains(&slots), "{slots} slots for each of {values} values");
         }
-        counters.clear(100 * WORDS.1);
-        assert_eq!(counters.words.len(), WORDS.1);
+        counters.clear(100 * MOST_WORDS);
+        assert_eq!(counters.words.len(), MOST_WORDS);
     }
 }
