@@ -49,8 +49,8 @@ pub trait Sortable: Serialize + DeserializeOwned {
 /// let mut sort = ExternalSort::new(&folder.path().join("pages"), 1);
 /// ["b", "c", "a"].iter().try_for_each(|url| sort.push(Page(url.to_string())))?;
 /// let mut sorted = sort.sorted()?;
-/// assert_eq!(sorted.next()?.unwrap().0, "a");
-/// assert_eq!(sorted.next()?.unwrap().0, "b");
+/// assert_eq!(sorted.record()?.unwrap().0, "a");
+/// assert_eq!(sorted.record()?.unwrap().0, "b");
 /// # Ok::<(), anyhow::Error>(())
 /// ```
 pub struct ExternalSort<T> {
@@ -119,7 +119,7 @@ impl<T: Sortable> ExternalSort<T> {
         let mut file = BufWriter::with_capacity(1 << 20, File::create(&path).with_context(failed)?);
         let mut sorted = Sorted::<T>::open(Vec::new(), std::mem::take(&mut self.runs))?;
         let mut buffer = Vec::new();
-        while let Some(record) = sorted.next()? {
+        while let Some(record) = sorted.record()? {
             buffer = write(&record, buffer, &mut file).with_context(failed)?;
         }
         file.flush().with_context(failed)?;
@@ -200,8 +200,7 @@ impl<T: Sortable> Sorted<T> {
     ///
     /// # Errors
     /// If a run cannot be read, or is damaged: names its file.
-    #[allow(clippy::should_implement_trait)] // It fails: `try_next` of an iterator that Rust does not have.
-    pub fn next(&mut self) -> Result<Option<T>> {
+    pub fn record(&mut self) -> Result<Option<T>> {
         // At most 65 sources: a linear search for the smallest head is faster than a heap.
         let heads = self.heads.iter().enumerate();
         let smallest = heads.filter_map(|(source, head)| Some((head.as_ref()?.key(), source))).min();
@@ -257,7 +256,7 @@ mod tests {
         let runs = sort.runs.len();
         let mut sorted = sort.sorted().unwrap();
         let mut all = Vec::new();
-        while let Some(capture) = sorted.next().unwrap() {
+        while let Some(capture) = sorted.record().unwrap() {
             all.push(format!("{capture:?}"));
         }
         drop(sorted);

@@ -1,8 +1,8 @@
-//! Births and deaths: which clusters new URLs join, and which ones those leave that are gone.
+//! Births and deaths: the sizes of the clusters that new URLs join, and of the clusters that disappeared URLs leave.
 //!
-//! Beyond the study, which called it "an intriguing avenue". A birth is a URL first seen in the week; the cluster that
-//! it joins is measured without the week's births, so that pages which appear together join nothing. A death is a URL
-//! with a page in the week before and none in this one; it may come back.
+//! This goes beyond the study, which called it "an intriguing avenue". A *birth* is a URL that is first seen in this week.
+//! The size of its cluster is counted without the births of the week, so pages that appear together join a cluster of
+//! size 0. A *death* is a URL with a page in the week before and none in this week; it may come back.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,11 +18,12 @@ use crate::stats::{BySize, SizeClass};
 use crate::structures::Ownership;
 use crate::watch::Watch;
 
-/// Counts the URLs first seen after the week `before` that have a page in `map`'s week, the one that follows, by class
-/// of the cluster that they join: each worker gets a part. A worker holds 24 to 48 bytes for each cluster with births.
+/// Counts the births of a week by size class of the cluster that they join: URLs that are not in the week `before` and have
+/// a page in the week of `map`, which follows it. Each worker returns a part of the counts; the total is their sum. A
+/// worker holds 24 to 48 bytes for each cluster with births.
 ///
 /// # Errors
-/// Where the week contradicts itself, or a worker of this process failed.
+/// If a cluster has more births than pages, or a worker of this process failed.
 pub fn births(
     worker: &mut Worker,
     owned: &Ownership,
@@ -31,25 +32,29 @@ pub fn births(
     watch: &Arc<Watch>,
 ) -> Result<BySize> {
     let mut births = BySize::default();
-    let born = || owned.docs().enumerate().filter(|(_, doc)| !before.knows(*doc)).filter_map(|(at, _)| map.page(at));
+    let born =
+        || owned.docs().enumerate().filter(|(_, doc)| !before.knows(*doc)).filter_map(|(number, _)| map.page(number));
     births[SizeClass::None as usize] += born().filter(|cluster| cluster.size == 1).count() as u64;
-    let joining = born().filter(|cluster| cluster.size > 1).map(|cluster| (cluster.name, 0));
-    for births_of in overlaps(worker, joining, watch)? {
-        let root = owned.index(DocId::from_table(births_of.a as i64));
-        let members = map.page(root).map_or(0, |cluster| cluster.size);
-        let others = members.checked_sub(births_of.count).with_context(|| {
-            format!("the store is damaged: a cluster of {members} pages has {} births", births_of.count)
+    let joining = born().filter(|cluster| cluster.size > 1).map(|cluster| (cluster.root, 0));
+    // The births of a cluster are counted at the owner of its root (`a`), which has its size.
+    for cluster in overlaps(worker, joining, watch)? {
+        let root = DocId::from_table(cluster.a as i64);
+        let members = map.page(owned.index(root)).map_or(0, |page| page.size);
+        let others = members.checked_sub(cluster.count).with_context(|| {
+            format!("the store is damaged: a cluster of {members} pages has {} births", cluster.count)
         })?;
-        births[SizeClass::of(others) as usize] += births_of.count;
+        births[SizeClass::of(others) as usize] += cluster.count;
     }
     Ok(births)
 }
 
-/// Counts the own URLs with a page in one week and none in the next, by class of the cluster that they leave.
+/// Counts the deaths of a week by size class of the cluster that they leave: URLs of this worker with a page in the week
+/// `before` and none in the week `after`.
 pub fn deaths(owned: &Ownership, before: &ClusterMap, after: &ClusterMap) -> BySize {
     let mut deaths = BySize::default();
-    for left in (0..owned.len()).filter(|at| after.page(*at).is_none()).filter_map(|at| before.page(at)) {
-        deaths[SizeClass::of(left.size) as usize] += 1;
+    let dead = (0..owned.len()).filter(|number| after.page(*number).is_none());
+    for cluster in dead.filter_map(|number| before.page(number)) {
+        deaths[SizeClass::of(cluster.size) as usize] += 1;
     }
     deaths
 }

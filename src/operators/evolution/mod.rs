@@ -1,7 +1,12 @@
 //! How clusters develop over the weeks of a store (Fetterly 2004, section 3).
 //!
-//! In reading order: `cluster_map` (the clusters of one committed week), `retention`, `births` (and deaths),
-//! `host_clusters` (clusters of each host), `change_amounts` (how much pages change from download to download).
+//! In reading order:
+//!
+//! - `cluster_map`: the cluster of every document in one committed week;
+//! - `retention`: how much of each cluster of the first week is still together in a later week;
+//! - `births`: the clusters that new URLs join, and the clusters that disappeared URLs leave;
+//! - `host_clusters`: the number of clusters of each host;
+//! - `change_amounts`: how much pages change from download to download.
 
 mod births;
 mod change_amounts;

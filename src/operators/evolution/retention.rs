@@ -1,11 +1,12 @@
-//! How clusters of the first week keep together until a later one (Fetterly 2004, section 3, Fig. 4, 5 and 7).
+//! Retention: how much of each cluster of the first week is still together in a later week (Fetterly 2004, section 3, Fig. 4, 5
+//! and 7).
 //!
-//! A URL that is alone in its cluster in either week has one URL in common, and both sizes are beside it: only URLs of
-//! larger clusters in both weeks are summed by pairs of clusters ([`overlaps`]). The owner of the first cluster knows
-//! its size, and asks for the size of the second. A worker holds two cluster maps (32 bytes a URL) and 24 to 72 bytes
-//! for each pair of larger clusters.
+//! For each URL with a page in the first week, the two clusters of the URL have some URLs in common. If either cluster has
+//! one URL, the two have this URL in common, and the worker of the URL has both sizes. Other URLs are counted by pairs of
+//! clusters ([`overlaps`]); the owner of a pair has the size of the first cluster, and looks up the size of the second at
+//! its owner. In the later week a URL may belong to could-not-download.
 //!
-//! Only URLs with a page in the first week have a cluster of it; in a later week they may belong to could-not-download.
+//! A worker holds two cluster maps (32 bytes a URL) and 24 to 72 bytes for each pair of larger clusters.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,10 +22,11 @@ use crate::stats::{RetentionSums, SizeClass};
 use crate::structures::Ownership;
 use crate::watch::Watch;
 
-/// Sums by class of the cluster in the first week, in the order of [`SizeClass::ALL`]: each worker gets a part.
+/// Sums the containment and similarity of each URL's two clusters, by size class of its cluster in the first week, in the
+/// order of [`SizeClass::ALL`]. Each worker returns a part of the sums.
 ///
 /// # Errors
-/// Where the two weeks contradict each other, or a worker of this process failed.
+/// If two clusters have more URLs in common than one of them has, or a worker of this process failed.
 pub fn retention(
     worker: &mut Worker,
     owned: &Ownership,
@@ -39,33 +41,37 @@ pub fn retention(
         }
         Ok(())
     };
-    let both = |at| Some((first.page(at)?, later.cluster(at)));
-    for (was, is) in (0..owned.len()).filter_map(both).filter(|(was, is)| was.size == 1 || is.size == 1) {
-        add(1, was.size, is.size)?;
+    let both = |number| Some((first.page(number)?, later.cluster(number)));
+    for (before, after) in (0..owned.len()).filter_map(both).filter(|(a, b)| a.size == 1 || b.size == 1) {
+        add(1, before.size, after.size)?;
     }
-    let larger = (0..owned.len()).filter_map(both).filter(|(was, is)| was.size > 1 && is.size > 1);
-    let pairs = Rc::new(overlaps(worker, larger.map(|(was, is)| (was.name, is.name)), watch)?);
+    let larger = (0..owned.len()).filter_map(both).filter(|(a, b)| a.size > 1 && b.size > 1);
+    let pairs = Rc::new(overlaps(worker, larger.map(|(before, after)| (before.root, after.root)), watch)?);
 
-    let doc = |name: u64| DocId::from_table(name as i64);
-    // Of pairs of pages the owner of the second cluster is asked for its size; could-not-download's is known.
-    let (asked, sizes) = (pairs.clone(), later.clone());
-    let questions = move || {
-        let asked = asked.clone();
-        (0..asked.len()).map(move |at| asked[at].b).filter(|b| *b != COULD_NOT_DOWNLOAD).map(doc)
+    let doc = |root: u64| DocId::from_table(root as i64);
+    // The owner of the second cluster's root has its size. Every worker has the size of could-not-download.
+    let roots = {
+        let pairs = pairs.clone();
+        move || {
+            let pairs = pairs.clone();
+            (0..pairs.len()).map(move |number| pairs[number].b).filter(|b| *b != COULD_NOT_DOWNLOAD).map(doc)
+        }
     };
-    let known = move |at: usize| [sizes.page(at).map_or(0, |cluster| cluster.size)];
-    let mut answers: Vec<u64> = Vec::with_capacity(pairs.len());
-    let near = LocalAnswers::own(worker, known);
-    lookup(worker, owned, questions, &near, watch, |_, [size]| answers.push(size))?;
-    let mut answers = answers.into_iter();
+    let size_of = {
+        let later = later.clone();
+        move |number: usize| [later.page(number).map_or(0, |cluster| cluster.size)]
+    };
+    let mut sizes: Vec<u64> = Vec::with_capacity(pairs.len());
+    let local = LocalAnswers::own(worker, size_of);
+    lookup(worker, owned, roots, &local, watch, |_, [size]| sizes.push(size))?;
+    let mut sizes = sizes.into_iter();
     for pair in pairs.iter() {
-        let was = first.page(owned.index(doc(pair.a))).map_or(0, |cluster| cluster.size);
-        let is = match pair.b {
-            // Any known URL without a page belongs to it.
+        let before = first.page(owned.index(doc(pair.a))).map_or(0, |cluster| cluster.size);
+        let after = match pair.b {
             COULD_NOT_DOWNLOAD => later.absent(),
-            _ => answers.next().unwrap_or(0),
+            _ => sizes.next().unwrap_or(0),
         };
-        add(pair.count, was, is)?;
+        add(pair.count, before, after)?;
     }
     Ok(retained)
 }

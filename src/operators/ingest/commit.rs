@@ -124,7 +124,7 @@ fn commit_wave(plan: &Plan, journal: &mut Journal, wave: usize, known: Wave) -> 
     journal.waves = wave + 1;
     let mut writer: Writer<RejectRow> = Writer::create(&unfinished.table(RejectRow::NAME, &RejectRow::file(wave)))?;
     let mut rejects = known.rejects.sorted()?;
-    while let Some(bad) = rejects.next()? {
+    while let Some(bad) = rejects.record()? {
         writer.push(RejectRow {
             file: plan.inputs[bad.file as usize].name.clone(),
             offset: bad.offset as i64,

@@ -141,7 +141,7 @@ impl FailureOwner {
     /// Writes the failures of a wave, shard by shard.
     fn write(&self, sorter: ExternalSort<FailedDownload>, wave: u64) -> Result<()> {
         let mut sorted = sorter.sorted()?;
-        let mut next = sorted.next()?;
+        let mut next = sorted.record()?;
         let mut rows = 0;
         while let Some(first) = next.take() {
             next = self.write_shard(first, &mut sorted, wave, &mut rows)?;
@@ -170,14 +170,14 @@ impl FailureOwner {
             if let Some(doc) = urls.find(hash)? {
                 known.push(FailedDoc { doc, wave, reason: failed.reason })?;
             }
-            next = sorted.next()?;
+            next = sorted.record()?;
             while next.as_ref().is_some_and(|failed| failed.hash == hash) {
-                next = sorted.next()?;
+                next = sorted.record()?;
             }
         }
         let mut writer = Writer::create(&file(&self.unfinished, shard, wave as usize))?;
         let mut known = known.sorted()?;
-        while let Some(FailedDoc { doc, reason, .. }) = known.next()? {
+        while let Some(FailedDoc { doc, reason, .. }) = known.record()? {
             writer.push(FailureRow { doc: doc.to_table(), reason })?;
         }
         *rows += writer.finish_if_any()?;
@@ -214,7 +214,7 @@ impl FailureReasons {
             })?;
         }
         let mut failures = failures.sorted()?;
-        Ok(FailureReasons { next: failures.next()?, failures })
+        Ok(FailureReasons { next: failures.record()?, failures })
     }
 
     /// Why a document could not be downloaded, as the first wave has it; `None` where nothing tells. Documents must be
@@ -224,11 +224,11 @@ impl FailureReasons {
     /// Names the run that cannot be read.
     pub fn of(&mut self, doc: DocId) -> Result<Option<String>> {
         while self.next.as_ref().is_some_and(|failed| failed.doc < doc) {
-            self.next = self.failures.next()?;
+            self.next = self.failures.record()?;
         }
         match self.next.take_if(|failed| failed.doc == doc) {
             Some(failed) => {
-                self.next = self.failures.next()?;
+                self.next = self.failures.record()?;
                 Ok(Some(failed.reason))
             }
             None => Ok(None),

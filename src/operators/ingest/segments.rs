@@ -129,7 +129,7 @@ impl Shards {
     fn make(&mut self, sorter: ExternalSort<Capture>, wave: usize) -> Result<WaveSegments> {
         let mut sorted = sorter.sorted()?;
         let mut made = WaveSegments { segments: Vec::new(), counts: Counts::default() };
-        let mut next = sorted.next()?;
+        let mut next = sorted.record()?;
         while let Some(first) = next.take() {
             next = self.make_shard(first, &mut sorted, wave, &mut made)?;
         }
@@ -177,14 +177,14 @@ impl Shards {
                 Some(doc) if earlier == 0 => writer.push(doc, page, &mut made.counts)?,
                 Some(doc) => known.push(Placed { doc, page })?,
             }
-            next = sorted.next()?;
+            next = sorted.record()?;
             while next.as_ref().is_some_and(|answer| answer.hash == hash) {
                 duplicates += 1;
-                next = sorted.next()?;
+                next = sorted.record()?;
             }
         }
         let mut placed = known.sorted()?;
-        while let Some(Placed { doc, page }) = placed.next()? {
+        while let Some(Placed { doc, page }) = placed.record()? {
             writer.push(doc, page, &mut made.counts)?;
         }
         let segment = writer.finish()?;
