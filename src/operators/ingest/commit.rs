@@ -1,4 +1,8 @@
-//! Waves are committed one by one: worker 0 writes the rejects, then the journal.
+//! Commits waves, one by one and in order, at worker 0.
+//!
+//! When timely's frontier has passed a wave, and every worker has reported that its segments and failed downloads are
+//! durable, worker 0 writes the wave's `rejects` and then the journal. The journal is the commit: what it does not list
+//! does not exist for the next run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,10 +23,10 @@ use crate::structures::ExternalSort;
 use crate::tables::{RejectRow, Table, Writer};
 use crate::watch::Watch;
 
-/// Before so many records are read, no share of bad ones stops the job.
+/// The number of records that are read before a share of bad ones can stop the job.
 const FEW_RECORDS: u64 = 10_000;
 
-/// The error of a job with too many bad records; `main` turns it into exit code 3.
+/// The error of a job with too many bad records: exit code 3.
 #[derive(Debug)]
 pub struct TooManyRejects(pub String);
 
@@ -34,20 +38,21 @@ impl std::fmt::Display for TooManyRejects {
 
 impl std::error::Error for TooManyRejects {}
 
-/// What is known of a wave.
+/// A report on a wave, from the worker that did a part of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum WaveNote {
     /// A bad record.
     Bad(BadRecord),
-    /// What a worker read.
+    /// The counts of the files that a worker read.
     Counted(Box<Counts>),
-    /// What a worker wrote.
+    /// The segments that a worker wrote.
     Made(Box<WaveSegments>),
-    /// A worker wrote the failed downloads.
+    /// A worker has written its failed downloads.
     Failures,
 }
 
-/// Commits every wave, in order, when all is known of it.
+/// Commits every wave when all reports on it have arrived, in order. The probe of the returned stream, which carries no
+/// records, passes a wave when the wave is committed.
 pub fn commit<'scope>(
     notes: StreamVec<'scope, u64, WaveNote>,
     plan: &Arc<Plan>,
@@ -57,14 +62,14 @@ pub fn commit<'scope>(
     let (plan, watch) = (plan.clone(), watch.clone());
     let to_first = Exchange::new(|_: &WaveNote| 0);
     notes.unary_frontier::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_first, "Commit", |_, _| {
-        let mut waves: BTreeMap<u64, Wave> = BTreeMap::new();
+        let mut waves: BTreeMap<u64, PendingWave> = BTreeMap::new();
         let mut notificator = FrontierNotificator::default();
         move |(input, frontier), output| {
             input.for_each_time(|capability, batches| {
                 let wave = *capability.time();
-                let known = waves.entry(wave).or_insert_with(|| Wave::new(&plan, wave));
+                let pending = waves.entry(wave).or_insert_with(|| PendingWave::new(&plan, wave));
                 for note in batches.flat_map(|batch| batch.drain(..)) {
-                    if watch.failed() || watch.check(known.note(note)).is_none() {
+                    if watch.failed() || watch.check(pending.add(note)).is_none() {
                         return;
                     }
                 }
@@ -72,34 +77,34 @@ pub fn commit<'scope>(
             });
             notificator.for_each(&[frontier], |capability, _| {
                 let wave = *capability.time();
-                let Some(known) = waves.remove(&wave) else { return };
+                let Some(pending) = waves.remove(&wave) else { return };
                 if !watch.failed() {
-                    watch.check(commit_wave(&plan, &mut journal, wave as usize, known));
+                    watch.check(commit_wave(&plan, &mut journal, wave as usize, pending));
                 }
             });
         }
     })
 }
 
-/// What is known of a wave so far.
-struct Wave {
+/// The reports on a wave so far.
+struct PendingWave {
     counts: Counts,
     segments: Vec<Segment>,
-    /// Workers that said what they made.
+    /// The number of workers that have written their segments.
     made: usize,
-    /// Workers that wrote the failed downloads.
+    /// The number of workers that have written their failed downloads.
     failures: usize,
     rejects: ExternalSort<BadRecord>,
 }
 
-impl Wave {
-    fn new(plan: &Plan, wave: u64) -> Wave {
+impl PendingWave {
+    fn new(plan: &Plan, wave: u64) -> PendingWave {
         let spill = plan.open_store().unfinished(plan.week).spill();
         let rejects = ExternalSort::new(&spill.join(format!("rejects-wave{wave}")), plan.worker_memory / 8);
-        Wave { counts: Counts::default(), segments: Vec::new(), made: 0, failures: 0, rejects }
+        PendingWave { counts: Counts::default(), segments: Vec::new(), made: 0, failures: 0, rejects }
     }
 
-    fn note(&mut self, note: WaveNote) -> Result<()> {
+    fn add(&mut self, note: WaveNote) -> Result<()> {
         match note {
             WaveNote::Bad(bad) => self.rejects.push(bad)?,
             WaveNote::Counted(counts) => self.counts.add(&counts),
@@ -114,16 +119,17 @@ impl Wave {
     }
 }
 
-fn commit_wave(plan: &Plan, journal: &mut Journal, wave: usize, known: Wave) -> Result<()> {
+/// Writes the rejects of a wave, then the journal; stops a job with too many bad records.
+fn commit_wave(plan: &Plan, journal: &mut Journal, wave: usize, pending: PendingWave) -> Result<()> {
     let unfinished = plan.open_store().unfinished(plan.week);
-    let whole = known.made.min(known.failures);
-    ensure!(whole == plan.peers(), "wave {wave} is not whole: {whole} of {} workers wrote it", plan.peers());
-    journal.counts.add(&known.counts);
-    journal.segments.extend(known.segments);
+    let written = pending.made.min(pending.failures);
+    ensure!(written == plan.peers(), "wave {wave} is incomplete: {written} of {} workers wrote it", plan.peers());
+    journal.counts.add(&pending.counts);
+    journal.segments.extend(pending.segments);
     journal.segments.sort_unstable();
     journal.waves = wave + 1;
     let mut writer: Writer<RejectRow> = Writer::create(&unfinished.table(RejectRow::NAME, &RejectRow::file(wave)))?;
-    let mut rejects = known.rejects.sorted()?;
+    let mut rejects = pending.rejects.sorted()?;
     while let Some(bad) = rejects.record()? {
         writer.push(RejectRow {
             file: plan.inputs[bad.file as usize].name.clone(),
@@ -138,7 +144,10 @@ fn commit_wave(plan: &Plan, journal: &mut Journal, wave: usize, known: Wave) -> 
     check_rejects(plan, &journal.counts, journal.waves == plan.waves.len())
 }
 
-/// Stops a job with too many bad records: at its end, and earlier once many records were read.
+/// Checks the share of bad records: at the end of the job, and before it once [`FEW_RECORDS`] were read.
+///
+/// # Errors
+/// If the share is larger than the job accepts: [`TooManyRejects`] with the five most frequent reasons.
 pub fn check_rejects(plan: &Plan, counts: &Counts, end: bool) -> Result<()> {
     let share = counts.reject_share();
     if share <= plan.max_reject_share || !(end || counts.records >= FEW_RECORDS) {
@@ -149,7 +158,7 @@ pub fn check_rejects(plan: &Plan, counts: &Counts, end: bool) -> Result<()> {
     let reasons: Vec<String> = reasons.iter().take(5).map(|(reason, count)| format!("{count} x {reason}")).collect();
     let folder = plan.open_store().unfinished(plan.week).folder().join(RejectRow::NAME);
     bail!(TooManyRejects(format!(
-        "{} of {} records are bad ({:.1}%, the job accepts {:.1}%): {}. Where they are: {}. Raise max-reject-share to accept them; what was read is kept",
+        "{} of {} records are bad ({:.1}%, the job accepts {:.1}%): {}. They are listed in {}. Raise max-reject-share to accept them; what was read is kept",
         counts.rejected(),
         counts.records,
         100.0 * share,

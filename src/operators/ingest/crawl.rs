@@ -1,8 +1,8 @@
-//! The source: each worker reads its share of a wave's files and takes every page apart.
+//! The source: each worker reads its share of a wave's files, and computes the features of every page.
 //!
-//! It does one slice of work at a time and yields, so that the worker's other operators run; and it
-//! begins a wave only when the wave before the last is committed, since timely has no backpressure:
-//! at most two waves are in flight.
+//! The operator works for 5 ms at a time and then yields, so that the worker's other operators run. Timely has no
+//! backpressure: the operator starts wave `n` only when wave `n - 2` is committed, so that at most two waves are in
+//! progress.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,51 +24,51 @@ use crate::structures::Sortable;
 use crate::text::urls;
 use crate::watch::Watch;
 
-/// How long a slice of work lasts before other operators get their turn.
-const SLICE: Duration = Duration::from_millis(5);
-/// Bad records of one file that are listed; further ones are only counted.
-const LISTED: u64 = 10_000;
-/// Bytes of a bad record's URL that are kept.
+/// How long the operator works before it yields to others.
+const TIME_SLICE: Duration = Duration::from_millis(5);
+/// The number of bad records of one file that are rows of `rejects`; further ones are only counted.
+const MOST_LISTED: u64 = 10_000;
+/// The number of bytes of a bad record's URL that are kept.
 const BAD_URL_BYTES: usize = 2048;
-/// How often a source that waits for a commit looks again.
-const WAIT: Duration = Duration::from_millis(5);
+/// The time between two checks of an operator that waits for a commit.
+const COMMIT_POLL: Duration = Duration::from_millis(5);
 
-/// What one URL answered, taken apart.
+/// A capture: one fetch of a URL, with the features of its page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Capture {
-    /// The hash of the canonical URL; its shard owns the answer.
+    /// The hash of the canonical URL; the owner of its shard receives the capture.
     pub hash: UrlHash,
     /// The input's number in the plan.
     pub file: u32,
-    /// The record's number in the input: of several answers of a URL, the first by (file, ordinal) is the page.
+    /// The record's number in the input. Of several captures of a URL, the first by (file, ordinal) becomes the document.
     pub ordinal: u64,
     /// The canonical URL.
     pub url: String,
-    /// Its host.
+    /// The host of the URL.
     pub host: String,
-    /// The machine that answered.
+    /// The IP address of the server.
     pub ip: Option<String>,
-    /// When, in microseconds UTC.
+    /// The time of the fetch, in microseconds since 1970, UTC.
     pub fetched: Option<i64>,
-    /// HTTP status.
+    /// The HTTP status.
     pub status: u16,
-    /// Media type, without parameters.
+    /// The media type, without parameters.
     pub media_type: String,
-    /// Bytes of the body as read.
+    /// The length of the body in bytes, as read.
     pub bytes: u64,
-    /// Their checksum.
+    /// The checksum of these bytes.
     pub checksum: u128,
-    /// Words of the text.
+    /// The number of words of the text.
     pub words: u64,
-    /// The title.
+    /// The title of the page.
     pub title: String,
-    /// Where in the input.
+    /// The position of the record in the input, in bytes.
     pub offset: u64,
-    /// Whether the body was cut.
+    /// Whether the body was truncated.
     pub cut: bool,
     /// Supershingles and features; empty for a page without words.
     pub sketch: Sketch,
-    /// Canonical out-links.
+    /// The canonical URLs that the page links to.
     pub links: Vec<String>,
 }
 
@@ -91,18 +91,18 @@ impl Sortable for Capture {
     }
 }
 
-/// A bad record, with its place.
+/// A bad record with its reason and place: a row of `rejects`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BadRecord {
     /// The input's number in the plan.
     pub file: u32,
     /// The record's number in the input.
     pub ordinal: u64,
-    /// Where in the input.
+    /// The position of the record in the input, in bytes.
     pub offset: u64,
-    /// Its URL, where that much could be read.
+    /// The URL of the record, if it could be read.
     pub url: Option<String>,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: String,
 }
 
@@ -118,20 +118,21 @@ impl Sortable for BadRecord {
     }
 }
 
-/// What the source gives.
+/// A record that the source emits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum CrawlRecord {
-    /// A page.
+    /// A capture.
     Answer(Box<Capture>),
     /// A download that failed.
     Failed(FailedDownload),
     /// A bad record.
     Bad(BadRecord),
-    /// What was counted in a worker's share of a wave; every worker gives one a wave.
+    /// The counts of a worker's share of a wave; every worker emits one for every wave.
     Counted(Box<Counts>),
 }
 
-/// Reads the waves from `first_wave` on; a wave is its own time. `committed` tells which waves are committed.
+/// Reads the waves from `first_wave` to the end of the plan. The number of a wave is the timestamp of its records.
+/// `committed` is the probe behind [`commit`](super::commit()): it has passed the waves that are committed.
 pub fn crawl<'scope>(
     scope: Scope<'scope, u64>,
     plan: &Arc<Plan>,
@@ -152,23 +153,22 @@ pub fn crawl<'scope>(
     let watch = watch.clone();
     source::<_, CapacityContainerBuilder<Vec<CrawlRecord>>, _, _>(scope, "Crawl", |capability, info| {
         let activator = scope.activator_for(info.address);
-        let mut held = Some(capability);
+        let mut capability = Some(capability);
         let mut wave = first_wave;
         let mut begun = false;
         move |output| {
-            let Some(capability) = held.as_mut() else { return };
+            // After a failure the operator keeps its capability, so that no worker takes the wave for completely read.
             if watch.failed() {
-                // The capability is kept: nobody may take the wave for read.
                 return;
             }
             if wave == share.plan.waves.len() {
-                held = None;
-                return;
+                capability = None;
             }
+            let Some(capability) = &mut capability else { return };
             if !begun {
                 capability.downgrade(&(wave as u64));
                 if wave > first_wave + 1 && committed.less_than(&(wave as u64 - 1)) {
-                    return activator.activate_after(WAIT);
+                    return activator.activate_after(COMMIT_POLL);
                 }
                 share.files = share.plan.share(wave, index, peers);
                 share.files.reverse();
@@ -176,10 +176,10 @@ pub fn crawl<'scope>(
             }
             let mut session = output.session(&*capability);
             let slice = Instant::now();
-            while slice.elapsed() < SLICE {
+            while slice.elapsed() < TIME_SLICE {
                 match watch.check(share.step()) {
-                    Some(ReadStep::Give(found)) => session.give(found),
-                    Some(ReadStep::Passed) => {}
+                    Some(ReadStep::Emit(record)) => session.give(record),
+                    Some(ReadStep::OnlyCounted) => {}
                     Some(ReadStep::End) => {
                         session.give(CrawlRecord::Counted(Box::new(std::mem::take(&mut share.counts))));
                         wave += 1;
@@ -194,41 +194,49 @@ pub fn crawl<'scope>(
     })
 }
 
-/// A worker's share of a wave, as it is read.
+/// The files of a wave that one worker reads, and the progress in them.
 struct WaveShare {
     plan: Arc<Plan>,
     watch: Arc<Watch>,
     fingerprinter: Fingerprinter,
-    /// Inputs still to open, the next one last.
+    /// The inputs to open, the next one last.
     files: Vec<usize>,
-    open: Option<OpenFile>,
+    open: Option<OpenInput>,
     counts: Counts,
 }
 
-struct OpenFile {
+/// The input that is read, and how far.
+struct OpenInput {
+    /// The input's number in the plan.
     number: u32,
     reader: Box<dyn Reader>,
+    /// The bytes that were read.
     position: u64,
+    /// The number of the next record.
     ordinal: u64,
+    /// The number of bad records so far.
     rejects: u64,
 }
 
-/// One step through a share: the caller looks at its clock after each.
+/// The result of one step through a share: one record, usually. The caller checks its time slice after each step.
 enum ReadStep {
-    Give(CrawlRecord),
-    /// Something that is only counted.
-    Passed,
+    /// A record for the dataflow.
+    Emit(CrawlRecord),
+    /// A record that is counted and not emitted.
+    OnlyCounted,
+    /// All files of the share were read.
     End,
 }
 
 impl WaveShare {
+    /// Reads the next record.
     fn step(&mut self) -> Result<ReadStep> {
         loop {
             let Some(open) = &mut self.open else {
                 let Some(file) = self.files.pop() else { return Ok(ReadStep::End) };
                 let input = &self.plan.inputs[file];
                 let reader = crate::readers::open(input, &self.plan.reading)?;
-                self.open = Some(OpenFile { number: file as u32, reader, position: 0, ordinal: 0, rejects: 0 });
+                self.open = Some(OpenInput { number: file as u32, reader, position: 0, ordinal: 0, rejects: 0 });
                 continue;
             };
             let input = &self.plan.inputs[open.number as usize];
@@ -243,42 +251,44 @@ impl WaveShare {
                 continue;
             };
             self.counts.records += 1;
-            let found = match item {
-                Item::Page(page) => match answer(&mut self.fingerprinter, page, file, ordinal) {
-                    Ok(answer) => CrawlRecord::Answer(Box::new(answer)),
+            let record = match item {
+                Item::Page(page) => match capture(&mut self.fingerprinter, page, file, ordinal) {
+                    Ok(capture) => CrawlRecord::Answer(Box::new(capture)),
                     Err(reject) => CrawlRecord::Bad(bad(reject, file, ordinal)),
                 },
                 Item::Reject(reject) => CrawlRecord::Bad(bad(reject, file, ordinal)),
                 Item::Failed(failure) => {
                     *self.counts.skipped.entry(failure_kind(input.format).into()).or_default() += 1;
                     self.watch.add_record(false, false);
-                    // In a store's first week no URL is known yet.
-                    let known = self.plan.earlier.last().is_some();
-                    let failed = known.then(|| failed(failure, file, ordinal)).flatten();
-                    return Ok(failed.map_or(ReadStep::Passed, |failed| ReadStep::Give(CrawlRecord::Failed(failed))));
+                    // In a store's first week, no URL has a document id before the week.
+                    let later_week = self.plan.earlier.last().is_some();
+                    let failed = later_week.then(|| failed(failure, file, ordinal)).flatten();
+                    return Ok(
+                        failed.map_or(ReadStep::OnlyCounted, |failed| ReadStep::Emit(CrawlRecord::Failed(failed)))
+                    );
                 }
                 Item::Skip(skip) => {
                     *self.counts.skipped.entry(skip_kind(skip).into()).or_default() += 1;
                     self.watch.add_record(false, false);
-                    return Ok(ReadStep::Passed);
+                    return Ok(ReadStep::OnlyCounted);
                 }
             };
-            self.watch.add_record(matches!(found, CrawlRecord::Answer(_)), matches!(found, CrawlRecord::Bad(_)));
-            if let CrawlRecord::Bad(bad) = &found {
+            self.watch.add_record(matches!(record, CrawlRecord::Answer(_)), matches!(record, CrawlRecord::Bad(_)));
+            if let CrawlRecord::Bad(bad) = &record {
                 *self.counts.rejects.entry(bad.reason.clone()).or_default() += 1;
                 open.rejects += 1;
-                if open.rejects > LISTED {
-                    // A file of nothing but bad records would be a table of its own.
+                if open.rejects > MOST_LISTED {
+                    // A file of only bad records must not fill the table.
                     *self.counts.unlisted.entry(input.name.clone()).or_default() += 1;
-                    return Ok(ReadStep::Passed);
+                    return Ok(ReadStep::OnlyCounted);
                 }
             }
-            return Ok(ReadStep::Give(found));
+            return Ok(ReadStep::Emit(record));
         }
     }
 }
 
-/// A bad record, as it is listed.
+/// The row of `rejects` of a bad record: its URL is cut at [`BAD_URL_BYTES`].
 fn bad(reject: Reject, file: u32, ordinal: u64) -> BadRecord {
     let url = reject.url.map(|mut url| {
         url.truncate(url.floor_char_boundary(BAD_URL_BYTES));
@@ -303,14 +313,14 @@ fn failure_kind(format: Format) -> &'static str {
     }
 }
 
-/// A failed download, by its URL; none where that is no canonical one, for then no week knows it.
+/// The failed download of a URL; `None` for a URL without a canonical form, because no week has a document for it.
 fn failed(failure: Failure, file: u32, ordinal: u64) -> Option<FailedDownload> {
     let url = urls::canonical(&failure.url)?;
     Some(FailedDownload { hash: UrlHash::of(url.as_str()), file, ordinal, reason: failure.reason })
 }
 
-/// Takes a page apart.
-fn answer(fingerprinter: &mut Fingerprinter, page: Page, file: u32, ordinal: u64) -> Result<Capture, Reject> {
+/// Computes the features of a page. A page whose URL has no canonical form is rejected.
+fn capture(fingerprinter: &mut Fingerprinter, page: Page, file: u32, ordinal: u64) -> Result<Capture, Reject> {
     let Some(url) = urls::canonical(&page.url) else {
         let reason = "url: not an http or https address".into();
         return Err(Reject { offset: page.offset, url: Some(page.url), reason });

@@ -1,12 +1,12 @@
-//! Failed downloads of a wave to a table of the wave: those of URLs that an earlier week knows, with their reasons.
+//! Writes the failed downloads of a wave, with their reasons: only URLs that have a document id from an earlier week.
 //!
-//! They go to the owner of the URL's shard, as answers do. Of several failures of one URL in a wave the first by (file,
-//! ordinal) is kept, whatever else the URL answers this week: `missing` (in `jobs`) leaves out what has a page. Beside
-//! those of `segments` the tables stand by themselves: a wave is committed when every worker has written both.
+//! Like captures, they go to the owner of the URL's shard. Of several failures of one URL in a wave, the first by (file,
+//! ordinal) is kept, even if the URL has a document this week: `missing` (in `jobs`) skips URLs with a document. These
+//! tables are not part of a segment; a wave is committed when every worker has written both.
 //!
-//! Cost: the failures are sorted twice, by hash and by document, within the worker's memory; and a wave reads the
-//! hashes of earlier weeks once more in every shard where something failed. In a store's first week nothing is known,
-//! and nothing kept.
+//! Cost: the failures are sorted twice, by hash and by document, within the worker's memory. In every shard with failures,
+//! a wave also reads the URL hashes of earlier weeks once more. In a store's first week no URL has an id yet, so nothing is
+//! kept.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -30,13 +30,13 @@ use crate::watch::Watch;
 /// A download that failed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FailedDownload {
-    /// The hash of the canonical URL; its shard owns the failure.
+    /// The hash of the canonical URL; the owner of its shard receives the failure.
     pub hash: UrlHash,
     /// The input's number in the plan.
     pub file: u32,
-    /// The record's number in the input: of several failures of a URL the first by (file, ordinal) counts.
+    /// The record's number in the input. Of several failures of a URL, the first by (file, ordinal) counts.
     pub ordinal: u64,
-    /// Why.
+    /// The reason, as the crawler recorded it.
     pub reason: String,
 }
 
@@ -52,7 +52,7 @@ impl Sortable for FailedDownload {
     }
 }
 
-/// A failed download of a known URL, in one of the week's waves.
+/// A failed download of a URL that has a document id, in one of the week's waves.
 #[derive(Serialize, Deserialize)]
 struct FailedDoc {
     doc: DocId,
@@ -72,7 +72,8 @@ impl Sortable for FailedDoc {
     }
 }
 
-/// Writes the failures of every wave from `first_wave` on; tells for each worker and wave when that is durable.
+/// Writes the failures of every wave from `first_wave` on. Each worker emits one record for every wave, once its failures are
+/// durable.
 pub fn failures<'scope>(
     failed: StreamVec<'scope, u64, FailedDownload>,
     plan: &Arc<Plan>,
@@ -85,37 +86,38 @@ pub fn failures<'scope>(
     let route = Exchange::new(move |failed: &FailedDownload| u64::from(failed.hash.shard(shards)));
     let owner =
         FailureOwner { shards, unfinished: store.unfinished(plan.week), url_files, budget: plan.worker_memory / 32 };
-    let (waves_in_all, watch, index) = (plan.waves.len(), watch.clone(), failed.scope().index());
+    let (waves_of_plan, watch, index) = (plan.waves.len(), watch.clone(), failed.scope().index());
     failed.unary_frontier::<CapacityContainerBuilder<Vec<()>>, _, _, _>(route, "Failures", |capability, _| {
         let mut waves: BTreeMap<u64, ExternalSort<FailedDownload>> = BTreeMap::new();
-        // As in `segments`: every worker tells of every wave, and one that failed keeps its capability.
-        let mut held = Some(capability);
+        // As in `segments`: every worker reports every wave, and keeps its capability after a failure.
+        let mut capability = Some(capability);
         let mut wave = first_wave as u64;
         move |(input, frontier), output| {
-            input.for_each_time(|capability, batches| {
-                let wave = *capability.time();
-                let sorter = waves.entry(wave).or_insert_with(|| owner.sorter(&format!("worker{index}-wave{wave}")));
+            input.for_each_time(|time, batches| {
+                let wave = *time.time();
+                let sort =
+                    waves.entry(wave).or_insert_with(|| owner.external_sort(&format!("worker{index}-wave{wave}")));
                 for failed in batches.flat_map(|batch| batch.drain(..)) {
-                    if watch.failed() || watch.check(sorter.push(failed)).is_none() {
+                    if watch.failed() || watch.check(sort.push(failed)).is_none() {
                         return;
                     }
                 }
             });
-            while let Some(capability) = &mut held
+            while let Some(at_wave) = &mut capability
                 && !watch.failed()
             {
-                if wave as usize == waves_in_all {
-                    held = None;
+                if wave as usize == waves_of_plan {
+                    capability = None;
                 } else if frontier.less_equal(&wave) {
                     break;
                 } else {
-                    capability.downgrade(&wave);
-                    if let Some(sorter) = waves.remove(&wave)
-                        && watch.check(owner.write(sorter, wave)).is_none()
+                    at_wave.downgrade(&wave);
+                    if let Some(sort) = waves.remove(&wave)
+                        && watch.check(owner.write(sort, wave)).is_none()
                     {
                         return;
                     }
-                    output.session(&*capability).give(());
+                    output.session(&*at_wave).give(());
                     wave += 1;
                 }
             }
@@ -123,24 +125,25 @@ pub fn failures<'scope>(
     })
 }
 
-/// What a worker knows of its own shards.
+/// Writes the failures of the shards that a worker owns.
 struct FailureOwner {
     shards: u32,
     unfinished: Unfinished,
     /// The url files of earlier weeks, by shard.
     url_files: BTreeMap<u32, Vec<PathBuf>>,
-    /// Memory of one sorter: of three, for two waves are in flight, and one of them is written.
+    /// The memory of one external sort, in bytes. Three exist at a time: two waves are in progress, and one of them is
+    /// written, which needs a second sort.
     budget: u64,
 }
 
 impl FailureOwner {
-    fn sorter<T: Sortable>(&self, name: &str) -> ExternalSort<T> {
+    fn external_sort<T: Sortable>(&self, name: &str) -> ExternalSort<T> {
         ExternalSort::new(&self.unfinished.spill().join(format!("failed-{name}")), self.budget)
     }
 
     /// Writes the failures of a wave, shard by shard.
-    fn write(&self, sorter: ExternalSort<FailedDownload>, wave: u64) -> Result<()> {
-        let mut sorted = sorter.sorted()?;
+    fn write(&self, sort: ExternalSort<FailedDownload>, wave: u64) -> Result<()> {
+        let mut sorted = sort.sorted()?;
         let mut next = sorted.record()?;
         let mut rows = 0;
         while let Some(first) = next.take() {
@@ -152,7 +155,8 @@ impl FailureOwner {
         Ok(())
     }
 
-    /// Writes the failures of the shard of `first`, whose others come next; gives the first one of another shard.
+    /// Writes the failures of the shard of `first`: `sorted` has the other failures of the shard next. Returns the first
+    /// failure of another shard.
     fn write_shard(
         &self,
         first: FailedDownload,
@@ -163,21 +167,21 @@ impl FailureOwner {
         let shard = first.hash.shard(self.shards);
         let earlier = self.url_files.get(&shard).map_or(&[][..], |files| files);
         let mut urls = UrlIndex { unfinished: &self.unfinished, shard, segments: &[], earlier }.lookup(0)?;
-        let mut known = self.sorter(&format!("shard{shard}-wave{wave}"));
+        let mut by_doc = self.external_sort(&format!("shard{shard}-wave{wave}"));
         let mut next = Some(first);
         while let Some(failed) = next.take_if(|failed| failed.hash.shard(self.shards) == shard) {
             let hash = failed.hash;
             if let Some(doc) = urls.find(hash)? {
-                known.push(FailedDoc { doc, wave, reason: failed.reason })?;
+                by_doc.push(FailedDoc { doc, wave, reason: failed.reason })?;
             }
             next = sorted.record()?;
             while next.as_ref().is_some_and(|failed| failed.hash == hash) {
                 next = sorted.record()?;
             }
         }
-        let mut writer = Writer::create(&file(&self.unfinished, shard, wave as usize))?;
-        let mut known = known.sorted()?;
-        while let Some(FailedDoc { doc, reason, .. }) = known.record()? {
+        let mut writer = Writer::create(&failures_file(&self.unfinished, shard, wave as usize))?;
+        let mut by_doc = by_doc.sorted()?;
+        while let Some(FailedDoc { doc, reason, .. }) = by_doc.record()? {
             writer.push(FailureRow { doc: doc.to_table(), reason })?;
         }
         *rows += writer.finish_if_any()?;
@@ -185,7 +189,7 @@ impl FailureOwner {
     }
 }
 
-/// Why documents of a shard could not be downloaded, in their order.
+/// The reasons why documents of a shard could not be downloaded, in the order of documents.
 pub struct FailureReasons {
     /// The failures of all waves, by document and wave.
     failures: Sorted<FailedDoc>,
@@ -193,15 +197,15 @@ pub struct FailureReasons {
 }
 
 impl FailureReasons {
-    /// Reads a shard's failures in so many waves, and puts them in order within `memory` bytes.
+    /// Reads the failures of a shard in the first `waves` waves, and sorts them within `memory` bytes.
     ///
     /// # Errors
-    /// Names the file that cannot be read.
+    /// If a file cannot be read: names it.
     pub fn read(unfinished: &Unfinished, shard: u32, waves: usize, memory: u64) -> Result<FailureReasons> {
         let mut failures = ExternalSort::new(&unfinished.spill().join(format!("failed-shard{shard}")), memory);
         for wave in 0..waves {
-            let path = file(unfinished, shard, wave);
-            // Where nothing failed there is none.
+            let path = failures_file(unfinished, shard, wave);
+            // A wave without failures has no file.
             if !path.exists() {
                 continue;
             }
@@ -217,11 +221,11 @@ impl FailureReasons {
         Ok(FailureReasons { next: failures.record()?, failures })
     }
 
-    /// Why a document could not be downloaded, as the first wave has it; `None` where nothing tells. Documents must be
-    /// asked in ascending order, each once.
+    /// The reason why a document could not be downloaded, from the first wave that has one; `None` if no wave has. Call it with
+    /// ascending documents, once for each.
     ///
     /// # Errors
-    /// Names the run that cannot be read.
+    /// If a run of the external sort cannot be read: names its file.
     pub fn of(&mut self, doc: DocId) -> Result<Option<String>> {
         while self.next.as_ref().is_some_and(|failed| failed.doc < doc) {
             self.next = self.failures.record()?;
@@ -236,9 +240,9 @@ impl FailureReasons {
     }
 }
 
-/// The file of a shard's failures in a wave. (Not named as a segment's: a shard may have failures in a wave and no
-/// pages, and is then without a segment in the journal.)
-fn file(unfinished: &Unfinished, shard: u32, wave: usize) -> PathBuf {
+/// The file of a shard's failures in a wave. It is not named like a segment's file: a shard may have failures but no pages in
+/// a wave, and then the journal has no segment for it.
+fn failures_file(unfinished: &Unfinished, shard: u32, wave: usize) -> PathBuf {
     unfinished.scratch_table(FailureRow::NAME, &format!("shard{shard:05}-failed-wave{wave:05}.parquet"))
 }
 
@@ -248,11 +252,11 @@ mod tests {
     use crate::state::{Segment, Store};
 
     #[test]
-    fn the_first_wave_tells_why_whatever_the_memory() {
+    fn the_first_wave_has_the_reason_with_any_memory() {
         let folder = tempfile::tempdir().unwrap();
         let unfinished = Store::at(folder.path()).unfinished("2024-01-15".parse().unwrap());
         for (wave, rows) in [(0, &[5][..]), (2, &[3, 5, 9])] {
-            let mut writer = Writer::create(&file(&unfinished, 7, wave)).unwrap();
+            let mut writer = Writer::create(&failures_file(&unfinished, 7, wave)).unwrap();
             for row in rows {
                 let doc = DocId::new(7, *row).to_table();
                 writer.push(FailureRow { doc, reason: format!("wave {wave}") }).unwrap();
@@ -261,17 +265,17 @@ mod tests {
         }
         for memory in [0, 1 << 20] {
             let mut reasons = FailureReasons::read(&unfinished, 7, 3, memory).unwrap();
-            let told = [2, 3, 5, 6, 9, 10].map(|row| reasons.of(DocId::new(7, row)).unwrap().unwrap_or_default());
-            assert_eq!(told, ["", "wave 2", "wave 0", "", "wave 2", ""]);
+            let found = [2, 3, 5, 6, 9, 10].map(|row| reasons.of(DocId::new(7, row)).unwrap().unwrap_or_default());
+            assert_eq!(found, ["", "wave 2", "wave 0", "", "wave 2", ""]);
         }
     }
 
     #[test]
-    fn a_file_belongs_to_its_wave_and_to_no_segment() {
+    fn a_file_belongs_to_its_wave_and_not_to_a_segment() {
         let unfinished = Store::at("store".as_ref()).unfinished("2024-01-15".parse().unwrap());
-        let path = file(&unfinished, 7, 12);
+        let path = failures_file(&unfinished, 7, 12);
         let name = path.file_name().unwrap().to_str().unwrap();
-        // So that a rerun keeps it when the wave is whole, be there pages of the shard or not.
+        // A rerun keeps the file if the wave is committed, even if the shard has no pages in the wave.
         assert_eq!((Segment::wave_of(name), Segment::shard_of(name)), (Some(12), None));
     }
 }

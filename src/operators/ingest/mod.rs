@@ -1,7 +1,14 @@
 //! From crawl files to durable waves of documents.
 //!
-//! In reading order: `crawl` (reads files and fingerprints their pages), `segments` (writes the rows of each shard of a
-//! wave), `failures` (writes the failed downloads of a wave), `commit` (makes waves durable, one by one).
+//! In reading order:
+//!
+//! - `crawl`: reads input files, and computes the features of their pages;
+//! - `segments`: the captures of a wave become the rows of each shard's tables;
+//! - `failures`: the failed downloads of a wave become rows, too;
+//! - `commit`: worker 0 makes the waves durable, one by one.
+//!
+//! A wave is a timestamp of the dataflow. At most two waves are in progress at a time. If the run is interrupted, the next
+//! run starts after the last committed wave.
 
 mod commit;
 mod crawl;

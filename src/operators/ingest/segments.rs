@@ -1,8 +1,19 @@
-//! Waves to segments: at its owner, each shard's answers of a wave become rows.
+//! Writes segments: the captures of a wave become rows of tables, at the owner of each shard.
 //!
-//! Of several answers of one URL the first by (file, ordinal) is the page. A URL of an earlier week has its row; new
-//! ones are given in the order of URL hashes, so that they depend on the waves alone. In every file rows ascend: in a
-//! store's first week that is the order of hashes, in later weeks a wave's pages are sorted once more.
+//! The captures of a wave are sorted by URL hash with an external sort. For each shard it morally does this:
+//!
+//! ```text
+//! for the captures of one URL, in the order of URL hashes
+//!     if a capture of the URL came in an earlier wave of this week
+//!         count them all as duplicates
+//!     else
+//!         doc = the document id of the URL, from an earlier week; else the next row of the shard
+//!         write the first capture by (file, ordinal) as document doc
+//!         count the others as duplicates
+//! ```
+//!
+//! New ids follow the order of URL hashes, so they depend only on the waves. Rows ascend by document id in every file. In a
+//! store's first week this is the order of the hashes; in later weeks the documents of a wave are sorted a second time.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,20 +36,21 @@ use crate::tables::{DocumentRow, FeatureRow, FoundLinkRow, Scan, Table, UrlRow, 
 use crate::text::urls;
 use crate::watch::Watch;
 
-/// What one worker made of a wave.
+/// The segments of a wave that one worker wrote.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WaveSegments {
     /// The segments, by shard.
     pub segments: Vec<Segment>,
-    /// What was counted while making them.
+    /// The counts of their documents, and of duplicates.
     pub counts: Counts,
 }
 
-/// Writes the segments of every wave; gives what each worker made of it, once it is durable.
+/// Writes the segments of every wave from `first_wave` on. Each worker emits one [`WaveSegments`] for every wave, once its
+/// segments are durable.
 ///
 /// `done` are the segments of the waves before `first_wave`, which an earlier run committed.
 pub fn segments<'scope>(
-    answers: StreamVec<'scope, u64, Capture>,
+    captures: StreamVec<'scope, u64, Capture>,
     plan: &Arc<Plan>,
     first_wave: usize,
     done: &[Segment],
@@ -47,47 +59,47 @@ pub fn segments<'scope>(
     let shards = plan.method.shards;
     let (url_files, earlier) =
         (watch.check(plan.open_store().url_indexes(&plan.earlier)), plan.earlier.urls(plan.method.shards));
-    let route = Exchange::new(move |answer: &Capture| u64::from(answer.hash.shard(shards)));
+    let route = Exchange::new(move |capture: &Capture| u64::from(capture.hash.shard(shards)));
     let (plan, watch) = (plan.clone(), watch.clone());
-    let (index, peers) = (answers.scope().index(), answers.scope().peers());
+    let (index, peers) = (captures.scope().index(), captures.scope().peers());
     let done = done.iter().filter(|segment| segment.shard as usize % peers == index);
-    let mut shards = Shards::new(&plan, url_files.unwrap_or_default(), earlier, done);
-    answers.unary_frontier::<CapacityContainerBuilder<Vec<WaveSegments>>, _, _, _>(
+    let mut writer = ShardWriter::new(&plan, url_files.unwrap_or_default(), earlier, done);
+    captures.unary_frontier::<CapacityContainerBuilder<Vec<WaveSegments>>, _, _, _>(
         route,
         "Segments",
         |capability, _| {
             let mut waves: BTreeMap<u64, ExternalSort<Capture>> = BTreeMap::new();
-            // Two waves are in flight at most, and half of the memory is left to what comes with them.
+            // At most two waves are in progress; half of the memory is left for other buffers.
             let budget = plan.worker_memory / 4;
-            // Every worker says of every wave what it made of it, be it nothing: the commit counts them. A worker that
-            // failed keeps its capability, so that no other process takes the wave for whole.
-            let mut held = Some(capability);
+            // Every worker reports every wave, even without segments: the commit counts the reports. After a failure the
+            // operator keeps its capability, so that no other process takes the wave for complete.
+            let mut capability = Some(capability);
             let mut wave = first_wave as u64;
             move |(input, frontier), output| {
-                input.for_each_time(|capability, batches| {
-                    let wave = *capability.time();
-                    let prefix = || shards.unfinished.spill().join(format!("worker{index}-wave{wave}"));
-                    let sorter = waves.entry(wave).or_insert_with(|| ExternalSort::new(&prefix(), budget));
-                    for answer in batches.flat_map(|batch| batch.drain(..)) {
-                        if watch.failed() || watch.check(sorter.push(answer)).is_none() {
+                input.for_each_time(|time, batches| {
+                    let wave = *time.time();
+                    let prefix = || writer.unfinished.spill().join(format!("worker{index}-wave{wave}"));
+                    let sort = waves.entry(wave).or_insert_with(|| ExternalSort::new(&prefix(), budget));
+                    for capture in batches.flat_map(|batch| batch.drain(..)) {
+                        if watch.failed() || watch.check(sort.push(capture)).is_none() {
                             return;
                         }
                     }
                 });
-                while let Some(capability) = &mut held
+                while let Some(at_wave) = &mut capability
                     && !watch.failed()
                 {
                     if wave as usize == plan.waves.len() {
-                        held = None;
+                        capability = None;
                     } else if frontier.less_equal(&wave) {
                         break;
                     } else {
-                        capability.downgrade(&wave);
-                        let sorter = waves
+                        at_wave.downgrade(&wave);
+                        let sort = waves
                             .remove(&wave)
-                            .unwrap_or_else(|| ExternalSort::new(&shards.unfinished.spill(), budget));
-                        let Some(made) = watch.check(shards.make(sorter, wave as usize)) else { return };
-                        output.session(&*capability).give(made);
+                            .unwrap_or_else(|| ExternalSort::new(&writer.unfinished.spill(), budget));
+                        let Some(segments) = watch.check(writer.write(sort, wave as usize)) else { return };
+                        output.session(&*at_wave).give(segments);
                         wave += 1;
                     }
                 }
@@ -96,62 +108,63 @@ pub fn segments<'scope>(
     )
 }
 
-/// The own shards' url tables, as they grow.
-struct Shards {
+/// Writes the segments of the shards that a worker owns, wave by wave.
+struct ShardWriter {
     plan: Arc<Plan>,
     unfinished: Unfinished,
     /// The url files of earlier weeks, by shard.
     url_files: BTreeMap<u32, Vec<PathBuf>>,
-    /// The rows of each shard's url table before this week.
+    /// The number of rows of each shard's url table before this week.
     earlier: Vec<u64>,
     /// All segments of this week so far, by shard.
     segments: BTreeMap<u32, Vec<Segment>>,
-    /// Which URLs of earlier weeks were answered this week, by shard.
-    answered: BTreeMap<u32, RowSet>,
+    /// The URLs of earlier weeks that have a document this week so far, by shard.
+    captured: BTreeMap<u32, RowSet>,
 }
 
-impl Shards {
+impl ShardWriter {
     fn new<'a>(
         plan: &Arc<Plan>,
         url_files: BTreeMap<u32, Vec<PathBuf>>,
         earlier: Vec<u64>,
         done: impl Iterator<Item = &'a Segment>,
-    ) -> Shards {
+    ) -> ShardWriter {
         let mut segments: BTreeMap<u32, Vec<Segment>> = BTreeMap::new();
         for segment in done {
             segments.entry(segment.shard).or_default().push(*segment);
         }
         let unfinished = plan.open_store().unfinished(plan.week);
-        Shards { unfinished, plan: plan.clone(), url_files, earlier, segments, answered: BTreeMap::new() }
+        ShardWriter { unfinished, plan: plan.clone(), url_files, earlier, segments, captured: BTreeMap::new() }
     }
 
-    /// Writes all segments of a wave that this worker owns.
-    fn make(&mut self, sorter: ExternalSort<Capture>, wave: usize) -> Result<WaveSegments> {
-        let mut sorted = sorter.sorted()?;
-        let mut made = WaveSegments { segments: Vec::new(), counts: Counts::default() };
+    /// Writes the segments of a wave for all shards of this worker, and merges their url indexes.
+    fn write(&mut self, sort: ExternalSort<Capture>, wave: usize) -> Result<WaveSegments> {
+        let mut sorted = sort.sorted()?;
+        let mut written = WaveSegments { segments: Vec::new(), counts: Counts::default() };
         let mut next = sorted.record()?;
         while let Some(first) = next.take() {
-            next = self.make_shard(first, &mut sorted, wave, &mut made)?;
+            next = self.write_shard(first, &mut sorted, wave, &mut written)?;
         }
         for (shard, segments) in &self.segments {
             let earlier = self.url_files.get(shard).map_or(&[][..], |files| files);
             UrlIndex { unfinished: &self.unfinished, shard: *shard, segments, earlier }.merge(wave)?;
         }
         sync_folder(self.unfinished.folder())?;
-        Ok(made)
+        Ok(written)
     }
 
-    /// Writes the segment of the shard of `first`, whose other answers come next; gives the first one of another shard.
-    fn make_shard(
+    /// Writes the segment of the shard of `first`: `sorted` has the other captures of the shard next. Returns the first
+    /// capture of another shard.
+    fn write_shard(
         &mut self,
         first: Capture,
         sorted: &mut Sorted<Capture>,
         wave: usize,
-        made: &mut WaveSegments,
+        written: &mut WaveSegments,
     ) -> Result<Option<Capture>> {
         let shards = self.plan.method.shards;
         let shard = first.hash.shard(shards);
-        let mut answered = self.answered(shard)?;
+        let mut captured = self.take_captured(shard)?;
         let (segments, earlier) = (self.segments.entry(shard).or_default(), self.earlier[shard as usize]);
         let url_files = self.url_files.get(&shard).map_or(&[][..], |files| files);
         let index = UrlIndex { unfinished: &self.unfinished, shard, segments, earlier: url_files };
@@ -159,13 +172,13 @@ impl Shards {
         let mut row = earlier + segments.iter().map(|segment| segment.urls).sum::<u64>();
         let mut writer = SegmentWriter::create(&self.plan, &self.unfinished, wave, shard, row)?;
         let prefix = self.unfinished.spill().join(format!("shard{shard}-wave{wave}"));
-        let mut known = ExternalSort::new(&prefix, self.plan.worker_memory / 8);
+        let mut by_doc = ExternalSort::new(&prefix, self.plan.worker_memory / 8);
         let (mut next, mut duplicates) = (Some(first), 0);
-        while let Some(page) = next.take_if(|answer| answer.hash.shard(shards) == shard) {
-            // Answers of one URL come one after the other, the first one first.
+        while let Some(page) = next.take_if(|capture| capture.hash.shard(shards) == shard) {
+            // The captures of one URL follow each other, in the order of (file, ordinal).
             let hash = page.hash;
             let doc = match urls.find(hash)? {
-                Some(doc) if doc.row() < earlier && answered.add(doc.row()) => Some(doc),
+                Some(doc) if doc.row() < earlier && captured.add(doc.row()) => Some(doc),
                 Some(_) => None,
                 None => {
                     row += 1;
@@ -174,34 +187,35 @@ impl Shards {
             };
             match doc {
                 None => duplicates += 1,
-                Some(doc) if earlier == 0 => writer.push(doc, page, &mut made.counts)?,
-                Some(doc) => known.push(Placed { doc, page })?,
+                Some(doc) if earlier == 0 => writer.push(doc, page, &mut written.counts)?,
+                Some(doc) => by_doc.push(NumberedPage { doc, page })?,
             }
             next = sorted.record()?;
-            while next.as_ref().is_some_and(|answer| answer.hash == hash) {
+            while next.as_ref().is_some_and(|capture| capture.hash == hash) {
                 duplicates += 1;
                 next = sorted.record()?;
             }
         }
-        let mut placed = known.sorted()?;
-        while let Some(Placed { doc, page }) = placed.record()? {
-            writer.push(doc, page, &mut made.counts)?;
+        let mut by_doc = by_doc.sorted()?;
+        while let Some(NumberedPage { doc, page }) = by_doc.record()? {
+            writer.push(doc, page, &mut written.counts)?;
         }
         let segment = writer.finish()?;
-        self.answered.insert(shard, answered);
+        self.captured.insert(shard, captured);
         if segment.documents > 0 {
             segments.push(segment);
-            made.segments.push(segment);
+            written.segments.push(segment);
         }
         if duplicates > 0 {
-            *made.counts.skipped.entry("duplicate of a URL".into()).or_default() += duplicates;
+            *written.counts.skipped.entry("duplicate of a URL".into()).or_default() += duplicates;
         }
         Ok(next)
     }
 
-    /// Takes the rows of earlier weeks that were answered in this week's waves so far.
-    fn answered(&mut self, shard: u32) -> Result<RowSet> {
-        if let Some(rows) = self.answered.remove(&shard) {
+    /// Takes the set of rows of earlier weeks that have a document in this week's waves so far. After a restart it is read
+    /// from the segments of the committed waves.
+    fn take_captured(&mut self, shard: u32) -> Result<RowSet> {
+        if let Some(rows) = self.captured.remove(&shard) {
             return Ok(rows);
         }
         let earlier = self.earlier[shard as usize];
@@ -219,7 +233,7 @@ impl Shards {
     }
 }
 
-/// A set of rows, a bit for each.
+/// A set of rows of a shard, with a bit for each row.
 struct RowSet(Vec<u64>);
 
 impl RowSet {
@@ -227,7 +241,7 @@ impl RowSet {
         RowSet(vec![0; rows.div_ceil(64) as usize])
     }
 
-    /// Adds a row; false where it was there.
+    /// Adds a row; returns false if the set had it.
     fn add(&mut self, row: u64) -> bool {
         let (word, bit) = (&mut self.0[row as usize / 64], 1 << (row % 64));
         let new = *word & bit == 0;
@@ -236,14 +250,14 @@ impl RowSet {
     }
 }
 
-/// A page whose document is known.
+/// A capture with its document id.
 #[derive(Serialize, Deserialize)]
-struct Placed {
+struct NumberedPage {
     doc: DocId,
     page: Capture,
 }
 
-impl Sortable for Placed {
+impl Sortable for NumberedPage {
     type Key = DocId;
 
     fn key(&self) -> DocId {
@@ -255,11 +269,11 @@ impl Sortable for Placed {
     }
 }
 
-/// The files of one segment.
+/// The files of one segment, while they are written.
 struct SegmentWriter {
     plan: Arc<Plan>,
     segment: Segment,
-    /// The first row that no URL has yet.
+    /// The first row of the shard that has no URL yet.
     first_row: u64,
     documents: Writer<DocumentRow>,
     features: Writer<FeatureRow>,
@@ -288,8 +302,9 @@ impl SegmentWriter {
         })
     }
 
+    /// Writes the rows of a document.
     fn push(&mut self, doc: DocId, page: Capture, counts: &mut Counts) -> Result<()> {
-        let (new, doc) = (doc.row() >= self.first_row, doc.to_table());
+        let (is_new_url, doc) = (doc.row() >= self.first_row, doc.to_table());
         counts.documents += 1;
         counts.empty += u64::from(page.words == 0);
         counts.cut += u64::from(page.cut);
@@ -305,10 +320,10 @@ impl SegmentWriter {
         for target_url in page.links {
             self.links.push(FoundLinkRow { doc, target_url })?;
         }
-        if new {
+        if is_new_url {
             self.urls.push(UrlRow { doc, hash: page.hash.to_bytes(), url: page.url.clone() })?;
         }
-        let file = self.plan.inputs.get(page.file as usize).context("an answer names an input of the plan")?;
+        let file = self.plan.inputs.get(page.file as usize).context("a capture names an input of the plan")?;
         self.documents.push(DocumentRow {
             doc,
             domain: urls::domain(&page.host).to_owned(),
@@ -327,6 +342,7 @@ impl SegmentWriter {
         })
     }
 
+    /// Closes the files; a file without rows is removed.
     fn finish(mut self) -> Result<Segment> {
         self.segment.features = self.features.finish_if_any()?;
         self.segment.links = self.links.finish_if_any()?;
