@@ -342,7 +342,7 @@ impl SegmentWriter {
         })
     }
 
-    /// Closes the files; a file without rows is removed.
+    /// Closes the files. A table without rows gets no file.
     fn finish(mut self) -> Result<Segment> {
         self.segment.features = self.features.finish_if_any()?;
         self.segment.links = self.links.finish_if_any()?;

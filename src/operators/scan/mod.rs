@@ -1,14 +1,23 @@
-//! Reads the tables of a week back, each worker those of its own shards.
+//! Reads the tables of a week, each worker those of its own shards.
 //!
-//! In reading order: `vectors` (supershingles, in large pieces), `sketches` (supershingles and features, batch by batch),
-//! `pages` (hashes of page bodies, and the list of a worker's segments), `roots` (the roots of a committed week).
+//! In reading order:
+//!
+//! - `vectors`: the files with the supershingles of documents, and lookups in them;
+//! - `chunks`: scans them in large chunks, in the order of documents;
+//! - `columns`: one open file of vectors;
+//! - `sketches`: supershingles and features, batch by batch;
+//! - `pages`: checksums of page bodies, and the list of a worker's segments;
+//! - `roots`: the roots and cluster ids of a committed week.
 
+mod chunks;
+mod columns;
 mod pages;
 mod roots;
 mod sketches;
 mod vectors;
 
+pub use self::chunks::{ChunkScan, VectorChunk};
 pub use self::pages::{own_segments, pages};
 pub use self::roots::{PastClusters, VectorRoots, read_past, read_roots};
 pub use self::sketches::{VectorBatch, Vectors};
-pub use self::vectors::{ChunkScan, VectorChunk, VectorFile, VectorFiles, VectorRow};
+pub use self::vectors::{VectorFile, VectorFiles, VectorRow};

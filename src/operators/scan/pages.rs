@@ -1,4 +1,4 @@
-//! Reads the documents of a week with the hashes of their bodies, and lists the segments that a worker owns.
+//! Reads the documents of a week with the checksums of their bodies, and lists the segments that a worker owns.
 
 use std::collections::VecDeque;
 
@@ -10,17 +10,17 @@ use crate::state::{Journal, Segment, Unfinished};
 use crate::structures::Ownership;
 use crate::tables::{DocumentRow, Scan, Table, field};
 
-/// The segments of a worker's own shards, shard by shard.
+/// The segments of a worker's shards, shard by shard.
 pub fn own_segments(journal: &Journal, owned: &Ownership) -> VecDeque<Segment> {
     let shards = journal.by_shard();
     owned.shards().filter_map(|shard| shards.get(&shard)).flatten().copied().collect()
 }
 
-/// The pages of a week among own documents, by number: each itself, [`DocId::NONE`] for URLs without a page; and the
-/// checksums of all.
+/// Reads which documents of a worker have a page in the week, and the checksums of the pages. Both lists are by document
+/// number: the document itself, or [`DocId::NONE`] if it has no page; and the checksum, or 0.
 ///
 /// # Errors
-/// Names the segment that cannot be read, or that holds a document that its shard has not.
+/// If a segment cannot be read, or has a document that does not belong to its shard: names its file.
 pub fn pages(unfinished: &Unfinished, journal: &Journal, owned: &Ownership) -> Result<(Vec<DocId>, Vec<u128>)> {
     let (mut pages, mut checksums) = (vec![DocId::NONE; owned.len()], vec![0; owned.len()]);
     for segment in own_segments(journal, owned) {

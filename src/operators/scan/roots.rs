@@ -1,4 +1,13 @@
-//! Roots of a week that is committed, as the next one finds them.
+//! Reads the roots and cluster ids of a committed week, each worker those of its own documents.
+//!
+//! For roots it morally does this:
+//!
+//! ```text
+//! for (doc, similar, identical) in the rows of the files
+//!     roots.similar[number of doc], roots.identical[number of doc] = similar, identical
+//! ```
+//!
+//! In most files documents have no gaps, and a batch of rows is appended as a whole.
 
 use std::path::PathBuf;
 
@@ -10,41 +19,61 @@ use crate::records::DocId;
 use crate::structures::Ownership;
 use crate::tables::{Scan, field};
 
-/// Rows that are read at a time: so few that what a batch is decoded into is memory that the one before left.
-const ROWS: usize = 1 << 12;
+/// The number of rows of a batch: few enough that a batch is decoded into the memory that the batch before it released.
+const BATCH_ROWS: usize = 1 << 12;
 
-/// Reads the roots of own documents from the files of own shards: any table with the columns `doc`, `similar_root` and
-/// `identical_root`.
+/// Last week's clusters of the documents that a worker owns.
+pub struct PastClusters {
+    /// The cluster id of each document, by its number; [`DocId::NONE`] for a document without a cluster.
+    pub names: Vec<DocId>,
+    /// The id and the number of pages of each cluster whose root the worker owns.
+    pub clusters: Vec<(DocId, u64)>,
+}
+
+/// The roots of the documents that a worker owns, by their numbers; [`DocId::NONE`] for a document without a vector.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VectorRoots {
+    /// The roots of clusters of very similar documents.
+    pub similar: Vec<DocId>,
+    /// The roots of clusters of virtually identical documents.
+    pub identical: Vec<DocId>,
+}
+
+/// Reads the roots of a worker's documents from `files`, each with its shard: files of any table with the columns `doc`,
+/// `similar_root` and `identical_root`.
 ///
 /// # Errors
-/// Names the file that cannot be read, or that holds a document that its shard has not.
+/// If a file cannot be read, has a document that does not belong to its shard, or a root that is not a document: names the
+/// file.
 pub fn read_roots(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Ownership) -> Result<VectorRoots> {
-    // Written once, where files follow each other: fresh memory is a large part of the time.
-    let none = || {
+    // Not filled with NONE: if no document is missing, each page of memory is written once. Fresh memory is a large part of
+    // the time.
+    let empty = || {
         let mut roots = Vec::with_capacity(owned.len());
         advise_huge_pages(roots.spare_capacity_mut());
         roots
     };
-    let set = |roots: &mut Vec<DocId>, at, root| {
-        if at < roots.len() {
-            roots[at] = root;
+    let set = |roots: &mut Vec<DocId>, number, root| {
+        if number < roots.len() {
+            roots[number] = root;
         } else {
-            roots.resize(at, DocId::NONE);
+            roots.resize(number, DocId::NONE);
             roots.push(root);
         }
     };
-    let mut roots = VectorRoots { similar: none(), identical: none() };
+    let mut roots = VectorRoots { similar: empty(), identical: empty() };
     for (path, shard) in files {
-        Scan::open_by(&path, &["doc", "similar_root", "identical_root"], ROWS)?.for_each(|batch| {
+        Scan::open_by(&path, &["doc", "similar_root", "identical_root"], BATCH_ROWS)?.for_each(|batch| {
             let column = |name| Ok::<_, Error>(bytemuck::cast_slice(field::<Int64Array>(batch, name)?.values()));
             let (docs, similar, identical): (&[DocId], &[DocId], &[DocId]) =
                 (column("doc")?, column("similar_root")?, column("identical_root")?);
-            if let Some(at) = (0..docs.len()).find(|at| !owned.knows(similar[*at]) || !owned.knows(identical[*at])) {
-                bail!("{} has a root of {} that is no document", path.display(), docs[at]);
+            if let Some(row) = (0..docs.len()).find(|row| !owned.knows(similar[*row]) || !owned.knows(identical[*row]))
+            {
+                bail!("{} has a root of the document {} that is not a document", path.display(), docs[row]);
             }
             let (Some(first), Some(last)) = (docs.first(), docs.last()) else { return Ok(()) };
             [first, last].into_iter().try_for_each(|doc| owned.check(*doc, shard, &path))?;
-            // Documents that follow those before them are taken as they lie.
+            // Documents without a gap, from the next number on: append the whole batch.
             let rows = first.row()..;
             if owned.index(*first) == roots.similar.len()
                 && docs.iter().zip(rows).all(|(doc, row)| *doc == DocId::new(shard, row))
@@ -55,9 +84,9 @@ pub fn read_roots(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Ownership
             }
             for (doc, (similar, identical)) in docs.iter().zip(similar.iter().zip(identical)) {
                 owned.check(*doc, shard, &path)?;
-                let at = owned.index(*doc);
-                set(&mut roots.similar, at, *similar);
-                set(&mut roots.identical, at, *identical);
+                let number = owned.index(*doc);
+                set(&mut roots.similar, number, *similar);
+                set(&mut roots.identical, number, *identical);
             }
             Ok(())
         })?;
@@ -67,27 +96,29 @@ pub fn read_roots(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Ownership
     Ok(roots)
 }
 
-/// Reads last week's clusters of own documents from the files of own shards of the `clusters` table.
+/// Reads last week's clusters of a worker's documents from `files` of the table `clusters`, each with its shard.
 ///
 /// # Errors
 /// As [`read_roots`].
 pub fn read_past(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Ownership) -> Result<PastClusters> {
     let mut past = PastClusters { names: vec![DocId::NONE; owned.len()], clusters: Vec::new() };
     for (path, shard) in files {
-        Scan::open_by(&path, &["doc", "similar_root", "similar_size", "cluster_id"], ROWS)?.for_each(|batch| {
-            let column = |name| field::<Int64Array>(batch, name);
-            let (docs, roots, sizes) = (column("doc")?, column("similar_root")?, column("similar_size")?);
-            let names = column("cluster_id")?;
-            for row in (0..batch.num_rows()).filter(|row| !names.is_null(*row)) {
-                let (doc, name) = (DocId::from_table(docs.value(row)), DocId::from_table(names.value(row)));
-                owned.check(doc, shard, &path)?;
-                past.names[owned.index(doc)] = name;
-                if docs.value(row) == roots.value(row) {
-                    past.clusters.push((name, sizes.value(row) as u64));
+        Scan::open_by(&path, &["doc", "similar_root", "similar_size", "cluster_id"], BATCH_ROWS)?.for_each(
+            |batch| {
+                let column = |name| field::<Int64Array>(batch, name);
+                let (docs, roots, sizes) = (column("doc")?, column("similar_root")?, column("similar_size")?);
+                let cluster_ids = column("cluster_id")?;
+                for row in (0..batch.num_rows()).filter(|row| !cluster_ids.is_null(*row)) {
+                    let [doc, cluster_id] = [docs, cluster_ids].map(|column| DocId::from_table(column.value(row)));
+                    owned.check(doc, shard, &path)?;
+                    past.names[owned.index(doc)] = cluster_id;
+                    if docs.value(row) == roots.value(row) {
+                        past.clusters.push((cluster_id, sizes.value(row) as u64));
+                    }
                 }
-            }
-            Ok(())
-        })?;
+                Ok(())
+            },
+        )?;
     }
     Ok(past)
 }
@@ -119,12 +150,13 @@ mod tests {
     }
 
     #[test]
-    fn roots_are_read_in_whatever_files_they_lie() {
+    fn roots_are_read_from_files_in_any_arrangement() {
         let folder = tempfile::tempdir().unwrap();
         let owned = Ownership::new(0, 1, &[20_000, 0, 9_000]);
         let random = |doc: DocId, salt: u64, below: u64| mix(doc.to_table() as u64 ^ salt << 50) % below;
         let row = |doc: DocId| [doc, DocId::new(2, random(doc, 1, 9_000)), DocId::new(0, random(doc, 2, 20_000))];
-        // One that follows the other; several that hold some of each; gaps; and a shard's end that has no rows.
+        // One file, two files one after the other, and three files that interleave; without gaps, with gaps, and without rows
+        // at the end of a shard.
         for (files, gap) in [(1, 0), (2, 0), (3, 0), (1, 7), (3, 7), (1, 5_000)] {
             let has = |doc: &DocId| gap == 0 || doc.row() % gap != gap / 2;
             let file = |doc: &DocId| if files == 2 { doc.row() / 10_000 } else { random(*doc, 3, files) };
@@ -145,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_document_is_refused() {
+    fn a_row_with_an_impossible_document_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let (path, owned) = (folder.path().join("file"), Ownership::new(0, 1, &[10, 10]));
         let doc = |row| DocId::new(0, row);
@@ -159,21 +191,4 @@ mod tests {
             }
         }
     }
-}
-
-/// Last week's clusters of own documents.
-pub struct PastClusters {
-    /// The name of each own document's cluster, by number; [`DocId::NONE`] for none.
-    pub names: Vec<DocId>,
-    /// Name and pages of each cluster that an own document rooted.
-    pub clusters: Vec<(DocId, u64)>,
-}
-
-/// The roots of own documents by number, of those that have a vector; [`DocId::NONE`] of others.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct VectorRoots {
-    /// Of the cluster of very similar documents.
-    pub similar: Vec<DocId>,
-    /// Of the cluster of virtually identical ones.
-    pub identical: Vec<DocId>,
 }

@@ -1,4 +1,6 @@
-//! The vectors of own documents, read from their segments batch by batch.
+//! Sketches: the supershingles and features of a worker's documents, read from their segments batch by batch.
+//!
+//! Documents without words have no sketch, and no row in the segments.
 
 use std::collections::VecDeque;
 
@@ -11,36 +13,38 @@ use crate::state::{Journal, Segment, Unfinished};
 use crate::structures::Ownership;
 use crate::tables::{FeatureRow, Scan, Table, field};
 
-/// Sketches of documents with words, as their segments hold them, in the order of segments.
+/// A scan of the sketches of a worker's documents, segment by segment.
 pub struct Vectors {
     unfinished: Unfinished,
+    /// The segments to read.
     segments: VecDeque<Segment>,
+    /// The segment that is read.
     open: Option<Scan>,
 }
 
-/// Some documents' sketches.
+/// The sketches of some documents.
 #[derive(Clone, Debug, Default)]
 pub struct VectorBatch {
     /// The documents, ascending within a segment.
     pub docs: Vec<DocId>,
-    /// Their supershingles, one document's after the other's.
+    /// The supershingles of the documents: six for each.
     pub supershingles: Vec<u64>,
-    /// Their features (low 32 bits), one document's after the other's.
+    /// The low 32 bits of the features of the documents: 84 for each.
     pub features: Vec<u32>,
 }
 
 impl Vectors {
-    /// The vectors of the own shards, with features.
+    /// Starts a scan of the worker's shards, from the segments that have features.
     pub fn open(unfinished: &Unfinished, journal: &Journal, owned: &Ownership) -> Vectors {
         let mut segments = own_segments(journal, owned);
         segments.retain(|segment| segment.features > 0);
         Vectors { unfinished: unfinished.clone(), segments, open: None }
     }
 
-    /// The next documents; `None` at the end.
+    /// Returns the sketches of the next documents; `None` at the end.
     ///
     /// # Errors
-    /// Names the segment that cannot be read.
+    /// If a segment cannot be read: names its file.
     pub fn batch(&mut self) -> Result<Option<VectorBatch>> {
         loop {
             let Some(scan) = &mut self.open else {
@@ -64,7 +68,7 @@ impl Vectors {
     }
 }
 
-/// The fixed-size words of a binary column, one after the other.
+/// The words of a fixed-size binary column: the words of one row after the words of the row before it.
 fn words<const N: usize, W>(column: &FixedSizeBinaryArray, word: fn([u8; N]) -> W) -> Vec<W> {
     let rows = (0..column.len()).flat_map(|row| column.value(row).as_chunks::<N>().0);
     rows.map(|bytes| word(*bytes)).collect()
