@@ -1,7 +1,7 @@
 //! Bit columns: a few bits for each vector that a worker owns, column by column.
 //!
 //! Collapse and prune set the bits of one column at a time, for vectors in nearly any order. A column of 150 million vectors
-//! takes 19 MB, an eighth of an array with a byte for each vector, so more of it stays in cache.
+//! takes 19 MB, an eighth of an array with a byte for each vector.
 
 use std::ops::Range;
 

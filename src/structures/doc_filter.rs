@@ -92,12 +92,12 @@ mod tests {
         for filter in [&members[..], &[]].map(|members| DocFilter::new(members.iter(), chosen().unwrap())) {
             for count in [0, 1, 63, 64, 65, BATCH as u64, 9000] {
                 let mut docs: Vec<DocId> = (0..count).map(doc).collect();
-                let wanted: Vec<usize> = (0..docs.len()).filter(|at| filter.may_have(docs[*at])).collect();
+                let wanted: Vec<usize> = (0..docs.len()).filter(|position| filter.may_have(docs[*position])).collect();
                 let mut found = Vec::new();
-                filter.each(&docs, |at| found.push(at));
+                filter.each(&docs, |position| found.push(position));
                 assert_eq!(found, wanted, "of {count}");
                 filter.change(&mut docs, |doc| *doc = DocId::NONE);
-                let changed: Vec<usize> = (0..docs.len()).filter(|at| docs[*at] == DocId::NONE).collect();
+                let changed: Vec<usize> = (0..docs.len()).filter(|position| docs[*position] == DocId::NONE).collect();
                 assert_eq!(changed, wanted, "of {count}");
             }
         }

@@ -16,7 +16,9 @@
 /// use nigh::structures::Sums;
 ///
 /// let mut pages = Sums::default();
-/// [("b.example", 1), ("a.example", 1), ("b.example", 2)].map(|(host, count)| pages.add(host, count));
+/// for (host, count) in [("b.example", 1), ("a.example", 1), ("b.example", 2)] {
+///     pages.add(host, count);
+/// }
 /// assert_eq!(pages.finish(), [("a.example", 1), ("b.example", 3)]);
 /// ```
 #[derive(Clone, Debug)]

@@ -185,7 +185,7 @@ mod tests {
                 for from in 0..wanted.len() {
                     for step in 1..4 {
                         let mut walk = numbers.walk(worker, from as u64);
-                        let found = (from..wanted.len()).step_by(step).map(|own| walk.number(own as u64));
+                        let found = (from..wanted.len()).step_by(step).map(|position| walk.number(position as u64));
                         assert!(found.eq(wanted[from..].iter().copied().step_by(step)), "{worker} of {peers}, {from}");
                     }
                 }

@@ -26,7 +26,9 @@ const MOST_WORDS: usize = 1 << 19;
 /// let mut counters = Counters::default();
 /// counters.clear(3);
 /// let hash = |value| (mix(value) >> 32) as u32;
-/// [7, 8, 7].map(|value| counters.add(hash(value)));
+/// for value in [7, 8, 7] {
+///     counters.add(hash(value));
+/// }
 /// assert!(counters.again(hash(7)));
 /// ```
 pub struct Counters {

@@ -138,7 +138,7 @@ mod tests {
         const ASCENDING: &'static [&'static str] = &[];
 
         fn columns(rows: &[Self]) -> Vec<Column> {
-            let column = |name, at: usize| Column::longs(name, rows.iter().map(move |row| row.0[at]));
+            let column = |name, column: usize| Column::longs(name, rows.iter().map(move |row| row.0[column]));
             vec![column("doc", 0), column("similar_root", 1), column("identical_root", 2)]
         }
     }
@@ -160,11 +160,11 @@ mod tests {
         for (files, gap) in [(1, 0), (2, 0), (3, 0), (1, 7), (3, 7), (1, 5_000)] {
             let has = |doc: &DocId| gap == 0 || doc.row() % gap != gap / 2;
             let file = |doc: &DocId| if files == 2 { doc.row() / 10_000 } else { random(*doc, 3, files) };
-            let paths = [0, 2].into_iter().flat_map(|shard| (0..files).map(move |at| (shard, at)));
+            let paths = [0, 2].into_iter().flat_map(|shard| (0..files).map(move |number| (shard, number)));
             let paths: Vec<_> =
-                paths.map(|(shard, at)| (folder.path().join(format!("{shard}-{at}")), shard, at)).collect();
-            for (path, shard, at) in &paths {
-                let here = owned.docs().filter(|doc| doc.shard() == *shard && has(doc) && file(doc) == *at);
+                paths.map(|(shard, number)| (folder.path().join(format!("{shard}-{number}")), shard, number)).collect();
+            for (path, shard, number) in &paths {
+                let here = owned.docs().filter(|doc| doc.shard() == *shard && has(doc) && file(doc) == *number);
                 write(path, here.map(row));
             }
             let found = read_roots(paths.into_iter().map(|(path, shard, _)| (path, shard)), &owned).unwrap();
@@ -184,10 +184,10 @@ mod tests {
         let (beyond, elsewhere) = (DocId::new(1, 10), DocId::new(1, 3));
         for bad in [[doc(3), beyond, doc(1)], [doc(3), doc(1), DocId::NONE], [elsewhere; 3], [doc(11), doc(1), doc(1)]]
         {
-            for at in 0..3 {
-                write(&path, (0..3).map(|row| if row == at { bad } else { [doc(row); 3] }));
+            for position in 0..3 {
+                write(&path, (0..3).map(|row| if row == position { bad } else { [doc(row); 3] }));
                 let error = read_roots([(path.clone(), 0)].into_iter(), &owned).unwrap_err().to_string();
-                assert!(error.contains("file"), "{bad:?} at {at}: {error}");
+                assert!(error.contains("file"), "{bad:?} at {position}: {error}");
             }
         }
     }

@@ -27,9 +27,9 @@ pub struct Vectors {
 pub struct VectorBatch {
     /// The documents, ascending within a segment.
     pub docs: Vec<DocId>,
-    /// The supershingles of the documents: six for each.
+    /// The supershingles of the documents, one document after the other.
     pub supershingles: Vec<u64>,
-    /// The low 32 bits of the features of the documents: 84 for each.
+    /// The low 32 bits of the features of the documents, one document after the other.
     pub features: Vec<u32>,
 }
 

@@ -1,6 +1,6 @@
 //! The files with the vectors of a worker's documents: which files they are, and lookups in them.
 //!
-//! A vector is the six supershingles of a document, in the column `supershingles`; other columns of the file are not read.
+//! A vector is the supershingles of one document (six by default), from the column `supershingles`; other columns are not read.
 //! Within a file, rows ascend by document. In a store's first week, the files of a shard (one a wave) follow each other in
 //! the order of documents. In later weeks every file has documents of earlier weeks and new ones, and the files of a shard
 //! are merged while they are read.
