@@ -8,8 +8,8 @@
 //! id(number)  = (shard, number - starts[shard]), for the last shard with starts[shard] <= number
 //! ```
 //!
-//! [`Numbering`] holds the starts. [`OwnNumbers`] converts between the position of a row among the rows that its worker
-//! owns and its number among all rows.
+//! [`Numbering`] holds the starts. [`OwnNumbers`] converts the position of a row among the rows of its worker to its number
+//! among all rows.
 
 use crate::records::DocId;
 

@@ -144,7 +144,7 @@ fn commit_wave(plan: &Plan, journal: &mut Journal, wave: usize, pending: Pending
     check_rejects(plan, &journal.counts, journal.waves == plan.waves.len())
 }
 
-/// Checks the share of bad records: at the end of the job, and before it once [`FEW_RECORDS`] were read.
+/// Checks the share of bad records: at the end of the job, and before it once 10,000 records were read.
 ///
 /// # Errors
 /// If the share is larger than the job accepts: [`TooManyRejects`] with the five most frequent reasons.

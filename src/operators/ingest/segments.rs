@@ -57,13 +57,13 @@ pub fn segments<'scope>(
     watch: &Arc<Watch>,
 ) -> StreamVec<'scope, u64, WaveSegments> {
     let shards = plan.method.shards;
-    let (url_files, earlier) =
-        (watch.check(plan.open_store().url_indexes(&plan.earlier)), plan.earlier.urls(plan.method.shards));
+    let url_files = watch.check(plan.open_store().url_indexes(&plan.earlier)).unwrap_or_default();
+    let earlier = plan.earlier.urls(shards);
     let route = Exchange::new(move |capture: &Capture| u64::from(capture.hash.shard(shards)));
     let (plan, watch) = (plan.clone(), watch.clone());
     let (index, peers) = (captures.scope().index(), captures.scope().peers());
     let done = done.iter().filter(|segment| segment.shard as usize % peers == index);
-    let mut writer = ShardWriter::new(&plan, url_files.unwrap_or_default(), earlier, done);
+    let mut writer = ShardWriter::new(&plan, url_files, earlier, done);
     captures.unary_frontier::<CapacityContainerBuilder<Vec<WaveSegments>>, _, _, _>(
         route,
         "Segments",

@@ -7,8 +7,9 @@
 //! heads = min-heap of (next document, file), for the files of the shard
 //! while the chunk is not full, and heads.pop() is (doc, file)
 //!     do
-//!         take the vector of doc from the file; doc = the file's next document
-//!     while doc < heads.peek()
+//!         take the vector of doc from the file
+//!         doc = the next document of the file
+//!     while doc < the document of heads.peek()
 //!     heads.push(doc, file)
 //! ```
 
