@@ -135,8 +135,8 @@ impl Kernels {
     /// the lowest bit: 1 if the set may contain the word, 0 if it does not.
     ///
     /// ```
-    /// use nigh::kernels::{Places, chosen};
-    /// let mut set = Places::new(vec![0; 16], &[0]); // 16 * 64 bits, rows of one word, salt 0
+    /// use nigh::kernels::{BitSet, chosen};
+    /// let mut set = BitSet::new(vec![0; 16], &[0]); // 16 * 64 bits, rows of one word, salt 0
     /// set.put(2004);
     /// let mut bits = Vec::new();
     /// chosen()?.held(&set, &[1997, 2004], &mut bits);

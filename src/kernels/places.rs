@@ -36,8 +36,8 @@ impl BitSet {
     /// Whether the set may contain a salted word. Always true for a word that was added.
     ///
     /// ```
-    /// use nigh::{kernels::Places, records::mix};
-    /// let mut set = Places::new(vec![0; 1024], &[0]);
+    /// use nigh::{kernels::BitSet, records::mix};
+    /// let mut set = BitSet::new(vec![0; 1024], &[0]);
     /// (0..1000).for_each(|word| set.put(mix(word)));
     /// assert!((0..1000).all(|word| set.has(mix(word))));
     /// // 1000 of 65,536 bits are set: about 1.5% of other words look like members.
