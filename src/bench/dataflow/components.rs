@@ -151,14 +151,14 @@ fn measure_components(
     edges.chunks(SOME as usize).try_for_each(|some| forest.join(some))?;
     // All have joined before anybody asks for a root.
     barrier(worker, watch)?;
-    let JoinedForests { roots, rounds, taken, edges: links, .. } =
+    let JoinedForests { roots, rounds, proposals, edges: links, .. } =
         join_forests(worker, &numbering, &owned, forest, threads, watch)?;
     barrier(worker, watch)?;
     watch.enter(Stage::Tables);
     let labels = owned.docs().zip(roots).map(|(node, root)| (numbering.number(node), numbering.number(root)));
     Ok(Counted {
         sums: Vec::new(),
-        share: count + links + taken,
+        share: count + links + proposals,
         rounds,
         checksum: crate::bench::single_thread::checksum(labels),
     })

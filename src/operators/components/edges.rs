@@ -1,24 +1,17 @@
-//! Edges on their way to the owners of their documents.
+//! Sending edges to the owners of their documents: as a stream inside a dataflow, or by an all-to-all.
 
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::Result;
-use timely::container::CapacityContainerBuilder;
-use timely::dataflow::channels::pact::Pipeline;
-use timely::dataflow::operators::Probe;
-use timely::dataflow::operators::generic::Operator;
 use timely::dataflow::operators::generic::operator::source;
-use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::{Scope, Stream};
 use timely::worker::Worker;
 
-use crate::operators::exchange::{Block, BlockBuilder, Dealer, by_part, run_to_end};
+use crate::operators::exchange::{Block, BlockBuilder, Dealer, all_to_all};
 use crate::records::Edge;
 use crate::watch::Watch;
 
-/// Some edges, in blocks for the owners of their documents.
+/// A source of the given edges, in blocks addressed to the owner of each edge's `doc`.
 pub fn edges<'scope>(
     scope: Scope<'scope, u64>,
     edges: Vec<Edge>,
@@ -27,9 +20,9 @@ pub fn edges<'scope>(
     let peers = scope.peers();
     let mut dealer = Dealer::new(scope.index(), peers, watch);
     source::<_, BlockBuilder<Edge>, _, _>(scope, "Edges", |capability, _| {
-        let mut held = Some((capability, edges));
+        let mut unsent = Some((capability, edges));
         move |output| {
-            let Some((capability, edges)) = held.take() else { return };
+            let Some((capability, edges)) = unsent.take() else { return };
             let mut session = output.session_with_builder(&capability);
             for edge in edges {
                 dealer.deal(edge.doc.owner(peers) as u64, edge);
@@ -40,24 +33,17 @@ pub fn edges<'scope>(
     })
 }
 
-/// Tells edges to the owners of their documents: `each` is called with those that this worker is told.
+/// Sends every edge to the owner of its `doc`, and calls `each` with the edges that this worker receives.
+///
+/// Sent and received edges are held in memory. It returns when every worker of every process has called it.
 ///
 /// # Errors
 /// Where a worker of this process failed.
-pub fn tell_edges(worker: &mut Worker, some: Vec<Edge>, watch: &Arc<Watch>, mut each: impl FnMut(Edge)) -> Result<()> {
-    let told = Rc::new(RefCell::new(Vec::new()));
-    let (probe, kept) = (Handle::new(), told.clone());
-    worker.dataflow::<u64, _, _>(|scope| {
-        edges(scope, some, watch)
-            .unary::<BlockBuilder<Edge>, _, _, _>(by_part(), "Tell", |_, _| {
-                move |input, _output| input.for_each(|_, block| kept.borrow_mut().push(std::mem::take(block)))
-            })
-            .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(Pipeline, "End", |_, _| {
-                |input, _| input.for_each(|_, _| {})
-            })
-            .probe_with(&probe);
-    });
-    run_to_end(worker, &probe, watch)?;
-    told.take().iter().for_each(|block| block.records().iter().for_each(|edge| each(*edge)));
+pub fn send_edges(worker: &mut Worker, edges: Vec<Edge>, watch: &Arc<Watch>, mut each: impl FnMut(Edge)) -> Result<()> {
+    let peers = worker.peers();
+    let mut dealer = Dealer::new(worker.index(), peers, watch);
+    edges.into_iter().for_each(|edge| dealer.deal(edge.doc.owner(peers) as u64, edge));
+    let received = all_to_all(worker, dealer, watch)?;
+    received.iter().for_each(|block| block.records().iter().for_each(|edge| each(*edge)));
     Ok(())
 }

@@ -1,10 +1,14 @@
-//! The forests of all processes, joined: what each process knows of a node goes to the node's owner, as one edge.
+//! Joins the union-finds of all processes into one set of roots.
+//!
+//! Each process sends, for every node that its union-find joined with a smaller one, one edge to the node's owner: the node
+//! and its root in that process. Label propagation over these edges finds the roots over all processes.
 //!
 //! ```text
-//! forests ──(node, root there)──▶ owners ──components──▶ labels ──resolve──▶ roots ──verify──▶
+//! union-finds ──(node, root in the process)──▶ owners ──components──▶ labels ──resolve──▶ roots ──verify──▶
 //! ```
 //!
-//! Where there is one process, every owner sits beside the forest, and nothing is sent.
+//! With one process every owner reads the union-find directly: no edge is sent to another worker, and the labels are the
+//! roots.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,7 +19,7 @@ use timely::dataflow::operators::probe::Handle;
 use timely::order::Product;
 use timely::worker::Worker;
 
-use super::edges::{edges, tell_edges};
+use super::edges::{edges, send_edges};
 use super::label_propagation::{Labels, components};
 use super::pointer_doubling::resolve;
 use super::verify::verify;
@@ -24,63 +28,87 @@ use crate::records::{DocId, Edge};
 use crate::structures::{Numbering, Ownership, UnionFind};
 use crate::watch::Watch;
 
-/// What joining gives to a worker.
+/// The roots of a worker's own nodes over all processes, and how much work it was to find them.
 pub struct JoinedForests {
-    /// The smallest node of the component of each own node, by number.
+    /// The smallest node of the component of each own node, by own number.
     pub roots: Vec<DocId>,
-    /// The smallest neighbour that any process noted of each own node; the node itself where none did.
+    /// The smallest neighbour of each own node that any process noted; the node itself if no process noted one.
     pub neighbours: Vec<DocId>,
-    /// Edges of this worker's share of its process' forest.
+    /// Edges that this worker took from its process' union-find: one for each node of its share that is not a root there.
     pub edges: u64,
     /// Rounds of label propagation.
     pub rounds: u64,
-    /// Proposals that this worker took from others.
-    pub taken: u64,
+    /// Proposals that this worker received in label propagation.
+    pub proposals: u64,
 }
 
-/// Joins the forests of all processes, of `threads` workers each.
+/// Joins the union-finds of all processes, which have `threads` workers each.
+///
+/// Nodes are the documents of `numbering`; node `n` of `union_find` is the document with the number `n`. `owned` are this
+/// worker's own nodes. All workers of a process pass the same union-find, and no worker joins edges in it any more.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use nigh::operators::components::join_forests;
+/// use nigh::records::DocId;
+/// use nigh::structures::{Numbering, Ownership, UnionFind};
+///
+/// // One worker, and one shard of five documents: 3 is linked to 1, and 4 to 3.
+/// let roots = timely::execute_directly(|worker| {
+///     let (numbering, owned) = (Numbering::new(&[5]), Ownership::new(0, 1, &[5]));
+///     let union_find = Arc::new(UnionFind::new(5));
+///     union_find.join(&[(3, 1), (4, 3)]).unwrap();
+///     join_forests(worker, &numbering, &owned, union_find, 1, &Arc::default()).unwrap().roots
+/// });
+/// assert_eq!(roots, [0, 1, 2, 1, 1].map(|row| DocId::new(0, row)));
+/// ```
 ///
 /// # Errors
-/// Where an edge's ends have two roots in the end, or a worker of this process failed.
+/// Where the ends of an edge have different roots in the end, or a worker of this process failed.
 pub fn join_forests(
     worker: &mut Worker,
     numbering: &Numbering,
     owned: &Ownership,
-    forest: Arc<UnionFind>,
+    union_find: Arc<UnionFind>,
     threads: usize,
     watch: &Arc<Watch>,
 ) -> Result<JoinedForests> {
     let (index, peers) = (worker.index(), worker.peers());
-    // The shards of which this worker tells what its process knows: its own, and those of the workers in its place
-    // elsewhere.
-    let told = (0..numbering.shards() as u32).filter(move |shard| *shard as usize % peers % threads == index % threads);
-    // Each node with its number and its root.
+    // This worker's share of the process' union-find: its own shards, and those of the workers with the same place in
+    // other processes.
+    let shards =
+        (0..numbering.shards() as u32).filter(move |shard| *shard as usize % peers % threads == index % threads);
+    // Every node of the share with its number and its root.
     let nodes = || {
-        told.clone().flat_map(|shard| {
+        shards.clone().flat_map(|shard| {
             let (first, end) = (numbering.first(shard), numbering.first(shard + 1));
             let node = move |number: u32| DocId::new(shard, u64::from(number) - first);
-            forest.roots(first as u32..end as u32).map(move |(number, root)| (node(number), number, root))
+            union_find.roots(first as u32..end as u32).map(move |(number, root)| (node(number), number, root))
         })
     };
     let mut labels = Labels::new(owned);
     let mut neighbours = Vec::with_capacity(owned.len());
     neighbours.extend(owned.docs());
-    let (mut proposals, mut elsewhere): (Vec<Edge>, Vec<Edge>) = (Vec::new(), Vec::new());
-    let mut count = 0;
+    // Edges for the owners: proposals for label propagation, and neighbours of nodes that other workers own.
+    let (mut proposals, mut foreign_neighbours): (Vec<Edge>, Vec<Edge>) = (Vec::new(), Vec::new());
+    let mut edge_count = 0;
     for (node, number, root) in nodes() {
         if root != number {
             let edge = Edge { doc: node, root: numbering.id(root.into()) };
-            count += 1;
-            match owned.has(node) {
-                true => proposals.extend(labels.propose(edge.doc, edge.root)),
-                false => proposals.push(edge),
+            edge_count += 1;
+            if owned.has(node) {
+                proposals.extend(labels.propose(edge.doc, edge.root));
+            } else {
+                proposals.push(edge);
             }
         }
-        if let Some(neighbour) = forest.neighbour(number) {
+        if let Some(neighbour) = union_find.neighbour(number) {
             let edge = Edge { doc: node, root: numbering.id(neighbour.into()) };
-            match owned.has(node) {
-                true => keep_smallest(&mut neighbours[owned.index(node)], edge),
-                false => elsewhere.push(edge),
+            if owned.has(node) {
+                keep_smallest(&mut neighbours[owned.index(node)], edge);
+            } else {
+                foreign_neighbours.push(edge);
             }
         }
     }
@@ -88,19 +116,20 @@ pub fn join_forests(
     let probe: Handle<Product<u64, u32>> = Handle::new();
     worker.dataflow::<u64, _, _>(|scope| components(scope, edges(scope, proposals, watch), &labels, &probe, watch));
     run_to_end(worker, &probe, watch)?;
-    let Labels { label, rounds, taken, .. } = labels.replace(Labels::new(&Ownership::new(0, 1, &[])));
-    // One process knows every edge: its roots are the roots, and there is nobody to ask.
+    let Labels { label, rounds, proposals, .. } = labels.replace(Labels::new(&Ownership::new(0, 1, &[])));
+    // A single process has every edge in its union-find: its roots are the roots already.
     let roots = if threads == peers { label } else { resolve(worker, owned, label, watch)? };
-    let links = nodes().filter(|(_, number, root)| root != number);
-    let links = links.map(|(node, _, root)| Edge { doc: node, root: numbering.id(root.into()) });
-    verify(worker, owned, links, &roots, watch)?;
-    tell_edges(worker, elsewhere, watch, |edge| keep_smallest(&mut neighbours[owned.index(edge.doc)], edge))?;
-    Ok(JoinedForests { roots, neighbours, edges: count, rounds: rounds.into(), taken })
+    let non_roots = nodes().filter(|(_, number, root)| root != number);
+    let tree_edges = non_roots.map(|(node, _, root)| Edge { doc: node, root: numbering.id(root.into()) });
+    verify(worker, owned, tree_edges, &roots, watch)?;
+    send_edges(worker, foreign_neighbours, watch, |edge| keep_smallest(&mut neighbours[owned.index(edge.doc)], edge))?;
+    Ok(JoinedForests { roots, neighbours, edges: edge_count, rounds: rounds.into(), proposals })
 }
 
-/// Keeps the smallest neighbour; a node stands for none.
-fn keep_smallest(kept: &mut DocId, edge: Edge) {
-    if *kept == edge.doc || edge.root < *kept {
-        *kept = edge.root;
+/// Sets the neighbour of `edge.doc` to `edge.root` if that is smaller, or if there is no neighbour yet: then the node itself
+/// stands in its place.
+fn keep_smallest(neighbour: &mut DocId, edge: Edge) {
+    if *neighbour == edge.doc || edge.root < *neighbour {
+        *neighbour = edge.root;
     }
 }

@@ -1,22 +1,30 @@
-//! Connected components by iterative label propagation, with links forwarded.
+//! Connected components by iterative label propagation, with replaced links forwarded.
 //!
-//! Every document's owner keeps one word for it, its label: a document of the same component, never
-//! larger than itself. An edge is a proposal to the owner of its larger end: *your label is at most
-//! r*. A document that is its own label adopts r; one that has another label keeps the smaller of
-//! the two and forwards the larger one to its owner as a proposal of its own, over the feedback edge
+//! Every document's owner keeps one word for it, its label: a document of the same component that is never larger than the
+//! document itself. Morally it does this, where at first each document is its own label:
+//!
+//! ```text
+//! repeat until no label changes:
+//!     for each edge (v, r), r < v:
+//!         low = min(label[v], label[r])
+//!         label[v], label[r] = low, low
+//! ```
+//!
+//! That takes as many rounds as the longest path has edges. Here an edge is used once: it is a proposal to the owner of its
+//! larger end, *the label of v is at most r*. A document that is its own label adopts r. A document with another label keeps
+//! the smaller of the two and forwards the larger one to its owner, over the feedback edge, as a proposal for that document
 //! (splicing after Rem; compare Stergiou et al., Shortcutting label propagation, 2018):
 //!
 //! ```text
 //! while v != r and label[v] != r:
 //!     if label[v] == v: label[v] = r; stop
 //!     label[v], v, r = min(label[v], r), max(label[v], r), min(label[v], r)
-//!     if v is not mine: send (v, r) to its owner; stop
+//!     if another worker owns v: send (v, r) to it; stop
 //! ```
 //!
-//! Each hop lowers the larger end, so that it ends; there is no barrier a round. A chain of a million
-//! nodes takes tens of rounds, where plain label propagation takes half a million. What is left is a forest of labels,
-//! which `resolve` turns into roots: the smallest document of each component, whatever the order in which
-//! proposals came.
+//! It ends because each hop lowers the larger end. There is no barrier between rounds. A chain of a million nodes takes
+//! tens of rounds, where plain label propagation takes half a million. The labels that are left form a forest, and `resolve`
+//! turns them into roots: the smallest document of each component, in whatever order proposals arrived.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -34,29 +42,29 @@ use crate::records::{DocId, Edge};
 use crate::structures::Ownership;
 use crate::watch::Watch;
 
-/// What is known of a worker's own documents.
+/// The labels of a worker's own documents.
 pub struct Labels {
-    /// Whose they are.
+    /// Which documents are own ones, and their numbers.
     pub owned: Ownership,
-    /// A document of the same component, not larger than the document itself.
+    /// By own number: a document of the same component, not larger than the document itself.
     pub label: Vec<DocId>,
     /// Rounds of the loop so far.
     pub rounds: u32,
-    /// Proposals taken from the loop so far.
-    pub taken: u64,
+    /// Proposals received so far, from edges and from the loop.
+    pub proposals: u64,
 }
 
 impl Labels {
-    /// Every document on its own.
+    /// Labels every own document with itself.
     pub fn new(owned: &Ownership) -> Labels {
-        let mut own = Vec::with_capacity(owned.len());
-        advise_huge_pages(own.spare_capacity_mut());
-        own.extend(owned.docs());
-        Labels { owned: owned.clone(), label: own, rounds: 0, taken: 0 }
+        let mut label = Vec::with_capacity(owned.len());
+        advise_huge_pages(label.spare_capacity_mut());
+        label.extend(owned.docs());
+        Labels { owned: owned.clone(), label, rounds: 0, proposals: 0 }
     }
 
-    /// "The label of `v`, an own document, is at most `r`", r < v: see the module. Returns the proposal that another
-    /// owner must hear.
+    /// Lowers the label of `v`, an own document, to at most `r`, where `r < v`: see the module. Returns the proposal that
+    /// must be sent to another owner, if one is left.
     pub fn propose(&mut self, mut v: DocId, mut r: DocId) -> Option<Edge> {
         loop {
             if v == r {
@@ -80,7 +88,31 @@ impl Labels {
     }
 }
 
-/// Labels the documents that the edges join; the probe says when nothing moves any more.
+/// Lowers `labels` along all edges, until no worker has a proposal left: then the probe is done.
+///
+/// Each edge arrives at the owner of its `doc`, as [`edges`](super::edges()) sends it, and its `root` is the smaller end.
+///
+/// ```
+/// use std::{cell::RefCell, rc::Rc, sync::Arc};
+///
+/// use nigh::operators::components::{Labels, components, edges, resolve};
+/// use nigh::operators::exchange::run_to_end;
+/// use nigh::records::{DocId, Edge};
+/// use nigh::structures::Ownership;
+/// use timely::dataflow::operators::probe::Handle;
+///
+/// let doc = |row| DocId::new(0, row);
+/// let links = vec![Edge { doc: doc(3), root: doc(1) }, Edge { doc: doc(3), root: doc(2) }];
+/// let roots = timely::execute_directly(|worker| {
+///     let (owned, watch) = (Ownership::new(0, 1, &[4]), Arc::default());
+///     let (labels, probe) = (Rc::new(RefCell::new(Labels::new(&owned))), Handle::new());
+///     worker.dataflow(|scope| components(scope, edges(scope, links, &watch), &labels, &probe, &watch));
+///     run_to_end(worker, &probe, &watch).unwrap();
+///     let label = labels.borrow().label.clone();
+///     resolve(worker, &owned, label, &watch).unwrap()
+/// });
+/// assert_eq!(roots, [0, 1, 1, 1].map(doc));
+/// ```
 pub fn components<'scope>(
     scope: Scope<'scope, u64>,
     edges: Stream<'scope, u64, Block<Edge>>,
@@ -89,7 +121,6 @@ pub fn components<'scope>(
     watch: &Arc<Watch>,
 ) {
     let peers = scope.peers();
-    let labels = labels.clone();
     let mut dealer = Dealer::new(scope.index(), peers, watch);
     scope.iterative::<u32, _, _>(|inner| {
         let (handle, forwarded) = inner.loop_variable::<Block<Edge>>(1);
@@ -97,6 +128,7 @@ pub fn components<'scope>(
             .enter(inner)
             .concat(forwarded)
             .unary::<BlockBuilder<Edge>, _, _, _>(by_part(), "Components", |_, _| {
+                let labels = labels.clone();
                 move |input, output| {
                     let mut labels = labels.borrow_mut();
                     input.for_each_time(|capability, blocks| {
@@ -104,7 +136,7 @@ pub fn components<'scope>(
                         labels.rounds = labels.rounds.max(round);
                         for block in blocks {
                             let block = std::mem::take(block);
-                            labels.taken += block.records().len() as u64;
+                            labels.proposals += block.records().len() as u64;
                             for edge in block.records() {
                                 if let Some(forward) = labels.propose(edge.doc, edge.root) {
                                     dealer.deal(forward.doc.owner(peers) as u64, forward);

@@ -1,8 +1,8 @@
-//! From edges to the root of every document: connected components.
+//! Connected components: from edges to the root of every document.
 //!
-//! In reading order: `edges` (edges on their way to the owners of their ends), `label_propagation` (labels that decrease
-//! until nothing changes), `pointer_doubling` (labels to roots), `verify` (both ends of every edge have one root),
-//! `forests` (the union-finds of several processes become one, by the four steps above).
+//! In reading order: `edges` (sends edges to the owners of their documents), `label_propagation` (labels that decrease until
+//! none changes), `pointer_doubling` (from labels to roots), `verify` (both ends of every edge have the same root), `forests`
+//! (joins the union-finds of all processes, by the four steps above).
 
 mod edges;
 mod forests;
@@ -10,7 +10,7 @@ mod label_propagation;
 mod pointer_doubling;
 mod verify;
 
-pub use self::edges::{edges, tell_edges};
+pub use self::edges::{edges, send_edges};
 pub use self::forests::{JoinedForests, join_forests};
 pub use self::label_propagation::{Labels, components};
 pub use self::pointer_doubling::resolve;

@@ -1,8 +1,13 @@
-//! Labels to roots: pointer doubling over the forest that `components` leaves.
+//! From labels to roots: pointer doubling over the forest of labels that `components` leaves.
 //!
-//! A worker follows labels as far as it owns them; for each label of another owner it asks once: *how
-//! far do you know from here?* The answer skips everything that the other worker has learned
-//! meanwhile, so that distances double from round to round, without a barrier.
+//! ```text
+//! repeat until no label changes:
+//!     for each document v: label[v] = label[label[v]]
+//! ```
+//!
+//! A worker follows labels as far as it owns them. For each label with another owner it asks that owner once how far the
+//! label leads. The answer skips everything that the other worker has learned by then, so the distances double from one
+//! round to the next, without a barrier.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -27,31 +32,32 @@ use crate::watch::Watch;
 #[repr(C)]
 struct Hop {
     from: DocId,
-    /// How far `from` is known to lead.
+    /// The last document that `from` is known to lead to.
     to: DocId,
-    /// Who asks.
+    /// The worker that asks.
     worker: u32,
     /// [`QUESTION`], [`ANSWER`] or [`ROOT`].
     kind: u32,
 }
 
 const QUESTION: u32 = 0;
-/// `to` has a label that the answering worker does not own.
+/// An answer: the label of `to` is not known to the worker that answers.
 const ANSWER: u32 = 1;
-/// `to` is the root.
+/// An answer: `to` is the root.
 const ROOT: u32 = 2;
 
+/// What one worker knows of the forest of labels.
 struct Resolver {
     owned: Ownership,
     label: Vec<DocId>,
-    /// How far labels of other owners are known to lead, and whether that is a root.
+    /// By foreign document: the last document that it is known to lead to, and whether that is a root.
     learned: HashMap<DocId, (DocId, bool), std::hash::BuildHasherDefault<DocHasher>>,
     worker: u32,
     peers: usize,
 }
 
 impl Resolver {
-    /// Follows labels from a document as far as this worker knows; tells whether the end is a root.
+    /// Follows labels from a document as far as this worker knows them. Returns the last document, and whether it is a root.
     fn follow(&self, mut doc: DocId) -> (DocId, bool) {
         loop {
             if self.owned.has(doc) {
@@ -70,19 +76,19 @@ impl Resolver {
         }
     }
 
-    /// Shortens every own label to the last document that this worker knows of. Labels are smaller than their
-    /// documents, and own ones are met in ascending order: one step each.
+    /// Shortens every own label to the first foreign document or root on its path. One step each is enough: a label is
+    /// smaller than its document, and the loop ascends.
     fn shorten(&mut self) {
-        for at in 0..self.label.len() {
-            let label = self.label[at];
+        for number in 0..self.label.len() {
+            let label = self.label[number];
             if self.owned.has(label) {
-                self.label[at] = self.label[self.owned.index(label)];
+                self.label[number] = self.label[self.owned.index(label)];
             }
         }
     }
 
-    /// The answer to a question, or the next question after an answer.
-    fn take(&mut self, hop: Hop) -> Option<(usize, Hop)> {
+    /// Returns the answer to a question, or the next question after an answer, with the worker to send it to.
+    fn reply_to(&mut self, hop: Hop) -> Option<(usize, Hop)> {
         if hop.kind == QUESTION {
             let (to, root) = self.follow(hop.from);
             let kind = if root { ROOT } else { ANSWER };
@@ -92,11 +98,12 @@ impl Resolver {
         if hop.kind == ROOT {
             return None;
         }
-        self.ask(hop.to)
+        self.question(hop.to)
     }
 
-    /// A question about where a label leads, unless that is known or asked already.
-    fn ask(&mut self, label: DocId) -> Option<(usize, Hop)> {
+    /// Returns the question where a label leads and the worker to send it to, unless the root is known or the question is
+    /// on its way already.
+    fn question(&mut self, label: DocId) -> Option<(usize, Hop)> {
         let (end, root) = self.follow(label);
         if root || self.learned.contains_key(&end) {
             return None;
@@ -106,7 +113,8 @@ impl Resolver {
     }
 }
 
-/// The root of every own document, by number, from labels such that each is its document or a smaller one.
+/// Returns the root of every own document, by own number. `label` holds, by own number, the document itself or a smaller one of
+/// the same component.
 ///
 /// # Errors
 /// Where a worker of this process failed.
@@ -118,33 +126,34 @@ pub fn resolve(worker: &mut Worker, owned: &Ownership, label: Vec<DocId>, watch:
     let probe = Handle::new();
     worker.dataflow::<u64, _, _>(|scope| {
         let (handle, cycle) = scope.feedback::<Block<Hop>>(1);
-        let (first, rest) = (resolver.clone(), resolver.clone());
-        let mut first_dealer = Dealer::new(index as usize, peers, watch);
-        let mut dealer = Dealer::new(index as usize, peers, watch);
         source::<_, BlockBuilder<Hop>, _, _>(scope, "Ask", |capability, _| {
-            let mut held = Some(capability);
+            let resolver = resolver.clone();
+            let mut dealer = Dealer::new(index as usize, peers, watch);
+            let mut unused = Some(capability);
             move |output| {
-                let Some(capability) = held.take() else { return };
-                let mut resolver = first.borrow_mut();
+                let Some(capability) = unused.take() else { return };
+                let mut resolver = resolver.borrow_mut();
                 let mut session = output.session_with_builder(&capability);
-                for at in 0..resolver.label.len() {
-                    let label = resolver.label[at];
-                    if let Some((part, hop)) = resolver.ask(label) {
-                        first_dealer.deal(part as u64, hop);
+                for number in 0..resolver.label.len() {
+                    let label = resolver.label[number];
+                    if let Some((owner, hop)) = resolver.question(label) {
+                        dealer.deal(owner as u64, hop);
                     }
                 }
-                first_dealer.finish().for_each(|mut block| session.give_container(&mut block));
+                dealer.finish().for_each(|mut block| session.give_container(&mut block));
             }
         })
         .concat(cycle)
         .unary::<BlockBuilder<Hop>, _, _, _>(by_part(), "Resolve", |_, _| {
+            let resolver = resolver.clone();
+            let mut dealer = Dealer::new(index as usize, peers, watch);
             move |input, output| {
-                let mut resolver = rest.borrow_mut();
+                let mut resolver = resolver.borrow_mut();
                 input.for_each_time(|capability, blocks| {
                     for block in blocks {
                         for hop in std::mem::take(block).records() {
-                            if let Some((part, hop)) = resolver.take(*hop) {
-                                dealer.deal(part as u64, hop);
+                            if let Some((recipient, hop)) = resolver.reply_to(*hop) {
+                                dealer.deal(recipient as u64, hop);
                             }
                         }
                     }

@@ -1,24 +1,26 @@
 //! Verification: both ends of every edge have the same root.
 //!
-//! The union-find checks every edge of a star as it joins it (`forest`); what is left to see is that the edges of the
-//! processes' forests join equal roots after label propagation and pointer doubling. Always on: it costs a record or
-//! two an edge.
+//! The union-find checks every edge of a star when it joins it (`structures::union_find`). This check is for the edges of the
+//! processes' union-finds: after label propagation and pointer doubling, both ends have the same root. It is always on, and
+//! costs one or two records for each edge.
 
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use timely::worker::Worker;
 
-use super::edges::tell_edges;
+use super::edges::send_edges;
 use crate::kernels::memory::SIDE_BY_SIDE;
 use crate::records::{DocId, Edge};
 use crate::structures::Ownership;
 use crate::watch::Watch;
 
-/// Checks that the ends of every edge have the same root, given the roots of own documents by number.
+/// Checks that both ends of every edge have the same root. `roots` are those of own documents, by own number; the edges of a
+/// worker may have ends that other workers own.
 ///
 /// # Errors
-/// Names an edge whose ends have two roots: a fault in this program, or in the machine.
+/// Names a document of an edge whose ends have different roots (a fault in this program, or in the machine). The worker that
+/// owns this document returns the error.
 pub fn verify(
     worker: &mut Worker,
     owned: &Ownership,
@@ -26,35 +28,37 @@ pub fn verify(
     roots: &[DocId],
     watch: &Arc<Watch>,
 ) -> Result<()> {
-    let mut wrong = None;
+    let mut mismatch = None;
     let root_of = |doc: DocId| roots[owned.index(doc)];
-    let mut check = |edge: Edge| {
-        let root = root_of(edge.doc);
-        if root != edge.root {
-            wrong = Some((edge, root));
+    // `expected.doc`, an own document, must have the root `expected.root`.
+    let mut check = |expected: Edge| {
+        let root = root_of(expected.doc);
+        if root != expected.root {
+            mismatch = Some((expected, root));
         }
     };
-    // The owner of one end says its root to the owner of the other. Most edges have an own end.
-    let (mut unknown, mut said): (Vec<Edge>, Vec<Edge>) = (Vec::new(), Vec::new());
-    let (mut edges, mut both) = (edges.fuse().peekable(), Vec::with_capacity(SIDE_BY_SIDE));
+    // The owner of one end sends its root to the owner of the other end. An edge with two foreign ends goes to the owner of
+    // one of them first; most edges have an own end.
+    let (mut foreign, mut expectations): (Vec<Edge>, Vec<Edge>) = (Vec::new(), Vec::new());
+    let (mut edges, mut own_edges) = (edges.fuse().peekable(), Vec::with_capacity(SIDE_BY_SIDE));
     while edges.peek().is_some() {
         for Edge { doc, root } in edges.by_ref().take(SIDE_BY_SIDE) {
             match (owned.has(doc), owned.has(root)) {
-                (true, true) => both.push((doc, root)),
-                (true, false) => said.push(Edge { doc: root, root: root_of(doc) }),
-                (false, true) => said.push(Edge { doc, root: root_of(root) }),
-                (false, false) => unknown.push(Edge { doc, root }),
+                (true, true) => own_edges.push((doc, root)),
+                (true, false) => expectations.push(Edge { doc: root, root: root_of(doc) }),
+                (false, true) => expectations.push(Edge { doc, root: root_of(root) }),
+                (false, false) => foreign.push(Edge { doc, root }),
             }
         }
-        both.drain(..).for_each(|(doc, root)| check(Edge { doc: root, root: root_of(doc) }));
+        own_edges.drain(..).for_each(|(doc, root)| check(Edge { doc: root, root: root_of(doc) }));
     }
-    tell_edges(worker, unknown, watch, |edge| said.push(Edge { doc: edge.root, root: root_of(edge.doc) }))?;
-    tell_edges(worker, said, watch, check)?;
-    if let Some((edge, root)) = wrong {
+    send_edges(worker, foreign, watch, |edge| expectations.push(Edge { doc: edge.root, root: root_of(edge.doc) }))?;
+    send_edges(worker, expectations, watch, check)?;
+    if let Some((expected, root)) = mismatch {
         bail!(
-            "page {} has the root {root}, and a page that it was joined with has {}: a fault in this program, please report it",
-            edge.doc,
-            edge.root
+            "document {} has the root {root}, but a document that is linked to it has the root {}: a fault in this program, please report it",
+            expected.doc,
+            expected.root
         );
     }
     Ok(())
@@ -71,16 +75,16 @@ mod tests {
             for wrong in [None, Some(0), Some(5), Some(11), Some(600), Some(799)] {
                 let guards = timely::execute(timely::Config::process(workers), move |worker| {
                     let owned = Ownership::new(worker.index(), worker.peers(), &[200; 4]);
-                    // Two components: even and odd numbers.
+                    // Two components: even and odd numbers. One document has the wrong root.
                     let root = |i: u64| if wrong == Some(i) { doc(3) } else { doc(i % 2) };
                     let number = |doc: DocId| doc.row() * 4 + u64::from(doc.shard());
                     let roots: Vec<DocId> = owned.docs().map(|doc| root(number(doc))).collect();
                     let edges = (2..800).map(|i| Edge { doc: doc(i), root: doc(i - 2) });
-                    let mine = edges.skip(worker.index()).step_by(worker.peers());
-                    verify(worker, &owned, mine, &roots, &Arc::default()).is_err()
+                    let share = edges.skip(worker.index()).step_by(worker.peers());
+                    verify(worker, &owned, share, &roots, &Arc::default()).is_err()
                 });
-                let found = guards.unwrap().join().into_iter().any(|found| found.unwrap());
-                assert_eq!(found, wrong.is_some(), "{workers} workers, {wrong:?}");
+                let reported = guards.unwrap().join().into_iter().any(|failed| failed.unwrap());
+                assert_eq!(reported, wrong.is_some(), "{workers} workers, {wrong:?}");
             }
         }
     }
