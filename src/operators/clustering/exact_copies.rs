@@ -1,40 +1,45 @@
-//! Exact copies: among pages with identical vectors, those whose bodies are the same bytes.
+//! Exact copies: among documents with identical vectors, those whose bodies are the same bytes.
 //!
-//! Equal bytes may still be read as different text, under two charsets, so that the vector is part of the key and
-//! levels nest. Nearly every duplicate is a copy of its representative, which a lookup tells. Only those that are not
-//! meet each other.
+//! Equal bytes can be decoded to different texts if their charsets differ. The vector is therefore part of the key: an exact
+//! copy is also virtually identical, and the levels nest.
+//!
+//! Nearly every duplicate has the bytes of its representative, which one lookup shows. Only the other duplicates are sent to
+//! an owner of their representative and checksum, in two all-to-alls.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
-use std::hash::BuildHasherDefault;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::container::CapacityContainerBuilder;
-use timely::dataflow::channels::pact::Pipeline;
-use timely::dataflow::operators::generic::Operator;
-use timely::dataflow::operators::generic::operator::source;
-use timely::dataflow::operators::probe::Handle;
-use timely::dataflow::operators::{FrontierNotificator, Probe};
 use timely::worker::Worker;
 
-use crate::operators::exchange::{Block, BlockBuilder, Dealer, LocalAnswers, by_part, lookup, run_to_end};
+use crate::operators::exchange::{Dealer, LocalAnswers, all_to_all, blocks, lookup};
 use crate::records::{DocId, Key};
-use crate::structures::{DocHasher, Ownership};
+use crate::structures::{ByKey, Ownership};
 use crate::watch::Watch;
 
-/// A duplicate that is no copy of its representative; or, on the way back, its root.
+/// A duplicate whose body differs from that of its representative.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct Copied {
+struct CopyCandidate {
+    /// The same for the same representative and the same checksum.
     key: Key,
     doc: DocId,
 }
 
-/// The smallest document with the same vector and the same bytes, for each of `duplicates`: own documents that have
-/// the same vector as a smaller one, and the smallest of these. `checksums` are those of own documents, by number.
+/// The smallest document with the key of `doc`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct CopyRoot {
+    doc: DocId,
+    root: DocId,
+}
+
+/// Returns, for each of `duplicates`, the smallest document with the same vector and the same bytes.
+///
+/// `duplicates` are the own documents that have the vector of a smaller one, each with its representative: the smallest
+/// document with that vector. `checksums` are those of own documents, by own number.
 ///
 /// # Errors
 /// Where a worker of this process failed.
@@ -46,83 +51,109 @@ pub fn exact_copies(
     watch: &Arc<Watch>,
 ) -> Result<Vec<DocId>> {
     let mut roots: Vec<DocId> = duplicates.iter().map(|(doc, _)| *doc).collect();
-    let halves = |checksum: u128| [(checksum >> 64) as u64, checksum as u64];
-    let known = {
-        let checksums = checksums.clone();
-        move |own: usize| halves(checksums[own])
-    };
-    let questions = || {
-        let duplicates = duplicates.clone();
-        (0..duplicates.len()).map(move |at| duplicates[at].1)
-    };
-    let mut others: Vec<Copied> = Vec::new();
-    let near = LocalAnswers::own(worker, known);
-    lookup(worker, owned, questions, &near, watch, |at, checksum| {
-        let (doc, root) = duplicates[at];
-        let [high, low] = halves(checksums[owned.index(doc)]);
-        match checksum == [high, low] {
-            true => roots[at] = root,
-            false => others.push(Copied { key: Key::of(0, &[root.to_table() as u64, high, low]), doc }),
+    let mut candidates: Vec<CopyCandidate> = Vec::new();
+    let mut positions: ByKey<DocId, usize> = ByKey::default();
+    compare_with_representatives(worker, owned, duplicates, checksums, watch, |position, key| match key {
+        None => roots[position] = duplicates[position].1,
+        Some(key) => {
+            let doc = duplicates[position].0;
+            candidates.push(CopyCandidate { key, doc });
+            positions.insert(doc, position);
         }
     })?;
-    // Copies of no representative: they meet by root and checksum.
-    let places: Rc<HashMap<DocId, usize, BuildHasherDefault<DocHasher>>> =
-        Rc::new(duplicates.iter().enumerate().map(|(at, (doc, _))| (*doc, at)).collect());
-    let (peers, index) = (worker.peers(), worker.index());
-    let probe = Handle::new();
-    let kept = Rc::new(RefCell::new(roots));
-    worker.dataflow::<u64, _, _>(|scope| {
-        let kept = kept.clone();
-        let mut asking = Dealer::new(index, peers, watch);
-        let mut answering = Dealer::new(index, peers, watch);
-        source::<_, BlockBuilder<Copied>, _, _>(scope, "Copies", |capability, _| {
-            let mut held = Some((capability, others));
-            move |output| {
-                let Some((capability, others)) = held.take() else { return };
-                others.into_iter().for_each(|copied| asking.deal(copied.key.partition_bits() % peers as u64, copied));
-                let mut session = output.session_with_builder(&capability);
-                asking.finish().for_each(|mut block| session.give_container(&mut block));
+    for CopyRoot { doc, root } in roots_of_candidates(worker, candidates, watch)? {
+        roots[positions[&doc]] = root;
+    }
+    Ok(roots)
+}
+
+/// Compares every duplicate with its representative by checksum. Calls `each` with the duplicate's position in the list and
+/// `None` if they are equal, or else with the duplicate's key.
+fn compare_with_representatives(
+    worker: &mut Worker,
+    owned: &Ownership,
+    duplicates: &Rc<Vec<(DocId, DocId)>>,
+    checksums: &Rc<Vec<u128>>,
+    watch: &Arc<Watch>,
+    mut each: impl FnMut(usize, Option<Key>),
+) -> Result<()> {
+    let own_checksums = {
+        let checksums = checksums.clone();
+        move |number: usize| halves(checksums[number])
+    };
+    let representatives = || {
+        let duplicates = duplicates.clone();
+        (0..duplicates.len()).map(move |position| duplicates[position].1)
+    };
+    let answers = LocalAnswers::own(worker, own_checksums);
+    lookup(worker, owned, representatives, &answers, watch, |position, checksum| {
+        let (doc, representative) = duplicates[position];
+        let [high, low] = halves(checksums[owned.index(doc)]);
+        let differs = checksum != [high, low];
+        each(position, differs.then(|| Key::of(0, &[representative.to_table() as u64, high, low])));
+    })
+}
+
+/// Returns the roots of this worker's candidates, in any order. Candidates of all workers with the same key meet at the key's
+/// owner, which sends the smallest of them to the owner of each.
+fn roots_of_candidates(
+    worker: &mut Worker,
+    candidates: Vec<CopyCandidate>,
+    watch: &Arc<Watch>,
+) -> Result<Vec<CopyRoot>> {
+    let (index, peers) = (worker.index(), worker.peers());
+    let mut dealer = Dealer::new(index, peers, watch);
+    for candidate in candidates {
+        dealer.deal(candidate.key.partition_bits() % peers as u64, candidate);
+    }
+    let received = all_to_all(worker, dealer, watch)?;
+    let candidates = || received.iter().flat_map(|block| block.records());
+
+    let mut smallest: BTreeMap<Key, DocId> = BTreeMap::new();
+    for CopyCandidate { key, doc } in candidates() {
+        smallest.entry(*key).and_modify(|root| *root = (*doc).min(*root)).or_insert(*doc);
+    }
+    let mut dealer = Dealer::new(index, peers, watch);
+    for CopyCandidate { key, doc } in candidates() {
+        dealer.deal(doc.owner(peers) as u64, CopyRoot { doc: *doc, root: smallest[key] });
+    }
+    Ok(blocks(all_to_all(worker, dealer, watch)?))
+}
+
+/// The high and the low word of a checksum.
+fn halves(checksum: u128) -> [u64; 2] {
+    [(checksum >> 64) as u64, checksum as u64]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::mix;
+
+    #[test]
+    fn exact_copies_have_the_vector_and_the_bytes_of_their_root() {
+        let rows = [50; 4];
+        let docs: Vec<DocId> = (0..4).flat_map(|shard| (0..50).map(move |row| DocId::new(shard, row))).collect();
+        // Eight vectors, and four bodies of each.
+        let hash = |doc: DocId| mix(doc.to_table() as u64);
+        let vector = move |doc| hash(doc) % 8;
+        let checksum = move |doc| u128::from(hash(doc) / 8 % 4) << 64;
+        for workers in [1, 2, 4] {
+            let all = docs.clone();
+            let guards = timely::execute(timely::Config::process(workers), move |worker| {
+                let owned = Ownership::new(worker.index(), worker.peers(), &rows);
+                let representative = |doc| *all.iter().find(|other| vector(**other) == vector(doc)).unwrap();
+                let duplicates: Vec<(DocId, DocId)> =
+                    owned.docs().map(|doc| (doc, representative(doc))).filter(|(doc, root)| doc != root).collect();
+                let checksums = Rc::new(owned.docs().map(checksum).collect());
+                let roots =
+                    exact_copies(worker, &owned, &Rc::new(duplicates.clone()), &checksums, &Arc::default()).unwrap();
+                duplicates.into_iter().map(|(doc, _)| doc).zip(roots).collect::<Vec<_>>()
+            });
+            for (doc, root) in guards.unwrap().join().into_iter().flat_map(Result::unwrap) {
+                let is_copy = |other: &&DocId| vector(**other) == vector(doc) && checksum(**other) == checksum(doc);
+                assert_eq!(root, *docs.iter().find(is_copy).unwrap(), "{doc}, {workers} workers");
             }
-        })
-        .unary_frontier::<BlockBuilder<Copied>, _, _, _>(by_part(), "Exact", |_, _| {
-            let mut stash: Vec<Block<Copied>> = Vec::new();
-            let mut notificator = FrontierNotificator::default();
-            move |(input, frontier), output| {
-                input.for_each(|capability, block| {
-                    stash.push(std::mem::take(block));
-                    notificator.notify_at(capability.retain(output.output_index()));
-                });
-                notificator.for_each(&[frontier], |capability, _| {
-                    let mut smallest: BTreeMap<Key, DocId> = BTreeMap::new();
-                    for copied in stash.iter().flat_map(|block| block.records()) {
-                        smallest.entry(copied.key).and_modify(|doc| *doc = copied.doc.min(*doc)).or_insert(copied.doc);
-                    }
-                    for Copied { key, doc } in stash.iter().flat_map(|block| block.records()) {
-                        // The root goes where the key was.
-                        let root = Key::of_hashes(smallest[key].to_table() as u64, 0);
-                        answering.deal(doc.owner(peers) as u64, Copied { key: root, doc: *doc });
-                    }
-                    stash.clear();
-                    let mut session = output.session_with_builder(&capability);
-                    answering.finish().for_each(|mut block| session.give_container(&mut block));
-                });
-            }
-        })
-        .unary::<BlockBuilder<Copied>, _, _, _>(by_part(), "Told", |_, _| {
-            move |input, _output| {
-                let mut kept = kept.borrow_mut();
-                input.for_each(|_, block| {
-                    for Copied { key, doc } in std::mem::take(block).records() {
-                        kept[places[doc]] = DocId::from_table(key.partition_bits() as i64);
-                    }
-                });
-            }
-        })
-        .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(Pipeline, "End", |_, _| {
-            |input, _| input.for_each(|_, _| {})
-        })
-        .probe_with(&probe);
-    });
-    run_to_end(worker, &probe, watch)?;
-    Ok(kept.take())
+        }
+    }
 }

@@ -1,15 +1,14 @@
-//! Pairs: representatives that share a choice of supershingles are joined, as a star around the smallest of them.
+//! Pairs: joins survivors that share a key, as a star around the smallest of them.
 //!
-//! A star joins the same documents as all pairs would, with one edge a member; components need no more. (The name is
-//! the study's case: two supershingles of six, 15 pairs. The job may ask for other choices.)
+//! A key is a choice of supershingles: two of six by default, which gives the study's 15 pairs, or megashingles. A star connects
+//! the same documents as all pairs would, with one edge for each member except the smallest; connected components need no more.
 //!
-//! A key that many share would make its partition's owner the bottleneck. So of each shard only the first [`MOST`] that
-//! share a key are sent; the others are *chained* to the first of them where they are. What is chained depends on the
-//! shard alone, and with it every neighbour: not on workers, memory, or which supershingles were taken for shared.
+//! A key that many documents share would make the owner of its partition the bottleneck. Of each shard, only the first
+//! [`MOST_PER_SHARD`] documents with a key are sent. The others are *chained*: their worker joins them with the first of them
+//! itself. Which documents are chained depends on the shard alone, and so does every neighbour: not on the number of workers, the
+//! memory, or which supershingles were taken for shared by mistake.
 
 use std::cell::Cell;
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -26,18 +25,18 @@ use super::stage::{ClusterStats, Clustering};
 use super::survivors::{SurvivorRows, Survivors};
 use crate::kernels::memory::SIDE_BY_SIDE;
 use crate::operators::exchange::{
-    KeyRanges, Partition, RangeDealer, SpillBuffer, all_gather, barrier, each_partition, ranges, run_to_end,
+    Block, KeyRanges, Partition, RangeDealer, SpillBuffer, all_gather, barrier, each_partition, ranges, run_to_end,
 };
 use crate::records::{Key, spread};
-use crate::structures::{DocHasher, Grouper, Numbering, OwnNumbers, Ownership, UnionFind};
+use crate::structures::{ByKey, Grouper, Numbering, OwnNumbers, Ownership, UnionFind};
 
-/// A representative under a key that it may share; bytes, since records are packed.
+/// A survivor under a key that it may share. Its fields are bytes, so that records are packed.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct KeyedNode {
-    /// Bits of the key that do not tell the partition.
+    /// Bits of the key, other than those that chose the partition.
     key: [u8; 8],
-    /// How far the representative lies behind that of the record before it, among the own survivors of its sender.
+    /// The survivor's own number at its sender, minus that of the record before it.
     gap: [u8; 2],
 }
 
@@ -58,194 +57,321 @@ impl KeyedNode {
     }
 }
 
-/// Records of a partition, at most: what they are grouped with then stays near the core.
+/// Records of a partition, at most: the tables that group them then stay near the core.
 const MOST_RECORDS: u64 = 3 << 15;
-/// Edges that are joined, and then noted of the middles of their stars: few enough that these still are near the core.
-const AT_ONCE: usize = 16 * SIDE_BY_SIDE;
-/// Documents of one shard that are sent under one key.
-const MOST: u32 = 1024;
+/// Edges that are joined before the middles of their stars get neighbours: so few that both are still near the core.
+const EDGE_BATCH: usize = 16 * SIDE_BY_SIDE;
+/// Documents of one shard that are sent under one key, at most.
+const MOST_PER_SHARD: u32 = 1024;
 
-/// Joins all survivors that share a key in the forest of their process. Gives them back.
+/// Joins all survivors that share a key, in the union-find of their process. Returns the survivors, and what was done.
+///
+/// Morally it does this, for keys of `k` agreeing supershingles:
+///
+/// ```text
+/// for each survivor v:
+///     for each choice of k of v's shared supershingles:
+///         groups[key(choice)].add(v)
+/// for each group:
+///     middle = min(group)
+///     for each v in group except middle:
+///         union_find.join(v, middle)
+/// ```
+///
+/// The groups of one partition of keys are made at a time, at the partition's owner, in a table that fits in the cache.
 ///
 /// # Errors
-/// Where records cannot be kept, or a worker of this process failed.
+/// Where vectors cannot be read, records cannot be spilled, or a worker of this process failed.
 pub fn pairs(
     worker: &mut Worker,
     stage: &Clustering,
     owned: &Ownership,
     nodes: &Numbering,
     survivors: Survivors,
-    forest: &Arc<UnionFind>,
+    union_find: &Arc<UnionFind>,
 ) -> Result<(Survivors, ClusterStats)> {
+    let watch = &stage.watch;
+    let own_keys = vec![(worker.index(), survivors.keys)];
+    let all_keys = all_gather(worker, own_keys, watch)?.iter().map(|(_, keys)| keys).sum();
+    // The rows of one shard are few: those that do not fit spill to a file.
+    let row_memory = stage.memory / 8;
+    let record_memory = stage.memory - row_memory;
+    let cut = KeyRanges::new(all_keys, MOST_RECORDS, size_of::<KeyedNode>(), 1, worker.peers(), record_memory);
+
     let survivors = Rc::new(survivors);
-    let own = vec![(worker.index(), survivors.records)];
-    let records = all_gather(worker, own, &stage.watch)?.iter().map(|(_, records)| records).sum();
-    // Rows of one shard are few: what there are more of goes to a file.
-    let for_rows = stage.memory / 8;
-    let for_records = stage.memory - for_rows;
-    let cut = KeyRanges::new(records, MOST_RECORDS, size_of::<KeyedNode>(), 1, worker.peers(), for_records);
     let numbers = Rc::new(OwnNumbers::new(nodes, worker.peers()));
-    let (index, numbered) = (worker.index(), numbers.clone());
-    let chained = Rc::new(Cell::new(0));
-    let (probe, watch, width) = (Handle::new(), &stage.watch, stage.files.width);
-    let (grouped, chaining, keys) = (probe.clone(), chained.clone(), stage.keys.clone());
-    let (sent, chain_in) = (Rc::new(Cell::new(0)), forest.clone());
-    let (sending, keyed, reading, owned) = (sent.clone(), survivors.clone(), stage.clone(), owned.clone());
-    let open = move || {
-        let (survivors, numbers, keys) = (keyed.clone(), numbered.clone(), keys.clone());
-        let (chaining, sent, forest, mut chained) = (chaining.clone(), sending.clone(), chain_in.clone(), Vec::new());
-        let mut rows = SurvivorRows::new(&reading, &owned, &survivors, for_rows);
-        let (mut own, mut often) = (0, Often::default());
-        move |deal: &mut RangeDealer<'_, KeyedNode>| {
-            rows.next(&survivors, |rows, at| {
-                if at == 0 {
-                    often.begin(rows, survivors.of_shards[rows.part as usize], width)?;
-                }
-                let mut walk = numbers.walk(index, own);
-                rows.block(at, |block| {
-                    for row in block.records().chunks_exact(width + 1) {
-                        let (node, frequent) = (walk.number(own) as u32, often.frequent(row));
-                        for (choice, key) in keys.numbered(&row[1..], row[0]) {
-                            if !deal.takes(key.partition_bits()) {
-                                continue;
-                            }
-                            let may_chain = keys.is_within(choice, frequent);
-                            match may_chain.then(|| often.chain(key, node)).flatten() {
-                                Some(to) => chained.push((node, to)),
-                                None => {
-                                    sent.set(sent.get() + 1);
-                                    deal.deal_gap(0, key.partition_bits(), own as u32, |gap| KeyedNode::new(key, gap));
-                                }
-                            }
-                        }
-                        own += 1;
-                    }
-                })?;
-                chaining.set(chaining.get() + chained.len() as u64);
-                join_stars(&chained, &forest)?;
-                chained.clear();
-                Ok(())
-            })
-        }
-    };
-    let mut pairs = Pairs::new(numbers);
-    let stash = SpillBuffer::new(&stage.scratch, for_records);
-    let (joined, joining) = (Rc::new(Cell::new(0)), forest.clone());
-    let counted = joined.clone();
+    let counts = Rc::new(PairCounts::default());
+    let source = Rc::new(KeySource {
+        worker: worker.index(),
+        stage: stage.clone(),
+        owned: owned.clone(),
+        row_memory,
+        survivors: survivors.clone(),
+        numbers: numbers.clone(),
+        union_find: union_find.clone(),
+        counts: counts.clone(),
+    });
+    let mut joiner = PartitionJoiner::new(numbers, union_find.clone());
+    let spill = SpillBuffer::new(&stage.scratch, record_memory);
+    let probe = Handle::new();
     worker.dataflow::<u64, _, _>(|scope| {
-        let shared = ranges(scope, "Megashingles", cut, watch, open, move |range| !grouped.less_than(&(range + 1)));
-        let each = move |partition: &Partition<'_, KeyedNode>, _: &mut _| {
-            counted.set(counted.get() + pairs.join(partition, &joining)?);
-            Ok(())
+        let open = move || {
+            let mut pass = KeyPass::new(source.clone());
+            move |deal: &mut RangeDealer<'_, KeyedNode>| pass.next(deal)
         };
-        each_partition::<_, u64>(shared, "Pairs", stash, watch, each)
+        let is_grouped = {
+            let probe = probe.clone();
+            move |range| !probe.less_than(&(range + 1))
+        };
+        let keyed = ranges(scope, "Megashingles", cut, watch, open, is_grouped);
+        let join = {
+            let counts = counts.clone();
+            move |partition: &Partition<'_, KeyedNode>, _: &mut _| {
+                add(&counts.joined, joiner.join(partition)?);
+                Ok(())
+            }
+        };
+        each_partition::<_, u64>(keyed, "Pairs", spill, watch, join)
             .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(Pipeline, "End", |_, _| {
                 |input, _| input.for_each(|_, _| {})
             })
             .probe_with(&probe);
     });
     run_to_end(worker, &probe, watch)?;
-    // All have joined before anybody asks for a root.
+    // Every worker of the process has joined its edges before any worker reads a root.
     barrier(worker, watch)?;
-    let took =
-        ClusterStats { pair_records: sent.get(), edges: joined.get() + chained.get(), ..ClusterStats::default() };
-    // Timely lets go of its operators, and with them of the survivors, at the next step at the latest.
-    Ok((Rc::unwrap_or_clone(survivors), took))
+    let stats = ClusterStats {
+        pair_records: counts.sent.get(),
+        edges: counts.joined.get() + counts.chained.get(),
+        ..ClusterStats::default()
+    };
+    // Timely drops its operators, and with them their references to the survivors, at the next step at the latest.
+    Ok((Rc::unwrap_or_clone(survivors), stats))
 }
 
-/// Keys that many documents of a shard share.
-///
-/// No key has more documents than each of its supershingles has, and few supershingles have many. Only keys of such
-/// supershingles are counted.
+/// What the operators of one worker counted.
 #[derive(Default)]
-struct Often {
-    /// Documents by bits of their supershingles: none has more than its slot says. Empty where none can have too many.
-    counts: Vec<u32>,
-    /// Of keys that may have too many: the first document, and how many there were.
-    known: HashMap<u64, (u32, u32), BuildHasherDefault<DocHasher>>,
+struct PairCounts {
+    /// Records that were sent.
+    sent: Cell<u64>,
+    /// Edges of stars at owners of partitions.
+    joined: Cell<u64>,
+    /// Edges of documents that were chained instead of sent.
+    chained: Cell<u64>,
 }
 
-impl Often {
-    /// Counts the supershingles of the next shard, which has `count` survivors.
-    fn begin(&mut self, rows: &Partition<'_, u64>, count: u64, width: usize) -> Result<()> {
-        self.known.clear();
+fn add(counter: &Cell<u64>, count: u64) {
+    counter.set(counter.get() + count);
+}
+
+/// What passes over the survivors of one worker need.
+struct KeySource {
+    /// This worker's index.
+    worker: usize,
+    stage: Clustering,
+    owned: Ownership,
+    /// Bytes for the rows of one shard.
+    row_memory: u64,
+    survivors: Rc<Survivors>,
+    numbers: Rc<OwnNumbers>,
+    union_find: Arc<UnionFind>,
+    counts: Rc<PairCounts>,
+}
+
+/// One pass over the own survivors: sends or chains those of their keys that lie in one range.
+struct KeyPass {
+    source: Rc<KeySource>,
+    rows: SurvivorRows,
+    /// The own number of the next survivor.
+    next: u64,
+    common: CommonKeys,
+    /// Edges of chained documents that are not joined yet.
+    chained: Vec<(u32, u32)>,
+}
+
+impl KeyPass {
+    fn new(source: Rc<KeySource>) -> KeyPass {
+        let rows = SurvivorRows::new(&source.stage, &source.owned, &source.survivors, source.row_memory);
+        KeyPass { source, rows, next: 0, common: CommonKeys::default(), chained: Vec::new() }
+    }
+
+    /// Reads some vectors, or deals the keys of one block of rows. Returns `false` at the end of the pass.
+    fn next(&mut self, deal: &mut RangeDealer<'_, KeyedNode>) -> Result<bool> {
+        let KeyPass { source, rows, next, common, chained } = self;
+        let KeySource { survivors, stage, .. } = &**source;
+        rows.next(survivors, |rows, block| {
+            if block == 0 {
+                let in_shard = survivors.shard_counts[rows.part as usize];
+                common.begin_shard(rows, in_shard, stage.files.width)?;
+            }
+            let sent = rows.block(block, |block| deal_keys(source, block, next, common, chained, deal))?;
+            add(&source.counts.sent, sent);
+            add(&source.counts.chained, chained.len() as u64);
+            join_stars(chained, &source.union_find)?;
+            chained.clear();
+            Ok(())
+        })
+    }
+}
+
+/// Deals the keys of a block of rows that lie in the range, or adds their edges to `chained`. `next` is the own number of the
+/// survivor of the next row. Returns the number of records dealt.
+fn deal_keys(
+    source: &KeySource,
+    block: &Block<u64>,
+    next: &mut u64,
+    common: &mut CommonKeys,
+    chained: &mut Vec<(u32, u32)>,
+    deal: &mut RangeDealer<'_, KeyedNode>,
+) -> u64 {
+    let KeySource { worker, stage, numbers, .. } = source;
+    let mut walk = numbers.walk(*worker, *next);
+    let mut sent = 0;
+    for row in block.records().chunks_exact(stage.files.width + 1) {
+        let (node, frequent) = (walk.number(*next) as u32, common.frequent(row));
+        for (choice, key) in stage.keys.numbered(&row[1..], row[0]) {
+            if !deal.takes(key.partition_bits()) {
+                continue;
+            }
+            let may_be_common = stage.keys.is_within(choice, frequent);
+            match may_be_common.then(|| common.chain(key, node)).flatten() {
+                Some(first) => chained.push((node, first)),
+                None => {
+                    sent += 1;
+                    deal.deal_gap(0, key.partition_bits(), *next as u32, |gap| KeyedNode::new(key, gap));
+                }
+            }
+        }
+        *next += 1;
+    }
+    sent
+}
+
+/// Finds the keys that many documents of a shard share.
+///
+/// A key has at most as many documents as each of its supershingles, and few supershingles have many. Only keys of which all
+/// supershingles may have many documents are counted.
+#[derive(Default)]
+struct CommonKeys {
+    /// Documents by bits of their supershingles, so that each count is an upper bound. Empty if no supershingle of the shard has
+    /// too many.
+    counts: Vec<u32>,
+    /// For each key that was counted: its first document, and how many documents had it so far.
+    first_and_count: ByKey<u64, (u32, u32)>,
+}
+
+impl CommonKeys {
+    /// Begins the next shard, which has `survivors` rows of `width` supershingles: counts the documents of its supershingles.
+    fn begin_shard(&mut self, rows: &Partition<'_, u64>, survivors: u64, width: usize) -> Result<()> {
+        self.first_and_count.clear();
         self.counts.clear();
-        if count <= u64::from(MOST) {
+        if survivors <= u64::from(MOST_PER_SHARD) {
             return Ok(());
         }
-        // Few enough in each slot that hardly one is full by chance.
-        self.counts.resize((count as usize / 8).next_power_of_two().max(1 << 16), 0);
+        // Enough slots that hardly any reaches the limit by supershingles that meet there by chance.
+        self.counts.resize((survivors as usize / 8).next_power_of_two().max(1 << 16), 0);
         rows.blocks(|block| {
             for row in block.records().chunks_exact(width + 1) {
-                for (_, word) in shared(row) {
-                    let slot = slot(word, self.counts.len());
+                for (_, supershingle) in shared(row) {
+                    let slot = slot(supershingle, self.counts.len());
                     self.counts[slot] += 1;
                 }
             }
         })?;
-        if self.counts.iter().all(|count| *count <= MOST) {
+        if self.counts.iter().all(|count| *count <= MOST_PER_SHARD) {
             self.counts.clear();
         }
         Ok(())
     }
 
-    /// Which of a document's shared supershingles may be those of too many, by bit.
+    /// Returns a mask of a document's shared supershingles that may belong to too many documents, by bit.
     #[inline]
     fn frequent(&self, row: &[u64]) -> u64 {
         if self.counts.is_empty() {
             return 0;
         }
-        let many = |word| u64::from(self.counts[slot(word, self.counts.len())] > MOST);
-        shared(row).fold(0, |mask, (column, word)| mask | many(word) << column)
+        let is_frequent = |word| u64::from(self.counts[slot(word, self.counts.len())] > MOST_PER_SHARD);
+        shared(row).fold(0, |mask, (column, word)| mask | is_frequent(word) << column)
     }
 
-    /// Whom a document that has a key is chained to, if enough had the key before.
+    /// Counts a document of a key. Returns the key's first document if enough documents had the key before: this document is
+    /// then chained to it.
     fn chain(&mut self, key: Key, node: u32) -> Option<u32> {
-        let (first, had) = self.known.entry(key.table_bits()).or_insert((node, 0));
-        *had += 1;
-        (*had > MOST).then_some(*first)
+        let (first, count) = self.first_and_count.entry(key.table_bits()).or_insert((node, 0));
+        *count += 1;
+        (*count > MOST_PER_SHARD).then_some(*first)
     }
 }
 
-/// The shared supershingles of a survivor, each with its place in the vector. `row` is a mask of them, then the vector.
+/// Returns the shared supershingles of a survivor, each with its column. A row is a mask of them, then all supershingles.
 fn shared(row: &[u64]) -> impl Iterator<Item = (u32, u64)> {
     let (mask, words) = (row[0], row[1..].iter().copied());
     (0..).zip(words).filter(move |(column, _)| mask >> column & 1 == 1)
 }
 
-/// The slot of a supershingle, of so many: a power of two.
+/// The slot of a supershingle among `slots`, a power of two.
 #[inline]
-fn slot(word: u64, slots: usize) -> usize {
-    (spread(word) >> 20) as usize & (slots - 1)
+fn slot(supershingle: u64, slots: usize) -> usize {
+    (spread(supershingle) >> 20) as usize & (slots - 1)
 }
 
-/// Joins the representatives of a partition.
-struct Pairs {
-    numbers: Rc<OwnNumbers>,
-    grouper: Grouper,
-    edges: Vec<(u32, u32)>,
-    /// The middle of each star, and the smallest of its other nodes.
-    middles: Vec<(u32, u32)>,
-}
-
-/// Joins edges from the nodes of stars to their middles, and notes these as neighbours.
-fn join_stars(edges: &[(u32, u32)], forest: &UnionFind) -> Result<()> {
+/// Joins the ends of edges that lead from the nodes of stars to their middles, and notes each middle as its nodes' neighbour.
+fn join_stars(edges: &[(u32, u32)], union_find: &UnionFind) -> Result<()> {
     edges.chunks(SIDE_BY_SIDE).try_for_each(|batch| {
-        forest.join(batch)?;
-        forest.note_neighbours(batch);
+        union_find.join(batch)?;
+        union_find.note_neighbours(batch);
         Ok(())
     })
 }
 
-impl Pairs {
-    fn new(numbers: Rc<OwnNumbers>) -> Pairs {
-        Pairs { numbers, grouper: Grouper::default(), edges: Vec::new(), middles: Vec::new() }
+/// Joins the survivors of a partition that share a key.
+struct PartitionJoiner {
+    numbers: Rc<OwnNumbers>,
+    union_find: Arc<UnionFind>,
+    grouper: Grouper,
+    /// Edges from nodes to the middles of their stars, which are not joined yet.
+    edges: Vec<(u32, u32)>,
+    /// The middle of each of these stars, with the smallest of its other nodes.
+    middles: Vec<(u32, u32)>,
+}
+
+impl PartitionJoiner {
+    fn new(numbers: Rc<OwnNumbers>, union_find: Arc<UnionFind>) -> PartitionJoiner {
+        PartitionJoiner { numbers, union_find, grouper: Grouper::default(), edges: Vec::new(), middles: Vec::new() }
     }
 
-    /// Joins all that share a key in the forest, and notes there the smallest other member of a key that each node
-    /// shares: a neighbour that is smaller than the node where there is one. Returns the number of edges.
-    fn join(&mut self, partition: &Partition<'_, KeyedNode>, forest: &UnionFind) -> Result<u64> {
-        let Pairs { numbers, grouper, edges, middles } = self;
+    /// Joins all nodes of the partition that share a key, and returns the number of edges.
+    ///
+    /// For each node and each key that it shares it notes the smallest other node of the key as a neighbour. That one is smaller
+    /// than the node, except for the smallest node of the key.
+    fn join(&mut self, partition: &Partition<'_, KeyedNode>) -> Result<u64> {
+        self.group(partition)?;
+        let PartitionJoiner { union_find, grouper, edges, middles, .. } = self;
+        let mut count = 0;
+        let mut join_batch = |edges: &mut Vec<(u32, u32)>, middles: &mut Vec<(u32, u32)>| {
+            count += edges.len() as u64;
+            join_stars(edges, union_find)?;
+            union_find.note_neighbours(middles);
+            edges.clear();
+            middles.clear();
+            anyhow::Ok(())
+        };
+        // Star by star, so that the cache lines of a middle are fetched once for all of its edges.
+        for (middle, others) in grouper.stars() {
+            let before = edges.len();
+            edges.extend(others.map(|node| (node, middle)));
+            middles.extend(edges[before..].iter().map(|(node, _)| *node).min().map(|second| (middle, second)));
+            if edges.len() >= EDGE_BATCH {
+                join_batch(edges, middles)?;
+            }
+        }
+        join_batch(edges, middles)?;
+        Ok(count)
+    }
+
+    /// Groups the nodes of the partition by key.
+    fn group(&mut self, partition: &Partition<'_, KeyedNode>) -> Result<()> {
+        let PartitionJoiner { numbers, grouper, .. } = self;
         grouper.clear(partition.count());
         partition.blocks(|block| {
             let (mut own, mut walk) = (block.common, numbers.walk(block.from as usize, block.common));
@@ -253,26 +379,6 @@ impl Pairs {
                 own += record.gap();
                 (record.bits(), walk.number(own) as u32)
             }));
-        })?;
-        let mut count = 0;
-        let mut join = |edges: &mut Vec<(u32, u32)>, middles: &mut Vec<(u32, u32)>| {
-            count += edges.len() as u64;
-            join_stars(edges, forest)?;
-            forest.note_neighbours(middles);
-            edges.clear();
-            middles.clear();
-            anyhow::Ok(())
-        };
-        // Star by star: what was fetched of a middle is there for all of its edges.
-        for (middle, others) in grouper.stars() {
-            let before = edges.len();
-            edges.extend(others.map(|node| (node, middle)));
-            middles.extend(edges[before..].iter().map(|(node, _)| *node).min().map(|second| (middle, second)));
-            if edges.len() >= AT_ONCE {
-                join(edges, middles)?;
-            }
-        }
-        join(edges, middles)?;
-        Ok(count)
+        })
     }
 }

@@ -14,86 +14,102 @@ use crate::operators::scan::{VectorChunk, VectorFiles};
 use crate::structures::{Numbering, Ownership};
 use crate::watch::Watch;
 
-/// What the stage works on, as one worker sees it.
+/// The input and the parameters of the clustering stage, for one worker.
 #[derive(Clone)]
 pub struct Clustering {
-    /// The own vectors.
+    /// The files of the own vectors.
     pub files: VectorFiles,
-    /// The vectors of all shards.
+    /// Numbers the vectors of all shards.
     pub numbering: Rc<Numbering>,
-    /// How documents meet.
+    /// Makes the keys under which documents are grouped.
     pub keys: Rc<VectorKeys>,
-    /// Supershingles in which documents of a cluster agree.
+    /// Supershingles in which two linked documents agree at least.
     pub agreements: usize,
     /// Bytes for the records in flight.
     pub memory: u64,
-    /// Where blocks go that memory does not hold.
+    /// The folder to which blocks spill.
     pub scratch: PathBuf,
     /// What the workers of this process share.
     pub shared: Arc<InProcess>,
     /// Worker threads of each process.
     pub threads: usize,
-    /// Counters, and failures.
+    /// Counts what is exchanged, and keeps the first failure of the process.
     pub watch: Arc<Watch>,
 }
 
-/// What a worker did; sums over workers, but for `rounds`.
+/// What one worker did. Over workers these are summed, except `rounds`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClusterStats {
-    /// Vectors that are the same as a smaller one.
+    /// Vectors that are identical to one with a smaller number.
     pub duplicates: u64,
-    /// Vectors that were compared.
+    /// Vectors that were left after collapse and prune.
     pub survivors: u64,
-    /// Records of survivors under their keys.
+    /// Records (key, survivor) that were sent.
     pub pair_records: u64,
-    /// Edges of stars.
+    /// Edges that were joined in the process' union-find.
     pub edges: u64,
-    /// Edges of the processes' forests.
+    /// Edges of the processes' union-finds: one for each survivor that is not a root in its process.
     pub forest_edges: u64,
-    /// Rounds of label propagation: the most of any worker.
+    /// Rounds of label propagation; over workers, the maximum.
     pub rounds: u64,
 }
 
-/// Bytes that last for each own vector, at the worst moment of a usual crawl, eight of them for its name.
-const LASTING: u64 = 20;
-/// Bytes in flight for each own vector with which the stage still goes on well.
-const LEAST: u64 = 4;
+/// Peak bytes retained for each own vector on a typical crawl; eight of them are its id.
+const RETAINED_BYTES: u64 = 20;
+/// Bytes in flight for each own vector, at least, for the stage to run well.
+const LEAST_IN_FLIGHT: u64 = 4;
 
-/// What is said where the vectors are other ones when they are read again.
-pub(crate) const CHANGED: &str = "the vectors of this week changed while they were read";
+/// Error: two reads of the same files gave different vectors.
+pub(crate) const VECTORS_CHANGED: &str = "the vectors of this week changed while they were read";
 
-/// Whether a piece of own vectors begins where the one before it ended, or all were read where it is none.
-pub(crate) fn is_expected(chunk: Option<&VectorChunk>, before: usize, owned: &Ownership) -> bool {
-    match chunk {
+/// Checks that the next chunk of own vectors begins where the chunk before it ended: `read` vectors were read so far. Where
+/// there is no next chunk, all own vectors must have been read.
+///
+/// # Errors
+/// Where it is not so: [`VECTORS_CHANGED`].
+pub(crate) fn check_next(chunk: Option<&VectorChunk>, read: usize, owned: &Ownership) -> Result<()> {
+    let follows = match chunk {
         Some(chunk) => {
             let of_shard = owned.of_shard(chunk.shard);
-            of_shard.start + chunk.first as usize == before && before + chunk.rows() <= of_shard.end
+            of_shard.start + chunk.first as usize == read && read + chunk.rows() <= of_shard.end
         }
-        None => before == owned.len(),
-    }
+        None => read == owned.len(),
+    };
+    ensure!(follows, VECTORS_CHANGED);
+    Ok(())
 }
 
 impl Clustering {
-    /// What is left for the records in flight of `memory` bytes that each of `peers` workers has, given the vectors
-    /// of every shard: the same for all of them, since all must cut the keys alike.
+    /// Returns the bytes that each worker may use for records in flight, of the `memory` bytes that it has.
+    ///
+    /// `rows` are the vectors of every shard. The result is the same for all of the `peers` workers, those with fewer vectors
+    /// too, since all must cut the keys into the same ranges.
+    ///
+    /// ```
+    /// use nigh::operators::clustering::Clustering;
+    ///
+    /// // Four workers with 1 GiB each; the first has a million vectors, for which 20 bytes each are retained.
+    /// let in_flight = Clustering::in_flight(1 << 30, &[1_000_000, 10, 10, 10], 4).unwrap();
+    /// assert_eq!(in_flight, (1 << 30) - 20_000_000);
+    /// ```
     ///
     /// # Errors
-    /// Where it is too little; says what is needed.
+    /// Where the memory is too small; the message says how much is needed.
     pub fn in_flight(memory: u64, rows: &[u64], peers: usize) -> Result<u64> {
-        let most = (0..peers).map(|worker| rows.iter().skip(worker).step_by(peers).sum()).max().unwrap_or(0u64);
-        let least = (LASTING + LEAST) * most;
+        let vectors = (0..peers).map(|worker| rows.iter().skip(worker).step_by(peers).sum()).max().unwrap_or(0u64);
+        let needed = (RETAINED_BYTES + LEAST_IN_FLIGHT) * vectors;
         ensure!(
-            memory >= least,
-            "the clusters of {most} pages need at least {} MiB of memory for their worker, and it may use {} MiB: raise `memory` in the \
-             config, or use more machines; what was read is kept, and the same command goes on from there",
-            least.div_ceil(1 << 20),
+            memory >= needed,
+            "to cluster {vectors} pages a worker needs at least {} MiB of memory, but may use only {} MiB: raise `memory` in \
+             the config, or use more machines; what was read is kept, and the same command continues from there",
+            needed.div_ceil(1 << 20),
             memory >> 20,
         );
-        Ok(memory - LASTING * most)
+        Ok(memory - RETAINED_BYTES * vectors)
     }
 
-    /// A stash of records in flight.
-    pub(crate) fn stash<R: Pod>(&self) -> SpillBuffer<R> {
+    /// An empty buffer for records in flight, which spills to disk where they take more memory than they may.
+    pub(crate) fn spill_buffer<R: Pod>(&self) -> SpillBuffer<R> {
         SpillBuffer::new(&self.scratch, self.memory)
     }
 }

@@ -1,108 +1,109 @@
-//! Survivors: representatives that may agree with others, about one vector in seven.
+//! Survivors: the vectors that are left after collapse and prune, about one in seven.
 //!
-//! Which they are is kept, and which of their supershingles are shared. The supershingles themselves are read once more
-//! when they are needed, a shard at a time: that costs less than to have them all in fresh memory.
+//! In memory are their own numbers, and bits for which of their supershingles are shared. The supershingles themselves are read
+//! again from the files when they are needed, a shard at a time: that costs less than to hold them all in newly allocated memory.
 
 use std::ops::Range;
 
 use anyhow::{Result, ensure};
 
-use super::stage::{CHANGED, Clustering};
+use super::stage::{Clustering, VECTORS_CHANGED};
 use crate::kernels::memory::advise_huge_pages;
 use crate::operators::exchange::{BLOCK_BYTES, Block, Partition, SpillBuffer, release_spare};
 use crate::operators::scan::{ChunkScan, VectorFiles};
 use crate::structures::{BitColumns, Ownership};
 
-/// Representatives that may agree with others.
+/// The own vectors that are left after collapse and prune.
 #[derive(Clone)]
 pub struct Survivors {
-    /// Which of the own vectors they are, ascending.
-    pub own: Vec<u32>,
-    /// How many each shard has; 0 for shards of other workers.
-    pub of_shards: Vec<u64>,
-    /// Records that they have under their keys.
-    pub records: u64,
+    /// Their own numbers, ascending.
+    pub vectors: Vec<u32>,
+    /// How many of them each shard has; 0 for shards of other workers.
+    pub shard_counts: Vec<u64>,
+    /// How many keys they may share, summed over all of them.
+    pub keys: u64,
     marks: BitColumns,
     agreements: usize,
 }
 
 impl Survivors {
-    /// Those of the own vectors of which enough supershingles are marked as shared. Their list takes memory that is kept for
-    /// blocks.
+    /// The own vectors that are not marked as duplicates and have at least `stage.agreements` supershingles marked as shared.
+    /// Their list takes memory that was kept for blocks.
     pub fn new(stage: &Clustering, owned: &Ownership, marks: BitColumns) -> Survivors {
         let count = marks.count(stage.agreements);
         release_spare(count * size_of::<u32>());
-        // Names are looked up by it in any order.
-        let mut own = Vec::with_capacity(count);
-        advise_huge_pages(own.spare_capacity_mut());
-        let of_shards = vec![0; stage.numbering.shards()];
-        let mut survivors = Survivors { own, of_shards, records: 0, marks, agreements: stage.agreements };
+        // The ids of survivors are looked up by this list, in any order.
+        let mut vectors = Vec::with_capacity(count);
+        advise_huge_pages(vectors.spare_capacity_mut());
+        let shard_counts = vec![0; stage.numbering.shards()];
+        let mut survivors = Survivors { vectors, shard_counts, keys: 0, marks, agreements: stage.agreements };
         for shard in owned.shards() {
-            let before = survivors.own.len();
-            let Survivors { own, marks, .. } = &mut survivors;
-            marks.representatives(owned.of_shard(shard), stage.agreements, |vector| own.push(vector as u32));
-            let of_shard = &survivors.own[before..];
-            survivors.of_shards[shard as usize] = of_shard.len() as u64;
-            survivors.records +=
-                of_shard.iter().map(|own| stage.keys.within(survivors.marks.shared(*own as usize))).sum::<u64>();
+            let before = survivors.vectors.len();
+            let Survivors { vectors, marks, .. } = &mut survivors;
+            marks.representatives(owned.of_shard(shard), stage.agreements, |vector| vectors.push(vector as u32));
+            let of_shard = &survivors.vectors[before..];
+            survivors.shard_counts[shard as usize] = of_shard.len() as u64;
+            survivors.keys +=
+                of_shard.iter().map(|vector| stage.keys.within(survivors.marks.shared(*vector as usize))).sum::<u64>();
         }
         survivors
     }
 
-    /// Which of the own vectors they are, and which are duplicates; both ascending.
+    /// The own numbers of the survivors, and those of the duplicates; both ascending.
     pub fn into_lists(self) -> (Vec<u32>, Vec<u32>) {
-        (self.own, self.marks.duplicates())
+        (self.vectors, self.marks.duplicates())
     }
 
-    /// Calls `each` with those of some own vectors that are survivors, in ascending order.
-    fn among(&self, vectors: Range<usize>, each: impl FnMut(usize)) {
+    /// Calls `each` with the survivors of a range of own vectors, in ascending order.
+    fn within(&self, vectors: Range<usize>, each: impl FnMut(usize)) {
         self.marks.representatives(vectors, self.agreements, each);
     }
 }
 
-/// Goes over the rows of survivors, shard by shard. A row is a mask of the shared supershingles, by bit, then all
+/// Reads the supershingles of survivors, shard by shard. A row is a mask of the shared supershingles, by bit, then all
 /// supershingles.
 pub struct SurvivorRows {
     files: VectorFiles,
     owned: Ownership,
     /// The own shards that are not read yet, the next one last.
     shards: Vec<u32>,
-    /// The shard that is read, and those of its own vectors that are not.
+    /// Set while a shard is read: the scan of its files, and its own numbers that are not read yet.
     reading: Option<(ChunkScan, Range<usize>)>,
-    /// The rows of a shard: a partition of time 0.
-    stash: SpillBuffer<u64>,
-    /// Rows on their way there, and their shard.
-    words: Vec<u64>,
+    /// The rows of the shard, as the one partition of time 0.
+    spill: SpillBuffer<u64>,
+    /// Rows of `shard` that are not in `spill` yet.
+    pending: Vec<u64>,
     shard: u32,
-    /// Which block of them comes next.
-    at: usize,
+    /// The block of `spill` that comes next.
+    next_block: usize,
 }
 
 impl SurvivorRows {
+    /// Words of a block of rows, at most.
     const WORDS: usize = BLOCK_BYTES / 8;
 
-    /// Goes over the rows of survivors among the own vectors. Of those of one shard about `memory` bytes are in memory, and
-    /// the others in a file.
+    /// Begins at the first own shard that has survivors. Of the rows of one shard about `memory` bytes are held in memory; the
+    /// others spill to a file.
     pub fn new(stage: &Clustering, owned: &Ownership, survivors: &Survivors, memory: u64) -> SurvivorRows {
-        let mut shards: Vec<u32> = owned.shards().filter(|shard| survivors.of_shards[*shard as usize] > 0).collect();
+        let mut shards: Vec<u32> = owned.shards().filter(|shard| survivors.shard_counts[*shard as usize] > 0).collect();
         shards.reverse();
         SurvivorRows {
             files: stage.files.clone(),
             owned: owned.clone(),
             shards,
             reading: None,
-            stash: SpillBuffer::new(&stage.scratch, memory),
-            words: Vec::with_capacity(SurvivorRows::WORDS),
+            spill: SpillBuffer::new(&stage.scratch, memory),
+            pending: Vec::with_capacity(SurvivorRows::WORDS),
             shard: 0,
-            at: 0,
+            next_block: 0,
         }
     }
 
-    /// Reads a piece of a file, or calls `each` with the rows of a shard and one of their blocks after the other. Tells
-    /// whether there was any more.
+    /// Does the next piece of work: reads one chunk of a file; or calls `each` with all rows of a shard and the number of the
+    /// block that comes next. Returns `false` when all shards are done.
     ///
     /// # Errors
-    /// Where vectors cannot be read, or are other ones than before; and those of `each`.
+    /// Where vectors cannot be read, or differ from those of the first read; and those of `each`.
     pub fn next(
         &mut self,
         survivors: &Survivors,
@@ -110,11 +111,11 @@ impl SurvivorRows {
     ) -> Result<bool> {
         if let Some((mut chunks, mut left)) = self.reading.take() {
             if let Some(chunk) = chunks.next()? {
-                ensure!(chunk.rows() <= left.len(), CHANGED);
+                ensure!(chunk.rows() <= left.len(), VECTORS_CHANGED);
                 let (width, first) = (self.files.width, left.start);
                 left.start += chunk.rows();
                 let mut pushed = Ok(());
-                survivors.among(first..left.start, |vector| {
+                survivors.within(first..left.start, |vector| {
                     let supershingles = &chunk.words()[(vector - first) * width..][..width];
                     if pushed.is_ok() {
                         pushed = self.push(survivors.marks.shared(vector), supershingles);
@@ -123,36 +124,36 @@ impl SurvivorRows {
                 pushed?;
                 self.reading = Some((chunks, left));
             } else {
-                ensure!(left.is_empty(), CHANGED);
+                ensure!(left.is_empty(), VECTORS_CHANGED);
                 self.flush()?;
             }
-        } else if let Some(rows) = self.stash.first(0).filter(|rows| self.at < rows.len()) {
-            each(&rows, self.at)?;
-            self.at += 1;
+        } else if let Some(rows) = self.spill.first(0).filter(|rows| self.next_block < rows.len()) {
+            each(&rows, self.next_block)?;
+            self.next_block += 1;
         } else {
-            self.stash.remove_first(0);
+            self.spill.remove_first(0);
             let Some(shard) = self.shards.pop() else { return Ok(false) };
             self.reading = Some((self.files.of_shards(&[shard]).chunks(), self.owned.of_shard(shard)));
-            (self.shard, self.at) = (shard, 0);
+            (self.shard, self.next_block) = (shard, 0);
         }
         Ok(true)
     }
 
     #[inline]
     fn push(&mut self, mask: u64, supershingles: &[u64]) -> Result<()> {
-        if self.words.len() + supershingles.len() >= SurvivorRows::WORDS {
+        if self.pending.len() + supershingles.len() >= SurvivorRows::WORDS {
             self.flush()?;
         }
-        self.words.push(mask);
-        self.words.extend_from_slice(supershingles);
+        self.pending.push(mask);
+        self.pending.extend_from_slice(supershingles);
         Ok(())
     }
 
-    /// Puts rows to the stash, as a block of whole rows.
+    /// Moves the pending rows to the spill buffer, as one block of whole rows.
     fn flush(&mut self) -> Result<()> {
-        if !self.words.is_empty() {
-            self.stash.push(0, Block::of_records(self.shard.into(), 0, 0, &self.words))?;
-            self.words.clear();
+        if !self.pending.is_empty() {
+            self.spill.push(0, Block::of_records(self.shard.into(), 0, 0, &self.pending))?;
+            self.pending.clear();
         }
         Ok(())
     }
