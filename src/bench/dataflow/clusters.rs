@@ -228,7 +228,7 @@ fn measure_clusters(
     });
     let named = name.clone();
     barrier(worker, watch)?;
-    let Clusters { duplicates, survivors, took } = clusters(worker, &clustering, move |vector| named(vector))?;
+    let Clusters { duplicates, survivors, stats } = clusters(worker, &clustering, move |vector| named(vector))?;
     barrier(worker, watch)?;
     watch.enter(Stage::Tables);
     let (mut duplicates, mut survivors) = (duplicates.iter().peekable(), survivors.iter().peekable());
@@ -238,8 +238,8 @@ fn measure_clusters(
         (name, found.map_or(name, |(_, root, _)| root))
     });
     let checksum = crate::bench::single_thread::checksum(labels);
-    let sums = vec![took.duplicates, took.survivors, took.pair_records, took.edges, took.forest_edges];
-    Ok(Counted { sums, share: 0, rounds: took.rounds, checksum })
+    let sums = vec![stats.duplicates, stats.survivors, stats.pair_records, stats.edges, stats.forest_edges];
+    Ok(Counted { sums, share: 0, rounds: stats.rounds, checksum })
 }
 
 impl fmt::Display for ClusterReport {

@@ -1,19 +1,19 @@
-//! The clusters of a week's vectors: the stage that every job with clusters stands on (Fetterly 2004, section 2).
+//! Finds the clusters of a week's vectors: the stage that every job with clusters uses (Fetterly 2004, section 2).
 //!
 //! ```text
-//! vectors ──collapse──▶ duplicates, representatives         identical vectors become one node
-//!         ──prune─────▶ survivors: about one in seven       those of which enough supershingles occur elsewhere
-//!         ──pairs─────▶ forest, one for each process        survivors that share a choice of supershingles, joined
-//!         ──components▶ labels                              forests joined over processes, by label propagation
-//!         ──resolve───▶ roots                               the smallest vector of each cluster
-//!         ──lookup────▶ names                               roots and neighbours by the names that their owners give them
+//! vectors ──collapse──▶ duplicates, representatives     identical vectors become one node
+//!         ──prune─────▶ survivors, about one in seven   enough of their supershingles occur elsewhere
+//!         ──pairs─────▶ a union-find for each process   survivors that share a choice of supershingles are joined
+//!         ──components▶ labels                          label propagation over the union-finds of all processes
+//!         ──resolve───▶ roots                           the smallest vector of each cluster
+//!         ──lookup────▶ ids                             the caller's ids of roots and neighbours
 //! ```
 //!
-//! The column of supershingles is read five times at least (of six to a vector), in large pieces, each time side by side
-//! with the exchange. Where the system keeps it in memory, and the files of a shard follow each other, to read it again
-//! costs less than to take fresh memory for what is needed of it. What is in flight is bounded by `memory`: keys go
-//! range by range where they must, and blocks to a file where even that is not enough. For what lasts 20 bytes a vector
-//! are set aside, eight of them for the caller's names.
+//! The column of supershingles (six to a vector) is read at least five times, in large pieces, each time while records are
+//! exchanged. If the system caches the files, and those of a shard follow each other, reading again costs less than newly
+//! allocated memory for what is needed of them. Records in flight are bounded by `memory`: keys are processed range by range where
+//! they must be, and blocks spill to a file where even that is not enough. 20 bytes for each vector are set aside for what is
+//! retained, eight of them for the caller's ids.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -34,50 +34,52 @@ use crate::records::DocId;
 use crate::structures::{Numbering, Ownership, RankBitmap, UnionFind};
 use crate::watch::Stage;
 
-/// The clusters of the own vectors. A vector that is in neither list is alone.
+/// The clusters of the own vectors. A vector in neither list is in no cluster.
 #[derive(Debug, Default)]
 pub struct Clusters {
-    /// Vectors that are the same as a smaller one.
+    /// Vectors that are identical to one with a smaller number.
     pub duplicates: NodeClusters,
-    /// Vectors that may agree with others, and are the same as no smaller one. One that is its own neighbour is alone.
+    /// Of the other vectors, those that were compared. One that is its own neighbour is in no cluster.
     pub survivors: NodeClusters,
-    /// What it took.
-    pub took: ClusterStats,
+    /// What was done to find them.
+    pub stats: ClusterStats,
 }
 
-/// What was found of some own vectors.
+/// The roots and neighbours of some own vectors.
 #[derive(Debug, Default)]
 pub struct NodeClusters {
-    /// Which of the own vectors they are, ascending.
-    pub own: Vec<u32>,
-    /// The name of the smallest vector of each one's cluster.
+    /// The own numbers of the vectors, ascending.
+    pub vectors: Vec<u32>,
+    /// For each, the id of the smallest vector of its cluster.
     pub roots: Vec<u64>,
-    /// The name of a neighbour of each. Of a duplicate: the smallest vector that is the same. Of others: the smallest
-    /// of the vectors that are the smallest to share some choice of supershingles with it, of all or of their shard
-    /// (see `pairs`); where that is itself, the smallest other one.
+    /// For each, the id of a neighbour. For a duplicate this is the smallest identical vector. For a survivor: for each choice of
+    /// supershingles that it shares, `pairs` notes the smallest vector that shares it, of all or of the survivor's shard; the
+    /// neighbour is the smallest of these, or the smallest other one if that is the survivor itself.
     pub neighbours: Vec<u64>,
 }
 
 impl NodeClusters {
-    /// Each vector with its root and its neighbour.
+    /// Every vector's own number with the ids of its root and its neighbour.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u64, u64)> {
         let (roots, neighbours) = (self.roots.iter(), self.neighbours.iter());
-        self.own.iter().zip(roots).zip(neighbours).map(|((own, root), neighbour)| (*own, *root, *neighbour))
+        self.vectors.iter().zip(roots).zip(neighbours).map(|((vector, root), neighbour)| (*vector, *root, *neighbour))
     }
 }
 
-/// Finds the clusters. `name` gives the name of an own vector; names ascend with vectors.
+/// Finds the clusters of the vectors of all workers, and returns those of the own ones.
+///
+/// `id` gives the id of an own vector, by own number. Ids must ascend as the numbers of vectors do.
 ///
 /// # Errors
-/// Where vectors cannot be read, or a worker of this process failed.
+/// Where vectors cannot be read or are too many for a worker or a run, or a worker of this process failed.
 pub fn clusters(
     worker: &mut Worker,
     stage: &Clustering,
-    name: impl Fn(usize) -> u64 + Send + Sync + 'static,
+    id: impl Fn(usize) -> u64 + Send + Sync + 'static,
 ) -> Result<Clusters> {
     let watch = &stage.watch;
     if stage.files.len() > u64::from(u32::MAX) {
-        bail!("{} pages are more than one worker can cluster: use more workers", stage.files.len());
+        bail!("one worker cannot cluster {} pages: use more workers", stage.files.len());
     }
     watch.enter(Stage::Collapse);
     let vectors = Ownership::new(worker.index(), worker.peers(), &stage.numbering.rows());
@@ -88,34 +90,35 @@ pub fn clusters(
     let survivors = prune(worker, stage, &vectors, marks, representatives)?;
     watch.enter(Stage::Pairs);
     let nodes = nodes(worker, stage, &survivors)?;
-    // The forest has the pages that blocks of the phase before had.
+    // The union-find gets the memory pages that the blocks of the phase before had.
     release_spare(nodes.numbering.len() as usize / stage.threads * UnionFind::NODE_BYTES);
-    let forest = stage.shared.union_find.of(|| UnionFind::new(nodes.numbering.len() as usize));
-    forest.take_pages(worker.index() % stage.threads, stage.threads);
-    let (survivors, mut took) = pairs(worker, stage, &vectors, &nodes.numbering, survivors, &forest)?;
-    // What follows needs memory of other kinds, and few blocks.
+    let union_find = stage.shared.forest.of(|| UnionFind::new(nodes.numbering.len() as usize));
+    union_find.take_pages(worker.index() % stage.threads, stage.threads);
+    let (survivors, mut stats) = pairs(worker, stage, &vectors, &nodes.numbering, survivors, &union_find)?;
+    // The next phases need memory for other things, and few blocks.
     release_spare(usize::MAX);
     let (survivors, duplicates) = survivors.into_lists();
     let duplicates = Duplicates::new(duplicates, firsts);
-    (took.duplicates, took.survivors) = (duplicates.own.len() as u64, survivors.len() as u64);
+    (stats.duplicates, stats.survivors) = (duplicates.vectors.len() as u64, survivors.len() as u64);
     watch.enter(Stage::Components);
-    let joined = join_forests(worker, &nodes.numbering, &nodes.owned, forest, stage.threads, watch)?;
-    (took.forest_edges, took.rounds) = (joined.edges, joined.rounds);
-    let (duplicates, survivors) = named(worker, stage, (&vectors, &nodes.owned), survivors, joined, duplicates, name)?;
+    let joined = join_forests(worker, &nodes.numbering, &nodes.owned, union_find, stage.threads, watch)?;
+    (stats.forest_edges, stats.rounds) = (joined.edges, joined.rounds);
+    let survivors = survivors_with_ids(worker, stage, &nodes.owned, survivors, joined, &id)?;
+    let (duplicates, survivors) = duplicates_with_ids(worker, stage, &vectors, duplicates, survivors, id)?;
     release_spare(usize::MAX);
-    Ok(Clusters { duplicates, survivors, took })
+    Ok(Clusters { duplicates, survivors, stats })
 }
 
 /// The survivors as nodes of a graph.
 struct Nodes {
-    /// Of all workers.
+    /// Numbers the survivors of all workers.
     numbering: Numbering,
     owned: Ownership,
 }
 
 /// Numbers the survivors of all workers, in the order of their vectors.
 fn nodes(worker: &mut Worker, stage: &Clustering, survivors: &Survivors) -> Result<Nodes> {
-    let counts = survivors.of_shards.iter().enumerate().filter(|(_, count)| **count > 0);
+    let counts = survivors.shard_counts.iter().enumerate().filter(|(_, count)| **count > 0);
     let counts: Vec<(u64, u64)> = counts.map(|(shard, count)| (shard as u64, *count)).collect();
     let mut rows = vec![0; stage.numbering.shards()];
     for (shard, count) in all_gather(worker, counts, &stage.watch)? {
@@ -123,96 +126,111 @@ fn nodes(worker: &mut Worker, stage: &Clustering, survivors: &Survivors) -> Resu
     }
     let numbering = Numbering::new(&rows);
     if numbering.len() >= u64::from(u32::MAX) {
-        bail!("{} pages to compare are more than one run can join", numbering.len());
+        bail!("{} pages to compare are too many for one run", numbering.len());
     }
     Ok(Nodes { numbering, owned: Ownership::new(worker.index(), worker.peers(), &rows) })
 }
 
-/// The own duplicates, whose roots are not known yet.
+/// The own duplicates, before the roots of their representatives are known.
 struct Duplicates {
-    /// Which of the own vectors they are, ascending.
-    own: Vec<u32>,
-    /// The number of the first vector that is the same.
+    /// Their own numbers, ascending.
+    vectors: Vec<u32>,
+    /// The number of the smallest identical vector of each.
     firsts: Vec<u64>,
-    /// Room for the names of their roots.
+    /// Room for the ids of their roots.
     roots: Vec<u64>,
 }
 
 impl Duplicates {
-    fn new(own: Vec<u32>, firsts: Vec<u64>) -> Duplicates {
-        let mut roots = Vec::with_capacity(own.len());
+    fn new(vectors: Vec<u32>, firsts: Vec<u64>) -> Duplicates {
+        let mut roots = Vec::with_capacity(vectors.len());
         advise_huge_pages(roots.spare_capacity_mut());
-        // Written at once, into pages that blocks just gave back: the system's own zeros would be taken only when they are needed.
-        roots.resize(own.len(), 0);
-        Duplicates { own, firsts, roots }
+        // Written now, into memory pages that blocks just gave back: zeroed pages of the system would be allocated only at their
+        // first use.
+        roots.resize(vectors.len(), 0);
+        Duplicates { vectors, firsts, roots }
     }
 }
 
-/// Puts names to what was found of survivors and of duplicates.
-fn named(
+/// Looks up the ids of the survivors' roots and neighbours. `vectors` are the survivors' own numbers, `nodes` the ownership of
+/// survivors as nodes.
+fn survivors_with_ids(
     worker: &mut Worker,
     stage: &Clustering,
-    (vectors, nodes): (&Ownership, &Ownership),
-    own: Vec<u32>,
-    JoinedForests { roots, neighbours, .. }: JoinedForests,
-    duplicates: Duplicates,
-    name: impl Fn(usize) -> u64 + Send + Sync + 'static,
-) -> Result<(NodeClusters, NodeClusters)> {
-    let (watch, shared) = (&stage.watch, &stage.shared);
-    let mut names = Vec::with_capacity(own.len());
-    advise_huge_pages(names.spare_capacity_mut());
-    names.extend(own.iter().map(|vector| name(*vector as usize)));
-    let near = LocalAnswers::of_process(worker, &shared.survivor_ids, move |node| [names[node]], watch)?;
-    // Names take the places of what they are the names of.
-    let id = |number: u64| DocId::from_table(number as i64);
-    let mut name_all = |ids: Vec<DocId>| -> Result<Vec<u64>> {
-        let places = in_place(bytemuck::allocation::cast_vec(ids));
-        let ask = questions(&places, id);
-        lookup(worker, nodes, ask, &near, watch, |at, [name]| places[at].set(name))?;
-        Ok(out_of_place(places))
+    nodes: &Ownership,
+    vectors: Vec<u32>,
+    joined: JoinedForests,
+    id: impl Fn(usize) -> u64,
+) -> Result<NodeClusters> {
+    let watch = &stage.watch;
+    let mut ids = Vec::with_capacity(vectors.len());
+    advise_huge_pages(ids.spare_capacity_mut());
+    ids.extend(vectors.iter().map(|vector| id(*vector as usize)));
+    let answers = LocalAnswers::of_process(worker, &stage.shared.names.0, move |node| [ids[node]], watch)?;
+    // Ids replace the nodes that they belong to, in the same memory.
+    let node_of = |word: u64| DocId::from_table(word as i64);
+    let mut replace_all = |nodes_of_survivors: Vec<DocId>| -> Result<Vec<u64>> {
+        let words = in_place(bytemuck::allocation::cast_vec(nodes_of_survivors));
+        let questions = questions(&words, node_of);
+        lookup(worker, nodes, questions, &answers, watch, |position, [id]| words[position].set(id))?;
+        Ok(out_of_place(words))
     };
-    let (roots, neighbours) = (Arc::new(name_all(roots)?), name_all(neighbours)?);
-    drop(near);
-    assert_eq!(roots.len(), own.len(), "every survivor has a root");
+    let (roots, neighbours) = (replace_all(joined.roots)?, replace_all(joined.neighbours)?);
+    assert_eq!(roots.len(), vectors.len(), "every survivor has a root");
+    Ok(NodeClusters { vectors, roots, neighbours })
+}
 
-    let ranks = RankBitmap::new(vectors.len(), own.iter().copied());
-    let near =
-        LocalAnswers::of_process(worker, &shared.vector_ids, RootNames { ranks, roots: roots.clone(), name }, watch)?;
-    let (identical, mut similar) = (in_place(duplicates.firsts), duplicates.roots);
+/// Looks up the ids of the duplicates' representatives, and of the roots of these. Returns the duplicates and the survivors.
+fn duplicates_with_ids(
+    worker: &mut Worker,
+    stage: &Clustering,
+    owned: &Ownership,
+    duplicates: Duplicates,
+    survivors: NodeClusters,
+    id: impl Fn(usize) -> u64 + Send + Sync + 'static,
+) -> Result<(NodeClusters, NodeClusters)> {
+    let watch = &stage.watch;
+    let survivor_ranks = RankBitmap::new(owned.len(), survivors.vectors.iter().copied());
+    let survivor_roots = Arc::new(survivors.roots);
+    let root_ids = RootIds { survivor_ranks, survivor_roots: survivor_roots.clone(), id };
+    let answers = LocalAnswers::of_process(worker, &stage.shared.names.1, root_ids, watch)?;
+    let (firsts, mut roots) = (in_place(duplicates.firsts), duplicates.roots);
     let numbering = stage.numbering.clone();
-    let ask = questions(&identical, move |number| numbering.id(number));
-    lookup(worker, vectors, ask, &near, watch, |at, [name, root]| {
-        identical[at].set(name);
-        similar[at] = root;
+    let questions = questions(&firsts, move |number| numbering.id(number));
+    lookup(worker, owned, questions, &answers, watch, |position, [id, root]| {
+        firsts[position].set(id);
+        roots[position] = root;
     })?;
-    drop(near);
-    // All have let go of it, as timely has of its operators at the next step.
+    drop(answers);
+    // After the barrier all workers have dropped their answers; timely drops its operators at the next step.
     barrier(worker, watch)?;
-    let roots = Arc::try_unwrap(roots).unwrap_or_else(|shared| shared.to_vec());
-    let duplicates = NodeClusters { own: duplicates.own, roots: similar, neighbours: out_of_place(identical) };
-    Ok((duplicates, NodeClusters { own, roots, neighbours }))
+    let survivor_roots = Arc::try_unwrap(survivor_roots).unwrap_or_else(|shared| shared.to_vec());
+    let duplicates = NodeClusters { vectors: duplicates.vectors, roots, neighbours: out_of_place(firsts) };
+    Ok((duplicates, NodeClusters { roots: survivor_roots, ..survivors }))
 }
 
-/// The names of own vectors, and those of their roots. Survivors have these roots, by their ranks; others are alone.
-struct RootNames<N> {
-    ranks: RankBitmap,
-    roots: Arc<Vec<u64>>,
-    name: N,
+/// Answers with the id of an own vector, and the id of its root. A vector that is not a survivor is its own root.
+struct RootIds<I> {
+    /// The ranks of survivors among the own vectors.
+    survivor_ranks: RankBitmap,
+    /// The ids of the survivors' roots, by rank.
+    survivor_roots: Arc<Vec<u64>>,
+    id: I,
 }
 
-impl<N: Fn(usize) -> u64> NodeAnswers<2> for RootNames<N> {
-    fn look_up(&self, vectors: &[usize], answers: &mut [[u64; 2]]) {
+impl<I: Fn(usize) -> u64> NodeAnswers<2> for RootIds<I> {
+    fn tell(&self, vectors: &[usize], answers: &mut [[u64; 2]]) {
         debug_assert!(vectors.len() <= SIDE_BY_SIDE);
         let (mut ranks, mut roots) = ([(false, 0); SIDE_BY_SIDE], [0; SIDE_BY_SIDE]);
-        self.ranks.get_all(vectors.iter().copied(), &mut ranks);
-        // Whether a vector is a survivor decides no branch. The rank of one that is none may lie behind the last root.
-        let root = |rank| self.roots.get(rank).copied().unwrap_or_default();
-        roots.iter_mut().zip(&ranks[..vectors.len()]).for_each(|(to, (_, rank))| *to = root(*rank));
-        for (answer, (vector, ((found, _), root))) in
+        self.survivor_ranks.get_all(vectors.iter().copied(), &mut ranks);
+        // No branch depends on whether a vector is a survivor. The rank of another vector may lie behind the last root.
+        let root_at = |rank| self.survivor_roots.get(rank).copied().unwrap_or_default();
+        roots.iter_mut().zip(&ranks[..vectors.len()]).for_each(|(root, (_, rank))| *root = root_at(*rank));
+        for (answer, (vector, ((is_survivor, _), root))) in
             answers.iter_mut().zip(vectors.iter().zip(ranks.iter().zip(roots)))
         {
-            let own = (self.name)(*vector);
-            *answer = [own, std::hint::select_unpredictable(*found, root, own)];
+            let id = (self.id)(*vector);
+            *answer = [id, std::hint::select_unpredictable(*is_survivor, root, id)];
         }
     }
 }
@@ -222,14 +240,15 @@ fn in_place(words: Vec<u64>) -> Rc<Vec<Cell<u64>>> {
     Rc::new(words.into_iter().map(Cell::new).collect())
 }
 
-fn out_of_place(cells: Rc<Vec<Cell<u64>>>) -> Vec<u64> {
-    match Rc::try_unwrap(cells) {
-        Ok(cells) => cells.into_iter().map(Cell::into_inner).collect(),
+/// The words after all replacements.
+fn out_of_place(words: Rc<Vec<Cell<u64>>>) -> Vec<u64> {
+    match Rc::try_unwrap(words) {
+        Ok(words) => words.into_iter().map(Cell::into_inner).collect(),
         Err(shared) => shared.iter().map(Cell::get).collect(),
     }
 }
 
-/// Goes over the nodes that words stand for, as often as it is asked to.
+/// The nodes that the words stand for at the moment, in order: each call iterates over all of them again.
 fn questions(
     words: &Rc<Vec<Cell<u64>>>,
     node: impl Fn(u64) -> DocId + Clone + 'static,
@@ -237,7 +256,7 @@ fn questions(
     let words = words.clone();
     move || {
         let (words, node) = (words.clone(), node.clone());
-        Box::new((0..words.len()).map(move |at| node(words[at].get())))
+        Box::new((0..words.len()).map(move |position| node(words[position].get())))
     }
 }
 

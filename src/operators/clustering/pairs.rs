@@ -121,7 +121,7 @@ pub fn pairs(
         };
         let is_grouped = {
             let probe = probe.clone();
-            move |range| !probe.less_than(&(range + 1))
+            move |range: u64| !probe.less_than(&(range + 1))
         };
         let keyed = ranges(scope, "Megashingles", cut, watch, open, is_grouped);
         let join = {

@@ -107,7 +107,7 @@ pub fn prune(
         };
         let is_grouped = {
             let probe = probe.clone();
-            move |range| !probe.less_than(&(range + 1))
+            move |range: u64| !probe.less_than(&(range + 1))
         };
         let supershingles = ranges(scope, "Supershingles", cut, watch, open, is_grouped);
         let mut finder = SharedFinder { cut, counters: Counters::default(), shared: Vec::new(), column: 0 };
