@@ -266,7 +266,7 @@ mod tests {
     use crate::operators::InProcess;
     use crate::operators::scan::VectorFiles;
     use std::collections::{BTreeMap, BTreeSet};
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     use super::*;
     use crate::config::Method;
@@ -276,16 +276,21 @@ mod tests {
     use crate::records::mix;
     use crate::tables::{FeatureRow, Writer};
 
-    /// Each vector's roots and neighbour, by vector: similar, neighbour, identical.
+    /// By vector: the root of its cluster, a neighbour, and the smallest identical vector. Ids are the vectors' indices.
     type Labels = Vec<[u64; 3]>;
 
     const SHARDS: usize = 8;
 
-    /// Writes vectors to the files of shards, some of each by turns: vector i is in the shard i * SHARDS / n.
+    /// The first vector of a shard, if there are `vectors` in all; for the shard behind the last, `vectors`.
+    fn first_of_shard(shard: usize, vectors: usize) -> usize {
+        shard * vectors / SHARDS
+    }
+
+    /// Writes vectors to `files_of_shard` files for each shard. The rows of a shard go to its files by turns.
     fn write(folder: &Path, vectors: &[Vec<u64>], files_of_shard: usize) -> Vec<VectorFile> {
         let n = vectors.len();
-        let file = |shard: usize, file: usize| {
-            let of_shard = &vectors[shard * n / SHARDS..(shard + 1) * n / SHARDS];
+        let write_file = |shard: usize, file: usize| {
+            let of_shard = &vectors[first_of_shard(shard, n)..first_of_shard(shard + 1, n)];
             let path = folder.join(format!("shard{shard}.{file}.parquet"));
             let mut writer: Writer<FeatureRow> = Writer::create(&path).unwrap();
             let of_file = of_shard.iter().enumerate().skip(file).step_by(files_of_shard);
@@ -298,15 +303,15 @@ mod tests {
             writer.finish().unwrap();
             VectorFile { path, shard: shard as u32, rows }
         };
-        (0..SHARDS).flat_map(|shard| (0..files_of_shard).map(move |of_shard| file(shard, of_shard))).collect()
+        (0..SHARDS).flat_map(|shard| (0..files_of_shard).map(move |file| write_file(shard, file))).collect()
     }
 
-    /// The labels by the stage, with so many workers that each have `memory` bytes for the records in flight.
+    /// The labels that the stage gives with `workers` workers, each with `memory` bytes for records in flight.
     fn labels(folder: &Path, vectors: &[Vec<u64>], agreements: usize, workers: usize, memory: u64) -> Labels {
         labels_of_files(folder, write(folder, vectors, 1), vectors, agreements, workers, memory).unwrap()
     }
 
-    /// As [`labels`], of vectors that were written to files; or what is wrong with these.
+    /// As [`labels`], for vectors that were written to files already. Returns the message of the failure if there is one.
     fn labels_of_files(
         folder: &Path,
         files: Vec<VectorFile>,
@@ -315,43 +320,17 @@ mod tests {
         workers: usize,
         memory: u64,
     ) -> Result<Labels, String> {
-        let n = vectors.len();
-        let merged = files.len() > SHARDS;
-        let (width, shared) = (vectors.first().map_or(6, Vec::len), Arc::<InProcess>::default());
-        let scratch = folder.join("scratch");
-        let guards = timely::execute(timely::Config::process(workers), move |worker| {
-            let method = Method { features: 84 / width * width, supershingles: width, agreements, ..Method::default() };
-            let rows: Vec<u64> =
-                (0..SHARDS).map(|shard| ((shard + 1) * n / SHARDS - shard * n / SHARDS) as u64).collect();
-            let (numbering, owned) = (Numbering::new(&rows), Ownership::new(worker.index(), worker.peers(), &rows));
-            let is_own = |file: &&VectorFile| file.shard as usize % worker.peers() == worker.index();
-            let of_worker: Vec<VectorFile> = files.iter().filter(is_own).cloned().collect();
-            let clustering = Clustering {
-                files: if merged { VectorFiles::merged(of_worker, width) } else { VectorFiles::new(of_worker, width) },
-                numbering: Rc::new(numbering.clone()),
-                keys: Rc::new(VectorKeys::new(&method, &polynomials(1, method.features))),
-                agreements,
-                memory,
-                scratch: scratch.clone(),
-                shared: shared.clone(),
-                threads: workers,
-                watch: Arc::default(),
-            };
-            let names: Arc<Vec<u64>> = Arc::new(owned.docs().map(|doc| numbering.number(doc)).collect());
-            let named = names.clone();
-            let found = clusters(worker, &clustering, move |own| named[own]);
-            let failure = |_| clustering.watch.take_failure().map_or_else(String::new, |error| error.to_string());
-            let Clusters { duplicates, survivors, .. } = found.map_err(failure)?;
-            let mut labels: BTreeMap<u64, [u64; 3]> = names.iter().map(|name| (*name, [*name; 3])).collect();
-            for (own, root, neighbour) in survivors.iter() {
-                let name = names[own as usize];
-                labels.insert(name, [root, neighbour, name]);
-            }
-            for (own, root, same) in duplicates.iter() {
-                labels.insert(names[own as usize], [root, same, same]);
-            }
-            Ok::<_, String>(labels)
-        });
+        let run = StageRun {
+            files,
+            vectors: vectors.len(),
+            width: vectors.first().map_or(6, Vec::len),
+            agreements,
+            workers,
+            memory,
+            scratch: folder.join("scratch"),
+            shared: Arc::default(),
+        };
+        let guards = timely::execute(timely::Config::process(workers), move |worker| run.labels_of_worker(worker));
         let mut all: BTreeMap<u64, [u64; 3]> = BTreeMap::new();
         for labels in guards.unwrap().join() {
             all.extend(labels.unwrap()?);
@@ -360,22 +339,80 @@ mod tests {
         Ok(all.into_values().collect())
     }
 
-    /// The same by comparing all with all, but for neighbours, which are checked for what they are.
-    fn assert_right(vectors: &[Vec<u64>], agreements: usize, labels: &Labels) {
-        let agree = |a: usize, b: usize| vectors[a].iter().zip(&vectors[b]).filter(|(a, b)| a == b).count();
-        let mut roots: Vec<usize> = (0..vectors.len()).collect();
-        for a in 0..vectors.len() {
-            for b in 0..a {
-                if agree(a, b) >= agreements && roots[a] != roots[b] {
-                    let (low, high) = (roots[a].min(roots[b]), roots[a].max(roots[b]));
-                    roots.iter_mut().filter(|root| **root == high).for_each(|root| *root = low);
-                }
+    /// The parameters of one run of the stage, for all of its workers.
+    struct StageRun {
+        files: Vec<VectorFile>,
+        vectors: usize,
+        width: usize,
+        agreements: usize,
+        workers: usize,
+        memory: u64,
+        scratch: PathBuf,
+        shared: Arc<InProcess>,
+    }
+
+    impl StageRun {
+        /// Runs the stage on one worker, and returns the labels of its own vectors by id.
+        fn labels_of_worker(&self, worker: &mut Worker) -> Result<BTreeMap<u64, [u64; 3]>, String> {
+            let first = |shard| first_of_shard(shard, self.vectors);
+            let rows: Vec<u64> = (0..SHARDS).map(|shard| (first(shard + 1) - first(shard)) as u64).collect();
+            let (numbering, owned) = (Numbering::new(&rows), Ownership::new(worker.index(), worker.peers(), &rows));
+            let stage = self.stage(worker, &numbering);
+            let ids: Arc<Vec<u64>> = Arc::new(owned.docs().map(|doc| numbering.number(doc)).collect());
+            let clusters = {
+                let ids = ids.clone();
+                clusters(worker, &stage, move |own| ids[own])
+            };
+            let failure = |_| stage.watch.take_failure().map_or_else(String::new, |error| error.to_string());
+            Ok(labels_by_id(&clusters.map_err(failure)?, &ids))
+        }
+
+        fn stage(&self, worker: &Worker, numbering: &Numbering) -> Clustering {
+            let (width, agreements) = (self.width, self.agreements);
+            let method = Method { features: 84 / width * width, supershingles: width, agreements, ..Method::default() };
+            let is_own = |file: &&VectorFile| file.shard as usize % worker.peers() == worker.index();
+            let own_files: Vec<VectorFile> = self.files.iter().filter(is_own).cloned().collect();
+            let several_files_of_shard = self.files.len() > SHARDS;
+            Clustering {
+                files: if several_files_of_shard {
+                    VectorFiles::merged(own_files, width)
+                } else {
+                    VectorFiles::new(own_files, width)
+                },
+                numbering: Rc::new(numbering.clone()),
+                keys: Rc::new(VectorKeys::new(&method, &polynomials(1, method.features))),
+                agreements,
+                memory: self.memory,
+                scratch: self.scratch.clone(),
+                shared: self.shared.clone(),
+                threads: self.workers,
+                watch: Arc::default(),
             }
         }
+    }
+
+    /// The label of every own vector by its id. `ids` are those of own vectors.
+    fn labels_by_id(clusters: &Clusters, ids: &[u64]) -> BTreeMap<u64, [u64; 3]> {
+        let mut labels: BTreeMap<u64, [u64; 3]> = ids.iter().map(|id| (*id, [*id; 3])).collect();
+        for (own, root, neighbour) in clusters.survivors.iter() {
+            let id = ids[own as usize];
+            labels.insert(id, [root, neighbour, id]);
+        }
+        for (own, root, identical) in clusters.duplicates.iter() {
+            labels.insert(ids[own as usize], [root, identical, identical]);
+        }
+        labels
+    }
+
+    /// Asserts that labels are those of comparing all vectors with all. A vector may have one of several neighbours: each is
+    /// checked to agree with it.
+    fn assert_right(vectors: &[Vec<u64>], agreements: usize, labels: &Labels) {
+        let agree = |a: usize, b: usize| vectors[a].iter().zip(&vectors[b]).filter(|(a, b)| a == b).count();
+        let roots = roots_by_all_pairs(vectors.len(), |a, b| agree(a, b) >= agreements);
         for (vector, [root, neighbour, identical]) in labels.iter().enumerate() {
             assert_eq!(*root as usize, roots[vector], "the root of {vector}");
-            let same = (0..=vector).find(|other| vectors[*other] == vectors[vector]).unwrap();
-            assert_eq!(*identical as usize, same, "the smallest that is the same as {vector}");
+            let first = (0..=vector).find(|other| vectors[*other] == vectors[vector]).unwrap();
+            assert_eq!(*identical as usize, first, "the smallest vector identical to {vector}");
             if *neighbour as usize != vector {
                 assert!(agree(vector, *neighbour as usize) >= agreements, "{neighbour} is a neighbour of {vector}");
             } else {
@@ -387,10 +424,24 @@ mod tests {
         }
     }
 
-    /// Vectors whose supershingles come from small pools, with copies of whole vectors.
+    /// The smallest vector of each one's component, by relabelling.
+    fn roots_by_all_pairs(vectors: usize, linked: impl Fn(usize, usize) -> bool) -> Vec<usize> {
+        let mut roots: Vec<usize> = (0..vectors).collect();
+        for a in 0..vectors {
+            for b in 0..a {
+                if linked(a, b) && roots[a] != roots[b] {
+                    let (low, high) = (roots[a].min(roots[b]), roots[a].max(roots[b]));
+                    roots.iter_mut().filter(|root| **root == high).for_each(|root| *root = low);
+                }
+            }
+        }
+        roots
+    }
+
+    /// Random vectors: half of the supershingles come from small pools, and a quarter of the vectors are copies of others.
     fn random(seed: u64, count: u64, width: usize, pool: u64) -> Vec<Vec<u64>> {
         let word = |i: u64, j: usize| match mix(seed ^ (i << 8) ^ j as u64) {
-            // Half of them occur once.
+            // Half of the supershingles occur once.
             hash if hash % 2 == 0 => mix(hash),
             hash => mix((hash % pool) ^ ((j as u64) << 32)),
         };
@@ -411,24 +462,24 @@ mod tests {
             let vectors = random(seed, 400, width, 300);
             let one = labels(folder.path(), &vectors, agreements, 1, 1 << 30);
             assert_right(&vectors, agreements, &one);
-            // So little memory that keys go in many ranges, and blocks to a file.
+            // The last ones have so little memory that keys are processed in many ranges, and blocks spill to a file.
             for (workers, memory) in [(2, 1 << 30), (4, 1 << 30), (12, 1 << 30), (1, 3000), (2, 500), (4, 0)] {
                 let others = labels(folder.path(), &vectors, agreements, workers, memory);
                 assert_eq!(others, one, "{workers} workers with {memory} bytes, {agreements} of {width}");
             }
         }
         let left = std::fs::read_dir(folder.path().join("scratch")).unwrap().count();
-        assert_eq!(left, 0, "nothing is left of spilled blocks");
+        assert_eq!(left, 0, "no spill file is left");
     }
 
     #[test]
-    fn just_enough_agreements_are_found_wherever_they_are() {
+    fn just_enough_agreements_link_two_vectors_in_whichever_columns() {
         let folder = tempfile::tempdir().unwrap();
         for (width, agreements) in [(6, 2), (6, 3), (6, 5), (5, 2), (3, 2), (2, 1)] {
             let masks: Vec<u64> = (0..1 << width).filter(|mask: &u64| mask.count_ones() == agreements).collect();
-            // Two for every choice that agree in it, and in nothing else with anybody; far from each other, with shards
-            // between them that have nobody to compare.
-            let of = |half: u64| {
+            // For every choice of columns, two vectors that agree in these columns and in nothing else. They are half the list
+            // apart; the shards between them hold vectors that agree with none.
+            let halves = |half: u64| {
                 let of_mask = move |mask: &u64| {
                     let word = |column| match mask >> column & 1 {
                         1 => mask << 8 | column,
@@ -440,7 +491,7 @@ mod tests {
             };
             let alone =
                 (0..2 * masks.len() as u64).map(|at| (0..width).map(move |column| mix(3 << 60 | at << 8 | column)));
-            let vectors: Vec<Vec<u64>> = of(1).chain(alone.map(Iterator::collect)).chain(of(2)).collect();
+            let vectors: Vec<Vec<u64>> = halves(1).chain(alone.map(Iterator::collect)).chain(halves(2)).collect();
             let agreements = agreements as usize;
             let one = labels(folder.path(), &vectors, agreements, 1, 1 << 30);
             assert_right(&vectors, agreements, &one);
@@ -465,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_and_repeated_files_are_noticed() {
+    fn missing_and_repeated_files_are_errors() {
         let folder = tempfile::tempdir().unwrap();
         let vectors = random(12, 80, 6, 30);
         let changes: [fn(&mut Vec<VectorFile>); 3] =
@@ -473,15 +524,15 @@ mod tests {
         for change in changes {
             let mut files = write(folder.path(), &vectors, 1);
             change(&mut files);
-            let wrong = labels_of_files(folder.path(), files, &vectors, 2, 1, 1 << 30).unwrap_err();
-            assert!(wrong.contains("changed while they were read"), "{wrong}");
+            let error = labels_of_files(folder.path(), files, &vectors, 2, 1, 1 << 30).unwrap_err();
+            assert!(error.contains("changed while they were read"), "{error}");
         }
     }
 
     #[test]
-    fn keys_and_vectors_that_everybody_has_are_chained() {
-        // In every shard more share the first two supershingles than are sent; a page that is everywhere; and a
-        // second crowd that meets the first one in one vector only.
+    fn keys_and_vectors_of_very_many_documents_are_chained() {
+        // Of every ten vectors, eight share the first two supershingles: of each shard these are more than may be sent under one
+        // key. The ninth is one page that occurs everywhere. The tenth belongs to a second crowd with another first two.
         let folder = tempfile::tempdir().unwrap();
         let count = 8 * 1500;
         let mut vectors: Vec<Vec<u64>> = (0..count)
@@ -491,24 +542,16 @@ mod tests {
                 _ => [3, 4].into_iter().chain((2..6).map(|j| mix(i << 8 | j))).collect(),
             })
             .collect();
+        // One vector of each crowd: they agree in the last four supershingles, and so link the two crowds.
         vectors[7009] = vec![1, 2, 3, 4, 5, 6];
         vectors[7019] = vec![3, 4, 3, 4, 5, 6];
         let one = labels(folder.path(), &vectors, 2, 1, 1 << 30);
         let roots: BTreeSet<u64> = one.iter().map(|[root, ..]| *root).collect();
         assert_eq!(roots.into_iter().collect::<Vec<u64>>(), [0, 8]);
-        let crowd = |i: usize| {
-            if i == 7009 {
-                0
-            } else if i == 7019 {
-                9
-            } else {
-                i % 10
-            }
-        };
         for (i, [_, neighbour, identical]) in one.iter().enumerate() {
             let agree = vectors[i].iter().zip(&vectors[*neighbour as usize]).filter(|(a, b)| a == b).count();
             assert!(agree >= 2 && (*neighbour as usize != i || i == 8), "{neighbour} is a neighbour of {i}");
-            assert_eq!(*identical as usize, if crowd(i) == 8 { 8 } else { i });
+            assert_eq!(*identical as usize, if i % 10 == 8 { 8 } else { i });
         }
         for (workers, memory) in [(2, 1 << 30), (4, 30_000), (1, 100_000)] {
             assert_eq!(labels(folder.path(), &vectors, 2, workers, memory), one, "{workers} workers, {memory} bytes");

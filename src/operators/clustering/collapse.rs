@@ -104,7 +104,7 @@ impl VectorNotice {
     }
 }
 
-/// What all notices of a block say. It travels as the block's `base`.
+/// What the notices of a block mean, the same for all of them. It is sent as the block's `base`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NoticeKind {
     /// The vectors are representatives whose first supershingle is shared with another one (nearly always so: a hash decides).

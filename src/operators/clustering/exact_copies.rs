@@ -3,8 +3,8 @@
 //! Equal bytes can be decoded to different texts if their charsets differ. The vector is therefore part of the key: an exact
 //! copy is also virtually identical, and the levels nest.
 //!
-//! Nearly every duplicate has the bytes of its representative, which one lookup shows. Only the other duplicates are sent to
-//! an owner of their representative and checksum, in two all-to-alls.
+//! Nearly every duplicate has the bytes of its representative, which one lookup shows. Only the other duplicates are
+//! sent on: in one all-to-all to the owner of the key made of representative and checksum, and in a second one their roots back.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -1,7 +1,7 @@
 //! Pairs: joins survivors that share a key, as a star around the smallest of them.
 //!
-//! A key is a choice of supershingles: two of six by default, which gives the study's 15 pairs, or megashingles. A star connects
-//! the same documents as all pairs would, with one edge for each member except the smallest; connected components need no more.
+//! A key is a choice of supershingles: two of six by default, which gives the study's 15 megashingles. A star connects the same
+//! documents as all pairs would, with one edge for each member except the smallest; connected components need no more.
 //!
 //! A key that many documents share would make the owner of its partition the bottleneck. Of each shard, only the first
 //! [`MOST_PER_SHARD`] documents with a key are sent. The others are *chained*: their worker joins them with the first of them

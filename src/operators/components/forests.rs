@@ -7,8 +7,7 @@
 //! union-finds ──(node, root in the process)──▶ owners ──components──▶ labels ──resolve──▶ roots ──verify──▶
 //! ```
 //!
-//! With one process every owner reads the union-find directly: no edge is sent to another worker, and the labels are the
-//! roots.
+//! With one process every owner reads the union-find directly: label propagation sends nothing, and the labels are the roots.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -56,7 +56,8 @@ pub fn verify(
     send_edges(worker, expectations, watch, check)?;
     if let Some((expected, root)) = mismatch {
         bail!(
-            "document {} has the root {root}, but a document that is linked to it has the root {}: a fault in this program, please report it",
+            "document {} has the root {root}, but a document that is linked to it has the root {}: \
+             a fault in this program, please report it",
             expected.doc,
             expected.root
         );
