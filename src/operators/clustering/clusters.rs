@@ -92,7 +92,7 @@ pub fn clusters(
     let nodes = nodes(worker, stage, &survivors)?;
     // The union-find gets the memory pages that the blocks of the phase before had.
     release_spare(nodes.numbering.len() as usize / stage.threads * UnionFind::NODE_BYTES);
-    let union_find = stage.shared.forest.of(|| UnionFind::new(nodes.numbering.len() as usize));
+    let union_find = stage.shared.union_find.of(|| UnionFind::new(nodes.numbering.len() as usize));
     union_find.take_pages(worker.index() % stage.threads, stage.threads);
     let (survivors, mut stats) = pairs(worker, stage, &vectors, &nodes.numbering, survivors, &union_find)?;
     // The next phases need memory for other things, and few blocks.
@@ -166,7 +166,7 @@ fn survivors_with_ids(
     let mut ids = Vec::with_capacity(vectors.len());
     advise_huge_pages(ids.spare_capacity_mut());
     ids.extend(vectors.iter().map(|vector| id(*vector as usize)));
-    let answers = LocalAnswers::of_process(worker, &stage.shared.names.0, move |node| [ids[node]], watch)?;
+    let answers = LocalAnswers::of_process(worker, &stage.shared.survivor_ids, move |node| [ids[node]], watch)?;
     // Ids replace the nodes that they belong to, in the same memory.
     let node_of = |word: u64| DocId::from_table(word as i64);
     let mut replace_all = |nodes_of_survivors: Vec<DocId>| -> Result<Vec<u64>> {
@@ -193,7 +193,7 @@ fn duplicates_with_ids(
     let survivor_ranks = RankBitmap::new(owned.len(), survivors.vectors.iter().copied());
     let survivor_roots = Arc::new(survivors.roots);
     let root_ids = RootIds { survivor_ranks, survivor_roots: survivor_roots.clone(), id };
-    let answers = LocalAnswers::of_process(worker, &stage.shared.names.1, root_ids, watch)?;
+    let answers = LocalAnswers::of_process(worker, &stage.shared.vector_ids, root_ids, watch)?;
     let (firsts, mut roots) = (in_place(duplicates.firsts), duplicates.roots);
     let numbering = stage.numbering.clone();
     let questions = questions(&firsts, move |number| numbering.id(number));
@@ -219,7 +219,7 @@ struct RootIds<I> {
 }
 
 impl<I: Fn(usize) -> u64> NodeAnswers<2> for RootIds<I> {
-    fn tell(&self, vectors: &[usize], answers: &mut [[u64; 2]]) {
+    fn look_up(&self, vectors: &[usize], answers: &mut [[u64; 2]]) {
         debug_assert!(vectors.len() <= SIDE_BY_SIDE);
         let (mut ranks, mut roots) = ([(false, 0); SIDE_BY_SIDE], [0; SIDE_BY_SIDE]);
         self.survivor_ranks.get_all(vectors.iter().copied(), &mut ranks);

@@ -104,7 +104,7 @@ impl VectorNotice {
     }
 }
 
-/// What the notices of a block mean, the same for all of them. It is sent as the block's `base`.
+/// What the notices of a block mean, the same for all of them. It is sent as the block's `common`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NoticeKind {
     /// The vectors are representatives whose first supershingle is shared with another one (nearly always so: a hash decides).
@@ -114,7 +114,7 @@ enum NoticeKind {
 }
 
 impl NoticeKind {
-    fn base(self) -> u64 {
+    fn code(self) -> u64 {
         match self {
             NoticeKind::SharesFirst => 0,
             NoticeKind::IsDuplicate => 1,
@@ -122,7 +122,7 @@ impl NoticeKind {
     }
 
     fn of(block: &Block<VectorNotice>) -> NoticeKind {
-        if block.common == NoticeKind::SharesFirst.base() { NoticeKind::SharesFirst } else { NoticeKind::IsDuplicate }
+        if block.common == NoticeKind::SharesFirst.code() { NoticeKind::SharesFirst } else { NoticeKind::IsDuplicate }
     }
 }
 
@@ -354,11 +354,11 @@ impl PartitionCollapser {
         let PartitionCollapser { counters, candidates, representatives, .. } = self;
         counters.clear(representatives.len());
         representatives.iter().for_each(|first| counters.add(first_hash(first.key)));
-        dealer.set_common(NoticeKind::SharesFirst.base());
+        dealer.set_common(NoticeKind::SharesFirst.code());
         for first in representatives.iter().filter(|first| counters.again(first_hash(first.key))) {
             dealer.deal(first.origin.sender.into(), VectorNotice::new(first.origin.own, first.number));
         }
-        dealer.set_common(NoticeKind::IsDuplicate.base());
+        dealer.set_common(NoticeKind::IsDuplicate.code());
         for CollapseCandidate { origin, representative } in candidates.iter() {
             let first = &representatives[*representative as usize];
             if *origin != first.origin {

@@ -127,9 +127,9 @@ pub fn prune(
     Ok(survivors)
 }
 
-/// The column that the vectors of a block share: the base that [`SharedFinder::find`] gives to its dealer.
+/// The column that the vectors of a block share: what [`SharedFinder::find`] sets at its dealer.
 fn column_of(shared: &Block<u32>) -> usize {
-    shared.base as usize
+    shared.common as usize
 }
 
 /// One pass over the own vectors: sends the supershingles of representatives whose partitions lie in one range.
