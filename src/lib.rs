@@ -1,46 +1,123 @@
-//! `nigh` clusters near-duplicate web pages: it reads weekly crawls, fingerprints every page, finds the
-//! clusters, and writes Parquet tables; on one machine or several processes, with the same bytes.
+//! `nigh` clusters near-duplicate web pages of weekly crawls. It reads the crawls, computes a sketch of every page, groups pages
+//! with similar sketches and writes Parquet tables. One thread, many threads and many processes write the same bytes.
 //!
-//! What is computed comes from published studies, cited where it is computed; *Fetterly 2004* is
-//! Fetterly, Manasse, Najork: On the evolution of clusters of near-duplicate web pages.
+//! Most people use the program: `nigh run jobs/cluster.toml`. This library is for Rust programs that need one of its parts: sketches
+//! ([`features`]), readers of crawl files ([`readers`]) or the tables ([`tables`]). The words are explained in `docs/glossary.md`. The
+//! method is that of published studies, cited where it is computed; *Fetterly 2004* is Fetterly, Manasse, Najork: On the evolution
+//! of clusters of near-duplicate web pages.
 //!
-//! Layers; imports point down only:
+//! # Compare two texts
+//!
+//! The similarity of two texts is the number of shingles (five consecutive words) in both, divided by the number in either. Two
+//! sketches of 84 features estimate it.
+//!
+//! ```
+//! use nigh::{config::Method, features::Fingerprinter};
+//!
+//! let mut fingerprinter = Fingerprinter::of_method(&Method::default())?;
+//! let first = fingerprinter.sketch("the quick brown fox jumps over the lazy dog while the cat sleeps");
+//! let second = fingerprinter.sketch("The end: the quick brown fox jumps over the lazy dog while the cat sleeps");
+//! assert!((0.3..1.0).contains(&first.similarity(&second)));
+//! # anyhow::Ok(())
+//! ```
+//!
+//! # Read a crawl
+//!
+//! [`readers::list`] finds the files and [`readers::open`] reads one: WARC, WET, JSONL, Parquet or HTML, compressed or not.
+//!
+//! ```
+//! use nigh::{config::Reading, readers};
+//!
+//! let reading = Reading::default();
+//! for input in readers::list(&["tests/data/week-2024-01-08/*.warc.gz".to_owned()], &reading)? {
+//!     let mut reader = readers::open(&input, &reading)?;
+//!     while let Some(item) = reader.next()? {
+//!         if let readers::Item::Page(page) = item {
+//!             assert!(page.url.starts_with("http") && page.status == 200);
+//!         }
+//!     }
+//! }
+//! # anyhow::Ok(())
+//! ```
+//!
+//! # Write and read a table
+//!
+//! A table is a row type; [`tables::Scan`] reads only the columns that it is asked for.
+//!
+//! ```
+//! use nigh::tables::{Scan, SizeRow, Writer};
+//!
+//! let path = std::env::temp_dir().join(format!("nigh-sizes-{}.parquet", std::process::id()));
+//! let mut writer = Writer::create(&path)?;
+//! writer.push(SizeRow { level: "similar", size: 2, clusters: 3 })?;
+//! writer.finish()?;
+//! assert_eq!(Scan::open(&path, &["size"])?.batch()?.map(|batch| batch.num_rows()), Some(1));
+//! std::fs::remove_file(&path)?;
+//! # anyhow::Ok(())
+//! ```
+//!
+//! # Layers
+//!
+//! The other modules are the program. They are public only because its tests import them: they can change at any time. A module
+//! imports modules of lower lines only.
 //!
 //! ```text
 //! main
-//! cli   report   progress   log   metrics   bench
-//! launch | jobs             neither knows the other
-//! operators   summary       timely appears from here up
-//! plan  stats  mirror       mirror: a store in a bucket, worked on in a folder
-//! state  tables  readers  features  structures
-//! text  objects             objects: the client of object stores
-//! kernels                   the only unsafe code
-//! records   config   watch
+//! cli
+//! bench  progress
+//! log  report
+//! launch | jobs  metrics     launch: processes; jobs: what they compute; neither imports the other
+//! operators                  the dataflows: timely appears from here up
+//! summary  plan  mirror      mirror: a local copy of a store in a bucket
+//! state                      the store of all weeks
+//! tables  readers  features  structures
+//! text  objects  stats       objects: the client of object stores
+//! kernels                    the only unsafe code
+//! config
+//! records  watch
 //! ```
 //!
-//! Read `jobs/cluster.rs` first: it is the program from top to bottom.
+//! To read the source, begin with `jobs/cluster.rs`: it is the program from top to bottom.
 
-pub mod bench;
-pub mod cli;
 pub mod config;
 pub mod features;
-pub mod jobs;
 pub mod kernels;
-pub mod launch;
-pub mod log;
-pub mod metrics;
-pub mod mirror;
-pub mod objects;
-pub mod operators;
-pub mod plan;
-pub mod progress;
 pub mod readers;
 pub mod records;
-pub mod report;
-pub mod state;
-pub mod stats;
-pub mod structures;
-pub mod summary;
 pub mod tables;
 pub mod text;
+
+#[doc(hidden)]
+pub mod bench;
+#[doc(hidden)]
+pub mod cli;
+#[doc(hidden)]
+pub mod jobs;
+#[doc(hidden)]
+pub mod launch;
+#[doc(hidden)]
+pub mod log;
+#[doc(hidden)]
+pub mod metrics;
+#[doc(hidden)]
+pub mod mirror;
+#[doc(hidden)]
+pub mod objects;
+#[doc(hidden)]
+pub mod operators;
+#[doc(hidden)]
+pub mod plan;
+#[doc(hidden)]
+pub mod progress;
+#[doc(hidden)]
+pub mod report;
+#[doc(hidden)]
+pub mod state;
+#[doc(hidden)]
+pub mod stats;
+#[doc(hidden)]
+pub mod structures;
+#[doc(hidden)]
+pub mod summary;
+#[doc(hidden)]
 pub mod watch;
