@@ -1,4 +1,4 @@
-//! An input: a file or object to read, and its format.
+//! An input: a file or object to read, with its format and its location.
 
 use std::path::PathBuf;
 
@@ -7,45 +7,45 @@ use serde::{Deserialize, Serialize};
 /// One file or object to read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Input {
-    /// Path or URL, as it is named in tables and messages.
+    /// Path or URL, as tables and messages show it.
     pub name: String,
-    /// Size as stored.
+    /// Size in bytes, as stored.
     pub bytes: u64,
-    /// What it holds.
+    /// The format, from the ending of the name or from the first bytes.
     pub format: Format,
-    /// Where it is.
+    /// The local path, or the object in its store.
     pub place: Location,
-    /// The URL of the page that an HTML file is.
+    /// The URL of the page, for an HTML file; `None` for every other format.
     pub page_url: Option<String>,
 }
 
-/// What a file holds.
+/// The format of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
     /// WARC records, WET included.
     Warc,
-    /// A JSON object a line.
+    /// One JSON object in each line.
     Jsonl,
     /// Parquet rows.
     Parquet,
     /// One page.
     Html,
-    /// A failed download a line.
+    /// One failed download in each line, tab-separated.
     Failed,
 }
 
-/// Where an input is.
+/// The location of an input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Location {
     /// A local file.
     File(PathBuf),
-    /// An object of a store.
+    /// An object of a store or a file of a web server.
     Object {
-        /// URL of the store: scheme, bucket or host.
+        /// URL of the store: scheme, and bucket or host.
         store: String,
-        /// Path of the object in it.
+        /// Path of the object in the store.
         key: String,
     },
 }

@@ -2,60 +2,65 @@
 
 use std::net::IpAddr;
 
-/// One step through an input.
+/// The next thing that a reader found in its input.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     /// A page.
     Page(Page),
-    /// A download that gave no page.
+    /// A download that returned no page.
     Failed(Failure),
-    /// Something whole that is not wanted.
+    /// An intact record that is not wanted.
     Skip(Skip),
-    /// Something broken.
+    /// Damaged or malformed data.
     Reject(Reject),
 }
 
-/// One answer with status 200, or one row.
+/// A page: one response with status 200, or one row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
-    /// The URL as found, not canonical.
+    /// The URL as written in the input, not made canonical.
     pub url: String,
-    /// The address it came from.
+    /// The address of the server.
     pub ip: Option<IpAddr>,
-    /// When it was fetched: microseconds since 1970, UTC.
+    /// The time of the fetch: microseconds since 1970, UTC.
     pub fetched: Option<i64>,
     /// HTTP status; 200 where the format has none.
     pub status: u16,
     /// Media type, lower case, without parameters.
     pub media_type: String,
-    /// Charset label of the Content-Type header, lower case.
+    /// Charset label of the Content-Type header, lower case; `utf-8` for HTML from a string column.
     pub charset: Option<String>,
     /// The content.
     pub body: Body,
-    /// Where it is in the input.
+    /// The place in the input.
     ///
-    /// WARC: the stored offset of the gzip member or zstd frame that holds the beginning of the record, as a CDX index has it:
-    /// reading from there finds the record. In a plain file the offset of the record. In a file that is one member, for every
-    /// record after the first, the offset in the uncompressed stream. JSONL and failed downloads: the offset of the
-    /// line in the uncompressed stream. Parquet: the number of the row, from 0. HTML: 0.
+    /// WARC: the stored offset of the gzip member or zstd frame in which the record begins, as in a CDX index: reading from that
+    /// offset finds the record. In a plain file, the offset of the record. In a file that is one member, for every record after the
+    /// first, the offset in the uncompressed stream. JSONL and failed downloads: the offset of the line in the uncompressed stream.
+    /// Parquet: the number of the row, from 0. HTML: 0.
     pub offset: u64,
     /// Whether the body is incomplete: longer than `max-page-bytes`, marked WARC-Truncated, or ended inside a chunk.
     pub cut: bool,
 }
 
 /// The content of a page.
+///
+/// ```
+/// use nigh::readers::Body;
+/// assert_eq!(Body::Text("Füße".to_owned()).bytes(), 6);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
     /// HTML or XHTML in its own charset.
     Html(Vec<u8>),
     /// Bytes of another allowed media type, in their own charset.
     Plain(Vec<u8>),
-    /// Text that somebody has extracted already.
+    /// Text whose markup was removed before it came here (WET files, text columns).
     Text(String),
 }
 
 impl Body {
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     pub fn bytes(&self) -> u64 {
         match self {
             Body::Html(bytes) | Body::Plain(bytes) => bytes.len() as u64,
@@ -64,32 +69,32 @@ impl Body {
     }
 }
 
-/// Why something whole is not a page.
+/// Why an intact record is not a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Skip {
     /// A WARC record of another type: warcinfo, request, metadata, revisit and so on.
     RecordType,
-    /// A media type that is not among the allowed ones, by its label or plainly by its bytes.
+    /// A media type that is not among the allowed ones, by its label or by the first bytes of the body.
     MediaType,
 }
 
-/// A download that failed: an answer with another status than 200, or what a side file tells of a URL that gave none.
+/// A failed download: a response with another status than 200, or a line of a side file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// The URL as found, not canonical.
+    /// The URL as written in the input, not made canonical.
     pub url: String,
-    /// Why: a short phrase, `status 404` or as the side file says.
+    /// The reason, a short phrase: `status 404`, or the words of the side file.
     pub reason: String,
-    /// Where it is, as in [`Page::offset`].
+    /// The place in the input, as in [`Page::offset`].
     pub offset: u64,
 }
 
-/// Something broken.
+/// Damaged or malformed data: a row of the table `rejects`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reject {
-    /// Where it is, as in [`Page::offset`].
+    /// The place in the input, as in [`Page::offset`].
     pub offset: u64,
-    /// Its URL, if that much could be read.
+    /// The URL of the record, if it could be read.
     pub url: Option<String>,
     /// What is wrong: a short stable phrase, such as `gzip: damaged member`.
     pub reason: String,
@@ -97,12 +102,13 @@ pub struct Reject {
 
 /// Reads one input from beginning to end.
 pub trait Reader: Send {
-    /// Gives the next item in file order; none at the end.
+    /// Returns the next item in file order, or `None` at the end.
     ///
     /// # Errors
-    /// Only when reading itself fails: bad data is an [`Item::Reject`].
+    /// If the disk or the network fails. Bad data is not an error but an [`Item::Reject`].
     fn next(&mut self) -> anyhow::Result<Option<Item>>;
 
-    /// Gives the number of bytes of the input, as stored, taken so far.
+    /// Returns how many bytes of the input, as stored, have been taken so far. Rows of Parquet files are not read in the order of
+    /// bytes: there it is the size of the file in proportion to the rows returned.
     fn position(&self) -> u64;
 }

@@ -1,17 +1,46 @@
-//! Reads crawls: WARC, WET, JSONL and Parquet files, folders of HTML and side files of failed downloads, from disks and
-//! object stores.
+//! Reads crawls: WARC, WET, JSONL and Parquet files, folders of HTML, and side files of failed downloads, from disks and object
+//! stores.
 //!
-//! [`list`] finds the inputs, [`open`] reads one as a sequence of [`Item`]s. Crawls are dirty: whatever is wrong with a page or
-//! a file's bytes is an [`Item::Reject`] with its place, and reading goes on; only a failing disk or network is an error.
-//! Memory stays bounded whatever a file holds: no length that a file claims is believed.
+//! [`list`] finds the input files and [`open`] reads one as a sequence of [`Item`]s. Crawls are dirty. Damaged or malformed data is
+//! an [`Item::Reject`] with its place and reason, and reading continues; only a failing disk or network is an error, or an input
+//! that does not fit the job. No claimed length is believed, so the memory of a reader is bounded whatever its file says. The
+//! exception is Parquet, whose rows can be far larger than their row group's mean.
 //!
-//! In reading order: `inputs` finds files, `objects` and `cloud` those in object stores; `stored`, `members`, `record` and
-//! `records` take a WARC file apart, `header`, `http`, `encodings` and `sniff` its responses, `warc` makes the pages; `jsonl`,
-//! `parquet` and `html` are the other formats of pages, `rows` what the first two of them share; `failed` is what
-//! could not be downloaded; `lines` are those of text files.
+//! ```
+//! use nigh::config::Reading;
+//! use nigh::readers::{self, Body, Item};
+//!
+//! let folder = std::env::temp_dir().join(format!("nigh-readers-{}", std::process::id()));
+//! std::fs::create_dir_all(&folder)?;
+//! let lines = "{\"url\":\"http://a.example/\",\"text\":\"one two\"}\n\
+//!     this is not JSON\n\
+//!     {\"url\":\"http://b.example/\",\"text\":\"three\"}\n";
+//! std::fs::write(folder.join("crawl.jsonl"), lines)?;
+//!
+//! let reading = Reading::default();
+//! let inputs = readers::list(&[folder.display().to_string()], &reading)?;
+//! assert_eq!((inputs.len(), inputs[0].bytes), (1, lines.len() as u64));
+//! let mut reader = readers::open(&inputs[0], &reading)?;
+//! let (mut texts, mut rejects) = (Vec::new(), Vec::new());
+//! while let Some(item) = reader.next()? {
+//!     match item {
+//!         Item::Page(page) => texts.push((page.url, page.body)),
+//!         Item::Reject(reject) => rejects.push((reject.offset, reject.reason)),
+//!         Item::Failed(_) | Item::Skip(_) => {}
+//!     }
+//! }
+//! assert_eq!(texts[0], ("http://a.example/".to_owned(), Body::Text("one two".to_owned())));
+//! assert_eq!(texts[1], ("http://b.example/".to_owned(), Body::Text("three".to_owned())));
+//! assert_eq!(rejects, [(45, "jsonl: no JSON object".to_owned())]);
+//! std::fs::remove_dir_all(&folder)?;
+//! # anyhow::Ok(())
+//! ```
+//!
+//! In reading order: `item` (what a reader returns), `input` (a file or object, its format and location), `find` (from what a user
+//! names to inputs), `open` (an input to its reader); the formats `warc`, `jsonl`, `parquet`, `html` and `failed`; and what they
+//! share: `streams` (compressed files as streams of bytes and lines), `rows` (a row or line as a page), `fields` (dates and UTF-8),
+//! `sniff` (what bytes are, whatever their label says).
 
-#[cfg(test)]
-mod dirty;
 mod failed;
 mod fields;
 mod find;

@@ -1,6 +1,6 @@
 //! Damaged and hostile files: each gives the pages and rejects that its manifest states.
 //!
-//! What each file gives record by record is tested beside the readers; here the whole program meets them.
+//! The items of each file, record by record, are tested in `readers`; here the whole program reads them.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -42,6 +42,8 @@ mod objects;
 mod pool;
 /// Tables open in DuckDB, Polars and pyarrow.
 mod queries;
+/// The items of hostile files and good weeks, record by record.
+mod readers;
 /// Interrupted runs continue where they stopped; full disks and damaged stores are reported.
 mod survival;
 /// Tasks that a scheduler starts, SLURM or Kubernetes.

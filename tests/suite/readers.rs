@@ -1,21 +1,17 @@
-//! The acceptance test of the readers: 51 hostile WARC files and eleven good weeks, with what must come of each.
+//! The acceptance test of the readers: 51 hostile WARC files and eleven good weeks, each with the items that it must give.
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::item::{Item, Skip};
-use super::open::open;
-use crate::config::Reading;
-use crate::readers::find::list;
+use nigh::config::Reading;
+use nigh::readers::{Item, Skip, list, open};
 
-/// Folder of the corpus, beside this crate.
-const CORPUS: &str = "../shared/corpus";
+use crate::program::corpus;
 
-/// What came of a file: pages, of these cut, record types skipped, statuses other than 200, media types skipped,
-/// and the reasons of rejects.
-type ExpectedItems = (usize, usize, [usize; 3], Vec<String>);
+/// The items of a file: pages, cut pages among them, items that are no page (by record type, by status, by media type),
+/// reasons of rejects.
+type Items = (usize, usize, [usize; 3], Vec<String>);
 
-/// File, pages, of these cut, skips (record type, status, media type), reasons of rejects.
+/// A file's name and its [`Items`].
 type Expected = (&'static str, usize, usize, [usize; 3], &'static [&'static str]);
 
 #[rustfmt::skip]
@@ -47,7 +43,7 @@ const DIRTY: &[Expected] = &[
     ("warc-header-long.warc.gz",           5, 0, [1, 0, 0], &[]),
     ("warc-no-uri.warc.gz",                4, 0, [1, 0, 0], &["warc: no WARC-Target-URI"]),
     ("warc-uri-angle-brackets.warc.gz",    5, 0, [1, 0, 0], &[]),
-    // URLs are given as found; whoever makes them canonical rejects the bad ones.
+    // The readers return URLs as written; `text::canonical` rejects the bad ones later.
     ("warc-uri-bad.warc.gz",              14, 0, [1, 0, 0], &[]),
     // The resource and the conversion record are pages; request, metadata, revisit, continuation and unknown are not.
     ("warc-types.warc.gz",                 6, 0, [6, 0, 0], &[]),
@@ -56,10 +52,10 @@ const DIRTY: &[Expected] = &[
     ("warc-trailer-missing.warc.gz",       5, 0, [1, 0, 0], &[]),
     ("http-length-wrong.warc.gz",          7, 0, [1, 0, 0], &[]),
     ("http-no-status-line.warc.gz",        4, 0, [1, 0, 0], &["http: no status line", "http: no status line", "http: no status line"]),
-    // All six odd heads give a page: the one without Content-Type begins as HTML does, the one without an end is empty.
+    // All six odd heads give a page: the one without Content-Type begins like HTML, the one without an end is empty.
     ("http-headers-odd.warc.gz",          10, 0, [1, 0, 0], &[]),
     ("http-chunked.warc.gz",               7, 1, [1, 0, 0], &[]),
-    // Pages: the four good ones, the gzipped one, the one that only claims it.
+    // Pages: the four good ones, the gzipped one, the one that only claims to be.
     ("http-content-encoding.warc.gz",      6, 0, [1, 0, 0], &["http: body does not decode", "http: body does not decode", "http: unknown content encoding"]),
     // The bomb is cut at the limit.
     ("http-gzip-bomb.warc.gz",             5, 1, [1, 0, 0], &[]),
@@ -83,19 +79,10 @@ const DIRTY: &[Expected] = &[
 /// HTML pages with status 200 of each week.
 const WEEKS: [usize; 11] = [2572, 2587, 1797, 2670, 2691, 2582, 2765, 2777, 2603, 2602, 2637];
 
-fn corpus(part: &str) -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(CORPUS).join(part);
-    if !folder.is_dir() {
-        // Past the test runner's capture.
-        let _ = writeln!(std::io::stderr(), "SKIPPED: there is no {}", folder.display());
-        return None;
-    }
-    Some(folder)
-}
-
-fn read(item: &Path, reading: &Reading) -> ExpectedItems {
+/// Counts the items of the files that `path` names.
+fn read(path: &Path, reading: &Reading) -> Items {
     let (mut pages, mut cut, mut skips, mut reasons) = (0, 0, [0; 3], Vec::new());
-    for input in list(&[item.display().to_string()], reading).unwrap() {
+    for input in list(&[path.display().to_string()], reading).unwrap() {
         let mut reader = open(&input, reading).unwrap();
         let mut position = 0;
         while let Some(item) = reader.next().unwrap() {
@@ -118,8 +105,8 @@ fn read(item: &Path, reading: &Reading) -> ExpectedItems {
 }
 
 #[test]
-fn every_dirty_file_gives_what_it_should() {
-    let Some(folder) = corpus("dirty") else {
+fn every_hostile_file_gives_the_expected_items() {
+    let Some(folder) = corpus("dirty", "the items of hostile files") else {
         return;
     };
     let mut wrong = Vec::new();
@@ -131,15 +118,15 @@ fn every_dirty_file_gives_what_it_should() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let there =
+    let files =
         std::fs::read_dir(folder).unwrap().filter(|file| !file.as_ref().unwrap().path().ends_with("manifest.tsv"));
-    assert_eq!(DIRTY.len(), there.count());
+    assert_eq!(DIRTY.len(), files.count());
 }
 
 #[test]
 fn every_week_has_its_pages() {
     for (week, pages) in (1..).zip(WEEKS) {
-        let Some(folder) = corpus(&format!("week-{week:02}/warc")) else {
+        let Some(folder) = corpus(&format!("week-{week:02}/warc"), "the pages of good weeks") else {
             return;
         };
         let (found, cut, _, rejects) = read(&folder, &Reading::default());
