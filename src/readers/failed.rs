@@ -1,9 +1,9 @@
-//! Side files of failed downloads: tables of the URLs that gave no answer at all, beside a crawl's records.
+//! Reads side files of failed downloads: tables of the URLs that returned no response at all, beside a crawl's records.
 //!
-//! Tab-separated, one download a line, under a header line that names at least the columns `url` and `reason`, in any
-//! order and case; other columns are ignored. Crawlers know no standard for this: the format is that of `failed.tsv` in
-//! `tests/data`. Lines may end in CRLF. A line without URL or reason is a reject; a file whose header lacks one of the
-//! two is one reject, and is not read further, since nobody can say what its lines mean.
+//! The files are tab-separated, with one download in each line, under a header line that names at least the columns `url` and
+//! `reason`, in any order and case. Other columns are ignored. There is no standard for such files: the format is that of
+//! `failed.tsv` in `tests/data`. Lines may end in CRLF. A line without URL or reason is a reject. A file whose header lacks one
+//! of the two columns is one reject and is not read further, because the meaning of its lines is unknown.
 
 use std::io;
 use std::io::Read;
@@ -13,29 +13,29 @@ use anyhow::Context as _;
 use super::item::{Failure, Item, Reader, Reject};
 use crate::readers::streams::{LineStep, Lines};
 
-/// The longest line, in bytes: a URL of eight times the length that is taken for one.
+/// The longest line in bytes: eight times the longest URL that is accepted.
 const LONGEST: usize = 64 << 10;
-/// Bytes of a reason that are kept: it is one of a few phrases.
+/// Longer reasons are cut at this many bytes: a reason is one of a few phrases.
 const REASON_BYTES: usize = 200;
 
 /// Reads the failed downloads of one side file, plain, gzip or zstd.
 pub struct FailedReader {
     lines: Lines,
-    head: HeaderState,
+    header: HeaderState,
     name: String,
 }
 
-/// What is known of the header.
+/// The state of the header line.
 #[derive(Clone, Copy)]
 enum HeaderState {
-    /// It comes next.
-    Ahead,
+    /// The first line that is not blank will be the header.
+    NotRead,
     Read(FailedColumns),
-    /// It is of no use, and the file is not read further.
+    /// The header lacks a column: the file is not read further.
     Unusable,
 }
 
-/// Where the two columns are, from 0.
+/// The numbers of the two columns, from 0.
 #[derive(Clone, Copy)]
 struct FailedColumns {
     url: usize,
@@ -43,17 +43,17 @@ struct FailedColumns {
 }
 
 impl FailedReader {
-    /// Reads from the beginning of `source`, called `name` in errors.
+    /// Makes the reader of `source`, named `name` in errors.
     ///
     /// # Errors
-    /// When its first bytes cannot be read.
+    /// If the first bytes cannot be read.
     pub fn new(source: Box<dyn Read + Send>, name: &str) -> io::Result<Self> {
-        Ok(FailedReader { lines: Lines::new(source, LONGEST)?, head: HeaderState::Ahead, name: name.to_owned() })
+        Ok(FailedReader { lines: Lines::new(source, LONGEST)?, header: HeaderState::NotRead, name: name.to_owned() })
     }
 
     fn item(&mut self) -> io::Result<Option<Item>> {
         loop {
-            if matches!(self.head, HeaderState::Unusable) {
+            if matches!(self.header, HeaderState::Unusable) {
                 return Ok(None);
             }
             let offset = match self.lines.advance()? {
@@ -66,14 +66,14 @@ impl FailedReader {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            if let HeaderState::Read(columns) = self.head {
+            if let HeaderState::Read(columns) = self.header {
                 return Ok(Some(failure(line, columns, offset)));
             }
             match columns(line) {
-                Ok(columns) => self.head = HeaderState::Read(columns),
-                Err(lack) => {
-                    self.head = HeaderState::Unusable;
-                    return Ok(Some(reject(offset, None, lack)));
+                Ok(columns) => self.header = HeaderState::Read(columns),
+                Err(reason) => {
+                    self.header = HeaderState::Unusable;
+                    return Ok(Some(reject(offset, None, reason)));
                 }
             }
         }
@@ -90,15 +90,15 @@ impl Reader for FailedReader {
     }
 }
 
-/// Whether a text begins with the header of a side file.
+/// Whether a text begins with a header line that has both columns.
 pub fn begins(text: &[u8]) -> bool {
     text.split(|byte| *byte == b'\n').next().is_some_and(|line| columns(line).is_ok())
 }
 
-/// Finds the columns in a header line; of two of one name the first one counts.
+/// Finds the columns in a header line; of two columns with the same name, the first.
 ///
 /// # Errors
-/// What it lacks: a short stable phrase.
+/// The reason of a reject, if a column is missing.
 fn columns(line: &[u8]) -> Result<FailedColumns, &'static str> {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     let column = |name: &[u8]| cells(line).position(|cell| cell.eq_ignore_ascii_case(name));
@@ -106,11 +106,12 @@ fn columns(line: &[u8]) -> Result<FailedColumns, &'static str> {
     Ok(FailedColumns { url, reason: column(b"reason").ok_or("tsv: no column reason")? })
 }
 
+/// Splits a line into its cells, without the white space around them.
 fn cells(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|byte| *byte == b'\t').map(<[u8]>::trim_ascii)
 }
 
-/// Makes the failed download of a line.
+/// Makes the failed download of a line, or a reject.
 fn failure(line: &[u8], columns: FailedColumns, offset: u64) -> Item {
     let cell = |column: usize| cells(line).nth(column).filter(|cell| !cell.is_empty());
     let url = match cell(columns.url).map(|url| String::from_utf8(url.to_owned())) {
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_found_by_their_names_in_any_order() {
+    fn columns_are_found_by_name_in_any_order() {
         let expected = ["16 http://a/ timeout", "44 http://b/ dns"];
         let rows = "http://a/\t192.0.2.1\ttimeout\nhttp://b/\t\tdns";
         assert_eq!(read(format!("url\tip\treason  \n{rows}").as_bytes()), expected);
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn compression_never_shows() {
+    fn compressed_files_read_like_plain_ones() {
         let text = b"url\treason\r\nhttp://a/\ttimeout\r\n\r\nhttp://b/\tdns\r\n";
         let expected = ["12 http://a/ timeout", "33 http://b/ dns"];
         assert_eq!(read(text), expected);
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_costs_the_line_it_hits() {
+    fn damage_loses_only_the_line_it_is_in() {
         let mut bytes = gzip(b"url\treason\nhttp://a/\tdns\nhttp://b/\tti");
         bytes.truncate(bytes.len() - 8);
         bytes.extend(gzip(b"http://c/\ttimeout\n"));
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_known_as_one() {
+    fn a_header_is_recognised_by_its_columns() {
         assert!(begins(b"date\turl\treason\r\nrest") && begins(b"url\treason"));
         assert!(!begins(b"") && !begins(b"url\n\treason") && !begins(b"<html>"));
     }

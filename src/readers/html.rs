@@ -1,4 +1,4 @@
-//! One HTML file as one page.
+//! Reads an HTML file as one page.
 
 use std::io::Read;
 
@@ -6,7 +6,7 @@ use anyhow::Context as _;
 
 use super::item::{Body, Item, Page, Reader};
 
-/// Reads one HTML file.
+/// Reads one HTML file. The file is the page's body; its charset is found later, from its bytes.
 pub struct HtmlReader {
     source: Option<Box<dyn Read + Send>>,
     name: String,
@@ -16,7 +16,7 @@ pub struct HtmlReader {
 }
 
 impl HtmlReader {
-    /// Reads `source`, called `name` in errors, as the page of `url`, at most `limit` bytes of it.
+    /// Makes the reader of `source`, named `name` in errors, as the page of `url`, cut at `limit` bytes.
     pub fn new(source: Box<dyn Read + Send>, name: &str, url: &str, limit: usize) -> Self {
         HtmlReader { source: Some(source), name: name.to_owned(), url: url.to_owned(), limit, position: 0 }
     }

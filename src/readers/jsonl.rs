@@ -1,8 +1,8 @@
-//! Pages of JSON Lines files: a page a line, in the columns that the job names.
+//! Reads JSON Lines files: each line is a page, in the columns that the job names.
 //!
-//! A column name with a dot (`metadata.url`) goes one object deeper when there is no column of that very name. Fields are
-//! borrowed from the line; what is not asked for is passed over without being built. Tried and no faster: strings scanned by
-//! memchr and unescaped by hand (0.9 to 1.2 of serde_json's speed; seeing that they are UTF-8 is a quarter of either).
+//! A column name with a dot (`metadata.url`) means a field of an object inside the line, unless a field has exactly that name. Fields
+//! are borrowed from the line; other fields are skipped without being built. Tried, and not faster: strings found by memchr and
+//! unescaped by hand (0.9 to 1.2 times the speed of serde_json; the check that they are UTF-8 is a quarter of either).
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -16,9 +16,9 @@ use super::rows::PageRow;
 use crate::config::{Columns, Reading};
 use crate::readers::streams::{LineStep, Lines};
 
-/// Room in a line for what is not the page.
+/// Bytes that a line may have besides the page.
 const SLACK: usize = 1 << 20;
-/// Why a line is passed over.
+/// The reason of a reject.
 const TOO_LONG: &str = "jsonl: line too long";
 
 /// Reads the pages of one JSON Lines file, plain, gzip or zstd.
@@ -29,12 +29,12 @@ pub struct JsonlReader {
 }
 
 impl JsonlReader {
-    /// Reads from the beginning of `source`, called `name` in errors.
+    /// Makes the reader of `source`, named `name` in errors.
     ///
     /// # Errors
-    /// When its first bytes cannot be read.
+    /// If the first bytes cannot be read.
     pub fn new(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> io::Result<Self> {
-        // JSON may write a character in six.
+        // JSON can write one byte as six: \u0001.
         let longest = reading.page_limit().saturating_mul(6).saturating_add(SLACK);
         let lines = Lines::new(source, longest)?;
         Ok(JsonlReader { lines, reading: reading.clone(), name: name.to_owned() })
@@ -69,7 +69,7 @@ fn reject(offset: u64, reason: &str) -> Item {
     Item::Reject(Reject { offset, url: None, reason: reason.to_owned() })
 }
 
-/// Makes the page of a line; none if the line is blank.
+/// Makes the page of a line, or a reject; `None` if the line is blank.
 fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
     let line = line.trim_ascii();
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
@@ -78,7 +78,7 @@ fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
     }
     let mut fields = JsonFields::default();
     let mut json = serde_json::Deserializer::from_slice(line);
-    let seed = Object { columns: &reading.columns, prefix: "", fields: &mut fields };
+    let seed = JsonObject { columns: &reading.columns, prefix: "", fields: &mut fields };
     if seed.deserialize(&mut json).and_then(|()| json.end()).is_err() {
         let url = fields.url.0.map(Cow::into_owned);
         return Some(Item::Reject(Reject { offset, url, reason: "jsonl: no JSON object".to_owned() }));
@@ -97,19 +97,19 @@ fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
     Some(row.item(offset, reading.page_limit(), "jsonl"))
 }
 
-/// The fields of a line that are columns of the job.
+/// The fields of a line that the job names as columns.
 #[derive(Default)]
 struct JsonFields<'a> {
-    url: Field<'a>,
-    text: Field<'a>,
-    html: Field<'a>,
-    ip: Field<'a>,
-    date: Field<'a>,
+    url: JsonString<'a>,
+    text: JsonString<'a>,
+    html: JsonString<'a>,
+    ip: JsonString<'a>,
+    date: JsonString<'a>,
 }
 
 impl<'a> JsonFields<'a> {
-    /// Gives the place for the column of a name.
-    fn slot(&mut self, name: &str, columns: &Columns) -> Option<&mut Field<'a>> {
+    /// Returns the field to fill if `name` is a column of the job.
+    fn slot(&mut self, name: &str, columns: &Columns) -> Option<&mut JsonString<'a>> {
         let is = |column: &Option<String>| column.as_deref() == Some(name);
         if columns.url == name {
             Some(&mut self.url)
@@ -127,19 +127,19 @@ impl<'a> JsonFields<'a> {
     }
 }
 
-/// A string of a line, or nothing.
+/// A string value; `None` for a value of any other type.
 #[derive(Default)]
-struct Field<'a>(Option<Cow<'a, str>>);
+struct JsonString<'a>(Option<Cow<'a, str>>);
 
-/// Reads an object into fields.
-struct Object<'r, 'a> {
+/// Deserializes an object, and the objects inside it that hold columns, into `fields`.
+struct JsonObject<'r, 'a> {
     columns: &'r Columns,
-    /// Name of the object inside the line, with a dot after it.
+    /// The path of this object with a dot after it (`metadata.`); empty for the line itself.
     prefix: &'r str,
     fields: &'r mut JsonFields<'a>,
 }
 
-impl<'a> DeserializeSeed<'a> for Object<'_, 'a> {
+impl<'a> DeserializeSeed<'a> for JsonObject<'_, 'a> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -147,7 +147,7 @@ impl<'a> DeserializeSeed<'a> for Object<'_, 'a> {
     }
 }
 
-impl<'a> Visitor<'a> for Object<'_, 'a> {
+impl<'a> Visitor<'a> for JsonObject<'_, 'a> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
@@ -155,15 +155,15 @@ impl<'a> Visitor<'a> for Object<'_, 'a> {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
-        let Object { columns, prefix, fields } = self;
-        while let Some(key) = map.next_key_seed(Value)? {
+        let JsonObject { columns, prefix, fields } = self;
+        while let Some(key) = map.next_key_seed(JsonValue)? {
             let key = key.0.unwrap_or_default();
             let name = if prefix.is_empty() { key } else { Cow::Owned(format!("{prefix}{key}")) };
             if let Some(slot) = fields.slot(&name, columns) {
-                *slot = map.next_value_seed(Value)?;
-            } else if prefix.is_empty() && deeper(&name, columns) {
+                *slot = map.next_value_seed(JsonValue)?;
+            } else if prefix.is_empty() && holds_column(&name, columns) {
                 let prefix = format!("{name}.");
-                map.next_value_seed(Object { columns, prefix: &prefix, fields })?;
+                map.next_value_seed(JsonObject { columns, prefix: &prefix, fields })?;
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -172,67 +172,67 @@ impl<'a> Visitor<'a> for Object<'_, 'a> {
     }
 }
 
-/// Whether a column lies inside the object of this name.
-fn deeper(name: &str, columns: &Columns) -> bool {
+/// Whether a column is inside the object of this name.
+fn holds_column(name: &str, columns: &Columns) -> bool {
     let inside = |column: &str| column.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
     let optional = [&columns.text, &columns.html, &columns.ip, &columns.date];
     inside(&columns.url) || optional.into_iter().flatten().any(|column| inside(column))
 }
 
-/// Reads any value; what is no string is nothing.
-struct Value;
+/// Deserializes any value; only a string is kept.
+struct JsonValue;
 
-impl<'a> DeserializeSeed<'a> for Value {
-    type Value = Field<'a>;
+impl<'a> DeserializeSeed<'a> for JsonValue {
+    type Value = JsonString<'a>;
 
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Field<'a>, D::Error> {
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<JsonString<'a>, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'a> Visitor<'a> for Value {
-    type Value = Field<'a>;
+impl<'a> Visitor<'a> for JsonValue {
+    type Value = JsonString<'a>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         formatter.write_str("a value")
     }
 
-    fn visit_borrowed_str<E>(self, text: &'a str) -> Result<Field<'a>, E> {
-        Ok(Field(Some(Cow::Borrowed(text))))
+    fn visit_borrowed_str<E>(self, text: &'a str) -> Result<JsonString<'a>, E> {
+        Ok(JsonString(Some(Cow::Borrowed(text))))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Field<'a>, E> {
-        Ok(Field(Some(Cow::Owned(text.to_owned()))))
+    fn visit_str<E>(self, text: &str) -> Result<JsonString<'a>, E> {
+        Ok(JsonString(Some(Cow::Owned(text.to_owned()))))
     }
 
-    fn visit_unit<E>(self) -> Result<Field<'a>, E> {
-        Ok(Field(None))
+    fn visit_unit<E>(self) -> Result<JsonString<'a>, E> {
+        Ok(JsonString(None))
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Field<'a>, E> {
-        Ok(Field(None))
+    fn visit_bool<E>(self, _: bool) -> Result<JsonString<'a>, E> {
+        Ok(JsonString(None))
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Field<'a>, E> {
-        Ok(Field(None))
+    fn visit_i64<E>(self, _: i64) -> Result<JsonString<'a>, E> {
+        Ok(JsonString(None))
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Field<'a>, E> {
-        Ok(Field(None))
+    fn visit_u64<E>(self, _: u64) -> Result<JsonString<'a>, E> {
+        Ok(JsonString(None))
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Field<'a>, E> {
-        Ok(Field(None))
+    fn visit_f64<E>(self, _: f64) -> Result<JsonString<'a>, E> {
+        Ok(JsonString(None))
     }
 
-    fn visit_seq<A: SeqAccess<'a>>(self, mut list: A) -> Result<Field<'a>, A::Error> {
+    fn visit_seq<A: SeqAccess<'a>>(self, mut list: A) -> Result<JsonString<'a>, A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Field(None))
+        Ok(JsonString(None))
     }
 
-    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Field<'a>, A::Error> {
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<JsonString<'a>, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Field(None))
+        Ok(JsonString(None))
     }
 }
 
@@ -252,6 +252,7 @@ mod tests {
         std::iter::from_fn(|| reader.next().unwrap()).collect()
     }
 
+    /// Writes each item as one line.
     fn short(items: &[Item]) -> Vec<String> {
         let one = |item: &Item| match item {
             Item::Page(Page { url, body: Body::Text(text), offset, .. }) => format!("{offset} {url} {text}"),
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_those_of_the_job() {
+    fn fields_are_read_from_the_columns_of_the_job() {
         let columns = Columns {
             url: "metadata.url".into(),
             text: Some("content".into()),
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_too_long_are_passed_over() {
+    fn lines_that_are_too_long_are_rejects() {
         let reading = Reading { max_page_bytes: Bytes(4), ..Reading::default() };
         let mut lines = format!("{{\"url\":\"http://long/\",\"text\":\"{}\"}}\n", "x".repeat(3 << 20)).into_bytes();
         let after = lines.len();
@@ -311,14 +312,14 @@ mod tests {
         let items = read(&lines, &reading);
         let wanted = ["0 jsonl: line too long".to_owned(), format!("{after} http://a/ word")];
         assert_eq!(short(&items), wanted);
-        // A member that is inflated at once brings the line whole, and more of it than may be.
+        // A gzip member that is inflated at once appends the whole line, more than is allowed.
         let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
         gzip.write_all(&lines).unwrap();
         assert_eq!(short(&read(&gzip.finish().unwrap(), &reading)), wanted);
     }
 
     #[test]
-    fn damage_costs_the_line_it_hits() {
+    fn damage_loses_only_the_line_it_is_in() {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
         gzip.write_all(b"{\"url\":\"http://a/\",\"text\":\"a\"}\n{\"url\":\"http://b/\",\"te").unwrap();
         let mut bytes = gzip.finish().unwrap();

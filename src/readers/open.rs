@@ -1,4 +1,4 @@
-//! Opens an input with the reader of its format.
+//! Opens an input with the reader of its format, or checks that it can be opened.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,28 +11,51 @@ use crate::config::Reading;
 
 /// Opens one input.
 ///
+/// The reader of a Parquet object copies it to a temporary file first, because Parquet is not read in order.
+///
+/// ```
+/// use nigh::config::Reading;
+/// use nigh::readers::{self, Format, Input, Item, Location};
+///
+/// let path = std::env::temp_dir().join(format!("nigh-open-{}.html", std::process::id()));
+/// std::fs::write(&path, "<p>some words")?;
+/// let input = Input {
+///     name: "page.html".to_owned(),
+///     bytes: 13,
+///     format: Format::Html,
+///     place: Location::File(path.clone()),
+///     page_url: Some("http://a.example/".to_owned()),
+/// };
+/// let mut reader = readers::open(&input, &Reading::default())?;
+/// assert!(matches!(reader.next()?, Some(Item::Page(page)) if page.url == "http://a.example/"));
+/// assert_eq!(reader.next()?, None);
+/// std::fs::remove_file(&path)?;
+/// # anyhow::Ok(())
+/// ```
+///
 /// # Errors
-/// When it cannot be opened; for Parquet also when it is damaged as a whole or lacks a column of the job.
+/// If the input cannot be opened, or is a Parquet file without a column of the job. A file that is not a whole Parquet file is
+/// not an error: its reader returns one [`Item::Reject`](super::Item::Reject).
 pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
     let Input { name, bytes, format, place, page_url } = input;
-    let first = || cannot("read", name);
+    let failed = || cannot("read", name);
     Ok(match format {
         Format::Warc => {
             let source = source(name, *bytes, place)?;
-            Box::new(crate::readers::warc::WarcReader::new(source, *bytes, name, reading).with_context(first)?)
+            Box::new(crate::readers::warc::WarcReader::new(source, *bytes, name, reading).with_context(failed)?)
         }
         Format::Jsonl => {
-            Box::new(super::jsonl::JsonlReader::new(source(name, *bytes, place)?, name, reading).with_context(first)?)
+            Box::new(super::jsonl::JsonlReader::new(source(name, *bytes, place)?, name, reading).with_context(failed)?)
         }
         Format::Parquet => {
             let file = match place {
                 Location::File(path) => File::open(path).with_context(|| cannot("open", name))?,
-                Location::Object { .. } => fetched(source(name, *bytes, place)?).with_context(first)?,
+                Location::Object { .. } => downloaded(source(name, *bytes, place)?).with_context(failed)?,
             };
             super::parquet::open(file, name, reading)?
         }
         Format::Failed => {
-            Box::new(super::failed::FailedReader::new(source(name, *bytes, place)?, name).with_context(first)?)
+            Box::new(super::failed::FailedReader::new(source(name, *bytes, place)?, name).with_context(failed)?)
         }
         Format::Html => {
             let url = page_url.as_deref().with_context(|| format!("the HTML file {name} has no URL"))?;
@@ -41,27 +64,30 @@ pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>>
     })
 }
 
-/// Opens one input and reads its first bytes, to find out before a run what would fail in it.
+/// Opens one input and reads its first four bytes, so that a run fails before it starts and not in its middle.
 ///
 /// # Errors
-/// When it cannot be read, or is a local Parquet file without a column of the job; the message names it.
+/// If the input cannot be read, or is a local Parquet file without a column of the job. The message names the input.
 pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<()> {
     if let (Format::Parquet, Location::File(_)) = (input.format, &input.place) {
         return open(input, reading).map(drop);
     }
     let mut first = [0; 4];
     let mut source = source(&input.name, input.bytes.min(first.len() as u64), &input.place)?;
-    let mut got = 0;
-    while got < first.len() {
-        match source.read(&mut first[got..]).with_context(|| cannot("read", &input.name))? {
+    let mut filled = 0;
+    while filled < first.len() {
+        match source.read(&mut first[filled..]).with_context(|| cannot("read", &input.name))? {
             0 => break,
-            more => got += more,
+            count => filled += count,
         }
     }
     Ok(())
 }
 
-/// Opens the stored bytes of an input, of which the first `bytes` are wanted.
+/// Opens the first `bytes` stored bytes of an input. A local file may return more.
+///
+/// # Errors
+/// If it cannot be opened.
 pub(crate) fn source(name: &str, bytes: u64, place: &Location) -> anyhow::Result<Box<dyn Read + Send>> {
     match place {
         Location::File(path) => Ok(Box::new(File::open(path).with_context(|| cannot("open", name))?)),
@@ -69,8 +95,11 @@ pub(crate) fn source(name: &str, bytes: u64, place: &Location) -> anyhow::Result
     }
 }
 
-/// Fetches a source to a temporary file without a name, for formats that are not read in order.
-pub(crate) fn fetched(mut source: Box<dyn Read + Send>) -> std::io::Result<File> {
+/// Copies a source to a temporary file without a name, for formats that are not read in order.
+///
+/// # Errors
+/// If the source cannot be read or the file cannot be written.
+pub(crate) fn downloaded(mut source: Box<dyn Read + Send>) -> std::io::Result<File> {
     use std::io::{Seek as _, SeekFrom};
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -78,14 +107,14 @@ pub(crate) fn fetched(mut source: Box<dyn Read + Send>) -> std::io::Result<File>
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let path = std::env::temp_dir().join(format!("nigh-{}-{number}.parquet", std::process::id()));
     let mut file = File::options().read(true).write(true).create_new(true).open(&path)?;
-    // The space is free again when the file is closed, however the program ends.
+    // The system frees the space when the file is closed, even if the program is killed.
     std::fs::remove_file(&path)?;
     std::io::copy(&mut source, &mut file)?;
     file.seek(SeekFrom::Start(0))?;
     Ok(file)
 }
 
-/// Says what failed and what to do about it, before the system's own words.
+/// Returns the message of a failed operation, with what to check; the system's own message follows it.
 pub(crate) fn cannot(verb: &str, name: &str) -> String {
-    format!("cannot {verb} {name} (check that it is there and readable for this user)")
+    format!("cannot {verb} {name} (check that it exists and that this user may read it)")
 }

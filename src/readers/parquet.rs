@@ -1,7 +1,8 @@
-//! Pages of Parquet files: a page a row, only the columns that the job names, row group by row group in small batches.
+//! Reads Parquet files: each row is a page. Only the columns that the job names are read, row group by row group, in small batches.
 //!
-//! The file's own types are read, not the Arrow types noted beside them, so text is text however it was written. A row group
-//! that does not decode is a reject for each of its rows, and the next is read. Columns inside a group are named with a dot: `metadata.url`.
+//! The types are those of the Parquet schema, not the Arrow types noted in its metadata, so text is read as text whatever program
+//! wrote it. A row group that does not decode gives one reject for each of its remaining rows, and reading continues with the next
+//! group. A column inside a group is named with dots: `metadata.url`.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -23,10 +24,10 @@ use super::item::{Item, Reader, Reject};
 use super::rows::PageRow;
 use crate::config::Reading;
 
-/// Rows decoded at once, at most: their text is in memory.
+/// The most rows in a batch: the text of a batch is in memory.
 const BATCH: usize = 128;
-/// Bytes that so many rows may have where all are of the row group's mean size. Rows far larger than the mean are not bounded,
-/// nor those that a dictionary makes of few bytes.
+/// The decoded bytes of a batch if every row has the mean size of its row group. There is no bound for rows far larger than the
+/// mean, nor for rows that a dictionary makes small in the file.
 const BATCH_BYTES: u64 = 4 << 20;
 
 /// Reads the pages of one Parquet file.
@@ -37,37 +38,22 @@ pub struct ParquetReader {
     reading: Reading,
     name: String,
     bytes: u64,
-    /// The next row group, and the rows of the file before it.
-    group: usize,
-    next_row: u64,
+    /// The row group to open next.
+    next_group: usize,
+    /// The number, in the file, of the first row of that group.
+    next_group_row: u64,
     batches: Option<ParquetRecordBatchReader>,
-    batch: Option<Batch>,
-    /// Number of the next row of the file.
+    batch: Option<RowBatch>,
+    /// The number, in the file, of the next row.
     row: u64,
-    /// Rows still to be rejected of a row group that is damaged.
-    lost: u64,
+    /// Rows of a damaged row group that are still to be rejected.
+    rows_to_reject: u64,
 }
 
-/// A file that is no whole Parquet file: one bad record.
-struct NotWhole {
-    reject: Option<Reject>,
-    bytes: u64,
-}
-
-impl Reader for NotWhole {
-    fn next(&mut self) -> anyhow::Result<Option<Item>> {
-        Ok(self.reject.take().map(Item::Reject))
-    }
-
-    fn position(&self) -> u64 {
-        if self.reject.is_none() { self.bytes } else { 0 }
-    }
-}
-
-/// Opens a local file, called `name` in errors.
+/// Makes the reader of a local file, named `name` in errors. A file that is not a whole Parquet file is one reject.
 ///
 /// # Errors
-/// When the file cannot be read, or lacks a column of the job.
+/// If the file cannot be read, or lacks a column of the job.
 pub fn open(file: File, name: &str, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
     let bytes = file.metadata().with_context(|| format!("cannot read {name}"))?.len();
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
@@ -78,24 +64,41 @@ pub fn open(file: File, name: &str, reading: &Reading) -> anyhow::Result<Box<dyn
         }
         Err(_) => {
             let reject = Reject { offset: 0, url: None, reason: "parquet: not a whole file".to_owned() };
-            Ok(Box::new(NotWhole { reject: Some(reject), bytes }))
+            Ok(Box::new(BrokenParquet { reject: Some(reject), bytes }))
         }
     }
 }
 
-/// The columns of some rows.
-struct Batch {
-    rows: usize,
-    at: usize,
-    url: ColumnPath,
-    text: Option<ColumnPath>,
-    html: Option<ColumnPath>,
-    ip: Option<ColumnPath>,
-    date: Option<ColumnPath>,
+/// The reader of a file without a readable footer: the whole file is one reject.
+struct BrokenParquet {
+    reject: Option<Reject>,
+    bytes: u64,
 }
 
-/// A column, possibly inside groups.
-struct ColumnPath(arrow_array::ArrayRef);
+impl Reader for BrokenParquet {
+    fn next(&mut self) -> anyhow::Result<Option<Item>> {
+        Ok(self.reject.take().map(Item::Reject))
+    }
+
+    fn position(&self) -> u64 {
+        if self.reject.is_none() { self.bytes } else { 0 }
+    }
+}
+
+/// Rows that are decoded, by column.
+struct RowBatch {
+    rows: usize,
+    /// The index in the batch of the next row.
+    next: usize,
+    url: ColumnValues,
+    text: Option<ColumnValues>,
+    html: Option<ColumnValues>,
+    ip: Option<ColumnValues>,
+    date: Option<ColumnValues>,
+}
+
+/// The values of one column.
+struct ColumnValues(arrow_array::ArrayRef);
 
 impl ParquetReader {
     fn new(
@@ -106,20 +109,20 @@ impl ParquetReader {
         reading: &Reading,
     ) -> anyhow::Result<Self> {
         let schema = metadata.parquet_schema();
-        let there: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();
+        let paths: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();
         let columns = &reading.columns;
         let optional = [&columns.text, &columns.html, &columns.ip, &columns.date];
         let wanted: Vec<&str> = optional.into_iter().flatten().chain([&columns.url]).map(String::as_str).collect();
         for column in &wanted {
-            if !there.iter().any(|path| path == column) {
+            if !paths.iter().any(|path| path == column) {
                 bail!(
-                    "{name} has no column `{column}`: it has {}; set the names in [cluster.read.columns]",
-                    there.join(", ")
+                    "{name} has no column `{column}` (its columns: {}); set the names in [cluster.read.columns]",
+                    paths.join(", ")
                 );
             }
         }
         if columns.text.is_none() && columns.html.is_none() {
-            bail!("no column holds the pages of {name}: set `text` or `html` in [cluster.read.columns]");
+            bail!("cannot read pages from {name}: set `text` or `html` in [cluster.read.columns]");
         }
         let mask = ProjectionMask::columns(schema, wanted);
         Ok(ParquetReader {
@@ -129,24 +132,24 @@ impl ParquetReader {
             reading: reading.clone(),
             name: name.to_owned(),
             bytes,
-            group: 0,
-            next_row: 0,
+            next_group: 0,
+            next_group_row: 0,
             batches: None,
             batch: None,
             row: 0,
-            lost: 0,
+            rows_to_reject: 0,
         })
     }
 
-    /// Opens the next row group; false after the last.
+    /// Opens the next row group; returns `false` after the last.
     fn open_group(&mut self) -> anyhow::Result<bool> {
-        if self.group == self.metadata.metadata().num_row_groups() {
+        if self.next_group == self.metadata.metadata().num_row_groups() {
             return Ok(false);
         }
-        let group = self.group;
-        self.group += 1;
-        self.row = self.next_row;
-        self.next_row += self.metadata.metadata().row_group(group).num_rows().max(0) as u64;
+        let group = self.next_group;
+        self.next_group += 1;
+        self.row = self.next_group_row;
+        self.next_group_row += self.metadata.metadata().row_group(group).num_rows().max(0) as u64;
         let file = self.file.try_clone().with_context(|| format!("cannot read {}", self.name))?;
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone());
         let rows = self.batch_rows(group);
@@ -155,7 +158,7 @@ impl ParquetReader {
         Ok(true)
     }
 
-    /// Gives the number of rows of a row group to decode at once.
+    /// Returns the number of rows in a batch of a row group.
     fn batch_rows(&self, group: usize) -> usize {
         let group = self.metadata.metadata().row_group(group);
         let wanted = group.columns().iter().enumerate().filter(|(leaf, _)| self.mask.leaf_included(*leaf));
@@ -164,12 +167,13 @@ impl ParquetReader {
         (BATCH_BYTES / mean).clamp(1, BATCH as u64) as usize
     }
 
-    fn columns(&self, batch: &RecordBatch) -> Option<Batch> {
+    /// Finds the columns of the job in a batch; `None` if the batch lacks the URLs.
+    fn columns(&self, batch: &RecordBatch) -> Option<RowBatch> {
         let columns = &self.reading.columns;
         let find = |name: &String| find(batch, name);
-        Some(Batch {
+        Some(RowBatch {
             rows: batch.num_rows(),
-            at: 0,
+            next: 0,
             url: find(&columns.url)?,
             text: columns.text.as_ref().and_then(find),
             html: columns.html.as_ref().and_then(find),
@@ -182,22 +186,21 @@ impl ParquetReader {
 impl Reader for ParquetReader {
     fn next(&mut self) -> anyhow::Result<Option<Item>> {
         loop {
-            if self.lost > 0 {
-                // Every row that is lost with its group is a bad record.
+            if self.rows_to_reject > 0 {
                 let reason = "parquet: damaged row group".to_owned();
                 let reject = Reject { offset: self.row, url: None, reason };
-                self.lost -= 1;
+                self.rows_to_reject -= 1;
                 self.row += 1;
                 return Ok(Some(Item::Reject(reject)));
             }
-            if let Some(batch) = self.batch.as_mut().filter(|batch| batch.at < batch.rows) {
+            if let Some(batch) = self.batch.as_mut().filter(|batch| batch.next < batch.rows) {
                 let item = batch.item(self.row, &self.reading);
-                batch.at += 1;
+                batch.next += 1;
                 self.row += 1;
                 return Ok(Some(item));
             }
             self.batch = None;
-            let broken = match self.batches.as_mut().map(Iterator::next) {
+            let is_damaged = match self.batches.as_mut().map(Iterator::next) {
                 Some(Some(Ok(batch))) => {
                     self.batch = self.columns(&batch);
                     self.batch.is_none()
@@ -211,9 +214,9 @@ impl Reader for ParquetReader {
                     self.batches.is_none()
                 }
             };
-            if broken {
+            if is_damaged {
                 self.batches = None;
-                self.lost = self.next_row.saturating_sub(self.row).max(1);
+                self.rows_to_reject = self.next_group_row.saturating_sub(self.row).max(1);
             }
         }
     }
@@ -224,93 +227,96 @@ impl Reader for ParquetReader {
     }
 }
 
-impl Batch {
+impl RowBatch {
+    /// Makes the page of the next row, or a reject.
     fn item(&self, offset: u64, reading: &Reading) -> Item {
-        let at = self.at;
-        let html = self.html.as_ref().and_then(|column| column.bytes(at)).map(Cow::Borrowed);
-        let row = PageRow {
-            url: self.url.text(at),
-            // Not looked at in vain: what is no string yet would be searched for bad bytes.
-            text: self.text.as_ref().filter(|_| html.is_none()).and_then(|column| column.text(at)),
+        let row = self.next;
+        let html = self.html.as_ref().and_then(|column| column.bytes(row)).map(Cow::Borrowed);
+        let page_row = PageRow {
+            url: self.url.text(row),
+            // Read only if needed: text from a binary column would be searched for invalid UTF-8.
+            text: self.text.as_ref().filter(|_| html.is_none()).and_then(|column| column.text(row)),
             html,
-            // A string column is UTF-8 whatever the page says of itself.
-            html_is_text: self.html.as_ref().is_some_and(ColumnPath::is_text),
-            ip: self.ip.as_ref().and_then(|column| column.text(at)),
-            fetched: self.date.as_ref().and_then(|column| column.microseconds(at)),
+            // A string column is UTF-8, whatever charset the page declares.
+            html_is_text: self.html.as_ref().is_some_and(ColumnValues::is_text),
+            ip: self.ip.as_ref().and_then(|column| column.text(row)),
+            fetched: self.date.as_ref().and_then(|column| column.microseconds(row)),
         };
-        row.item(offset, reading.page_limit(), "parquet")
+        page_row.item(offset, reading.page_limit(), "parquet")
     }
 }
 
-impl ColumnPath {
+impl ColumnValues {
     fn is_text(&self) -> bool {
         matches!(self.0.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
     }
 
-    fn bytes(&self, at: usize) -> Option<&[u8]> {
+    fn bytes(&self, row: usize) -> Option<&[u8]> {
         let array = &self.0;
-        if array.is_null(at) {
+        if array.is_null(row) {
             return None;
         }
         match array.data_type() {
-            DataType::Utf8 => Some(array.as_string::<i32>().value(at).as_bytes()),
-            DataType::LargeUtf8 => Some(array.as_string::<i64>().value(at).as_bytes()),
-            DataType::Utf8View => Some(array.as_string_view().value(at).as_bytes()),
-            DataType::Binary => Some(array.as_binary::<i32>().value(at)),
-            DataType::LargeBinary => Some(array.as_binary::<i64>().value(at)),
-            DataType::BinaryView => Some(array.as_binary_view().value(at)),
+            DataType::Utf8 => Some(array.as_string::<i32>().value(row).as_bytes()),
+            DataType::LargeUtf8 => Some(array.as_string::<i64>().value(row).as_bytes()),
+            DataType::Utf8View => Some(array.as_string_view().value(row).as_bytes()),
+            DataType::Binary => Some(array.as_binary::<i32>().value(row)),
+            DataType::LargeBinary => Some(array.as_binary::<i64>().value(row)),
+            DataType::BinaryView => Some(array.as_binary_view().value(row)),
             _ => None,
         }
     }
 
-    /// Gives a value as text; what is a string in the file is not looked at again.
-    fn text(&self, at: usize) -> Option<Cow<'_, str>> {
+    /// Returns a value as text. Values of string columns are valid UTF-8 and are not checked again.
+    fn text(&self, row: usize) -> Option<Cow<'_, str>> {
         let array = &self.0;
-        if array.is_null(at) {
+        if array.is_null(row) {
             return None;
         }
         match array.data_type() {
-            DataType::Utf8 => Some(Cow::Borrowed(array.as_string::<i32>().value(at))),
-            DataType::LargeUtf8 => Some(Cow::Borrowed(array.as_string::<i64>().value(at))),
-            DataType::Utf8View => Some(Cow::Borrowed(array.as_string_view().value(at))),
-            _ => self.bytes(at).map(super::fields::utf8),
+            DataType::Utf8 => Some(Cow::Borrowed(array.as_string::<i32>().value(row))),
+            DataType::LargeUtf8 => Some(Cow::Borrowed(array.as_string::<i64>().value(row))),
+            DataType::Utf8View => Some(Cow::Borrowed(array.as_string_view().value(row))),
+            _ => self.bytes(row).map(super::fields::utf8),
         }
     }
 
-    fn microseconds(&self, at: usize) -> Option<i64> {
+    fn microseconds(&self, row: usize) -> Option<i64> {
         let array = &self.0;
-        if array.is_null(at) {
+        if array.is_null(row) {
             return None;
         }
         match array.data_type() {
             DataType::Timestamp(TimeUnit::Second, _) => {
-                array.as_primitive::<TimestampSecondType>().value(at).checked_mul(1_000_000)
+                array.as_primitive::<TimestampSecondType>().value(row).checked_mul(1_000_000)
             }
             DataType::Timestamp(TimeUnit::Millisecond, _) => {
-                array.as_primitive::<TimestampMillisecondType>().value(at).checked_mul(1000)
+                array.as_primitive::<TimestampMillisecondType>().value(row).checked_mul(1000)
             }
             DataType::Timestamp(TimeUnit::Microsecond, _) => {
-                Some(array.as_primitive::<TimestampMicrosecondType>().value(at))
+                Some(array.as_primitive::<TimestampMicrosecondType>().value(row))
             }
             DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-                Some(array.as_primitive::<TimestampNanosecondType>().value(at).div_euclid(1000))
+                Some(array.as_primitive::<TimestampNanosecondType>().value(row).div_euclid(1000))
             }
-            _ => self.bytes(at).and_then(|bytes| std::str::from_utf8(bytes).ok()).and_then(super::fields::microseconds),
+            _ => {
+                self.bytes(row).and_then(|bytes| std::str::from_utf8(bytes).ok()).and_then(super::fields::microseconds)
+            }
         }
     }
 }
 
-/// Gives a column by its name, inside groups by its path.
-fn find(batch: &RecordBatch, name: &str) -> Option<ColumnPath> {
+/// Finds a column by its name, or by its path if it is inside groups.
+fn find(batch: &RecordBatch, name: &str) -> Option<ColumnValues> {
     if let Some(column) = batch.column_by_name(name) {
-        return Some(ColumnPath(column.clone()));
+        return Some(ColumnValues(column.clone()));
     }
     let mut parts = name.split('.');
     let mut array = batch.column_by_name(parts.next()?)?.clone();
     for part in parts {
         array = array.as_struct_opt()?.column_by_name(part)?.clone();
     }
-    Some(ColumnPath(array))
+    Some(ColumnValues(array))
 }
 
 #[cfg(test)]
@@ -325,6 +331,7 @@ mod tests {
     use crate::config::Columns;
     use crate::readers::item::Body;
 
+    /// Writes a file with `group` rows in each row group.
     fn written(columns: Vec<(&str, ArrayRef)>, group: usize) -> File {
         let batch =
             RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true)))
@@ -361,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn large_rows_are_decoded_a_few_at_a_time() {
+    fn large_rows_are_decoded_in_small_batches() {
         let url: Vec<String> = (0..100).map(|row| format!("http://a/{row}")).collect();
         let body: Vec<String> = (0..100_usize).map(|row| format!("{row} ").repeat(50_000)).collect();
         let columns: Vec<(&str, ArrayRef)> = vec![
@@ -383,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_replaced_and_pages_cut_at_a_character() {
+    fn invalid_utf8_is_replaced_and_pages_are_cut_at_the_end_of_a_character() {
         let url = text(&[Some("http://a/"), Some("http://b/"), Some("http://c/")]);
         let body = Arc::new(BinaryArray::from_iter_values([&b"a\xffb"[..], "\u{e4}\u{e4}\u{e4}".as_bytes(), b"words"]));
         let reading = Reading { max_page_bytes: crate::config::Bytes(5), ..Reading::default() };
@@ -400,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_those_of_the_job_and_gaps_are_rejects() {
+    fn rows_without_url_or_body_in_the_columns_of_the_job_are_rejects() {
         let times = TimestampMillisecondArray::from(vec![Some(1500), None, None]).with_timezone("UTC");
         let inside =
             RecordBatch::try_from_iter(vec![("url", text(&[Some("http://a/"), Some("http://b/"), None]))]).unwrap();
@@ -429,12 +436,12 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_column_is_named_with_those_there_are() {
+    fn a_missing_column_is_an_error_that_names_the_columns_of_the_file() {
         let file = written(vec![("url", text(&[Some("http://a/")])), ("content", text(&[Some("x")]))], 100);
         let error = open(file, "test.parquet", &Reading::default()).err().unwrap().to_string();
         assert_eq!(
             error,
-            "test.parquet has no column `text`: it has url, content; set the names in [cluster.read.columns]"
+            "test.parquet has no column `text` (its columns: url, content); set the names in [cluster.read.columns]"
         );
     }
 
@@ -449,7 +456,7 @@ mod tests {
         file.write_all(&[0xff; 3000]).unwrap();
         let items = read(file, &Reading::default());
         let rejects: Vec<_> = items.iter().filter(|item| matches!(item, Item::Reject(_))).collect();
-        // Of the group of 5,000 rows, all that were not given before the damage was met.
+        // Rows of a group that were read before the damage are pages; up to 5,000 remain.
         assert!((1..=5000).contains(&rejects.len()), "{}", rejects.len());
         assert!(items.len() == 20_000 && matches!(items.last(), Some(Item::Page(page)) if page.offset == 19_999));
     }

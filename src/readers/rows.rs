@@ -1,31 +1,32 @@
-//! A row of a table or a line of JSON as a page: one rule for what it must have and where it is cut.
+//! A row of a Parquet file, or a line of JSON, as a page. Both formats reject and cut by the same rules: a row needs a URL and a body,
+//! HTML is used instead of text if both are there, and the body is cut at the limit.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
 
 use super::item::{Body, Item, Page, Reject};
 
-/// What a row has in the columns of the job.
+/// The values of a row in the columns that the job names.
 pub struct PageRow<'a> {
-    /// The URL as found.
+    /// The URL as written.
     pub url: Option<Cow<'a, str>>,
-    /// HTML, taken before text.
+    /// HTML; used instead of the text.
     pub html: Option<Cow<'a, [u8]>>,
-    /// Whether the HTML is UTF-8, whatever it says of itself.
+    /// Whether the HTML is UTF-8, whatever charset it declares.
     pub html_is_text: bool,
-    /// Text.
+    /// Text without markup.
     pub text: Option<Cow<'a, str>>,
-    /// The address it came from, as written.
+    /// The address of the server, as written.
     pub ip: Option<Cow<'a, str>>,
-    /// When it was fetched: microseconds since 1970.
+    /// The time of the fetch: microseconds since 1970.
     pub fetched: Option<i64>,
 }
 
 impl PageRow<'_> {
-    /// Makes the page, at most `limit` bytes of it; or a reject, in the words of this format.
+    /// Makes the page, its body cut at `limit` bytes, or a reject whose reason begins with `format`.
     pub fn item(self, offset: u64, limit: usize, format: &str) -> Item {
-        let reject = |url: Option<Cow<'_, str>>, lack: &str| {
-            Item::Reject(Reject { offset, url: url.map(Cow::into_owned), reason: format!("{format}: {lack}") })
+        let reject = |url: Option<Cow<'_, str>>, missing: &str| {
+            Item::Reject(Reject { offset, url: url.map(Cow::into_owned), reason: format!("{format}: {missing}") })
         };
         let Some(url) = self.url.filter(|url| !url.is_empty()) else {
             return reject(None, "no url");

@@ -1,6 +1,6 @@
-//! What bytes plainly are, whatever their label says.
+//! The kind of content that bytes plainly are, whatever their label says: HTML, text, or a binary format with a signature.
 
-/// Tags whose presence at the beginning makes bytes HTML (WHATWG, *MIME Sniffing*, section 7.1).
+/// A body that begins with one of these tags is HTML (WHATWG, *MIME Sniffing*, section 7.1).
 const TAGS: [&[u8]; 18] = [
     b"<!doctype html",
     b"<html",
@@ -22,7 +22,7 @@ const TAGS: [&[u8]; 18] = [
     b"<link",
 ];
 
-/// Signatures of formats that are no text.
+/// Signatures of binary formats.
 const BINARY: [&[u8]; 21] = [
     b"\x89PNG\r\n\x1a\n",
     b"GIF87a",
@@ -47,14 +47,14 @@ const BINARY: [&[u8]; 21] = [
     b"\0\0\x01\0",
 ];
 
-/// Whether the bytes have hardly any control characters at their beginning: text in some charset, not compressed bytes.
+/// Whether at most 1 % of the first 1,024 bytes are control characters: then they are text in some charset, not compressed bytes.
 pub fn has_few_controls(bytes: &[u8]) -> bool {
     let start = &bytes[..bytes.len().min(1024)];
     let controls = start.iter().filter(|byte| **byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c)).count();
     controls * 100 <= start.len()
 }
 
-/// Whether the bytes begin as HTML does, after blanks and a byte order mark.
+/// Whether the bytes begin like HTML, after white space and a byte order mark.
 pub fn is_html(bytes: &[u8]) -> bool {
     let mut start = [0; 512];
     let mut length = 0;
@@ -80,17 +80,17 @@ pub fn is_html(bytes: &[u8]) -> bool {
     })
 }
 
-/// Whether the bytes carry the signature of an image, an archive, a font or the like.
+/// Whether the bytes begin with the signature of an image, an archive, a font or another binary format.
 pub fn is_binary(bytes: &[u8]) -> bool {
     BINARY.iter().any(|signature| bytes.starts_with(signature))
         || bytes.starts_with(b"RIFF") && matches!(bytes.get(8..12), Some(b"WEBP" | b"AVI " | b"WAVE"))
         || bytes.get(4..8) == Some(b"ftyp")
 }
 
-/// Whether the bytes plainly are text: HTML, or UTF-8 with hardly a control character.
+/// Whether the bytes plainly are text: HTML, or UTF-8 with at most 2 % of control characters in the first 4,096 bytes.
 ///
-/// Asked of bodies that claim an encoding. Compressed bytes fail it but for a chance that falls with their length; text in
-/// other charsets fails it too unless it begins as HTML.
+/// The test is for bodies that claim to be encoded. Compressed bytes pass it by chance only, and the chance falls with their length.
+/// Text in other charsets fails it, unless it begins like HTML.
 pub fn is_text(bytes: &[u8]) -> bool {
     if is_binary(bytes) {
         return false;
@@ -102,7 +102,7 @@ pub fn is_text(bytes: &[u8]) -> bool {
     let controls = start.iter().filter(|&&byte| byte < 0x20 && !byte.is_ascii_whitespace() && byte != 0x1b).count();
     let valid = match std::str::from_utf8(start) {
         Ok(_) => true,
-        // A character may be cut at the end of what was looked at.
+        // The cut at 4,096 bytes may be inside a character.
         Err(error) => error.error_len().is_none() && start.len() < bytes.len(),
     };
     valid && controls * 50 <= start.len()
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn html_is_known_by_its_beginning() {
+    fn html_is_recognised_by_its_first_bytes() {
         for html in [
             "<!DOCTYPE html><p>",
             " \n<HTML>",
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn compressed_bytes_are_no_text() {
+    fn compressed_bytes_are_not_text() {
         assert!(!is_text(b"\x1f\x8b\x08\0\0\0\0\0\0\x03"));
         assert!(!is_text(b"\x0b\x02\x80\x03"));
         assert!(is_text("한국어 문서".as_bytes()));

@@ -1,6 +1,6 @@
-//! Inputs that are objects: what a URL names, found and opened.
+//! Inputs in object stores and on web servers: finds and opens the objects that a URL names.
 //!
-//! Known limitation: URLs with a query (signed URLs) are not understood, and web servers cannot be listed.
+//! Known limitation: URLs with a query (signed URLs) are refused, and web servers cannot be listed.
 
 use std::io::Read;
 
@@ -10,50 +10,54 @@ use object_store::path::Path;
 use object_store::{Error, ObjectMeta, ObjectStoreExt as _, ObjectStoreScheme};
 use url::{Position, Url};
 
-use super::found::{FoundInput, How};
+use super::found::{FoundBy, FoundInput};
 use crate::objects::{Store, explained, read, store, wait};
 use crate::readers::input::Location;
 
-/// Objects asked for at once when many are named.
-const ASKED: usize = 64;
+/// Concurrent requests for the sizes of named objects.
+const REQUESTS: usize = 64;
 
-/// What one URL names.
-struct Target {
+/// A URL in its parts.
+struct ObjectUrl {
+    /// The URL as the user wrote it, for messages.
     item: String,
+    /// URL of the store: scheme, and bucket or host.
     store: String,
+    /// Path of the object in the store, or a glob or prefix.
     key: String,
-    /// Whether the store can list what it has.
-    listed: bool,
+    /// Whether the store can list its objects; web servers cannot.
+    can_list: bool,
 }
 
-/// Finds the objects that some URLs name: one object, a glob, or all below a prefix.
+/// Finds the objects that URLs name: one object, the matches of a glob, or all objects below a prefix.
 ///
 /// # Errors
-/// When there is none, or the store does not answer.
+/// If a URL names no object, or a store does not respond.
 pub fn find(items: &[&String], found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     let mut named = Vec::new();
     for item in items {
-        let target = Target::parse(item)?;
-        if target.listed && (super::inputs::is_glob(&target.key) || target.key.is_empty() || target.key.ends_with('/'))
+        let target = ObjectUrl::parse(item)?;
+        if target.can_list
+            && (super::inputs::is_glob(&target.key) || target.key.is_empty() || target.key.ends_with('/'))
         {
             list(&target, &store(&target.store)?, found)?;
         } else {
             named.push((store(&target.store)?, path(&target)?, target));
         }
     }
-    let asked = stream::iter(named.into_iter().map(|(store, path, target)| async move {
-        let answer = store.head(&path).await;
-        (store, target, answer)
+    let requests = stream::iter(named.into_iter().map(|(store, path, target)| async move {
+        let response = store.head(&path).await;
+        (store, target, response)
     }));
-    for (store, target, answer) in wait(asked.buffered(ASKED).collect::<Vec<_>>())? {
-        match answer {
+    for (store, target, response) in wait(requests.buffered(REQUESTS).collect::<Vec<_>>())? {
+        match response {
             Ok(meta) => {
                 let relative = target.key.rsplit('/').next().unwrap_or_default().to_owned();
                 let place = Location::Object { store: target.store, key: target.key };
-                found.push(FoundInput { name: target.item, bytes: meta.size, place, relative, how: How::Named });
+                found.push(FoundInput { name: target.item, bytes: meta.size, place, relative, by: FoundBy::Name });
             }
-            Err(Error::NotFound { .. }) if target.listed => {
-                let folder = Target { key: format!("{}/", target.key), ..target };
+            Err(Error::NotFound { .. }) if target.can_list => {
+                let folder = ObjectUrl { key: format!("{}/", target.key), ..target };
                 list(&folder, &store, found)?;
             }
             Err(Error::NotFound { .. }) => bail!("no input matches {}: the server has no such file", target.item),
@@ -63,78 +67,81 @@ pub fn find(items: &[&String], found: &mut Vec<FoundInput>) -> anyhow::Result<()
     Ok(())
 }
 
-/// Opens an object, of which the first `bytes` are wanted.
+/// Opens the first `bytes` of an object.
 ///
 /// # Errors
-/// When its store cannot be made; failures of the network come while reading.
+/// If the URL of the store cannot be used. Failures of the network are errors of the returned reader.
 pub fn open(name: &str, store_url: &str, key: &str, bytes: u64) -> anyhow::Result<Box<dyn Read + Send>> {
-    let target = Target { item: name.to_owned(), store: store_url.to_owned(), key: key.to_owned(), listed: false };
+    let target = ObjectUrl { item: name.to_owned(), store: store_url.to_owned(), key: key.to_owned(), can_list: false };
     Ok(Box::new(read(store(store_url)?, path(&target)?, bytes)?))
 }
 
-impl Target {
+impl ObjectUrl {
+    /// Splits a URL into store and key.
     fn parse(item: &str) -> anyhow::Result<Self> {
-        let (scheme, rest) = item.split_once("://").with_context(|| format!("{item} is no URL"))?;
+        let (scheme, rest) = item.split_once("://").with_context(|| format!("{item} is not a URL"))?;
         if !matches!(scheme, "http" | "https") {
             let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
             let (store, key) = (format!("{scheme}://{bucket}/"), key.to_owned());
-            return Ok(Target { item: item.to_owned(), store, key, listed: true });
+            return Ok(ObjectUrl { item: item.to_owned(), store, key, can_list: true });
         }
         if rest.contains(['*', '{', '[']) {
-            bail!("{item} is a glob, but a web server cannot list its files: name them, or give a listing (X.paths)");
+            bail!(
+                "{item} is a glob, but web servers cannot list their files: name the files, or use a listing (X.paths)"
+            );
         }
-        let url = Url::parse(item).with_context(|| format!("{item} is no URL"))?;
+        let url = Url::parse(item).with_context(|| format!("{item} is not a URL"))?;
         if url.query().is_some() {
-            bail!("{item} has a query, which object stores do not take: name the file without it");
+            bail!("{item} has a query, which nigh cannot read: use the URL without it");
         }
-        let (kind, key) = ObjectStoreScheme::parse(&url).with_context(|| format!("{item} names no object"))?;
+        let (kind, key) = ObjectStoreScheme::parse(&url).with_context(|| format!("{item} does not name an object"))?;
         let mut store = url[..Position::BeforePath].to_owned() + "/";
         if !matches!(kind, ObjectStoreScheme::Http) {
-            // Addresses of the clouds name the bucket as host or as the first part of the path.
+            // In https URLs of the clouds the bucket is the host or the first part of the path.
             store.extend(url.path_segments().and_then(|mut parts| parts.next()));
         }
-        Ok(Target { item: item.to_owned(), store, key: key.to_string(), listed: false })
+        Ok(ObjectUrl { item: item.to_owned(), store, key: key.to_string(), can_list: false })
     }
 }
 
-/// Lists what a glob or a prefix matches.
-fn list(target: &Target, store: &Store, found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
+/// Lists the objects that a glob or a prefix matches.
+fn list(target: &ObjectUrl, store: &Store, found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     let glob = super::inputs::is_glob(&target.key);
-    let fixed = if glob { super::inputs::fixed_prefix(&target.key) } else { target.key.trim_end_matches('/') };
+    let prefix = if glob { super::inputs::fixed_prefix(&target.key) } else { target.key.trim_end_matches('/') };
     let matcher = if glob { Some(super::inputs::matcher(&target.key)?) } else { None };
-    let prefix = Path::parse(fixed).with_context(|| format!("{} names no objects", target.item))?;
-    let answers = {
+    let path = Path::parse(prefix).with_context(|| format!("{} does not name objects", target.item))?;
+    let responses = {
         let store = store.clone();
-        wait(async move { store.list(Some(&prefix)).collect::<Vec<_>>().await })?
+        wait(async move { store.list(Some(&path)).collect::<Vec<_>>().await })?
     };
     let before = found.len();
-    for answer in answers {
+    for response in responses {
         let ObjectMeta { location, size, .. } =
-            answer.map_err(|error| explained(error, &format!("open {}", target.item)))?;
+            response.map_err(|error| explained(error, &format!("open {}", target.item)))?;
         let key = location.to_string();
-        // Stores keep empty objects in the place of folders.
+        // Some tools create empty objects for folders.
         if key.ends_with('/') || matcher.as_ref().is_some_and(|matcher| !matcher.is_match(&key)) {
             continue;
         }
-        let relative = key.strip_prefix(fixed).unwrap_or(&key).trim_start_matches('/').to_owned();
+        let relative = key.strip_prefix(prefix).unwrap_or(&key).trim_start_matches('/').to_owned();
         let name = format!("{}{key}", target.store);
-        let how = if glob { How::Matched } else { How::Walked };
+        let by = if glob { FoundBy::Glob } else { FoundBy::Folder };
         found.push(FoundInput {
             name,
             bytes: size,
             place: Location::Object { store: target.store.clone(), key },
             relative,
-            how,
+            by,
         });
     }
     if found.len() == before {
-        bail!("no input matches {}: the store has no object of such a name", target.item);
+        bail!("no input matches {}: the store has no such object", target.item);
     }
     Ok(())
 }
 
-fn path(target: &Target) -> anyhow::Result<Path> {
-    Path::parse(&target.key).with_context(|| format!("{} names no object", target.item))
+fn path(target: &ObjectUrl) -> anyhow::Result<Path> {
+    Path::parse(&target.key).with_context(|| format!("{} does not name an object", target.item))
 }
 
 #[cfg(test)]
@@ -155,7 +162,7 @@ mod tests {
         (0..length).map(|i| (i * i % 251) as u8).collect()
     }
 
-    /// Serves one file over HTTP until the test ends; every third connection is lost half way through its answer.
+    /// Serves one file over HTTP until the test ends. With `ranges`, every third connection is lost half way through its response.
     fn serve(file: Vec<u8>, ranges: bool) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -185,8 +192,8 @@ mod tests {
                 let head_only = head.starts_with("head");
                 let body = if head_only { &body[..0] } else { body };
                 let body = if ranges && number % 3 == 2 { &body[..body.len() / 2] } else { body };
-                let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
-                let _ = connection.write_all(answer.as_bytes()).and_then(|()| connection.write_all(body));
+                let response = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+                let _ = connection.write_all(response.as_bytes()).and_then(|()| connection.write_all(body));
             }
         });
         format!("http://{address}")
@@ -199,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_web_server_is_read_by_ranges_and_lost_connections_are_survived() {
+    fn a_web_server_is_read_by_ranges_despite_lost_connections() {
         let file = pattern(3 * RANGE as usize + 1000);
         let server = serve(file.clone(), true);
         let inputs = readers::list(&[format!("{server}/crawl/x.warc")], &Reading::default()).unwrap();
@@ -236,7 +243,7 @@ mod tests {
         }
         let store: Store = Arc::new(LocalFileSystem::new_with_prefix(folder.path()).unwrap());
         let listed = |key: &str| {
-            let target = Target { item: key.into(), store: "s3://bucket/".into(), key: key.into(), listed: true };
+            let target = ObjectUrl { item: key.into(), store: "s3://bucket/".into(), key: key.into(), can_list: true };
             let mut found = Vec::new();
             list(&target, &store, &mut found).map(|()| {
                 let mut names: Vec<String> = found.iter().map(|one| format!("{} {}", one.name, one.relative)).collect();
@@ -264,7 +271,7 @@ mod tests {
     #[test]
     fn urls_name_a_store_and_a_key() {
         let parts = |item: &str| {
-            Target::parse(item).map(|target| (target.store, target.key)).map_err(|error| error.to_string())
+            ObjectUrl::parse(item).map(|target| (target.store, target.key)).map_err(|error| error.to_string())
         };
         let is = |store: &str, key: &str| Ok((store.to_owned(), key.to_owned()));
         assert_eq!(parts("s3://bucket/a b/*.gz"), is("s3://bucket/", "a b/*.gz"));

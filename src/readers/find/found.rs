@@ -1,28 +1,28 @@
-//! A file or object that a user named, and how.
+//! A file or object that was found, before its format is known.
 
 use crate::readers::input::Location;
 
-/// Something that may become an input.
+/// A file or object that may become an input.
 pub struct FoundInput {
     /// Its path or URL.
     pub name: String,
-    /// Its size as stored.
+    /// Its size in bytes, as stored.
     pub bytes: u64,
-    /// Where it is.
+    /// Its local path, or the object in its store.
     pub place: Location,
-    /// Its path below the folder, glob or prefix that was named.
+    /// Its path below the folder, glob or prefix that the user named.
     pub relative: String,
-    /// How it was found.
-    pub how: How,
+    /// What the user named.
+    pub by: FoundBy,
 }
 
-/// How something was found: this decides what its ending must say.
+/// What the user named. A named file is always an input; files found in folders or by globs need a known ending.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum How {
-    /// By its own name.
-    Named,
-    /// By a glob.
-    Matched,
-    /// By walking a folder.
-    Walked,
+pub enum FoundBy {
+    /// The file or object itself.
+    Name,
+    /// A glob that it matches.
+    Glob,
+    /// A folder or prefix that it lies below.
+    Folder,
 }

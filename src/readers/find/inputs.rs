@@ -1,10 +1,11 @@
-//! From what a user names to the inputs there are.
+//! Turns the items of `input` (what a user names) into input files.
 //!
-//! An item is a file, a folder, a glob (`*`, `?`, `**`, `[..]`, `{..}`), a URL of an object or of a folder of objects, a listing
-//! (`warc.paths`, `warc.paths.gz`, or any file after an `@`) with one of these a line. A named file of unknown ending is known
-//! by its first bytes; in folders and globs such files are passed over, as are names that begin with `.` or `_`, and, in
-//! folders, `.json` files, which in a mirrored site are anything but lines of pages.
-//! Of `.tsv` files those named `failed*` are inputs: failed downloads.
+//! An item is a file, a folder, a glob (`*`, `?`, `**`, `[..]`, `{..}`), a URL of an object or of a folder of objects, or a listing
+//! (`warc.paths`, `warc.paths.gz`, or any file after an `@`) with one such item in each line.
+//!
+//! The ending of a name decides the format. A named file without a known ending is recognised by its first bytes; in folders and
+//! globs such files are skipped. So are names that begin with `.` or `_` and, in folders, `.json` files, which in a mirrored site
+//! are rarely lines of pages. A `.tsv` file is an input (failed downloads) if its name begins with `failed`.
 
 use std::collections::HashSet;
 use std::fs;
@@ -15,65 +16,78 @@ use anyhow::{Context as _, bail};
 use globset::{GlobBuilder, GlobMatcher};
 use walkdir::WalkDir;
 
-use super::found::{FoundInput, How};
+use super::found::{FoundBy, FoundInput};
 use crate::config::Reading;
 use crate::readers::input::{Format, Input, Location};
 use crate::readers::streams::{MemberStep, Members, Stored};
 use crate::readers::{failed, sniff};
 
-/// The longest listing read, in bytes.
+/// The longest listing, in bytes.
 const LISTING: usize = 1 << 30;
-/// Bytes of a file looked at to know its format.
+/// Stored bytes of a file that are read to recognise its format.
 const FIRST: u64 = 64 << 10;
+/// The endings of inputs, for messages.
+const KNOWN: &str = ".warc, .wet, .jsonl, .ndjson, .json, failed*.tsv (each also .gz or .zst), .parquet, .html or .htm";
 
-/// Lists the inputs that the items name, sorted by name, without duplicates.
+/// Lists the input files that the items name, sorted by name. A file with two names counts once.
+///
+/// ```
+/// use nigh::config::Reading;
+/// use nigh::readers::{Format, list};
+///
+/// let inputs = list(&["tests/data/week-2024-01-08".to_owned()], &Reading::default())?;
+/// assert_eq!(inputs.len(), 4);
+/// assert_eq!(inputs[0].name, "tests/data/week-2024-01-08/crawl-00000.warc.gz");
+/// assert_eq!((inputs[0].format, inputs[3].format), (Format::Warc, Format::Failed));
+///
+/// let error = list(&["no/such/file".to_owned()], &Reading::default()).unwrap_err();
+/// assert!(error.to_string().starts_with("no input matches no/such/file"));
+/// # anyhow::Ok(())
+/// ```
 ///
 /// # Errors
-/// When an item names nothing, cannot be read, or is of no known format; the message says what to do.
+/// If an item matches nothing, cannot be read, or has no known format. The message contains the remedy.
 pub fn list(items: &[String], reading: &Reading) -> anyhow::Result<Vec<Input>> {
     let mut found = Vec::new();
     for item in items {
         let listing = item.strip_prefix('@').or_else(|| is_listing(item).then_some(item.as_str()));
         match listing {
-            Some(listing) => find(&listed(listing, reading)?, &mut found).with_context(|| {
-                let base = reading.base_url.as_deref();
-                let below = base.map_or("set base-url in [cluster.read] to what its lines lie below".into(), |base| {
-                    format!("its lines are taken below base-url = {base}")
-                });
-                format!("in the listing {listing} ({below})")
+            Some(listing) => find(&items_of(listing, reading)?, &mut found).with_context(|| {
+                let base_url = match &reading.base_url {
+                    Some(base) => format!("relative lines are below base-url = {base}"),
+                    None => "if its lines are relative, set base-url in [cluster.read]".to_owned(),
+                };
+                format!("in the listing {listing} ({base_url})")
             })?,
             None => find(std::slice::from_ref(item), &mut found)?,
         }
     }
     let mut inputs = Vec::with_capacity(found.len());
-    for one in found {
-        inputs.extend(input(one, reading)?);
+    for file in found {
+        inputs.extend(input(file, reading)?);
     }
     inputs.sort_by(|a, b| a.name.cmp(&b.name));
     let mut seen = HashSet::new();
-    inputs.retain(|input| seen.insert(one_name(&input.place)));
-    if let Some(odd) =
-        inputs.iter().find(|input| matches!(&input.place, Location::File(path) if path.to_str().is_none()))
-    {
-        bail!("the name of {} is no UTF-8: rename it, for tables hold file names and URLs as text", odd.name);
+    inputs.retain(|input| seen.insert(unique_path(&input.place)));
+    let is_not_utf8 = |input: &&Input| matches!(&input.place, Location::File(path) if path.to_str().is_none());
+    if let Some(input) = inputs.iter().find(is_not_utf8) {
+        bail!("the name of {} is not UTF-8: rename it, because tables hold file names as text", input.name);
     }
     if inputs.is_empty() && !items.is_empty() {
-        bail!("no input in {}: there are files, but none ends in {KNOWN}", items.join(" "));
+        bail!("no input in {}: it has files, but none ends in {KNOWN}", items.join(" "));
     }
     Ok(inputs)
 }
 
-/// A place under the one name that it has however it was named.
-fn one_name(place: &Location) -> PathBuf {
+/// Returns the path of a location, the same for every name that it has.
+fn unique_path(place: &Location) -> PathBuf {
     match place {
         Location::File(path) => path.canonicalize().unwrap_or_else(|_| path.clone()),
         Location::Object { store, key } => PathBuf::from(format!("{store}/{key}")),
     }
 }
 
-const KNOWN: &str = ".warc, .wet, .jsonl, .ndjson, .json, failed*.tsv (each also .gz or .zst), .parquet, .html or .htm";
-
-/// Finds what some items name.
+/// Finds the files and objects that the items name.
 fn find(items: &[String], found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     let (remote, local): (Vec<&String>, Vec<&String>) = items.iter().partition(|item| super::objects::is_url(item));
     for item in local {
@@ -85,14 +99,14 @@ fn find(items: &[String], found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes an input of what was found; none if it is to be passed over.
+/// Makes the input of a file; `None` if it is to be skipped.
 fn input(found: FoundInput, reading: &Reading) -> anyhow::Result<Option<Input>> {
-    let FoundInput { name, bytes, place, relative, how } = found;
-    let hidden = relative.split('/').any(|part| part.starts_with(['.', '_']));
-    let format = match format_of(&relative) {
-        Some(Format::Jsonl) if how == How::Walked && relative.to_ascii_lowercase().ends_with(".json") => None,
-        Some(_) if how != How::Named && hidden => None,
-        None if how == How::Named => Some(sniffed(&name, bytes, &place)?),
+    let FoundInput { name, bytes, place, relative, by } = found;
+    let is_hidden = relative.split('/').any(|part| part.starts_with(['.', '_']));
+    let format = match format_of_name(&relative) {
+        Some(Format::Jsonl) if by == FoundBy::Folder && relative.to_ascii_lowercase().ends_with(".json") => None,
+        Some(_) if by != FoundBy::Name && is_hidden => None,
+        None if by == FoundBy::Name => Some(format_of_content(&name, bytes, &place)?),
         format => format,
     };
     let Some(format) = format else {
@@ -100,15 +114,15 @@ fn input(found: FoundInput, reading: &Reading) -> anyhow::Result<Option<Input>> 
     };
     let page_url = match format {
         Format::Html => Some(page_url(&relative, reading).with_context(|| {
-            format!("{name} is HTML of unknown URL: set base-url in [cluster.read], or lay the folder out as HOST/PATH")
+            format!("cannot tell the URL of {name}: set base-url in [cluster.read], or arrange the folder as HOST/PATH")
         })?),
         _ => None,
     };
     Ok(Some(Input { name, bytes, format, place, page_url }))
 }
 
-/// Gives the format that a name's ending says.
-fn format_of(name: &str) -> Option<Format> {
+/// Returns the format that the ending of a name stands for.
+fn format_of_name(name: &str) -> Option<Format> {
     let name = name.to_ascii_lowercase();
     let name = name.rsplit('/').next().unwrap_or_default();
     let plain = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
@@ -123,8 +137,8 @@ fn format_of(name: &str) -> Option<Format> {
     }
 }
 
-/// Gives the format that the first bytes of a file say.
-fn sniffed(name: &str, bytes: u64, place: &Location) -> anyhow::Result<Format> {
+/// Recognises the format of a file by its first bytes.
+fn format_of_content(name: &str, bytes: u64, place: &Location) -> anyhow::Result<Format> {
     let mut source = crate::readers::open::source(name, bytes.min(FIRST), place)?;
     let mut first = Vec::new();
     source.by_ref().take(FIRST).read_to_end(&mut first).with_context(|| crate::readers::open::cannot("read", name))?;
@@ -141,11 +155,13 @@ fn sniffed(name: &str, bytes: u64, place: &Location) -> anyhow::Result<Format> {
     } else if sniff::is_html(&first) {
         Ok(Format::Html)
     } else {
-        bail!("cannot tell what {name} is: it neither ends in {KNOWN} nor begins like one of them")
+        bail!(
+            "cannot tell the format of {name}: its name does not end in {KNOWN}, and its first bytes are of none of these formats"
+        )
     }
 }
 
-/// Decodes the first bytes of a file of any compression.
+/// Decodes at least the first `count` bytes of a file, plain or compressed; fewer if it ends or is damaged before.
 fn first_decoded(stored: Vec<u8>, count: usize) -> std::io::Result<Vec<u8>> {
     let mut members = Members::new(Stored::new(Box::new(std::io::Cursor::new(stored))), |bytes| !bytes.is_empty())?;
     let mut out = Vec::new();
@@ -158,7 +174,8 @@ fn first_decoded(stored: Vec<u8>, count: usize) -> std::io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Gives the URL of an HTML file by its path below the folder named: behind base-url, or by the mirror layout of wget.
+/// Makes the URL of an HTML file from its path below the named folder: after `base-url`, or as HOST/PATH, the layout of wget.
+/// `None` if there is neither.
 fn page_url(relative: &str, reading: &Reading) -> Option<String> {
     if let Some(base) = &reading.base_url {
         return Some(format!("{}/{}", base.trim_end_matches('/'), escaped(relative, false)));
@@ -166,10 +183,11 @@ fn page_url(relative: &str, reading: &Reading) -> Option<String> {
     let (host, path) = relative.split_once('/')?;
     let name = host.split(':').next().unwrap_or_default();
     let is_host = name.contains('.') && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
-    // wget writes the query into the name of the file.
+    // wget writes the query of a URL into the name of the file.
     is_host.then(|| format!("http://{host}/{}", escaped(path, true)))
 }
 
+/// Escapes a path for a URL; `?` is kept if the path ends in a query.
 fn escaped(path: &str, query: bool) -> String {
     let mut url = String::with_capacity(path.len());
     for byte in path.bytes() {
@@ -186,33 +204,14 @@ fn is_listing(item: &str) -> bool {
     item.ends_with(".paths") || item.ends_with(".paths.gz")
 }
 
-/// Gives the items that a listing names.
-fn listed(listing: &str, reading: &Reading) -> anyhow::Result<Vec<String>> {
-    let mut found = Vec::new();
-    find(&[listing.to_owned()], &mut found)?;
+/// Returns the items in the lines of a listing. Blank lines and lines that begin with `#` are skipped; a relative line is put after
+/// `base-url`.
+fn items_of(listing: &str, reading: &Reading) -> anyhow::Result<Vec<String>> {
+    let mut files = Vec::new();
+    find(&[listing.to_owned()], &mut files)?;
     let mut items = Vec::new();
-    for FoundInput { name, bytes, place, .. } in found {
-        let what = || format!("cannot read the listing {name}");
-        let mut members =
-            Members::new(Stored::new(crate::readers::open::source(&name, bytes, &place)?), |bytes| !bytes.is_empty());
-        let members = members
-            .as_mut()
-            .map_err(|error| std::io::Error::new(error.kind(), error.to_string()))
-            .with_context(what)?;
-        let mut text = Vec::new();
-        loop {
-            match members.step(&mut text).with_context(what)? {
-                MemberStep::End => break,
-                MemberStep::Damage { reason, .. } => {
-                    bail!("cannot read the listing {name}: {reason}; fetch it again")
-                }
-                MemberStep::Start(_) | MemberStep::Bytes if text.len() > LISTING => {
-                    bail!("the listing {name} is longer than 1 GiB")
-                }
-                MemberStep::Start(_) | MemberStep::Bytes => {}
-            }
-        }
-        let text = String::from_utf8(text).with_context(|| format!("the listing {name} is no text"))?;
+    for FoundInput { name, bytes, place, .. } in files {
+        let text = text_of_listing(&name, bytes, &place)?;
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         items.extend(lines.map(|line| match &reading.base_url {
             Some(base) if !super::objects::is_url(line) && !line.starts_with('/') => {
@@ -224,25 +223,46 @@ fn listed(listing: &str, reading: &Reading) -> anyhow::Result<Vec<String>> {
     Ok(items)
 }
 
+/// Reads the text of a listing, plain or compressed.
+fn text_of_listing(name: &str, bytes: u64, place: &Location) -> anyhow::Result<String> {
+    let failed = || format!("cannot read the listing {name}");
+    let stored = Stored::new(crate::readers::open::source(name, bytes, place)?);
+    let mut members = Members::new(stored, |bytes| !bytes.is_empty()).with_context(failed)?;
+    let mut text = Vec::new();
+    loop {
+        match members.step(&mut text).with_context(failed)? {
+            MemberStep::End => break,
+            MemberStep::Damage { reason, .. } => bail!("cannot read the listing {name}: {reason}; download it again"),
+            MemberStep::Start(_) | MemberStep::Bytes if text.len() > LISTING => {
+                bail!("the listing {name} is longer than 1 GiB")
+            }
+            MemberStep::Start(_) | MemberStep::Bytes => {}
+        }
+    }
+    String::from_utf8(text).with_context(|| format!("the listing {name} is not UTF-8 text"))
+}
+
+/// Finds the files that a local item names.
 fn find_local(item: &str, found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     let path = tidy(Path::new(item));
     match fs::metadata(&path) {
         Ok(metadata) if metadata.is_dir() => walk(&path, found),
         Ok(metadata) => {
             let relative = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            found.push(local(path, metadata.len(), relative, How::Named));
+            found.push(local(path, metadata.len(), relative, FoundBy::Name));
             Ok(())
         }
         Err(error) if error.kind() == ErrorKind::NotFound && is_glob(item) => glob(item, found),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             bail!(
-                "no input matches {item}: there is no such file or folder; paths are relative to the working directory"
+                "no input matches {item}: there is no such file or folder (relative paths start at the working directory)"
             )
         }
         Err(error) => Err(error).with_context(|| crate::readers::open::cannot("open", item)),
     }
 }
 
+/// Finds all files below a folder; symbolic links are followed.
 fn walk(folder: &Path, found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     let before = found.len();
     for entry in WalkDir::new(folder).follow_links(true) {
@@ -253,7 +273,7 @@ fn walk(folder: &Path, found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
                 .with_context(|| crate::readers::open::cannot("open", &entry.path().to_string_lossy()))?
                 .len();
             let relative = entry.path().strip_prefix(folder).unwrap_or(entry.path()).to_string_lossy().into_owned();
-            found.push(local(entry.path().to_owned(), bytes, relative, How::Walked));
+            found.push(local(entry.path().to_owned(), bytes, relative, FoundBy::Folder));
         }
     }
     if found.len() == before {
@@ -262,20 +282,21 @@ fn walk(folder: &Path, found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Finds the files that match a glob, and all files below the folders that match it.
 fn glob(pattern: &str, found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     let pattern = tidy(Path::new(pattern)).to_string_lossy().into_owned();
     let matcher = matcher(&pattern)?;
-    let fixed = fixed_prefix(&pattern);
-    let root = if fixed.is_empty() { "." } else { fixed };
+    let prefix = fixed_prefix(&pattern);
+    let root = if prefix.is_empty() { "." } else { prefix };
     let before = found.len();
-    let levels = pattern[fixed.len()..].trim_start_matches('/').split('/').count();
+    let levels = pattern[prefix.len()..].trim_start_matches('/').split('/').count();
     let depth = if pattern.contains("**") || pattern.contains('{') { usize::MAX } else { levels };
     let mut entries = WalkDir::new(root).follow_links(true).max_depth(depth).into_iter();
     while let Some(entry) = entries.next() {
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) if error.depth() == 0 => break,
-            Err(error) => return Err(error).with_context(|| format!("cannot look for {pattern}")),
+            Err(error) => return Err(error).with_context(|| format!("cannot search for {pattern}")),
         };
         let path = tidy(entry.path());
         if !matcher.is_match(&path) {
@@ -287,14 +308,12 @@ fn glob(pattern: &str, found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
         } else {
             let bytes =
                 entry.metadata().with_context(|| crate::readers::open::cannot("open", &path.to_string_lossy()))?.len();
-            let relative = path.strip_prefix(fixed).unwrap_or(&path).to_string_lossy().into_owned();
-            found.push(local(path, bytes, relative, How::Matched));
+            let relative = path.strip_prefix(prefix).unwrap_or(&path).to_string_lossy().into_owned();
+            found.push(local(path, bytes, relative, FoundBy::Glob));
         }
     }
     if found.len() == before {
-        bail!(
-            "no input matches {pattern}: put the glob in quotes, and note that `*` stays within one folder (`**` does not)"
-        );
+        bail!("no input matches {pattern}: put the glob in quotes; `*` matches within one folder, `**` across folders");
     }
     Ok(())
 }
@@ -302,28 +321,29 @@ fn glob(pattern: &str, found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
 /// Compiles a glob whose `*` and `?` stay within one folder.
 ///
 /// # Errors
-/// When it is no glob.
+/// If the pattern is not a glob.
 pub fn matcher(pattern: &str) -> anyhow::Result<GlobMatcher> {
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-    Ok(glob.with_context(|| format!("{pattern} is no glob"))?.compile_matcher())
+    Ok(glob.with_context(|| format!("{pattern} is not a valid glob"))?.compile_matcher())
 }
 
-/// Whether an item has a sign that only globs have.
+/// Whether an item contains one of the signs `*`, `?`, `[` and `{`.
 pub fn is_glob(item: &str) -> bool {
     item.contains(['*', '?', '[', '{'])
 }
 
-/// Gives the folders before the first sign of a glob.
+/// Returns the folders of a glob before its first sign.
 pub fn fixed_prefix(pattern: &str) -> &str {
     let sign = pattern.find(['*', '?', '[', '{']).unwrap_or(pattern.len());
     &pattern[..pattern[..sign].rfind('/').map_or(0, |slash| slash.max(1))]
 }
 
-fn local(path: PathBuf, bytes: u64, relative: String, how: How) -> FoundInput {
-    FoundInput { name: path.to_string_lossy().into_owned(), bytes, place: Location::File(path), relative, how }
+/// Makes the entry of a local file.
+fn local(path: PathBuf, bytes: u64, relative: String, by: FoundBy) -> FoundInput {
+    FoundInput { name: path.to_string_lossy().into_owned(), bytes, place: Location::File(path), relative, by }
 }
 
-/// Takes `.` out of a path, so that one file has one name.
+/// Removes `.` from a path, so that `a/./b` and `a/b` get the same name.
 fn tidy(path: &Path) -> PathBuf {
     let tidy: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
     if tidy.as_os_str().is_empty() { PathBuf::from(".") } else { tidy }
@@ -333,6 +353,7 @@ fn tidy(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
+    /// A temporary folder with these files; each contains its own name.
     fn folder(files: &[&str]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for file in files {
@@ -343,6 +364,7 @@ mod tests {
         folder
     }
 
+    /// The names, below the folder, of the inputs that the items name.
     fn names(folder: &Path, items: &[&str], reading: &Reading) -> Vec<String> {
         let items: Vec<String> = items.iter().map(|item| format!("{}/{item}", folder.display())).collect();
         let root = format!("{}/", folder.display());
@@ -379,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn side_files_of_failed_downloads_are_known_by_their_names() {
+    fn side_files_of_failed_downloads_are_recognised_by_their_names() {
         let files =
             ["w/failed.tsv", "w/failed-00001.tsv.gz", "w/x/Failed.TSV", "w/index.tsv.gz", "w/_failed.tsv", "w/failed"];
         let folder = folder(&files);
@@ -392,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn html_files_have_urls_by_base_or_by_layout() {
+    fn html_files_get_their_urls_from_base_url_or_from_the_layout() {
         let folder =
             folder(&["www.a.example/index.html", "www.a.example/p/q ü.htm", "www.a.example/s.css", "r?x=1.html"]);
         let urls = |items: &[&str], base: Option<&str>| -> anyhow::Result<Vec<String>> {
@@ -411,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn listings_name_inputs_behind_the_base() {
+    fn relative_lines_of_listings_are_below_base_url() {
         let folder = folder(&FILES);
         let reading = Reading { base_url: Some(folder.path().display().to_string()), ..Reading::default() };
         fs::write(folder.path().join("warc.paths"), "week-01/b.warc.gz\n\n# a note\nweek-02/e.parquet\n").unwrap();
@@ -422,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_unknown_ending_are_known_by_their_first_bytes() {
+    fn files_without_a_known_ending_are_recognised_by_their_first_bytes() {
         let folder = tempfile::tempdir().unwrap();
         let reading = Reading { base_url: Some("http://a".into()), ..Reading::default() };
         let format = |content: &[u8]| {
@@ -440,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_item_and_what_to_do() {
+    fn errors_name_the_item() {
         assert!(error(&["/no/such/file"]).starts_with("no input matches /no/such/file"));
         assert!(error(&["/no/such/*.warc"]).starts_with("no input matches /no/such/*.warc"));
         let folder = folder(&["notes.txt"]);

@@ -1,7 +1,7 @@
-//! Finds the inputs that a user names.
+//! Finds the input files that a user names.
 //!
-//! In reading order: `found` (a file or object, and how it was named), `inputs` (files, folders, globs and listings),
-//! `objects` (URLs of object stores and web servers), `cloud` (the same with the feature `cloud`).
+//! In reading order: `inputs` (files, folders, globs and listings to inputs), `found` (a file or object before its format is known),
+//! `objects` (URLs of object stores and web servers), `cloud` (the same, with the feature `cloud`).
 
 #[cfg(feature = "cloud")]
 mod cloud;

@@ -1,6 +1,6 @@
 //! Inputs in object stores: `s3://`, `gs://`, `az://`, and files of web servers.
 //!
-//! Built only with the feature `cloud`; without it every URL is an error that says so. The work is in `cloud`.
+//! The code is in `cloud`, which is built with the feature `cloud`. Without the feature every URL is an error that names it.
 
 #[cfg(feature = "cloud")]
 pub use super::cloud::{find, open};
@@ -8,12 +8,12 @@ pub use super::cloud::{find, open};
 /// Schemes of object stores and web servers.
 const SCHEMES: [&str; 9] = ["s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "http", "https"];
 
-/// Whether an item is the URL of an object.
+/// Whether an item is the URL of an object: one of the schemes above.
 pub fn is_url(item: &str) -> bool {
     item.split_once("://").is_some_and(|(scheme, _)| SCHEMES.contains(&scheme))
 }
 
-/// Finds the objects that some URLs name.
+/// Finds the objects that URLs name.
 ///
 /// # Errors
 /// Always: this program is built without object stores.

@@ -1,8 +1,7 @@
-//! The lines of a file, plain, gzip or zstd, with their places.
+//! The lines of a file, plain, gzip or zstd, with their offsets in the uncompressed stream.
 //!
-//! A line ends in LF or with the file; its place is its offset in the uncompressed stream. A line longer than a limit
-//! is told and passed over. Damage costs the line that it hits: lines that were whole before it are good, and the next
-//! member begins another.
+//! A line ends in LF or with the file. A line longer than a limit is skipped and reported. Damage loses the line that it is in: whole
+//! lines before it are good, and the next member begins another line.
 //!
 //! Memory: about twice the longest line. Time: linear.
 
@@ -18,118 +17,117 @@ use super::stored::Stored;
 /// The lines of one file.
 pub struct Lines {
     members: Members,
-    /// The longest line that is given, in bytes.
+    /// The longest line that is returned, in bytes.
     longest: usize,
     buffer: Vec<u8>,
     /// Offset in the uncompressed stream of `buffer[0]`.
     base: u64,
-    /// The line given last.
-    given: Range<usize>,
-    /// Index in `buffer` of the next line, and up to where no newline is.
-    line: usize,
-    seen: usize,
-    /// Whether the line at `line` is being passed over: it was too long, or its beginning was damaged.
-    passing: bool,
+    /// The line returned last, in `buffer`.
+    current: Range<usize>,
+    /// Index in `buffer` of the next line.
+    next: usize,
+    /// Index in `buffer` before which the next line has no newline.
+    searched: usize,
+    /// Whether the next line is being skipped up to its newline: it is too long and was reported.
+    skipping: bool,
+    /// The reason of damage at the end of `buffer`, until it is reported.
     damage: Option<&'static str>,
     ended: bool,
 }
 
-/// One step through the lines, with the offset of the line that it is about.
+/// The next line of a file, or why it is missing, with its offset.
 #[derive(Debug, PartialEq)]
 pub enum LineStep {
-    /// A line: [`Lines::line`].
+    /// A line: its bytes are [`Lines::line`].
     Line(u64),
     /// A line that is too long.
     TooLong(u64),
-    /// A line that is damaged, and why: a short stable phrase.
+    /// A damaged line, with the reason of its reject.
     Damage(u64, &'static str),
 }
 
 impl Lines {
-    /// Reads from the beginning of `source` lines of at most `longest` bytes.
+    /// Makes the lines of `source`, each of at most `longest` bytes.
     ///
     /// # Errors
-    /// When its first bytes cannot be read.
+    /// If the first bytes cannot be read.
     pub fn new(source: Box<dyn Read + Send>, longest: usize) -> io::Result<Self> {
         Ok(Lines {
             members: Members::new(Stored::new(source), |bytes| !bytes.is_empty())?,
             longest,
             buffer: Vec::new(),
             base: 0,
-            given: 0..0,
-            line: 0,
-            seen: 0,
-            passing: false,
+            current: 0..0,
+            next: 0,
+            searched: 0,
+            skipping: false,
             damage: None,
             ended: false,
         })
     }
 
-    /// Goes on to the next line, which may be blank; none at the end.
+    /// Advances to the next line, which may be blank; returns `None` at the end.
     ///
     /// # Errors
-    /// When the source cannot be read.
+    /// If the source cannot be read.
     pub fn advance(&mut self) -> io::Result<Option<LineStep>> {
         loop {
-            if let Some(at) = memchr(b'\n', &self.buffer[self.seen..]) {
-                let line = self.line..self.seen + at;
+            if let Some(at) = memchr(b'\n', &self.buffer[self.searched..]) {
+                let line = self.next..self.searched + at;
                 let offset = self.base + line.start as u64;
-                (self.line, self.seen) = (line.end + 1, line.end + 1);
-                if std::mem::take(&mut self.passing) {
+                (self.next, self.searched) = (line.end + 1, line.end + 1);
+                if std::mem::take(&mut self.skipping) {
                     continue;
                 }
                 if line.len() > self.longest {
                     return Ok(Some(LineStep::TooLong(offset)));
                 }
-                self.given = line;
+                self.current = line;
                 return Ok(Some(LineStep::Line(offset)));
             }
-            self.seen = self.buffer.len();
-            let offset = self.base + self.line as u64;
+            self.searched = self.buffer.len();
+            let offset = self.base + self.next as u64;
             if let Some(reason) = self.damage.take() {
-                self.line = self.seen;
-                self.passing = false;
+                self.next = self.searched;
+                self.skipping = false;
                 return Ok(Some(LineStep::Damage(offset, reason)));
             }
-            // However much of it a step has brought, so that this depends on the line alone.
-            if !self.passing && self.seen - self.line > self.longest {
-                self.passing = true;
-                self.line = self.seen;
+            // The same limit as above, so that the result does not depend on how many bytes a step appended.
+            if !self.skipping && self.searched - self.next > self.longest {
+                self.skipping = true;
+                self.next = self.searched;
                 return Ok(Some(LineStep::TooLong(offset)));
             }
             if self.ended {
-                self.given = self.line..self.seen;
-                self.line = self.seen;
-                let passing = std::mem::replace(&mut self.passing, true);
-                return Ok((!passing && !self.given.is_empty()).then_some(LineStep::Line(offset)));
+                self.current = self.next..self.searched;
+                self.next = self.searched;
+                let skipping = std::mem::replace(&mut self.skipping, true);
+                return Ok((!skipping && !self.current.is_empty()).then_some(LineStep::Line(offset)));
             }
-            if self.passing {
-                self.line = self.seen;
+            if self.skipping {
+                self.next = self.searched;
             }
-            if self.line > self.buffer.len() / 2 {
-                self.buffer.drain(..self.line);
-                self.base += self.line as u64;
-                self.seen -= self.line;
-                self.line = 0;
+            if self.next > self.buffer.len() / 2 {
+                self.buffer.drain(..self.next);
+                self.base += self.next as u64;
+                self.searched -= self.next;
+                self.next = 0;
             }
             match self.members.step(&mut self.buffer)? {
                 MemberStep::Bytes | MemberStep::Start(_) => {}
-                MemberStep::Damage { reason, .. } => {
-                    // Lines that were whole before the damage are good; the next member begins somewhere inside
-                    // another.
-                    self.damage = Some(reason);
-                }
+                // Whole lines before the damage are returned first.
+                MemberStep::Damage { reason, .. } => self.damage = Some(reason),
                 MemberStep::End => self.ended = true,
             }
         }
     }
 
-    /// The line that [`Lines::advance`] gave last, without its LF.
+    /// Returns the line that [`Lines::advance`] found last, without its LF.
     pub fn line(&self) -> &[u8] {
-        &self.buffer[self.given.clone()]
+        &self.buffer[self.current.clone()]
     }
 
-    /// The stored bytes taken so far.
+    /// Returns the number of stored bytes read so far.
     pub fn position(&self) -> u64 {
         self.members.position()
     }

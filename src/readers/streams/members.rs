@@ -1,19 +1,28 @@
-//! The members of a compressed file: gzip members, zstd frames, or a plain file as one member.
+//! The members of a compressed file, decoded: gzip members, zstd frames, or a plain file as one member.
 //!
-//! Crawls compress every record by itself, so that one record can be fetched and one bad record lost. [`Members`] inflates
-//! such a file as a stream, says where each member begins, checks every checksum, and after damage goes on at the next
-//! member that decodes to an acceptable beginning. That one may begin *before* the point where inflating noticed the damage
-//! (a cut member swallows its successor), so the last [`WINDOW`] stored bytes of a member stay reachable.
+//! Crawlers compress each record separately, so that one record can be fetched alone and damage loses one record. [`Members`] decodes
+//! such a file as a stream, reports where each member begins and checks every checksum. After damage it continues at the next member
+//! that decodes to an acceptable beginning. That member can begin *before* the place where the decoder noticed the damage (a cut
+//! member swallows the one after it), so the last [`WINDOW`] stored bytes of a member stay in memory.
 //!
-//! The kind is found by its magic bytes, never by a name. Of zstd's skippable frames the leading one of magic 0x184D2A5D is
-//! the dictionary of all frames (IIPC, *WARC-ZSTD*), itself perhaps a zstd frame. Zero bytes between members are padding.
+//! The compression is recognised by magic bytes, never by the name. Of zstd's skippable frames, one of magic 0x184D2A5D at the
+//! beginning of the file is the dictionary of all frames (IIPC, *WARC-ZSTD*), and can itself be a zstd frame. Zero bytes between
+//! members are padding.
 //!
-//! A gzip member of usual size is inflated at once, from the bytes that are ahead into the room of the caller. What is not
-//! whole and good that way, or large, or has a checksum of its header, is streamed from its beginning as all others are.
+//! A gzip member of usual size is inflated at once, from the bytes ahead directly into the caller's buffer. A member that is large or
+//! damaged, or whose header has a checksum, is streamed from its beginning:
 //!
-//! Memory: the window, a chunk of input or a member of usual size, and whatever the caller keeps. Time: linear; each damage in
-//! a row halves the window and what is streamed in a step, and what is looked at to find the next member is a small multiple of
-//! what is passed, so that hostile files cannot make the same bytes be inflated over and over.
+//! ```text
+//! step:
+//!     between members:  skip padding; Start(offset) if a magic number is here, else damage
+//!     at a member:      inflate it at once; if that fails, stream it from its beginning
+//!     inside a member:  decode one slice; at its end, be between members; on an error, damage
+//! damage:               go back by at most WINDOW, then search for a magic number whose member decodes to an acceptable beginning
+//! ```
+//!
+//! Memory: the window, plus a chunk of input or a member of usual size, plus the caller's buffer. Time: linear, also for hostile
+//! files. Each damage in a row halves the window and the slice that is decoded in a step, and the search for the next member reads a
+//! small multiple of the bytes that it passes, so the same bytes are not decoded again and again.
 
 use std::io;
 
@@ -24,25 +33,26 @@ use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 use super::stored::Stored;
 use crate::kernels::{Inflated, Inflater};
 
-/// Stored bytes of a member that stay reachable, 8 MiB.
+/// Stored bytes of a member that stay in memory, 8 MiB.
 const WINDOW: u64 = 8 << 20;
-/// What a gzip member is inflated within at once: stored bytes, decoded bytes. First what nearly every page's record fits into.
+/// The sizes up to which a gzip member is inflated at once: stored bytes, decoded bytes. Nearly every record of a page fits the
+/// first pair.
 const WHOLE: [(usize, usize); 2] = [(64 << 10, 1 << 20), (1 << 20, 8 << 20)];
-/// After members too large for that, so many in a row are streamed untried at most.
-const UNTRIED: u32 = 64;
-/// Room made for decoded bytes before each step.
+/// After a member that was too large, at most this many members in a row are streamed without that attempt.
+const MAX_STREAMED: u32 = 64;
+/// Bytes reserved in the output before each step.
 const ROOM: usize = 64 << 10;
-/// Stored bytes looked at to judge whether a member begins here: a gzip header and its first block's tables, a zstd block.
+/// Stored bytes that decide whether a member begins here: enough for a gzip header with its first block's tables, or a zstd block.
 const PROBE: usize = 132 << 10;
-/// Stored bytes that may be looked at again for each byte passed while looking for the next member.
-const AGAIN: u64 = 4;
-/// Stored bytes that may be looked at again whatever was passed.
-const AGAIN_AT_LEAST: u64 = 4 << 20;
-/// Decoded bytes to judge it by.
+/// The search for the next member may read this many stored bytes for each byte that it passes ...
+const SEARCH_PER_BYTE: u64 = 4;
+/// ... and this many in any case.
+const SEARCH_AT_LEAST: u64 = 4 << 20;
+/// Decoded bytes that decide whether a beginning is acceptable.
 const BEGINNING: usize = 64;
-/// Stored bytes given to a decoder at once.
+/// Stored bytes that a decoder receives at once.
 const SLICE: usize = 256 << 10;
-/// The largest dictionary taken from a skippable frame.
+/// The largest zstd dictionary that is accepted, in bytes.
 const DICTIONARY: usize = 64 << 20;
 
 const GZIP: &[u8] = &[0x1f, 0x8b, 0x08];
@@ -50,36 +60,36 @@ const GZIP: &[u8] = &[0x1f, 0x8b, 0x08];
 const HEADER_CHECKSUM: u8 = 2;
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
-/// One step through the members of a file.
+/// The result of one step through the members of a file.
 #[derive(Debug, PartialEq)]
 pub enum MemberStep {
     /// A member begins at this stored offset; its bytes follow.
     Start(u64),
     /// Decoded bytes were appended.
     Bytes,
-    /// The member that began at `offset` is damaged (or no member begins there); what follows belongs to another. The last
-    /// bytes before the damage may have been appended.
+    /// The member that began at `offset` is damaged (or no member begins there); the next bytes belong to another member. The last
+    /// bytes before the damage may have been appended in this step.
     Damage {
         /// Where the damaged part begins, in stored bytes.
         offset: u64,
-        /// What is wrong, as a short stable phrase.
+        /// The reason of a reject.
         reason: &'static str,
     },
     /// The file has ended.
     End,
 }
 
-/// Whether decoded bytes can be the beginning of a member, judged after damage.
+/// Decides, after damage, whether decoded bytes can be the beginning of a member.
 pub type Acceptable = fn(&[u8]) -> bool;
 
-/// A file as the sequence of its members.
+/// The members of one file.
 pub struct Members {
     stored: Stored,
     codec: Codec,
-    place: MemberState,
+    state: MemberState,
     acceptable: Acceptable,
     dictionary: Vec<u8>,
-    /// Damages since the last member that ended well.
+    /// Damaged members in a row.
     failures: u32,
 }
 
@@ -89,57 +99,60 @@ enum Codec {
     Zstd(Decoder<'static>),
 }
 
-/// The two ways through a gzip member.
+/// The two ways to decode a gzip member: at once or streamed.
 struct Gzip {
     whole: Inflater,
     stream: Option<Box<Decompress>>,
-    /// Members still to be streamed untried, and how many that were after the last one too large.
-    untried: u32,
+    /// Members that are still to be streamed without an attempt to inflate them at once.
+    to_stream: u32,
+    /// The value that `to_stream` had after the last member that was too large; doubled each time.
     penalty: u32,
 }
 
+/// Where the next step is. The numbers are the stored offsets of members.
 enum MemberState {
     Between,
     /// At the beginning of a gzip member that may be inflated at once.
-    Before(u64),
+    AtStart(u64),
     Inside(u64),
     Ended,
 }
 
-/// What one call of a decoder did.
+/// The result of one call of a decoder.
 struct DecoderStep {
     taken: usize,
     ended: bool,
 }
 
 impl Members {
-    /// Looks at the first bytes and gets ready to read the members of `stored`.
+    /// Recognises the compression of `stored` by its first bytes. `acceptable` decides where to continue after damage.
     ///
     /// # Errors
-    /// When the source cannot be read.
+    /// If the source cannot be read.
     pub fn new(mut stored: Stored, acceptable: Acceptable) -> io::Result<Self> {
         stored.need(PROBE)?;
         let codec = match kind(stored.ahead()) {
             Some(codec) => codec?,
-            // Garbage before the first member: only when what follows it decodes to something acceptable.
+            // Other bytes before the first member are accepted only if that member decodes to an acceptable beginning.
             None if acceptable(stored.ahead()) => Codec::Plain,
             None => {
-                let found = memmem::find(stored.ahead(), GZIP);
-                match found.is_some_and(|at| begins_gzip(&stored.ahead()[at..], acceptable).0) {
-                    true => gzip(),
-                    false => Codec::Plain,
+                let member = memmem::find(stored.ahead(), GZIP);
+                if member.is_some_and(|start| begins_gzip(&stored.ahead()[start..], acceptable).0) {
+                    gzip()
+                } else {
+                    Codec::Plain
                 }
             }
         };
-        Ok(Members { stored, codec, place: MemberState::Between, acceptable, dictionary: Vec::new(), failures: 0 })
+        Ok(Members { stored, codec, state: MemberState::Between, acceptable, dictionary: Vec::new(), failures: 0 })
     }
 
-    /// Whether the file is stored as it is.
+    /// Whether the file is not compressed.
     pub fn plain(&self) -> bool {
         matches!(self.codec, Codec::Plain)
     }
 
-    /// Gives the number of stored bytes that came from the source.
+    /// Returns the number of stored bytes read from the source.
     pub fn position(&self) -> u64 {
         self.stored.position()
     }
@@ -147,29 +160,28 @@ impl Members {
     /// Takes the next step, appending decoded bytes to `out`.
     ///
     /// # Errors
-    /// When the source cannot be read. Damage is not an error but a [`MemberStep`].
+    /// If the source cannot be read. Damage is not an error but a [`MemberStep`].
     pub fn step(&mut self, out: &mut Vec<u8>) -> io::Result<MemberStep> {
-        match self.place {
+        match self.state {
             MemberState::Ended => Ok(MemberStep::End),
             MemberState::Between => self.begin(),
-            MemberState::Before(start) => match self.whole(out)? {
-                true => {
-                    self.place = MemberState::Between;
-                    Ok(MemberStep::Bytes)
+            MemberState::AtStart(start) => {
+                if self.inflate_at_once(out)? {
+                    self.state = MemberState::Between;
+                    return Ok(MemberStep::Bytes);
                 }
-                false => {
-                    self.place = MemberState::Inside(start);
-                    self.inside(start, out)
-                }
-            },
-            MemberState::Inside(start) => self.inside(start, out),
+                self.state = MemberState::Inside(start);
+                self.stream(start, out)
+            }
+            MemberState::Inside(start) => self.stream(start, out),
         }
     }
 
+    /// Begins the next member, after padding and skippable frames.
     fn begin(&mut self) -> io::Result<MemberStep> {
         loop {
             if self.stored.need(8)? == 0 {
-                self.place = MemberState::Ended;
+                self.state = MemberState::Ended;
                 return Ok(MemberStep::End);
             }
             let start = self.stored.offset();
@@ -180,13 +192,13 @@ impl Members {
                 self.stored.take(padding);
                 continue;
             }
-            let mut place = MemberState::Inside(start);
+            let mut state = MemberState::Inside(start);
             let begins = match &mut self.codec {
                 Codec::Plain => true,
                 Codec::Gzip(gzip) if ahead.starts_with(GZIP) => {
                     gzip.stream = None;
-                    if gzip.tries(ahead) && self.failures == 0 {
-                        place = MemberState::Before(start);
+                    if gzip.tries_at_once(ahead) && self.failures == 0 {
+                        state = MemberState::AtStart(start);
                     }
                     true
                 }
@@ -205,50 +217,51 @@ impl Members {
             if !begins {
                 return self.damage(start, self.codec.unknown());
             }
-            self.place = place;
+            self.state = state;
             return Ok(MemberStep::Start(start));
         }
     }
 
-    /// Inflates the gzip member that begins here at once; false, and nothing done, where it is damaged or too large for that.
+    /// Inflates the gzip member that begins here at once. If it is damaged or too large, returns `false` and leaves `out` as it was.
     ///
-    /// Damage and a member that is cut or goes on look alike here: streaming, from its beginning, will tell.
-    fn whole(&mut self, out: &mut Vec<u8>) -> io::Result<bool> {
+    /// Damage, a cut member and a longer member look alike here; streaming from its beginning tells them apart.
+    fn inflate_at_once(&mut self, out: &mut Vec<u8>) -> io::Result<bool> {
         let Codec::Gzip(gzip) = &mut self.codec else {
             return Ok(false);
         };
         for (stored, decoded) in WHOLE {
-            let there = self.stored.need(stored)?;
+            let available = self.stored.need(stored)?;
             let ahead = self.stored.ahead();
-            let inflated = gzip.whole.member(&ahead[..there.min(WHOLE[1].0)], decoded, out);
+            let inflated = gzip.whole.member(&ahead[..available.min(WHOLE[1].0)], decoded, out);
             if let Inflated::Member(taken) = inflated {
                 self.stored.take(taken);
                 gzip.penalty = 0;
                 return Ok(true);
             }
-            if inflated == Inflated::NoMember && there < stored {
+            if inflated == Inflated::NoMember && available < stored {
                 return Ok(false);
             }
         }
-        // A file of large members would be inflated nearly twice. (Damage with much ahead looks like one.)
-        gzip.penalty = (2 * gzip.penalty + 1).min(UNTRIED);
-        gzip.untried = gzip.penalty;
+        // Without this, a file of large members would be inflated nearly twice. Damage with many bytes ahead counts as a large member.
+        gzip.penalty = (2 * gzip.penalty + 1).min(MAX_STREAMED);
+        gzip.to_stream = gzip.penalty;
         Ok(false)
     }
 
-    fn inside(&mut self, start: u64, out: &mut Vec<u8>) -> io::Result<MemberStep> {
+    /// Decodes the next slice of the member that began at `start`.
+    fn stream(&mut self, start: u64, out: &mut Vec<u8>) -> io::Result<MemberStep> {
         loop {
-            let here = self.stored.offset();
+            let offset = self.stored.offset();
             let window = if self.plain() { 0 } else { WINDOW };
-            self.stored.keep_from(start.max(here.saturating_sub(window)));
-            let more = !self.stored.ahead().is_empty() || self.stored.fill()?;
+            self.stored.keep_from(start.max(offset.saturating_sub(window)));
+            let has_input = !self.stored.ahead().is_empty() || self.stored.fill()?;
             let ahead = self.stored.ahead();
             let ahead = &ahead[..ahead.len().min((SLICE >> self.failures.min(16)).max(1024))];
             out.reserve(ROOM);
             let before = out.len();
             let step = match &mut self.codec {
-                Codec::Plain if !more => {
-                    self.place = MemberState::Ended;
+                Codec::Plain if !has_input => {
+                    self.state = MemberState::Ended;
                     return Ok(MemberStep::End);
                 }
                 Codec::Plain => {
@@ -267,28 +280,28 @@ impl Members {
             self.stored.take(step.taken);
             if step.ended {
                 self.failures = 0;
-                self.place = MemberState::Between;
+                self.state = MemberState::Between;
                 return Ok(MemberStep::Bytes);
             }
             if out.len() > before {
                 return Ok(MemberStep::Bytes);
             }
-            // Nothing came of all that there is.
-            if !more || step.taken == 0 && !self.stored.fill()? {
+            // The decoder produced nothing from all bytes of the file.
+            if !has_input || step.taken == 0 && !self.stored.fill()? {
                 return self.damage(start, self.codec.unfinished());
             }
         }
     }
 
-    /// Goes on at the next acceptable member after the damaged one that began at `start`.
+    /// Moves to the next acceptable member after the damaged one that began at `start`, and returns the damage.
     fn damage(&mut self, start: u64, reason: &'static str) -> io::Result<MemberStep> {
         let reach = WINDOW >> self.failures.min(40);
         self.failures += 1;
         let from = (start + 1).max(self.stored.offset().saturating_sub(reach));
         self.stored.go_to(from);
-        self.place = MemberState::Between;
+        self.state = MemberState::Between;
         let magic = if matches!(self.codec, Codec::Zstd(_)) { ZSTD } else { GZIP };
-        let mut looked_at = 0;
+        let mut bytes_read = 0;
         loop {
             let here = self.stored.offset();
             self.stored.keep_from(here);
@@ -305,17 +318,17 @@ impl Members {
                     if begins {
                         break;
                     }
-                    looked_at += read;
+                    bytes_read += read;
                     let passed = self.stored.offset() - from;
-                    // Out of budget: many false beginnings. Pass as much as this one cost.
-                    let spent = looked_at > AGAIN_AT_LEAST + AGAIN * passed;
-                    self.stored.take(if spent { (read as usize).clamp(1, ahead_len) } else { 1 });
+                    // After many false beginnings the budget is spent: pass as many bytes as this one cost.
+                    let is_spent = bytes_read > SEARCH_AT_LEAST + SEARCH_PER_BYTE * passed;
+                    self.stored.take(if is_spent { (read as usize).clamp(1, ahead_len) } else { 1 });
                 }
                 None => {
                     let rest = self.stored.ahead().len().saturating_sub(magic.len() - 1);
                     self.stored.take(rest);
                     if !self.stored.fill()? {
-                        self.place = MemberState::Ended;
+                        self.state = MemberState::Ended;
                         break;
                     }
                 }
@@ -324,7 +337,7 @@ impl Members {
         Ok(MemberStep::Damage { offset: start, reason })
     }
 
-    /// Passes a skippable frame, taking the dictionary from a leading one; false when it is damaged.
+    /// Passes a skippable frame, and takes the dictionary from one at the beginning of the file; returns `false` if it is damaged.
     fn skip_frame(&mut self, start: u64) -> io::Result<bool> {
         let Some((magic, length)) = skippable(self.stored.ahead()) else {
             return Ok(false);
@@ -335,12 +348,13 @@ impl Members {
                 return Ok(false);
             }
             let content = &self.stored.ahead()[..length];
-            let dictionary = match content.starts_with(ZSTD) {
-                true => match zstd::bulk::decompress(content, DICTIONARY) {
+            let dictionary = if content.starts_with(ZSTD) {
+                match zstd::bulk::decompress(content, DICTIONARY) {
                     Ok(dictionary) => dictionary,
                     Err(_) => return Ok(false),
-                },
-                false => content.to_vec(),
+                }
+            } else {
+                content.to_vec()
             };
             let Ok(decoder) = Decoder::with_dictionary(&dictionary) else {
                 return Ok(false);
@@ -389,17 +403,17 @@ impl Codec {
 }
 
 impl Gzip {
-    /// Whether the member with this header is to be tried at once.
-    fn tries(&mut self, header: &[u8]) -> bool {
-        let untried = self.untried > 0;
-        self.untried = self.untried.saturating_sub(1);
-        // Only the stream checks the checksum that a header may have.
-        !untried && header.get(3).is_some_and(|flags| flags & HEADER_CHECKSUM == 0)
+    /// Whether to try to inflate the member with this header at once.
+    fn tries_at_once(&mut self, header: &[u8]) -> bool {
+        let is_streamed = self.to_stream > 0;
+        self.to_stream = self.to_stream.saturating_sub(1);
+        // Only streaming checks the checksum of a header.
+        !is_streamed && header.get(3).is_some_and(|flags| flags & HEADER_CHECKSUM == 0)
     }
 }
 
 fn gzip() -> Codec {
-    Codec::Gzip(Gzip { whole: Inflater::default(), stream: None, untried: 0, penalty: 0 })
+    Codec::Gzip(Gzip { whole: Inflater::default(), stream: None, to_stream: 0, penalty: 0 })
 }
 
 fn kind(bytes: &[u8]) -> Option<io::Result<Codec>> {
@@ -412,7 +426,7 @@ fn kind(bytes: &[u8]) -> Option<io::Result<Codec>> {
     None
 }
 
-/// Gives the magic and the length of the skippable frame that begins here.
+/// Returns the magic and the length of the skippable frame that begins here.
 fn skippable(bytes: &[u8]) -> Option<(u32, usize)> {
     let head: &[u8; 8] = bytes.first_chunk()?;
     let magic = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
@@ -420,23 +434,25 @@ fn skippable(bytes: &[u8]) -> Option<(u32, usize)> {
     (magic & 0xFFFF_FFF0 == 0x184D_2A50).then_some((magic, length as usize))
 }
 
+/// Inflates into the free capacity of `out`.
 fn inflate_some(inflate: &mut Decompress, input: &[u8], out: &mut Vec<u8>) -> io::Result<DecoderStep> {
     let before = inflate.total_in();
     let status = inflate.decompress_vec(input, out, FlushDecompress::None).map_err(io::Error::other)?;
     Ok(DecoderStep { taken: (inflate.total_in() - before) as usize, ended: status == Status::StreamEnd })
 }
 
+/// Decodes a zstd frame into the free capacity of `out`.
 fn decode_some(decoder: &mut Decoder<'static>, input: &[u8], out: &mut Vec<u8>) -> io::Result<DecoderStep> {
     let mut input = InBuffer::around(input);
-    let at = out.len();
-    let mut output = OutBuffer::around_pos(out, at);
+    let end = out.len();
+    let mut output = OutBuffer::around_pos(out, end);
     let hint = decoder.run(&mut input, &mut output)?;
     Ok(DecoderStep { taken: input.pos(), ended: hint == 0 })
 }
 
-/// Whether a gzip member with an acceptable beginning starts here, and the bytes that it took to know.
+/// Returns whether a gzip member with an acceptable beginning starts here, and how many bytes were read to decide.
 fn begins_gzip(bytes: &[u8], acceptable: Acceptable) -> (bool, u64) {
-    // The upper flag bits are reserved and zero.
+    // The three highest flag bits are reserved and must be zero.
     if !bytes.starts_with(GZIP) || bytes.get(3).is_none_or(|flags| flags & 0xe0 != 0) {
         return (false, 4);
     }
@@ -447,7 +463,7 @@ fn begins_gzip(bytes: &[u8], acceptable: Acceptable) -> (bool, u64) {
     (step.is_ok() && acceptable(&out), inflate.total_in().max(64))
 }
 
-/// Whether a zstd frame with an acceptable beginning starts here, and the bytes that it took to know.
+/// Returns whether a zstd frame with an acceptable beginning starts here, and how many bytes were read to decide.
 fn begins_zstd(bytes: &[u8], dictionary: &[u8], acceptable: Acceptable) -> (bool, u64) {
     let Ok(mut decoder) = Decoder::with_dictionary(dictionary) else {
         return (false, 64);
@@ -468,53 +484,54 @@ mod tests {
 
     use super::*;
 
-    /// The way that every member took before some were inflated at once.
+    /// Makes every gzip member be streamed.
     fn streaming(mut members: Members) -> Members {
         if let Codec::Gzip(gzip) = &mut members.codec {
-            gzip.untried = u32::MAX;
+            gzip.to_stream = u32::MAX;
         }
         members
     }
 
-    /// Reads a file to where its members begin or break, with the number and a hash of the bytes between.
+    /// Reads a file: each start, damage and end of its members, with the number and a hash of the bytes before it.
     fn read(mut members: Members) -> Vec<String> {
         let mut bytes = Vec::new();
-        let mut pieces = Vec::new();
+        let mut steps = Vec::new();
         loop {
-            let piece = members.step(&mut bytes).unwrap();
-            if piece != MemberStep::Bytes {
+            let step = members.step(&mut bytes).unwrap();
+            if step != MemberStep::Bytes {
                 let hash = xxhash_rust::xxh3::xxh3_64(&bytes);
-                pieces.push(format!("{} {hash:x} {piece:?}", bytes.len()));
+                steps.push(format!("{} {hash:x} {step:?}", bytes.len()));
                 bytes.clear();
             }
-            if piece == MemberStep::End {
-                return pieces;
+            if step == MemberStep::End {
+                return steps;
             }
         }
     }
 
-    fn assert_one_way(file: &[u8]) -> Vec<String> {
+    /// Asserts that a file gives the same steps whether its members are inflated at once or streamed; returns the steps.
+    fn assert_same_both_ways(file: &[u8]) -> Vec<String> {
         let open = || {
             let stored = Stored::new(Box::new(Cursor::new(file.to_vec())));
             Members::new(stored, |bytes| !bytes.is_empty()).unwrap()
         };
-        let pieces = read(open());
-        assert_eq!(pieces, read(streaming(open())));
-        pieces
+        let steps = read(open());
+        assert_eq!(steps, read(streaming(open())));
+        steps
     }
 
-    /// Bytes that do not compress, a few random ones again and again, or one: so much smaller is what they compress to.
+    /// `length` bytes: the first `repeat` of them random, then these again and again. The smaller `repeat`, the better they compress.
     fn content(length: usize, repeat: usize) -> Vec<u8> {
         let mut state = length as u64;
         let random = std::iter::repeat_with(|| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 56) as u8
         });
-        let some: Vec<u8> = random.take(repeat.min(length)).collect();
-        some.into_iter().cycle().take(length).collect()
+        let first: Vec<u8> = random.take(repeat.min(length)).collect();
+        first.into_iter().cycle().take(length).collect()
     }
 
-    /// A member with the fields of a header that `fields` has bits for.
+    /// A gzip member with the header fields whose flag bits are set in `fields`.
     fn member(content: &[u8], fields: u8, level: u32) -> Vec<u8> {
         let mut builder = GzBuilder::new().mtime(1);
         if fields & 4 != 0 {
@@ -542,7 +559,7 @@ mod tests {
         member
     }
 
-    /// The first member of so many stored bytes at least.
+    /// The shortest uncompressed member of at least `stored` stored bytes.
     fn member_of(stored: usize) -> Vec<u8> {
         let content = content(stored, usize::MAX);
         let longer = member(&content, 0, 0).len() - stored;
@@ -550,14 +567,14 @@ mod tests {
     }
 
     #[test]
-    fn members_of_every_size_are_given_whole() {
+    fn members_of_sizes_around_the_limits_are_decoded_whole() {
         let small = member(b"small", 0, 6);
         let check = |large: &[u8], length: usize| {
             let file = [&small[..], large, large, &small, large].concat();
-            let pieces = assert_one_way(&file);
-            assert_eq!(pieces.len(), 6, "{pieces:?}");
-            assert!(pieces[2].starts_with(&format!("{length} ")), "{length}: {pieces:?}");
-            assert_one_way(&file[..file.len() - 1]);
+            let steps = assert_same_both_ways(&file);
+            assert_eq!(steps.len(), 6, "{steps:?}");
+            assert!(steps[2].starts_with(&format!("{length} ")), "{length}: {steps:?}");
+            assert_same_both_ways(&file[..file.len() - 1]);
         };
         for (stored, decoded) in WHOLE {
             for by in 0..3 {
@@ -571,32 +588,32 @@ mod tests {
     }
 
     #[test]
-    fn sums_and_sizes_that_are_wrong_are_damage() {
+    fn wrong_checksums_and_sizes_are_damage() {
         let good = member(b"good", 0, 6);
         for back in 1..=8 {
             let mut bad = member(b"words and words", 28, 6);
-            let at = bad.len() - back;
-            bad[at] ^= 0x10;
-            let pieces = assert_one_way(&[&good[..], &bad, &good].concat());
-            assert!(pieces.iter().any(|piece| piece.contains("gzip: damaged member")), "{pieces:?}");
-            assert!(pieces[pieces.len() - 1].starts_with("4 "), "{pieces:?}");
+            let changed = bad.len() - back;
+            bad[changed] ^= 0x10;
+            let steps = assert_same_both_ways(&[&good[..], &bad, &good].concat());
+            assert!(steps.iter().any(|piece| piece.contains("gzip: damaged member")), "{steps:?}");
+            assert!(steps[steps.len() - 1].starts_with("4 "), "{steps:?}");
         }
         let mut bad = member(b"words and words", 2, 6);
-        assert_eq!(assert_one_way(&bad).len(), 2);
+        assert_eq!(assert_same_both_ways(&bad).len(), 2);
         bad[5] ^= 1;
-        assert_one_way(&bad);
+        assert_same_both_ways(&bad);
     }
 
-    /// Files of members of all kinds, bytes between them, some bytes changed, some at the end missing.
-    /// With what the members held, each as [`read`] writes it.
+    /// Files of members of all kinds with other bytes between them, some bytes changed and some missing at the end; and the contents
+    /// of the members, each as [`read`] writes it.
     fn mangled() -> impl Strategy<Value = (Vec<u8>, Vec<String>)> {
         let length = prop_oneof![20 => 0..2000_usize, 6 => 30_000..140_000_usize, 1 => 900_000..1_300_000_usize];
         let repeat = prop_oneof![Just(1_usize), Just(300), Just(usize::MAX)];
         let fields = prop_oneof![Just(0_u8), (0..32_u8).prop_map(|fields| fields & 30)];
         let one = (length, repeat, fields, 0..10_u32).prop_map(|(length, repeat, fields, level)| {
             let content = content(length, repeat);
-            let held = format!("{} {:x}", content.len(), xxhash_rust::xxh3::xxh3_64(&content));
-            (member(&content, fields, level), held)
+            let written = format!("{} {:x}", content.len(), xxhash_rust::xxh3::xxh3_64(&content));
+            (member(&content, fields, level), written)
         });
         let between =
             prop_oneof![8 => Just(Vec::new()), 1 => Just(vec![0; 9]), 1 => Just(b"\x1f\x8b\x08 garbage".to_vec())];
@@ -604,46 +621,46 @@ mod tests {
         let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
         let missing = prop_oneof![3 => Just(0), 1 => 0..100_usize];
         (members, changes, missing).prop_map(|(members, changes, missing)| {
-            let held = members.iter().map(|((_, held), _)| held.clone()).collect();
+            let contents = members.iter().map(|((_, written), _)| written.clone()).collect();
             let all = members.into_iter();
             let mut file: Vec<u8> = all.flat_map(|((one, _), between)| [one, between].concat()).collect();
             for (index, byte) in changes {
                 if !file.is_empty() {
-                    let at = index.index(file.len());
-                    file[at] = byte;
+                    let changed = index.index(file.len());
+                    file[changed] = byte;
                 }
             }
             file.truncate(file.len().saturating_sub(missing));
-            (file, held)
+            (file, contents)
         })
     }
 
-    /// The pieces of a file read at once and streamed are the same; but for a member that a change left whole, of which zlib
-    /// refuses a set of codes as incomplete, and libdeflate does not: its sum and size are right.
-    fn assert_one_way_or_whole(file: &[u8], held: &[String]) {
+    /// Asserts the same steps both ways, with one exception: a changed member that still decodes to its content. zlib refuses an
+    /// incomplete set of codes that libdeflate accepts; checksum and size are right.
+    fn assert_same_both_ways_or_intact(file: &[u8], contents: &[String]) {
         let open = || {
             let stored = Stored::new(Box::new(Cursor::new(file.to_vec())));
             Members::new(stored, |bytes| !bytes.is_empty()).unwrap()
         };
-        let (once, streamed) = (read(open()), read(streaming(open())));
+        let (at_once, streamed) = (read(open()), read(streaming(open())));
         let mut after = streamed.iter();
-        for piece in &once {
+        for step in &at_once {
             let other = after.next().unwrap();
-            if piece != other {
-                let (holds, what) = piece.split_at(piece.match_indices(' ').nth(1).unwrap().0);
-                assert!(held.iter().any(|held| held == holds), "{once:?} {streamed:?}");
-                assert!(other.contains("gzip: damaged member"), "{once:?} {streamed:?}");
+            if step != other {
+                let (content, event) = step.split_at(step.match_indices(' ').nth(1).unwrap().0);
+                assert!(contents.iter().any(|known| known == content), "{at_once:?} {streamed:?}");
+                assert!(other.contains("gzip: damaged member"), "{at_once:?} {streamed:?}");
                 let next = after.next().unwrap();
-                assert!(next.starts_with("0 ") && next.ends_with(what), "{once:?} {streamed:?}");
+                assert!(next.starts_with("0 ") && next.ends_with(event), "{at_once:?} {streamed:?}");
             }
         }
-        assert!(after.next().is_none(), "{once:?} {streamed:?}");
+        assert!(after.next().is_none(), "{at_once:?} {streamed:?}");
     }
 
     proptest! {
         #[test]
-        fn a_member_at_once_is_the_member_streamed((file, held) in mangled()) {
-            assert_one_way_or_whole(&file, &held);
+        fn members_inflated_at_once_are_the_members_streamed((file, contents) in mangled()) {
+            assert_same_both_ways_or_intact(&file, &contents);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Compressed files as streams of bytes.
+//! Plain and compressed files as streams of bytes and lines.
 //!
-//! In reading order: `stored` (the stored bytes, read ahead), `members` (gzip members and zstd frames, with their offsets),
-//! `lines` (lines of text).
+//! In reading order: `stored` (the bytes as stored, with a window to go back in), `members` (gzip members and zstd frames, decoded,
+//! with their offsets), `lines` (lines of text).
 
 mod lines;
 mod members;

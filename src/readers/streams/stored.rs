@@ -1,88 +1,89 @@
-//! The stored bytes of one input, with a window to go back in.
+//! The bytes of one input as stored, with a window to go back in.
 //!
-//! A decoder takes bytes from the front. Bytes it has taken stay reachable as long as they are asked for with
-//! [`Stored::keep_from`], so that a search for the next good member can begin before the place where damage was noticed.
+//! A decoder takes bytes from the front. Taken bytes stay in memory from the offset that [`Stored::keep_from`] sets, so that a search
+//! for the next good member can begin before the place where the decoder noticed damage.
 
 use std::io;
 use std::io::Read;
 
-/// Bytes asked of the source at once.
+/// Bytes that are requested from the source at once.
 const CHUNK: usize = 256 << 10;
 
-/// A source of stored bytes, counted from the beginning of the file.
+/// A source of stored bytes. Offsets are counted from the beginning of the file.
 pub struct Stored {
     source: Box<dyn Read + Send>,
     buffer: Vec<u8>,
-    /// Index in `buffer` of the next byte to be taken.
-    at: usize,
+    /// Index in `buffer` of the next byte to take.
+    next: usize,
     /// Offset in the file of `buffer[0]`.
     base: u64,
-    /// First offset that must stay reachable.
-    kept: u64,
+    /// First offset that must stay in memory.
+    keep_from: u64,
     ended: bool,
 }
 
 impl Stored {
-    /// Reads from the beginning of `source`.
+    /// Makes the stream of `source`, at its beginning.
     pub fn new(source: Box<dyn Read + Send>) -> Self {
-        Stored { source, buffer: Vec::new(), at: 0, base: 0, kept: 0, ended: false }
+        Stored { source, buffer: Vec::new(), next: 0, base: 0, keep_from: 0, ended: false }
     }
 
-    /// Gives the offset in the file of the next byte to be taken.
+    /// Returns the offset in the file of the next byte to take.
     pub fn offset(&self) -> u64 {
-        self.base + self.at as u64
+        self.base + self.next as u64
     }
 
-    /// Gives the number of bytes that came from the source.
+    /// Returns the number of bytes read from the source.
     pub fn position(&self) -> u64 {
         self.base + self.buffer.len() as u64
     }
 
-    /// Gives the bytes that are here and not yet taken.
+    /// Returns the bytes that are in memory and not yet taken.
     pub fn ahead(&self) -> &[u8] {
-        &self.buffer[self.at..]
+        &self.buffer[self.next..]
     }
 
     /// Takes `count` of the bytes ahead.
     pub fn take(&mut self, count: usize) {
-        self.at = (self.at + count).min(self.buffer.len());
+        self.next = (self.next + count).min(self.buffer.len());
     }
 
-    /// Keeps the bytes from `offset` on reachable for [`Stored::go_to`]; earlier ones may be forgotten.
+    /// Keeps the bytes from `offset` in memory, for [`Stored::go_to`]; earlier bytes may be dropped.
     pub fn keep_from(&mut self, offset: u64) {
-        self.kept = self.kept.max(offset);
+        self.keep_from = self.keep_from.max(offset);
     }
 
-    /// Makes the byte at `offset` the next to be taken: taken ones again, or some ahead never. It stays within what is here.
+    /// Makes the byte at `offset` the next to take: back to bytes already taken, or past some ahead. The offset is clamped to the bytes
+    /// in memory.
     pub fn go_to(&mut self, offset: u64) {
-        let first = offset.max(self.kept).max(self.base).min(self.position());
-        self.at = (first - self.base) as usize;
+        let first = offset.max(self.keep_from).max(self.base).min(self.position());
+        self.next = (first - self.base) as usize;
     }
 
-    /// Reads more bytes from the source; false at its end.
+    /// Reads more bytes from the source; returns `false` at its end.
     ///
     /// # Errors
-    /// When the source cannot be read.
+    /// If the source cannot be read.
     pub fn fill(&mut self) -> io::Result<bool> {
         if self.ended {
             return Ok(false);
         }
-        let forgotten = (self.kept.min(self.offset()) - self.base) as usize;
-        // Moving the rest only when it is the smaller half keeps the work linear.
-        if forgotten > self.buffer.len() / 2 {
-            self.buffer.drain(..forgotten);
-            self.at -= forgotten;
-            self.base += forgotten as u64;
+        let dropped = (self.keep_from.min(self.offset()) - self.base) as usize;
+        // Linear time: the remaining bytes are moved only when they are the smaller half.
+        if dropped > self.buffer.len() / 2 {
+            self.buffer.drain(..dropped);
+            self.next -= dropped;
+            self.base += dropped as u64;
         }
-        let got = self.source.by_ref().take(CHUNK as u64).read_to_end(&mut self.buffer)?;
-        self.ended = got == 0;
-        Ok(got > 0)
+        let count = self.source.by_ref().take(CHUNK as u64).read_to_end(&mut self.buffer)?;
+        self.ended = count == 0;
+        Ok(count > 0)
     }
 
-    /// Reads until `count` bytes are ahead or the source ends, and gives how many are ahead.
+    /// Reads until `count` bytes are ahead or the source ends; returns how many are ahead.
     ///
     /// # Errors
-    /// When the source cannot be read.
+    /// If the source cannot be read.
     pub fn need(&mut self, count: usize) -> io::Result<usize> {
         while self.ahead().len() < count && self.fill()? {}
         Ok(self.ahead().len())
