@@ -1,8 +1,8 @@
-//! Transfer and content encodings of HTTP bodies, undone only where the bytes really are so encoded.
+//! Decodes the transfer and content encodings of HTTP bodies, only where the bytes really are encoded.
 //!
-//! Crawlers differ in what they store: Common Crawl decodes the body and leaves the header, wget and Heritrix store what came
-//! over the wire. So a header is a claim. A body that plainly is text is taken as it is; compressed bytes that do not decode
-//! are an error, never text. Decoding stops at a limit, so a bomb costs the limit and no more.
+//! Crawlers store different things: Common Crawl decodes the body and leaves the header as it was; wget and Heritrix store the bytes
+//! that came over the wire. So a header is only a claim. A body that plainly is text is taken as it is. Compressed bytes that do not
+//! decode are an error, never text. Decoding stops at a limit, so a decompression bomb costs no more than the limit.
 
 use std::io::Read;
 
@@ -16,13 +16,13 @@ use crate::readers::sniff;
 pub struct Decoded {
     /// The bytes, at most the limit.
     pub bytes: Vec<u8>,
-    /// Whether there would have been more.
+    /// Whether the body is longer, or its end is missing.
     pub cut: bool,
 }
 
-/// Undoes `Transfer-Encoding: chunked`; none when the bytes do not begin as a chunk does.
+/// Decodes `Transfer-Encoding: chunked`; returns `None` if the bytes do not begin with a chunk.
 ///
-/// A body that ends or goes wrong inside a later chunk gives what is there, marked as cut.
+/// A body that ends, or is malformed, in a later chunk returns the bytes before, marked as cut.
 pub fn dechunk(body: &[u8], limit: usize) -> Option<Decoded> {
     let mut rest = body;
     let mut bytes = Vec::new();
@@ -34,18 +34,18 @@ pub fn dechunk(body: &[u8], limit: usize) -> Option<Decoded> {
         if size == 0 {
             return Some(Decoded { bytes, cut: false });
         }
-        let here = size.min(after.len());
-        // After its first chunk a true body has a line end, unless it is cut.
-        if first && here == size && !after[here..].is_empty() && !matches!(after[here], b'\r' | b'\n') {
+        let present = size.min(after.len());
+        // In a chunked body the first chunk ends with a line end, unless the body is cut.
+        if first && present == size && !after[present..].is_empty() && !matches!(after[present], b'\r' | b'\n') {
             return None;
         }
         first = false;
         let room = limit - bytes.len();
-        bytes.extend_from_slice(&after[..here.min(room)]);
-        if here > room || here < size {
+        bytes.extend_from_slice(&after[..present.min(room)]);
+        if present > room || present < size {
             return Some(Decoded { bytes, cut: true });
         }
-        rest = &after[here..];
+        rest = &after[present..];
         rest = rest.strip_prefix(b"\r\n").or_else(|| rest.strip_prefix(b"\n")).unwrap_or(rest);
         if rest.is_empty() {
             return Some(Decoded { bytes, cut: true });
@@ -53,6 +53,7 @@ pub fn dechunk(body: &[u8], limit: usize) -> Option<Decoded> {
     }
 }
 
+/// Parses the line before a chunk; returns the size of the chunk and the bytes after the line.
 fn chunk_size(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let newline = memchr(b'\n', &bytes[..bytes.len().min(1024)])?;
     let line = bytes[..newline].trim_ascii();
@@ -64,18 +65,18 @@ fn chunk_size(bytes: &[u8]) -> Option<(usize, &[u8])> {
     Some((usize::from_str_radix(digits, 16).ok()?, &bytes[newline + 1..]))
 }
 
-/// Undoes the content encodings that `header` names, last one first.
+/// Decodes the content encodings that `header` names, the last one first, to at most `limit` bytes.
 ///
-/// `stored_cut` says that the stored body is known to be cut short: then the part that decodes is enough.
+/// `stored_cut` means that the stored body is known to be incomplete: then the part that decodes is enough.
 ///
 /// # Errors
-/// A short phrase, when an encoding is unknown or the bytes are neither so encoded nor text.
+/// The reason of a reject, if an encoding is unknown or the bytes are neither in that encoding nor text.
 pub fn decode(body: Vec<u8>, header: &str, limit: usize, stored_cut: bool) -> Result<Decoded, &'static str> {
     let mut decoded = Decoded { bytes: body, cut: stored_cut };
     for name in header.rsplit(',') {
         let name = name.trim().trim_matches('"').to_ascii_lowercase();
-        let undo: fn(&[u8], usize) -> Partly = match name.as_str() {
-            // The second line is what servers write who mean the charset, or nothing.
+        let decoder: fn(&[u8], usize) -> DecodedPart = match name.as_str() {
+            // The second line has names that servers write for a charset, or for no encoding.
             "" | "identity" => continue,
             "none" | "binary" | "8bit" | "7bit" | "utf-8" | "utf8" | "iso-8859-1" | "windows-1251" => continue,
             "gzip" | "x-gzip" => gunzip,
@@ -84,18 +85,18 @@ pub fn decode(body: Vec<u8>, header: &str, limit: usize, stored_cut: bool) -> Re
             "zstd" => unzstd,
             _ => return Err("http: unknown content encoding"),
         };
-        // Gzip has a signature; the other three have none that text could not have.
+        // Gzip has a signature. The other three have none that text cannot have.
         if decoded.bytes.is_empty() || sniff::is_html(&decoded.bytes) {
             continue;
         }
-        let gzipped = matches!(name.as_str(), "gzip" | "x-gzip");
-        if gzipped && !decoded.bytes.starts_with(&[0x1f, 0x8b]) && sniff::has_few_controls(&decoded.bytes) {
+        let is_gzip = matches!(name.as_str(), "gzip" | "x-gzip");
+        if is_gzip && !decoded.bytes.starts_with(&[0x1f, 0x8b]) && sniff::has_few_controls(&decoded.bytes) {
             continue;
         }
-        let partly = undo(&decoded.bytes, limit);
-        if partly.whole || decoded.cut && !partly.bytes.is_empty() {
-            let cut = decoded.cut || partly.bytes.len() > limit;
-            decoded = Decoded { bytes: partly.bytes, cut };
+        let part = decoder(&decoded.bytes, limit);
+        if part.whole || decoded.cut && !part.bytes.is_empty() {
+            let cut = decoded.cut || part.bytes.len() > limit;
+            decoded = Decoded { bytes: part.bytes, cut };
             decoded.bytes.truncate(limit);
         } else if !sniff::is_text(&decoded.bytes) {
             return Err("http: body does not decode");
@@ -104,53 +105,54 @@ pub fn decode(body: Vec<u8>, header: &str, limit: usize, stored_cut: bool) -> Re
     Ok(decoded)
 }
 
-/// What decoding gave, up to one byte over the limit.
-struct Partly {
+/// The bytes that decode, up to one byte over the limit.
+struct DecodedPart {
     bytes: Vec<u8>,
-    /// Whether it went to the end, or to the limit, without an error.
+    /// Whether decoding reached the end, or the limit, without an error.
     whole: bool,
 }
 
-fn partly(reader: impl Read, limit: usize) -> Partly {
+/// Reads a decoder up to one byte over the limit.
+fn read_part(reader: impl Read, limit: usize) -> DecodedPart {
     let mut bytes = Vec::new();
     let whole = reader.take(limit as u64 + 1).read_to_end(&mut bytes).is_ok();
-    Partly { bytes, whole }
+    DecodedPart { bytes, whole }
 }
 
-fn gunzip(body: &[u8], limit: usize) -> Partly {
+fn gunzip(body: &[u8], limit: usize) -> DecodedPart {
     let mut rest = body;
-    let mut all = Partly { bytes: Vec::new(), whole: false };
-    // A body may be several members; anything else after the first is passed over.
-    while rest.starts_with(&[0x1f, 0x8b]) && all.bytes.len() <= limit {
+    let mut joined = DecodedPart { bytes: Vec::new(), whole: false };
+    // A body can be several members. Other bytes after the first member are ignored.
+    while rest.starts_with(&[0x1f, 0x8b]) && joined.bytes.len() <= limit {
         let mut decoder = GzDecoder::new(rest);
-        let one = partly(&mut decoder, limit - all.bytes.len());
+        let member = read_part(&mut decoder, limit - joined.bytes.len());
         rest = decoder.into_inner();
-        all.whole = one.whole;
-        all.bytes.extend_from_slice(&one.bytes);
-        if !one.whole {
+        joined.whole = member.whole;
+        joined.bytes.extend_from_slice(&member.bytes);
+        if !member.whole {
             break;
         }
     }
-    all
+    joined
 }
 
-fn inflate(body: &[u8], limit: usize) -> Partly {
-    // Servers send both what the standard says (zlib) and what it is named after.
-    let zlib = partly(ZlibDecoder::new(body), limit);
+fn inflate(body: &[u8], limit: usize) -> DecodedPart {
+    // Some servers send a zlib stream, as the standard says; some send raw deflate, which gave it its name.
+    let zlib = read_part(ZlibDecoder::new(body), limit);
     if zlib.whole || !zlib.bytes.is_empty() {
         return zlib;
     }
-    partly(DeflateDecoder::new(body), limit)
+    read_part(DeflateDecoder::new(body), limit)
 }
 
-fn unbrotli(body: &[u8], limit: usize) -> Partly {
-    partly(brotli_decompressor::Decompressor::new(body, 4096), limit)
+fn unbrotli(body: &[u8], limit: usize) -> DecodedPart {
+    read_part(brotli_decompressor::Decompressor::new(body, 4096), limit)
 }
 
-fn unzstd(body: &[u8], limit: usize) -> Partly {
+fn unzstd(body: &[u8], limit: usize) -> DecodedPart {
     match zstd::stream::read::Decoder::with_buffer(body) {
-        Ok(decoder) => partly(decoder, limit),
-        Err(_) => Partly { bytes: Vec::new(), whole: false },
+        Ok(decoder) => read_part(decoder, limit),
+        Err(_) => DecodedPart { bytes: Vec::new(), whole: false },
     }
 }
 
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_joined_and_what_is_not_chunked_stays() {
+    fn chunks_are_joined_and_bodies_without_chunks_are_left() {
         let joined = |body: &[u8]| dechunk(body, LIMIT).map(|decoded| (decoded.bytes, decoded.cut));
         assert_eq!(joined(b"3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n"), Some((b"abcde".to_vec(), false)));
         assert_eq!(joined(b"3\nabc\n0\n\n"), Some((b"abc".to_vec(), false)));
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn every_encoding_is_undone_and_a_mere_claim_is_not() {
+    fn every_encoding_is_decoded_and_text_with_a_false_claim_is_left() {
         let mut zlib = ZlibEncoder::new(Vec::new(), Compression::default());
         zlib.write_all(TEXT).unwrap();
         let mut raw = DeflateEncoder::new(Vec::new(), Compression::default());
@@ -216,8 +218,8 @@ mod tests {
         assert!(decode(cut.clone(), "gzip", LIMIT, false).is_err());
         assert!(decode(cut.clone(), "br", LIMIT, false).is_err());
         assert!(decode(cut.clone(), "x-secret", LIMIT, false).is_err());
-        let some = decode(cut, "gzip", LIMIT, true).unwrap();
-        assert!(some.cut && TEXT.starts_with(&some.bytes) && !some.bytes.is_empty());
+        let part = decode(cut, "gzip", LIMIT, true).unwrap();
+        assert!(part.cut && TEXT.starts_with(&part.bytes) && !part.bytes.is_empty());
     }
 
     #[test]

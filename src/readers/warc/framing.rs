@@ -1,462 +1,358 @@
-//! WARC records framed out of the members of a file.
+//! Frames the records of a WARC file: finds where each begins and ends, also after damage.
 //!
-//! A record is a head, a block of Content-Length bytes, and two line ends. [`Records`] believes none of that more than it must:
+//! A record is a head, a block of Content-Length bytes, and two line ends. [`Records`] believes the length only as far as it can be
+//! checked:
 //!
-//! - a record is given only when what follows it is right: a record, the end of the member with its checksum, or the file's end;
-//! - a block that runs over the end of a member goes on in the next one, unless that begins with `WARC/`: then the length is wrong;
-//! - after a bad record it looks for the next member that begins with `WARC/`, or the next line that is a version (`WARC/1.1`),
-//!   from the bad record's block on, so that a wrong length does not swallow what follows.
+//! - A record is returned only if the bytes after it are right: a record, the end of the member with its checksum, or the end of the
+//!   file.
+//! - A block that reaches the end of a member continues in the next member, unless that begins with `WARC/`: then the length is wrong.
+//! - After a bad record the search for the next one starts in the bad record's block, so a wrong length does not swallow the records
+//!   behind it. A record can begin with a member that begins with `WARC/`, or with a line that is a version (`WARC/1.1`).
 //!
-//! Nothing is allocated by a claimed length: bytes are kept as they come, at most the cap for the record's kind, and the rest
-//! passed over. A version line inside the block of a *bad* record is taken for a record; one inside a good record is not.
+//! ```text
+//! advance:
+//!     report a damaged member, skip line ends
+//!     head:    from the version line to the empty line; parse it
+//!     block:   decode Content-Length bytes; keep at most the cap, skip the rest
+//!     trailer: skip line ends; the next record, member or the end of the file must follow
+//!     if one of them fails: reject, and search for the next record
+//! ```
+//!
+//! No claimed length allocates memory: bytes are kept as they are decoded, at most the cap for the record's type. Known limitation: a
+//! version line inside the block of a *bad* record is taken for a record; one inside a good record is not.
 
-use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 
 use memchr::{memchr, memmem};
 
-use super::record::{Kind, RecordHead, parse};
+use super::decoded::{Boundary, BoundaryKind, DecodedStream, Reach, VERSION};
+use super::record::{RecordHead, RecordType, parse};
 use crate::readers::item::Reject;
-use crate::readers::streams::{MemberStep, Members};
+use crate::readers::streams::Members;
 
-/// The longest head of a record.
-const HEAD: usize = 1 << 20;
-/// Block bytes kept of records that hold no page, in files where members bound what a wrong length can swallow.
-const KEPT: u64 = 1 << 20;
-/// Capacity that the buffer shrinks to after a large record.
-const BUFFER: usize = 1 << 20;
+/// The longest head of a record, in bytes.
+const HEAD: u64 = 1 << 20;
+/// The cap for blocks of records that are not pages, in compressed files: there a wrong length swallows one member at most.
+const OTHER_CAP: u64 = 1 << 20;
 
-const VERSION: &[u8] = b"WARC/";
-
-/// Whether a member that begins with these bytes may be one of a WARC file.
-pub fn acceptable(bytes: &[u8]) -> bool {
-    bytes.starts_with(VERSION)
-}
-
-/// The next thing in a file.
+/// A record or a reject.
 #[derive(Debug)]
 pub enum FramedRecord {
-    /// A whole record.
+    /// A whole record. Its block is [`Records::block`].
     Record(RecordHead),
-    /// Something that is none.
+    /// Bytes that are not a good record.
     Reject(Reject),
 }
 
-/// A change of member at a position of the decoded stream.
-#[derive(Clone, Copy)]
-struct Mark {
-    at: u64,
-    kind: MarkKind,
+/// A parsed head, with the positions of the block in the decoded stream.
+struct HeadAndBlock {
+    head: RecordHead,
+    block: Range<u64>,
 }
 
-#[derive(Clone, Copy)]
-enum MarkKind {
-    Start(u64),
-    Damage(u64, &'static str),
+/// Why a head does not end.
+struct BrokenHead {
+    reason: &'static str,
+    /// The position at which to continue; `None`: search for the next record.
+    resume: Option<u64>,
 }
 
-/// How far a walk towards a position came.
-enum Reach {
-    There,
-    /// A member that begins with a record begins at this position.
-    NextRecord(u64),
-    /// The member is damaged at this position.
-    Damage(u64, &'static str),
-    End,
+/// The bytes after a block.
+enum Trailer {
+    /// The line ends are followed by a record, another member or the end of the file, at this position.
+    Good(u64),
+    /// The member is damaged.
+    Damage(&'static str),
+    /// Other bytes follow: the length is wrong.
+    OtherBytes,
 }
 
 /// The records of a file.
 pub struct Records {
-    members: Members,
-    /// Decoded bytes; `buffer[0]` is at position `base` of the decoded stream.
-    buffer: Vec<u8>,
-    base: u64,
-    /// Position up to which all is done.
-    head: u64,
-    marks: VecDeque<Mark>,
-    ended: bool,
-    /// Stored offset of the member at `head`, and whether a record began in it.
-    member: u64,
-    opened: bool,
-    /// Size of the file, if known and stored plain.
+    stream: DecodedStream,
+    /// Size of the file in bytes, if it is known and the file is not compressed.
     plain_size: Option<u64>,
-    /// Block bytes kept of a record that may hold a page.
+    /// Block bytes kept of a record that may be a page.
     cap: u64,
     block: RecordBlock,
 }
 
-/// Where the block of the record given last is.
+/// The block of the record returned last.
 enum RecordBlock {
+    /// At these positions of the decoded stream.
     Buffered(Range<u64>),
-    Moved(Vec<u8>),
+    /// Copied, because the block is longer than the cap.
+    Copied(Vec<u8>),
 }
 
 impl Records {
-    /// Frames the records of a file of `size` stored bytes, keeping at most `cap` bytes of a block.
+    /// Makes the records of a file of `size` stored bytes. Of a block at most `cap` bytes are kept.
     pub fn new(members: Members, size: u64, cap: u64) -> Self {
         let plain_size = members.plain().then_some(size).filter(|&size| size > 0);
-        Records {
-            members,
-            buffer: Vec::new(),
-            base: 0,
-            head: 0,
-            marks: VecDeque::new(),
-            ended: false,
-            member: 0,
-            opened: false,
-            plain_size,
-            cap,
-            block: RecordBlock::Moved(Vec::new()),
-        }
+        let stream = DecodedStream::new(members);
+        Records { stream, plain_size, cap, block: RecordBlock::Copied(Vec::new()) }
     }
 
-    /// Gives the number of stored bytes taken.
+    /// Returns the number of stored bytes read.
     pub fn position(&self) -> u64 {
-        self.members.position()
+        self.stream.stored_position()
     }
 
-    /// Gives the block of the record that [`Records::advance`] gave last.
+    /// Returns the block of the record that [`Records::advance`] returned last.
     pub fn block(&self) -> &[u8] {
         match &self.block {
-            RecordBlock::Buffered(range) => &self.buffer[self.index(range.start)..self.index(range.end)],
-            RecordBlock::Moved(bytes) => bytes,
+            RecordBlock::Buffered(range) => self.stream.bytes(range.clone()),
+            RecordBlock::Copied(bytes) => bytes,
         }
     }
 
-    /// Gives the next record or reject; none at the end.
+    /// Returns the next record or reject, or `None` at the end.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn advance(&mut self) -> io::Result<Option<FramedRecord>> {
-        self.block = RecordBlock::Moved(Vec::new());
+        self.block = RecordBlock::Copied(Vec::new());
         loop {
-            match self.mark_at(self.head) {
-                Some(MarkKind::Damage(offset, reason)) => {
-                    self.marks.pop_front();
+            match self.stream.boundary_at(self.stream.cursor) {
+                Some(BoundaryKind::Damage(offset, reason)) => {
+                    self.stream.pass_boundary();
                     return Ok(Some(FramedRecord::Reject(Reject { offset, url: None, reason: reason.to_owned() })));
                 }
-                Some(MarkKind::Start(offset)) => {
-                    (self.member, self.opened) = (offset, false);
-                    self.marks.pop_front();
+                Some(BoundaryKind::Start(offset)) => {
+                    self.stream.enter_member(offset, false);
                     continue;
                 }
                 None => {}
             }
-            match self.byte(self.head) {
-                Some(b'\r' | b'\n') => self.head += 1,
+            match self.stream.byte(self.stream.cursor) {
+                Some(b'\r' | b'\n') => self.stream.cursor += 1,
                 Some(_) => return self.record().map(Some),
-                None if !self.pull()? => return Ok(None),
+                None if !self.stream.pull()? => return Ok(None),
                 None => {}
             }
         }
     }
 
-    /// Reads the record that begins at `head`.
+    /// Frames the record that begins at the cursor.
     fn record(&mut self) -> io::Result<FramedRecord> {
-        let begin = self.head;
-        // The first member may be the whole file: then only the first record can be fetched by its offset.
-        let decoded = self.members.plain() || self.member == 0 && self.opened;
-        let offset = if decoded { begin } else { self.member };
-        self.opened = true;
-        let reject =
-            |url: Option<String>, reason: &str| FramedRecord::Reject(Reject { offset, url, reason: reason.to_owned() });
+        let begin = self.stream.cursor;
+        // The first member may be the whole file: then only its first record can be found by the offset of the member.
+        let by_position = self.stream.is_plain() || self.stream.member == 0 && self.stream.member_has_record;
+        let offset = if by_position { begin } else { self.stream.member };
+        self.stream.member_has_record = true;
 
-        if !self.begins_record(begin)? {
+        let HeadAndBlock { mut head, block } = match self.head(begin, offset)? {
+            Ok(head_and_block) => head_and_block,
+            Err(reject) => return Ok(FramedRecord::Reject(reject)),
+        };
+        Ok(match self.take_block(&mut head, block)? {
+            Ok(()) => FramedRecord::Record(head),
+            Err(reason) => FramedRecord::Reject(Reject { offset, url: head.url, reason: reason.to_owned() }),
+        })
+    }
+
+    /// Reads the head that begins at `begin`; if it is bad, searches for the next record.
+    fn head(&mut self, begin: u64, offset: u64) -> io::Result<Result<HeadAndBlock, Reject>> {
+        let reject = |url: Option<String>, reason: &str| Ok(Err(Reject { offset, url, reason: reason.to_owned() }));
+
+        if !self.stream.begins_record(begin)? {
             self.resume_after(begin)?;
-            return Ok(reject(None, "warc: no version line where a record should begin"));
+            return reject(None, "warc: no version line where a record should begin");
         }
         let start = match self.head_end(begin)? {
             Ok(start) => start,
-            Err((reason, resume)) => {
+            Err(BrokenHead { reason, resume }) => {
                 match resume {
-                    Some(at) => self.head = at,
+                    Some(position) => self.stream.cursor = position,
                     None => self.resume_after(begin)?,
                 }
-                return Ok(reject(None, reason));
+                return reject(None, reason);
             }
         };
-        let head = &self.buffer[self.index(begin)..self.index(start)];
-        let mut record = match parse(head, offset) {
-            Ok(record) => record,
+        let head = match parse(self.stream.bytes(begin..start), offset) {
+            Ok(head) => head,
             Err((url, reason)) => {
                 self.resume_after(start - 1)?;
-                return Ok(reject(url, reason));
+                return reject(url, reason);
             }
         };
-        let Some(length) = record.length else {
-            let reason = "warc: no Content-Length";
+        let Some(length) = head.length else {
             self.resume_after(start - 1)?;
-            return Ok(reject(record.url, reason));
+            return reject(head.url, "warc: no Content-Length");
         };
         if self.plain_size.is_some_and(|size| length > size.saturating_sub(start)) {
             self.resume_after(start - 1)?;
-            return Ok(reject(record.url, "warc: Content-Length larger than the file"));
+            return reject(head.url, "warc: Content-Length larger than the file");
         }
+        Ok(Ok(HeadAndBlock { head, block: start..start.saturating_add(length) }))
+    }
 
-        let short = record.kind == Kind::Other && !self.members.plain();
-        let kept = length.min(if short { KEPT } else { self.cap });
-        let end = start.saturating_add(length);
-        let mut reach = self.reach(start + kept)?;
-        let moved = kept < length && matches!(reach, Reach::There);
-        if moved {
-            record.cut = true;
-            self.block = RecordBlock::Moved(self.buffer[self.index(start)..self.index(start + kept)].to_vec());
-            self.head = start + kept;
-            while matches!(reach, Reach::There) && self.head < end {
-                let target = end.min(self.end().max(self.head + 1));
-                reach = self.reach(target)?;
-                if matches!(reach, Reach::There) {
-                    self.head = target;
-                }
+    /// Returns the position after the head that begins at `begin`.
+    fn head_end(&mut self, begin: u64) -> io::Result<Result<u64, BrokenHead>> {
+        let mut line = begin;
+        let mut searched = begin;
+        loop {
+            if searched - begin > HEAD {
+                return Ok(Err(BrokenHead { reason: "warc: head too long", resume: None }));
             }
+            let end = self.stream.end();
+            let newline = memchr(b'\n', self.stream.bytes(searched..end)).map(|index| searched + index as u64);
+            let is_there = match self.reach_in_head(newline.unwrap_or(end) + 1)? {
+                Ok(is_there) => is_there,
+                Err(broken) => return Ok(Err(broken)),
+            };
+            match newline {
+                Some(newline) => {
+                    let is_empty = matches!(self.stream.bytes(line..newline), b"" | b"\r");
+                    (line, searched) = (newline + 1, newline + 1);
+                    if is_empty {
+                        return Ok(Ok(line));
+                    }
+                }
+                None if is_there => searched = end,
+                None => return Ok(Err(BrokenHead { reason: "warc: the file ends inside a head", resume: None })),
+            }
+        }
+    }
+
+    /// Decodes the bytes before `target`, which is in a head; returns `false` if the file ends before.
+    fn reach_in_head(&mut self, target: u64) -> io::Result<Result<bool, BrokenHead>> {
+        Ok(match self.stream.reach(target)? {
+            Reach::There => Ok(true),
+            Reach::End => Ok(false),
+            Reach::NextRecord(position) => {
+                Err(BrokenHead { reason: "warc: the member ends inside a head", resume: Some(position) })
+            }
+            Reach::Damage(position, reason) => {
+                self.stream.pass_boundary();
+                Err(BrokenHead { reason, resume: Some(position) })
+            }
+        })
+    }
+
+    /// Keeps the block of a record and moves the cursor after its trailer. If that fails, moves the cursor to the next record and
+    /// returns the reason.
+    fn take_block(&mut self, head: &mut RecordHead, block: Range<u64>) -> io::Result<Result<(), &'static str>> {
+        let is_other = head.kind == RecordType::Other && !self.stream.is_plain();
+        let cap = if is_other { OTHER_CAP } else { self.cap };
+        let kept = block.start..block.start + (block.end - block.start).min(cap);
+        let mut reach = self.stream.reach(kept.end)?;
+        let is_cut = kept.end < block.end && matches!(reach, Reach::There);
+        if is_cut {
+            head.cut = true;
+            self.block = RecordBlock::Copied(self.stream.bytes(kept.clone()).to_vec());
+            self.stream.cursor = kept.end;
+            reach = self.stream.skip_to(block.end)?;
         } else {
-            self.block = RecordBlock::Buffered(start..start + kept);
+            self.block = RecordBlock::Buffered(kept);
         }
         match reach {
             Reach::There => {}
-            Reach::NextRecord(at) => {
-                self.head = at;
-                return Ok(reject(record.url, "warc: Content-Length larger than the member"));
+            Reach::NextRecord(position) => {
+                self.stream.cursor = position;
+                return Ok(Err("warc: Content-Length larger than the member"));
             }
-            Reach::Damage(at, reason) => {
-                self.head = at;
-                self.marks.pop_front();
-                return Ok(reject(record.url, reason));
+            Reach::Damage(position, reason) => {
+                self.stream.cursor = position;
+                self.stream.pass_boundary();
+                return Ok(Err(reason));
             }
             Reach::End => {
-                let from = if moved { self.end() } else { start - 1 };
-                self.resume_after(from)?;
-                return Ok(reject(record.url, "warc: the file ends inside a record"));
+                self.resume_after(if is_cut { self.stream.end() } else { block.start - 1 })?;
+                return Ok(Err("warc: the file ends inside a record"));
             }
         }
-        match self.trailer(end)? {
-            Ok(at) => {
-                self.head = at;
-                Ok(FramedRecord::Record(record))
+        match self.trailer(block.end)? {
+            Trailer::Good(position) => {
+                self.stream.cursor = position;
+                Ok(Ok(()))
             }
-            Err(Some(reason)) => Ok(reject(record.url, reason)),
-            Err(None) => {
-                self.resume_after(if moved { end } else { start - 1 })?;
-                Ok(reject(record.url, "warc: Content-Length does not end the block"))
+            Trailer::Damage(reason) => Ok(Err(reason)),
+            Trailer::OtherBytes => {
+                self.resume_after(if is_cut { block.end } else { block.start - 1 })?;
+                Ok(Err("warc: Content-Length does not end the block"))
             }
         }
     }
 
-    /// Gives the position after the line ends that follow a block, or what is wrong there (none: other bytes follow).
+    /// Checks the bytes after the block that ends at `end`.
     ///
-    /// In a plain file, whatever follows two line ends is no fault of this record. In a member it may come of damage.
-    fn trailer(&mut self, end: u64) -> io::Result<Result<u64, Option<&'static str>>> {
-        let mut at = end;
+    /// In a plain file, any bytes after two line ends are accepted: they are not this record's fault. In a member they may be the
+    /// result of damage.
+    fn trailer(&mut self, end: u64) -> io::Result<Trailer> {
+        let mut position = end;
         let mut lines = 0;
         loop {
-            match self.mark_at(at) {
-                // Garbage after a good member is another matter than damage of this one.
-                Some(MarkKind::Damage(offset, reason)) if offset == self.member => {
-                    self.head = at;
-                    self.marks.pop_front();
-                    return Ok(Err(Some(reason)));
+            match self.stream.boundary_at(position) {
+                // Damage of another member means other bytes after this one, which is good.
+                Some(BoundaryKind::Damage(offset, reason)) if offset == self.stream.member => {
+                    self.stream.cursor = position;
+                    self.stream.pass_boundary();
+                    return Ok(Trailer::Damage(reason));
                 }
-                Some(_) => return Ok(Ok(at)),
+                Some(_) => return Ok(Trailer::Good(position)),
                 None => {}
             }
-            match self.byte(at) {
+            match self.stream.byte(position) {
                 Some(byte @ (b'\r' | b'\n')) => {
-                    at += 1;
+                    position += 1;
                     lines += usize::from(byte == b'\n');
                 }
-                Some(_) if lines > 1 && self.members.plain() || self.begins_record(at)? => {
-                    return Ok(Ok(at));
+                Some(_) if lines > 1 && self.stream.is_plain() || self.stream.begins_record(position)? => {
+                    return Ok(Trailer::Good(position));
                 }
-                Some(_) => return Ok(Err(None)),
-                None if !self.pull()? => return Ok(Ok(at)),
+                Some(_) => return Ok(Trailer::OtherBytes),
+                None if !self.stream.pull()? => return Ok(Trailer::Good(position)),
                 None => {}
             }
         }
     }
 
-    /// Gives the position after the head that begins at `begin`, or what is wrong and where to go on.
-    #[allow(clippy::type_complexity)]
-    fn head_end(&mut self, begin: u64) -> io::Result<Result<u64, (&'static str, Option<u64>)>> {
-        let mut line = begin;
-        let mut seen = begin;
-        loop {
-            if seen - begin > HEAD as u64 {
-                return Ok(Err(("warc: head too long", None)));
-            }
-            let (from, to) = (self.index(seen), self.buffer.len());
-            if let Some(at) = memchr(b'\n', &self.buffer[from..to]) {
-                let newline = seen + at as u64;
-                match self.reach(newline + 1)? {
-                    Reach::There => {}
-                    Reach::NextRecord(at) => {
-                        return Ok(Err(("warc: the member ends inside a head", Some(at))));
-                    }
-                    Reach::Damage(at, reason) => {
-                        self.marks.pop_front();
-                        return Ok(Err((reason, Some(at))));
-                    }
-                    Reach::End => {}
-                }
-                let empty = matches!(&self.buffer[self.index(line)..self.index(newline)], b"" | b"\r");
-                (line, seen) = (newline + 1, newline + 1);
-                if empty {
-                    return Ok(Ok(line));
-                }
-                continue;
-            }
-            seen = self.end();
-            match self.reach(seen + 1)? {
-                Reach::There => {}
-                Reach::NextRecord(at) => {
-                    return Ok(Err(("warc: the member ends inside a head", Some(at))));
-                }
-                Reach::Damage(at, reason) => {
-                    self.marks.pop_front();
-                    return Ok(Err((reason, Some(at))));
-                }
-                Reach::End => return Ok(Err(("warc: the file ends inside a head", None))),
-            }
-        }
-    }
-
-    /// Makes the bytes before `target` available, passing members that go on with the record.
-    fn reach(&mut self, target: u64) -> io::Result<Reach> {
-        loop {
-            while let Some(&Mark { at, kind }) = self.marks.front() {
-                if at >= target {
-                    return Ok(Reach::There);
-                }
-                match kind {
-                    MarkKind::Damage(_, reason) => return Ok(Reach::Damage(at, reason)),
-                    MarkKind::Start(_) if self.begins_record(at)? => {
-                        return Ok(Reach::NextRecord(at));
-                    }
-                    MarkKind::Start(offset) => {
-                        (self.member, self.opened) = (offset, true);
-                        self.marks.pop_front();
-                    }
-                }
-            }
-            if self.end() >= target {
-                return Ok(Reach::There);
-            }
-            if !self.pull()? {
-                return Ok(Reach::End);
-            }
-        }
-    }
-
-    /// Makes `head` the position of the next thing after `from` that looks like a record, or like further trouble.
-    ///
-    /// Damage of the member that the rejected record is in is no further trouble.
+    /// Moves the cursor to the next position after `from` at which a record seems to begin, or another member is damaged. Damage of
+    /// the member in which the rejected record began is not reported a second time.
     fn resume_after(&mut self, from: u64) -> io::Result<()> {
-        self.head = from;
-        let mut seen = from + 1;
+        let stream = &mut self.stream;
+        stream.cursor = from;
+        let mut searched = from + 1;
         loop {
-            let edge = self.marks.front().map_or(self.end(), |mark| mark.at);
-            while seen < edge {
-                let region = &self.buffer[self.index(seen)..self.index(edge)];
-                let Some(at) = memmem::find(region, VERSION) else {
+            let edge = stream.boundary().map_or(stream.end(), |boundary| boundary.at);
+            while searched < edge {
+                let Some(index) = memmem::find(stream.bytes(searched..edge), VERSION) else {
                     break;
                 };
-                let hit = seen + at as u64;
-                seen = hit + 1;
-                if self.version_line(hit)? {
-                    self.head = hit;
+                let version = searched + index as u64;
+                searched = version + 1;
+                if stream.begins_version_line(version)? {
+                    stream.cursor = version;
                     return Ok(());
                 }
             }
-            let Some(&Mark { at, kind }) = self.marks.front() else {
-                // A version line may be cut at the end of what is here.
-                seen = seen.max(self.end().saturating_sub(VERSION.len() as u64));
-                self.head = self.head.max(seen - 1).min(self.end());
-                if !self.pull()? {
-                    self.head = self.end();
+            let Some(Boundary { at, kind }) = stream.boundary() else {
+                // The last bytes in memory may be the beginning of a version line.
+                searched = searched.max(stream.end().saturating_sub(VERSION.len() as u64));
+                stream.cursor = stream.cursor.max(searched - 1).min(stream.end());
+                if !stream.pull()? {
+                    stream.cursor = stream.end();
                     return Ok(());
                 }
                 continue;
             };
-            // Marks up to the edge are looked at in turn; bytes after the mark are another member's.
             match kind {
-                MarkKind::Damage(offset, _) if offset != self.member => {
-                    self.head = at;
+                BoundaryKind::Damage(offset, _) if offset != stream.member => {
+                    stream.cursor = at;
                     return Ok(());
                 }
-                MarkKind::Start(_) if self.begins_record(at)? => {
-                    self.head = at;
+                BoundaryKind::Start(_) if stream.begins_record(at)? => {
+                    stream.cursor = at;
                     return Ok(());
                 }
-                MarkKind::Start(offset) => (self.member, self.opened) = (offset, true),
-                MarkKind::Damage(..) => {}
+                BoundaryKind::Start(offset) => stream.enter_member(offset, true),
+                BoundaryKind::Damage(..) => stream.pass_boundary(),
             }
-            self.marks.pop_front();
-            seen = seen.max(at);
-            self.head = self.head.max(seen.saturating_sub(1)).min(self.end());
+            searched = searched.max(at);
+            stream.cursor = stream.cursor.max(searched.saturating_sub(1)).min(stream.end());
         }
-    }
-
-    /// Whether a line at `at` is the version of a record and nothing else.
-    fn version_line(&mut self, at: u64) -> io::Result<bool> {
-        let after_newline = self.index(at).checked_sub(1).is_some_and(|before| self.buffer[before] == b'\n');
-        if !after_newline {
-            return Ok(false);
-        }
-        while self.end() < at + 9 && self.pull()? {}
-        let line = &self.buffer[self.index(at)..];
-        Ok(line.starts_with(b"WARC/1.") && matches!(line.get(7..9), Some([b'0'..=b'9', b'\r' | b'\n'])))
-    }
-
-    /// Whether `WARC/` stands at a position.
-    fn begins_record(&mut self, at: u64) -> io::Result<bool> {
-        while self.end() < at + VERSION.len() as u64 && self.pull()? {}
-        Ok(self.buffer[self.index(at)..].starts_with(VERSION))
-    }
-
-    /// Gives the change of member at a position, if there is one.
-    fn mark_at(&self, position: u64) -> Option<MarkKind> {
-        self.marks.front().filter(|mark| mark.at == position).map(|mark| mark.kind)
-    }
-
-    fn byte(&self, position: u64) -> Option<u8> {
-        self.buffer.get(self.index(position)).copied()
-    }
-
-    fn index(&self, position: u64) -> usize {
-        (position - self.base) as usize
-    }
-
-    fn end(&self) -> u64 {
-        self.base + self.buffer.len() as u64
-    }
-
-    /// Decodes some more; false at the end of the file.
-    fn pull(&mut self) -> io::Result<bool> {
-        if self.ended {
-            return Ok(false);
-        }
-        let done = self.index(self.head);
-        // Moving the rest only when it is the smaller half keeps the work linear.
-        if done > self.buffer.len() / 2 {
-            self.buffer.drain(..done);
-            self.base = self.head;
-            if self.buffer.capacity() > 4 * BUFFER && self.buffer.len() < BUFFER {
-                self.buffer.shrink_to(BUFFER);
-            }
-        }
-        let kind = match self.members.step(&mut self.buffer)? {
-            MemberStep::Bytes => None,
-            MemberStep::Start(offset) => Some(MarkKind::Start(offset)),
-            MemberStep::Damage { offset, reason } => Some(MarkKind::Damage(offset, reason)),
-            MemberStep::End => {
-                self.ended = true;
-                None
-            }
-        };
-        // Damage may come with the last bytes before it.
-        let at = self.end();
-        self.marks.extend(kind.map(|kind| Mark { at, kind }));
-        Ok(!self.ended)
     }
 }
 
@@ -468,11 +364,13 @@ mod tests {
     use flate2::write::GzEncoder;
     use proptest::prelude::{Strategy, any, prop, proptest};
 
+    use super::super::decoded::acceptable;
     use super::*;
     use crate::readers::streams::Stored;
 
     const CAP: u64 = 1000;
 
+    /// A record whose Content-Length is `length`.
     fn record(name: &str, length: usize, block: &str) -> String {
         format!(
             "WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: {name}\r\nContent-Length: {length}\r\n\r\n{block}\r\n\r\n"
@@ -544,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_where_an_index_has_them() {
+    fn offsets_of_records_are_those_of_a_cdx_index() {
         let (a, b) = (gzip(&good("a")), gzip(&good("b")));
         let file = [&a[..], &b, &gzip(&(good("c") + &good("d"))), &gzip(&good("e"))].concat();
         let offsets = [0, a.len(), a.len() + b.len(), a.len() + b.len()];
@@ -588,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_longer_than_the_cap_is_cut_and_passed() {
+    fn a_block_longer_than_the_cap_is_cut_and_the_next_record_is_read() {
         let file = good("a") + &record("long", 5_000_000, &"x".repeat(5_000_000)) + &good("b");
         let lines = read(file.as_bytes());
         assert!(lines[1].ends_with(" long 1000 cut") && lines[2].ends_with(" b 7"), "{lines:?}");
@@ -639,8 +537,8 @@ mod tests {
             };
             for (index, byte) in changes {
                 if !file.is_empty() {
-                    let at = index.index(file.len());
-                    file[at] = byte;
+                    let changed = index.index(file.len());
+                    file[changed] = byte;
                 }
             }
             file

@@ -1,13 +1,13 @@
-//! Header fields as WARC and HTTP write them.
+//! Header fields of WARC and HTTP.
 //!
-//! Names are compared without case, lines may end in LF alone, a line that begins with a blank continues the one before, and
-//! a line without a colon is passed over. Values are bytes: crawls hold header values in every charset.
+//! Lines may end in LF alone, a line that begins with a blank continues the line before, and a line without a colon is skipped. Names
+//! are returned as written: callers compare them without case. Values are bytes, because crawls have header values in every charset.
 
 use std::borrow::Cow;
 
 use memchr::{memchr, memchr_iter};
 
-/// Gives the index after the empty line that ends a head, if the bytes reach that far.
+/// Returns the index after the empty line that ends a head; `None` if there is no such line.
 pub fn end_of_head(bytes: &[u8]) -> Option<usize> {
     let mut line = 0;
     for newline in memchr_iter(b'\n', bytes) {
@@ -19,12 +19,12 @@ pub fn end_of_head(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// Iterates over the fields of a head whose first line is already off.
+/// Iterates over the fields of a head, name and value, after its first line.
 pub struct HeaderFields<'a> {
     rest: &'a [u8],
 }
 
-/// Gives the first line of a head, and its fields.
+/// Splits a head into its first line and its fields.
 pub fn split(head: &[u8]) -> (&[u8], HeaderFields<'_>) {
     let (first, rest) = cut_line(head);
     (first, HeaderFields { rest })
@@ -60,6 +60,7 @@ impl<'a> Iterator for HeaderFields<'a> {
     }
 }
 
+/// Splits bytes after the first line; returns that line without its end, and the rest.
 fn cut_line(bytes: &[u8]) -> (&[u8], &[u8]) {
     let (line, rest) = match memchr(b'\n', bytes) {
         Some(newline) => (&bytes[..newline], &bytes[newline + 1..]),
@@ -68,14 +69,14 @@ fn cut_line(bytes: &[u8]) -> (&[u8], &[u8]) {
     (line.strip_suffix(b"\r").unwrap_or(line), rest)
 }
 
-/// Gives the media type (lower case, without parameters) and the charset label of a Content-Type value.
+/// Returns the media type (lower case, without parameters) and the charset label of a Content-Type value.
 pub fn content_type(value: &[u8]) -> (String, Option<String>) {
     let value = String::from_utf8_lossy(value);
     let media = value.split([';', ',', ' ', '\t']).next().unwrap_or_default().trim().to_ascii_lowercase();
     let lower = value.to_ascii_lowercase();
-    let charset = lower.match_indices("charset").find_map(|(at, word)| {
-        let label = lower[at + word.len()..].trim_start().strip_prefix('=')?;
-        // Found in crawls: doubled signs, and quotes that open or close only.
+    let charset = lower.match_indices("charset").find_map(|(start, word)| {
+        let label = lower[start + word.len()..].trim_start().strip_prefix('=')?;
+        // In crawls there are doubled equals signs, and quotes that only open or only close.
         let label = label.trim_start_matches(['=', ' ', '"', '\'']);
         let label = label.split([';', ',', ' ', '"', '\'', '\t']).next().unwrap_or_default();
         (!label.is_empty()).then(|| label.to_owned())

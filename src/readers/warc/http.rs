@@ -1,14 +1,14 @@
-//! An HTTP response, as crawlers store it, to the page it holds.
+//! Turns an HTTP response, as crawlers store it, into the content of a page.
 //!
-//! The status line is needed, its reason is not. Of a repeated field the first one counts. The body is the rest of the block:
-//! HTTP's own Content-Length is wrong too often to be asked. Bytes with the signature of an image, an archive or the like are
-//! no page whatever their label says; bytes without a label are a page if they begin as HTML does.
+//! The status line is required, its reason phrase is not. Of a repeated field the first counts. The body is the rest of the block:
+//! HTTP's own Content-Length is wrong too often to be used. Bytes with the signature of an image, an archive or another binary format
+//! are not a page, whatever their label says. Bytes without a label are a page if they begin like HTML.
 
 use crate::config::Reading;
 use crate::readers::item::{Body, Skip};
 use crate::readers::sniff;
 
-/// The page that a response or a resource holds.
+/// The content of a response or a resource that is a page.
 #[derive(Debug, PartialEq)]
 pub struct HttpContent {
     /// HTTP status.
@@ -19,25 +19,25 @@ pub struct HttpContent {
     pub charset: Option<String>,
     /// The decoded body.
     pub body: Body,
-    /// Whether the body was cut at the limit, or ended early.
+    /// Whether the body was cut at the limit, or its end is missing.
     pub cut: bool,
 }
 
-/// Why there is no page.
+/// Why a record is not a page.
 #[derive(Debug, PartialEq)]
 pub enum NoPage {
-    /// It is not wanted.
+    /// It is intact but not wanted.
     Skip(Skip),
-    /// The status is another than 200.
+    /// Its status is not 200.
     Status(u16),
-    /// It is broken: a short stable phrase.
+    /// It is malformed, with the reason of a reject.
     Broken(&'static str),
 }
 
-/// Reads an HTTP response. `cut` says that the block is known to be incomplete.
+/// Reads an HTTP response. `cut` means that the block is known to be incomplete.
 ///
 /// # Errors
-/// When it holds no page.
+/// If the response is not a page.
 pub fn response(block: &[u8], cut: bool, reading: &Reading) -> Result<HttpContent, NoPage> {
     let head_end = super::header::end_of_head(block).unwrap_or(block.len());
     let (head, body) = block.split_at(head_end);
@@ -58,12 +58,12 @@ pub fn response(block: &[u8], cut: bool, reading: &Reading) -> Result<HttpConten
     }
     let label = label.map(|value| super::header::content_type(&value)).filter(|(media_type, _)| !media_type.is_empty());
     if let Some((media_type, _)) = &label {
-        wanted(media_type, reading)?;
+        check_media_type(media_type, reading)?;
     }
 
     let limit = reading.page_limit();
     let chunked = transfer.is_some_and(|value| value.to_ascii_lowercase().ends_with(b"chunked"));
-    // The stored body may be longer than a page may: it is cut after decoding.
+    // The stored body may be longer than the limit of a page: it is cut after decoding.
     let dechunked = if chunked { super::encodings::dechunk(body, body.len()) } else { None };
     let (body, cut) = match dechunked {
         Some(decoded) => (decoded.bytes, cut || decoded.cut),
@@ -85,10 +85,10 @@ pub fn response(block: &[u8], cut: bool, reading: &Reading) -> Result<HttpConten
     content(status, media_type, charset, bytes, cut, reading)
 }
 
-/// Makes the page of a body that is as the server meant it.
+/// Makes the content of a page from a decoded body.
 ///
 /// # Errors
-/// When it holds no page.
+/// If the media type is not wanted, or the body is binary.
 pub fn content(
     status: u16,
     media_type: String,
@@ -97,7 +97,7 @@ pub fn content(
     cut: bool,
     reading: &Reading,
 ) -> Result<HttpContent, NoPage> {
-    wanted(&media_type, reading)?;
+    check_media_type(&media_type, reading)?;
     if sniff::is_binary(&bytes) {
         return Err(NoPage::Skip(Skip::MediaType));
     }
@@ -110,13 +110,13 @@ pub fn content(
     Ok(HttpContent { status, media_type, charset, body, cut })
 }
 
-fn wanted(media_type: &str, reading: &Reading) -> Result<(), NoPage> {
-    match reading.media_types.iter().any(|allowed| allowed.eq_ignore_ascii_case(media_type)) {
-        true => Ok(()),
-        false => Err(NoPage::Skip(Skip::MediaType)),
-    }
+/// Checks that the job reads pages of this media type.
+fn check_media_type(media_type: &str, reading: &Reading) -> Result<(), NoPage> {
+    let is_allowed = reading.media_types.iter().any(|allowed| allowed.eq_ignore_ascii_case(media_type));
+    if is_allowed { Ok(()) } else { Err(NoPage::Skip(Skip::MediaType)) }
 }
 
+/// Parses the status code of a status line.
 fn status(line: &[u8]) -> Result<u16, NoPage> {
     if !line.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"HTTP/")) {
         return Err(NoPage::Broken("http: no status line"));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_status_and_a_head_of_any_shape_will_do() {
+    fn a_status_without_reason_and_an_odd_head_are_accepted() {
         for block in
             ["HTTP/1.1 200\r\ncontent-TYPE:text/html\r\n\r\n<p>", "HTTP/2 200 OK\nContent-Type: text/html\n\n<p>"]
         {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_page_says_why() {
+    fn a_response_that_is_not_a_page_says_why() {
         assert_eq!(read("<html>"), Err(NoPage::Broken("http: no status line")));
         assert_eq!(read(""), Err(NoPage::Broken("http: no status line")));
         assert_eq!(read("HTTP/1.1 abc\r\n\r\n"), Err(NoPage::Broken("http: no status code")));

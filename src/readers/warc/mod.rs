@@ -1,9 +1,10 @@
 //! Reads WARC and WET files.
 //!
-//! In reading order: `pages` (records to pages), `framing` (where records begin and end, after damage too), `record` (the
-//! fields of a record), `header` (header lines), `http` (the HTTP response in a record), `encodings` (its content and
-//! transfer encodings).
+//! In reading order: `pages` (records to pages), `framing` (where records begin and end, also after damage), `decoded` (the decoded
+//! bytes of a file, with the boundaries of its members), `record` (the head of a record), `header` (header fields), `http` (the HTTP
+//! response in a record), `encodings` (its content and transfer encodings).
 
+mod decoded;
 mod encodings;
 mod framing;
 mod header;

@@ -1,4 +1,4 @@
-//! Pages of WARC files, WET files included.
+//! Turns the records of WARC and WET files into items: pages, failed downloads, skips and rejects.
 
 use std::io;
 use std::io::Read;
@@ -8,12 +8,12 @@ use anyhow::Context as _;
 
 use super::framing::{FramedRecord, Records};
 use super::http::{HttpContent, NoPage};
-use super::record::{Kind, RecordHead};
+use super::record::{RecordHead, RecordType};
 use crate::config::Reading;
 use crate::readers::item::{Body, Failure, Item, Page, Reader, Reject, Skip};
 use crate::readers::streams::{Members, Stored};
 
-/// Room for the HTTP head beside the body.
+/// Bytes that the HTTP head may take besides the body.
 const HEAD: u64 = 1 << 20;
 
 /// Reads the pages of one WARC file, plain, gzip or zstd.
@@ -24,18 +24,19 @@ pub struct WarcReader {
 }
 
 impl WarcReader {
-    /// Reads from the beginning of `source`, which holds `size` bytes and is called `name` in errors.
+    /// Makes the reader of `source`, which has `size` stored bytes and is named `name` in errors.
     ///
     /// # Errors
-    /// When its first bytes cannot be read.
+    /// If the first bytes cannot be read.
     pub fn new(source: Box<dyn Read + Send>, size: u64, name: &str, reading: &Reading) -> io::Result<Self> {
-        let members = Members::new(Stored::new(source), super::framing::acceptable)?;
+        let members = Members::new(Stored::new(source), super::decoded::acceptable)?;
         let records = Records::new(members, size, reading.page_limit() as u64 + HEAD);
         Ok(WarcReader { records, reading: reading.clone(), name: name.to_owned() })
     }
 
+    /// Makes the item of the record that was framed last.
     fn item(&self, record: RecordHead) -> Item {
-        if record.kind == Kind::Other {
+        if record.kind == RecordType::Other {
             return Item::Skip(Skip::RecordType);
         }
         let content = match content(&record, self.records.block(), &self.reading) {
@@ -82,17 +83,18 @@ impl Reader for WarcReader {
     }
 }
 
+/// Reads the content of a record's block by the type of the record.
 fn content(record: &RecordHead, block: &[u8], reading: &Reading) -> Result<HttpContent, NoPage> {
     let (label, charset) = super::header::content_type(&record.content_type);
     match record.kind {
-        Kind::Conversion if label == "text/plain" => {
+        RecordType::Conversion if label == "text/plain" => {
             let (text, longer) = crate::readers::fields::cut(crate::readers::fields::utf8(block), reading.page_limit());
             let cut = record.cut || longer;
             Ok(HttpContent { status: 200, media_type: label, charset: None, body: Body::Text(text), cut })
         }
-        Kind::Conversion => Err(NoPage::Skip(Skip::MediaType)),
-        // Heritrix writes answers of the DNS as responses of type text/dns.
-        Kind::Response if label.is_empty() || label == "application/http" => {
+        RecordType::Conversion => Err(NoPage::Skip(Skip::MediaType)),
+        // Heritrix writes responses of the DNS as records of media type text/dns.
+        RecordType::Response if label.is_empty() || label == "application/http" => {
             super::http::response(block, record.cut, reading)
         }
         _ => super::http::content(200, label, charset, block.to_vec(), record.cut, reading),

@@ -1,13 +1,13 @@
-//! The head of a WARC record, read without believing it.
+//! Parses the head of a WARC record. Its fields are claims: `framing` checks the length.
 
-/// What WARC-Type says, as far as it matters here.
+/// The type of a record (`WARC-Type`).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum RecordType {
     /// An HTTP response.
     Response,
-    /// A page without HTTP around it.
+    /// A page without an HTTP head.
     Resource,
-    /// A page made into something else: the text of WET files.
+    /// A page in another form: the text of WET files.
     Conversion,
     /// Every other type.
     Other,
@@ -16,11 +16,11 @@ pub enum Kind {
 /// The head of a record. Its block is [`super::framing::Records::block`].
 #[derive(Debug)]
 pub struct RecordHead {
-    /// Where to fetch it from: see [`crate::readers::item::Page::offset`].
+    /// The place in the input, as in [`Page::offset`](crate::readers::item::Page::offset).
     pub offset: u64,
-    /// Its type.
-    pub kind: Kind,
-    /// WARC-Target-URI without angle brackets; none if missing or empty.
+    /// Its type, from WARC-Type.
+    pub kind: RecordType,
+    /// WARC-Target-URI without angle brackets; `None` if missing or empty.
     pub url: Option<String>,
     /// WARC-Date as written.
     pub date: Option<String>,
@@ -30,20 +30,21 @@ pub struct RecordHead {
     pub content_type: Vec<u8>,
     /// Whether the block is incomplete: marked WARC-Truncated, or longer than the cap.
     pub cut: bool,
-    /// Content-Length; none if missing.
+    /// Content-Length in bytes; `None` if missing.
     pub length: Option<u64>,
 }
 
-/// Reads the head of a record, which is to be fetched from `offset`.
+/// Parses the head of the record at `offset`.
 ///
 /// # Errors
-/// The URL, if there is one, and a short phrase: when the version, the type or the length is of no use.
+/// The URL, if there is one, and the reason of a reject: if the version is unknown, the type is missing, or the length is not a number
+/// below 2^60. A missing length is not an error here.
 pub fn parse(head: &[u8], offset: u64) -> Result<RecordHead, (Option<String>, &'static str)> {
     let (version, fields) = super::header::split(head);
     let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
     let mut record = RecordHead {
         offset,
-        kind: Kind::Other,
+        kind: RecordType::Other,
         url: None,
         date: None,
         ip: None,
@@ -72,10 +73,10 @@ pub fn parse(head: &[u8], offset: u64) -> Result<RecordHead, (Option<String>, &'
         return Err((record.url, "warc: unknown version"));
     }
     record.kind = match kind.as_deref() {
-        Some(b"response") => Kind::Response,
-        Some(b"resource") => Kind::Resource,
-        Some(b"conversion") => Kind::Conversion,
-        Some(_) => Kind::Other,
+        Some(b"response") => RecordType::Response,
+        Some(b"resource") => RecordType::Resource,
+        Some(b"conversion") => RecordType::Conversion,
+        Some(_) => RecordType::Other,
         None => return Err((record.url, "warc: no WARC-Type")),
     };
     if let Some(length) = length {
@@ -92,15 +93,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_have_no_case_and_brackets_are_off() {
+    fn names_are_compared_without_case_and_brackets_are_removed() {
         let head = b"WARC/1.0\r\nWARC-type: Response\r\nwarc-target-uri: <http://a/>\r\nCONTENT-LENGTH: 7\r\n\r\n";
         let record = parse(head, 5).unwrap();
-        assert_eq!((record.kind, record.url.as_deref()), (Kind::Response, Some("http://a/")));
+        assert_eq!((record.kind, record.url.as_deref()), (RecordType::Response, Some("http://a/")));
         assert_eq!((record.length, record.offset, record.cut), (Some(7), 5, false));
     }
 
     #[test]
-    fn lengths_that_are_none_are_errors_that_name_the_url() {
+    fn invalid_lengths_are_errors_with_the_url() {
         for length in ["-5", "", "7 bytes", "99999999999999999999999", "2000000000000000000"] {
             let head = format!("WARC/1.1\nWARC-Type: response\nWARC-Target-URI: u\nContent-Length: {length}\n\n");
             let (url, reason) = parse(head.as_bytes(), 0).unwrap_err();

@@ -1,0 +1,229 @@
+//! The decoded bytes of a WARC file, addressed by their position in the decoded stream, with the boundaries of the file's members.
+//!
+//! Bytes are decoded on demand and stay in memory from the cursor on. A boundary is the position at which a member starts or is
+//! damaged; the record reader consumes the boundaries in order, as it comes to them.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+
+use crate::readers::streams::{MemberStep, Members};
+
+/// Capacity to which the buffer shrinks after a large record.
+const BUFFER: usize = 1 << 20;
+
+/// The first bytes of every record.
+pub const VERSION: &[u8] = b"WARC/";
+
+/// Whether a member that begins with these bytes can be one of a WARC file.
+pub fn acceptable(bytes: &[u8]) -> bool {
+    bytes.starts_with(VERSION)
+}
+
+/// A boundary of members in the decoded stream.
+#[derive(Clone, Copy)]
+pub struct Boundary {
+    /// The position in the decoded stream.
+    pub at: u64,
+    /// What happens there.
+    pub kind: BoundaryKind,
+}
+
+/// What happens at a [`Boundary`].
+#[derive(Clone, Copy)]
+pub enum BoundaryKind {
+    /// The member with this stored offset starts.
+    Start(u64),
+    /// The member with this stored offset is damaged, for this reason.
+    Damage(u64, &'static str),
+}
+
+/// The result of decoding up to a position inside a record.
+pub enum Reach {
+    /// All bytes before the position are in memory and belong to the record.
+    There,
+    /// A member that begins with a record starts at this earlier position.
+    NextRecord(u64),
+    /// The member is damaged at this earlier position.
+    Damage(u64, &'static str),
+    /// The file ends before.
+    End,
+}
+
+/// The decoded bytes of a file from a cursor on.
+pub struct DecodedStream {
+    members: Members,
+    /// Decoded bytes; `buffer[0]` is at position `base`.
+    buffer: Vec<u8>,
+    base: u64,
+    /// The position up to which the file is framed. Earlier bytes can be dropped.
+    pub cursor: u64,
+    /// The boundaries in memory that are not yet passed, in order.
+    boundaries: VecDeque<Boundary>,
+    ended: bool,
+    /// The stored offset of the member at the cursor.
+    pub member: u64,
+    /// Whether a record began in that member, or continued into it.
+    pub member_has_record: bool,
+}
+
+impl DecodedStream {
+    /// Makes the stream of a file, at its beginning.
+    pub fn new(members: Members) -> Self {
+        DecodedStream {
+            members,
+            buffer: Vec::new(),
+            base: 0,
+            cursor: 0,
+            boundaries: VecDeque::new(),
+            ended: false,
+            member: 0,
+            member_has_record: false,
+        }
+    }
+
+    /// Whether the file is not compressed.
+    pub fn is_plain(&self) -> bool {
+        self.members.plain()
+    }
+
+    /// Returns the number of stored bytes read.
+    pub fn stored_position(&self) -> u64 {
+        self.members.position()
+    }
+
+    /// Returns the position after the last decoded byte.
+    pub fn end(&self) -> u64 {
+        self.base + self.buffer.len() as u64
+    }
+
+    /// Returns the bytes at some positions, all of them in memory.
+    pub fn bytes(&self, positions: Range<u64>) -> &[u8] {
+        &self.buffer[self.index(positions.start)..self.index(positions.end)]
+    }
+
+    /// Returns the byte at a position, if it is decoded.
+    pub fn byte(&self, position: u64) -> Option<u8> {
+        self.buffer.get(self.index(position)).copied()
+    }
+
+    /// Returns the next boundary in memory.
+    pub fn boundary(&self) -> Option<Boundary> {
+        self.boundaries.front().copied()
+    }
+
+    /// Returns the boundary at a position, if it is the next one.
+    pub fn boundary_at(&self, position: u64) -> Option<BoundaryKind> {
+        self.boundary().filter(|boundary| boundary.at == position).map(|boundary| boundary.kind)
+    }
+
+    /// Passes the next boundary.
+    pub fn pass_boundary(&mut self) {
+        self.boundaries.pop_front();
+    }
+
+    /// Passes the next boundary, the start of the member at this stored offset.
+    pub fn enter_member(&mut self, offset: u64, has_record: bool) {
+        (self.member, self.member_has_record) = (offset, has_record);
+        self.pass_boundary();
+    }
+
+    /// Decodes the bytes before `target`. Passes the starts of members that continue the record.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn reach(&mut self, target: u64) -> io::Result<Reach> {
+        loop {
+            while let Some(Boundary { at, kind }) = self.boundary() {
+                if at >= target {
+                    return Ok(Reach::There);
+                }
+                match kind {
+                    BoundaryKind::Damage(_, reason) => return Ok(Reach::Damage(at, reason)),
+                    BoundaryKind::Start(_) if self.begins_record(at)? => return Ok(Reach::NextRecord(at)),
+                    BoundaryKind::Start(offset) => self.enter_member(offset, true),
+                }
+            }
+            if self.end() >= target {
+                return Ok(Reach::There);
+            }
+            if !self.pull()? {
+                return Ok(Reach::End);
+            }
+        }
+    }
+
+    /// Moves the cursor to `target`, and drops the bytes before it on the way.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn skip_to(&mut self, target: u64) -> io::Result<Reach> {
+        while self.cursor < target {
+            let next = target.min(self.end().max(self.cursor + 1));
+            match self.reach(next)? {
+                Reach::There => self.cursor = next,
+                obstacle => return Ok(obstacle),
+            }
+        }
+        Ok(Reach::There)
+    }
+
+    /// Whether `WARC/` is at a position.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn begins_record(&mut self, position: u64) -> io::Result<bool> {
+        while self.end() < position + VERSION.len() as u64 && self.pull()? {}
+        Ok(self.buffer[self.index(position)..].starts_with(VERSION))
+    }
+
+    /// Whether a line that is only a version (`WARC/1.1`) begins at a position.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn begins_version_line(&mut self, position: u64) -> io::Result<bool> {
+        let follows_newline = self.index(position).checked_sub(1).is_some_and(|before| self.buffer[before] == b'\n');
+        if !follows_newline {
+            return Ok(false);
+        }
+        while self.end() < position + 9 && self.pull()? {}
+        let line = &self.buffer[self.index(position)..];
+        Ok(line.starts_with(b"WARC/1.") && matches!(line.get(7..9), Some([b'0'..=b'9', b'\r' | b'\n'])))
+    }
+
+    /// Decodes more bytes; returns `false` at the end of the file.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn pull(&mut self) -> io::Result<bool> {
+        if self.ended {
+            return Ok(false);
+        }
+        let framed = self.index(self.cursor);
+        // Linear time: the remaining bytes are moved only when they are the smaller half.
+        if framed > self.buffer.len() / 2 {
+            self.buffer.drain(..framed);
+            self.base = self.cursor;
+            if self.buffer.capacity() > 4 * BUFFER && self.buffer.len() < BUFFER {
+                self.buffer.shrink_to(BUFFER);
+            }
+        }
+        let kind = match self.members.step(&mut self.buffer)? {
+            MemberStep::Bytes => None,
+            MemberStep::Start(offset) => Some(BoundaryKind::Start(offset)),
+            MemberStep::Damage { offset, reason } => Some(BoundaryKind::Damage(offset, reason)),
+            MemberStep::End => {
+                self.ended = true;
+                None
+            }
+        };
+        // After the step, because damage can come with the last bytes before it.
+        let at = self.end();
+        self.boundaries.extend(kind.map(|kind| Boundary { at, kind }));
+        Ok(!self.ended)
+    }
+
+    fn index(&self, position: u64) -> usize {
+        (position - self.base) as usize
+    }
+}
