@@ -59,7 +59,7 @@ pub fn shift(words: usize) -> u32 {
     58 - words.trailing_zeros()
 }
 
-/// The place of a word: the high bits of its product with [`FACTOR`], which depend on all bits of the word.
+/// The place of a word: the high bits of its product with a fixed odd factor (the golden ratio), which depend on all bits of the word.
 #[inline]
 pub fn place(word: u64, shift: u32) -> u64 {
     word.wrapping_mul(FACTOR) >> shift
