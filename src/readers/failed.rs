@@ -143,12 +143,12 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Vec<String> {
         let mut reader = FailedReader::new(Box::new(io::Cursor::new(bytes.to_vec())), "failed.tsv").unwrap();
-        let one = |item: Item| match item {
+        let line = |item: Item| match item {
             Item::Failed(Failure { url, reason, offset }) => format!("{offset} {url} {reason}"),
             Item::Reject(Reject { offset, url, reason }) => format!("{offset} {url:?} rejected: {reason}"),
             other => format!("{other:?}"),
         };
-        std::iter::from_fn(|| reader.next().unwrap()).map(one).collect()
+        std::iter::from_fn(|| reader.next().unwrap()).map(line).collect()
     }
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {

@@ -254,7 +254,7 @@ mod tests {
 
     /// Writes each item as one line.
     fn short(items: &[Item]) -> Vec<String> {
-        let one = |item: &Item| match item {
+        let line = |item: &Item| match item {
             Item::Page(Page { url, body: Body::Text(text), offset, .. }) => format!("{offset} {url} {text}"),
             Item::Page(Page { url, body: Body::Html(html), offset, .. }) => {
                 format!("{offset} {url} html {}", String::from_utf8_lossy(html))
@@ -262,7 +262,7 @@ mod tests {
             Item::Reject(reject) => format!("{} {}", reject.offset, reject.reason),
             other => format!("{other:?}"),
         };
-        items.iter().map(one).collect()
+        items.iter().map(line).collect()
     }
 
     const LINES: &str = "{\"url\":\"http://a/\",\"text\":\"one\\ntwo\",\"more\":{\"x\":[1,2.5,null]}}\n\

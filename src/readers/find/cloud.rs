@@ -33,14 +33,14 @@ struct ObjectUrl {
 ///
 /// # Errors
 /// If a URL names no object, or a store does not respond.
-pub fn find(items: &[&String], found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
+pub fn find(items: &[&String], objects: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     let mut named = Vec::new();
     for item in items {
         let target = ObjectUrl::parse(item)?;
         if target.can_list
             && (super::inputs::is_glob(&target.key) || target.key.is_empty() || target.key.ends_with('/'))
         {
-            list(&target, &store(&target.store)?, found)?;
+            list(&target, &store(&target.store)?, objects)?;
         } else {
             named.push((store(&target.store)?, path(&target)?, target));
         }
@@ -54,11 +54,11 @@ pub fn find(items: &[&String], found: &mut Vec<FoundInput>) -> anyhow::Result<()
             Ok(meta) => {
                 let relative = target.key.rsplit('/').next().unwrap_or_default().to_owned();
                 let place = Location::Object { store: target.store, key: target.key };
-                found.push(FoundInput { name: target.item, bytes: meta.size, place, relative, by: FoundBy::Name });
+                objects.push(FoundInput { name: target.item, bytes: meta.size, place, relative, by: FoundBy::Name });
             }
             Err(Error::NotFound { .. }) if target.can_list => {
                 let folder = ObjectUrl { key: format!("{}/", target.key), ..target };
-                list(&folder, &store, found)?;
+                list(&folder, &store, objects)?;
             }
             Err(Error::NotFound { .. }) => bail!("no input matches {}: the server has no such file", target.item),
             Err(error) => return Err(explained(error, &format!("open {}", target.item))),
@@ -105,7 +105,7 @@ impl ObjectUrl {
 }
 
 /// Lists the objects that a glob or a prefix matches.
-fn list(target: &ObjectUrl, store: &Store, found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
+fn list(target: &ObjectUrl, store: &Store, objects: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     let glob = super::inputs::is_glob(&target.key);
     let prefix = if glob { super::inputs::fixed_prefix(&target.key) } else { target.key.trim_end_matches('/') };
     let matcher = if glob { Some(super::inputs::matcher(&target.key)?) } else { None };
@@ -114,7 +114,7 @@ fn list(target: &ObjectUrl, store: &Store, found: &mut Vec<FoundInput>) -> anyho
         let store = store.clone();
         wait(async move { store.list(Some(&path)).collect::<Vec<_>>().await })?
     };
-    let before = found.len();
+    let before = objects.len();
     for response in responses {
         let ObjectMeta { location, size, .. } =
             response.map_err(|error| explained(error, &format!("open {}", target.item)))?;
@@ -126,7 +126,7 @@ fn list(target: &ObjectUrl, store: &Store, found: &mut Vec<FoundInput>) -> anyho
         let relative = key.strip_prefix(prefix).unwrap_or(&key).trim_start_matches('/').to_owned();
         let name = format!("{}{key}", target.store);
         let by = if glob { FoundBy::Glob } else { FoundBy::Folder };
-        found.push(FoundInput {
+        objects.push(FoundInput {
             name,
             bytes: size,
             place: Location::Object { store: target.store.clone(), key },
@@ -134,7 +134,7 @@ fn list(target: &ObjectUrl, store: &Store, found: &mut Vec<FoundInput>) -> anyho
             by,
         });
     }
-    if found.len() == before {
+    if objects.len() == before {
         bail!("no input matches {}: the store has no such object", target.item);
     }
     Ok(())
@@ -244,9 +244,10 @@ mod tests {
         let store: Store = Arc::new(LocalFileSystem::new_with_prefix(folder.path()).unwrap());
         let listed = |key: &str| {
             let target = ObjectUrl { item: key.into(), store: "s3://bucket/".into(), key: key.into(), can_list: true };
-            let mut found = Vec::new();
-            list(&target, &store, &mut found).map(|()| {
-                let mut names: Vec<String> = found.iter().map(|one| format!("{} {}", one.name, one.relative)).collect();
+            let mut objects = Vec::new();
+            list(&target, &store, &mut objects).map(|()| {
+                let mut names: Vec<String> =
+                    objects.iter().map(|object| format!("{} {}", object.name, object.relative)).collect();
                 names.sort();
                 names
             })

@@ -48,22 +48,22 @@ const KNOWN: &str = ".warc, .wet, .jsonl, .ndjson, .json, failed*.tsv (each also
 /// # Errors
 /// If an item matches nothing, cannot be read, or has no known format. The message contains the remedy.
 pub fn list(items: &[String], reading: &Reading) -> anyhow::Result<Vec<Input>> {
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     for item in items {
         let listing = item.strip_prefix('@').or_else(|| is_listing(item).then_some(item.as_str()));
         match listing {
-            Some(listing) => find(&items_of(listing, reading)?, &mut found).with_context(|| {
+            Some(listing) => find(&items_of(listing, reading)?, &mut files).with_context(|| {
                 let base_url = match &reading.base_url {
                     Some(base) => format!("relative lines are below base-url = {base}"),
                     None => "if its lines are relative, set base-url in [cluster.read]".to_owned(),
                 };
                 format!("in the listing {listing} ({base_url})")
             })?,
-            None => find(std::slice::from_ref(item), &mut found)?,
+            None => find(std::slice::from_ref(item), &mut files)?,
         }
     }
-    let mut inputs = Vec::with_capacity(found.len());
-    for file in found {
+    let mut inputs = Vec::with_capacity(files.len());
+    for file in files {
         inputs.extend(input(file, reading)?);
     }
     inputs.sort_by(|a, b| a.name.cmp(&b.name));
@@ -88,20 +88,20 @@ fn unique_path(place: &Location) -> PathBuf {
 }
 
 /// Finds the files and objects that the items name.
-fn find(items: &[String], found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
+fn find(items: &[String], files: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     let (remote, local): (Vec<&String>, Vec<&String>) = items.iter().partition(|item| super::objects::is_url(item));
     for item in local {
-        find_local(item.strip_prefix("file://").unwrap_or(item), found)?;
+        find_local(item.strip_prefix("file://").unwrap_or(item), files)?;
     }
     if !remote.is_empty() {
-        super::objects::find(&remote, found)?;
+        super::objects::find(&remote, files)?;
     }
     Ok(())
 }
 
 /// Makes the input of a file; `None` if it is to be skipped.
-fn input(found: FoundInput, reading: &Reading) -> anyhow::Result<Option<Input>> {
-    let FoundInput { name, bytes, place, relative, by } = found;
+fn input(file: FoundInput, reading: &Reading) -> anyhow::Result<Option<Input>> {
+    let FoundInput { name, bytes, place, relative, by } = file;
     let is_hidden = relative.split('/').any(|part| part.starts_with(['.', '_']));
     let format = match format_of_name(&relative) {
         Some(Format::Jsonl) if by == FoundBy::Folder && relative.to_ascii_lowercase().ends_with(".json") => None,
@@ -243,16 +243,16 @@ fn text_of_listing(name: &str, bytes: u64, place: &Location) -> anyhow::Result<S
 }
 
 /// Finds the files that a local item names.
-fn find_local(item: &str, found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
+fn find_local(item: &str, files: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     let path = tidy(Path::new(item));
     match fs::metadata(&path) {
-        Ok(metadata) if metadata.is_dir() => walk(&path, found),
+        Ok(metadata) if metadata.is_dir() => walk(&path, files),
         Ok(metadata) => {
             let relative = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            found.push(local(path, metadata.len(), relative, FoundBy::Name));
+            files.push(local(path, metadata.len(), relative, FoundBy::Name));
             Ok(())
         }
-        Err(error) if error.kind() == ErrorKind::NotFound && is_glob(item) => glob(item, found),
+        Err(error) if error.kind() == ErrorKind::NotFound && is_glob(item) => glob(item, files),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             bail!(
                 "no input matches {item}: there is no such file or folder (relative paths start at the working directory)"
@@ -263,8 +263,8 @@ fn find_local(item: &str, found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
 }
 
 /// Finds all files below a folder; symbolic links are followed.
-fn walk(folder: &Path, found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
-    let before = found.len();
+fn walk(folder: &Path, files: &mut Vec<FoundInput>) -> anyhow::Result<()> {
+    let before = files.len();
     for entry in WalkDir::new(folder).follow_links(true) {
         let entry = entry.with_context(|| format!("cannot read the folder {}", folder.display()))?;
         if entry.file_type().is_file() {
@@ -273,22 +273,22 @@ fn walk(folder: &Path, found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
                 .with_context(|| crate::readers::open::cannot("open", &entry.path().to_string_lossy()))?
                 .len();
             let relative = entry.path().strip_prefix(folder).unwrap_or(entry.path()).to_string_lossy().into_owned();
-            found.push(local(entry.path().to_owned(), bytes, relative, FoundBy::Folder));
+            files.push(local(entry.path().to_owned(), bytes, relative, FoundBy::Folder));
         }
     }
-    if found.len() == before {
+    if files.len() == before {
         bail!("no input in the folder {}: it is empty", folder.display());
     }
     Ok(())
 }
 
 /// Finds the files that match a glob, and all files below the folders that match it.
-fn glob(pattern: &str, found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
+fn glob(pattern: &str, files: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     let pattern = tidy(Path::new(pattern)).to_string_lossy().into_owned();
     let matcher = matcher(&pattern)?;
     let prefix = fixed_prefix(&pattern);
     let root = if prefix.is_empty() { "." } else { prefix };
-    let before = found.len();
+    let before = files.len();
     let levels = pattern[prefix.len()..].trim_start_matches('/').split('/').count();
     let depth = if pattern.contains("**") || pattern.contains('{') { usize::MAX } else { levels };
     let mut entries = WalkDir::new(root).follow_links(true).max_depth(depth).into_iter();
@@ -303,16 +303,16 @@ fn glob(pattern: &str, found: &mut Vec<FoundInput>) -> anyhow::Result<()> {
             continue;
         }
         if entry.file_type().is_dir() {
-            walk(&path, found)?;
+            walk(&path, files)?;
             entries.skip_current_dir();
         } else {
             let bytes =
                 entry.metadata().with_context(|| crate::readers::open::cannot("open", &path.to_string_lossy()))?.len();
             let relative = path.strip_prefix(prefix).unwrap_or(&path).to_string_lossy().into_owned();
-            found.push(local(path, bytes, relative, FoundBy::Glob));
+            files.push(local(path, bytes, relative, FoundBy::Glob));
         }
     }
-    if found.len() == before {
+    if files.len() == before {
         bail!("no input matches {pattern}: put the glob in quotes; `*` matches within one folder, `**` across folders");
     }
     Ok(())
@@ -439,8 +439,8 @@ mod tests {
         fs::write(folder.path().join("warc.paths"), "week-01/b.warc.gz\n\n# a note\nweek-02/e.parquet\n").unwrap();
         fs::write(folder.path().join("list"), "week-01/a.warc.gz\n").unwrap();
         assert_eq!(names(folder.path(), &["warc.paths"], &reading), ["week-01/b.warc.gz", "week-02/e.parquet"]);
-        let at = format!("@{}/list", folder.path().display());
-        assert_eq!(list(&[at], &reading).unwrap().len(), 1);
+        let listing = format!("@{}/list", folder.path().display());
+        assert_eq!(list(&[listing], &reading).unwrap().len(), 1);
     }
 
     #[test]

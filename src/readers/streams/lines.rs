@@ -72,8 +72,8 @@ impl Lines {
     /// If the source cannot be read.
     pub fn advance(&mut self) -> io::Result<Option<LineStep>> {
         loop {
-            if let Some(at) = memchr(b'\n', &self.buffer[self.searched..]) {
-                let line = self.next..self.searched + at;
+            if let Some(index) = memchr(b'\n', &self.buffer[self.searched..]) {
+                let line = self.next..self.searched + index;
                 let offset = self.base + line.start as u64;
                 (self.next, self.searched) = (line.end + 1, line.end + 1);
                 if std::mem::take(&mut self.skipping) {

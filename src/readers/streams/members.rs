@@ -303,11 +303,11 @@ impl Members {
         let magic = if matches!(self.codec, Codec::Zstd(_)) { ZSTD } else { GZIP };
         let mut bytes_read = 0;
         loop {
-            let here = self.stored.offset();
-            self.stored.keep_from(here);
+            let offset = self.stored.offset();
+            self.stored.keep_from(offset);
             match memmem::find(self.stored.ahead(), magic) {
-                Some(at) => {
-                    self.stored.take(at);
+                Some(index) => {
+                    self.stored.take(index);
                     self.stored.need(PROBE)?;
                     let ahead = self.stored.ahead();
                     let ahead_len = ahead.len().max(1);
@@ -366,12 +366,12 @@ impl Members {
         }
         let mut left = length;
         while left > 0 {
-            let here = self.stored.need(1)?.min(left);
-            if here == 0 {
+            let count = self.stored.need(1)?.min(left);
+            if count == 0 {
                 return Ok(false);
             }
-            self.stored.take(here);
-            left -= here;
+            self.stored.take(count);
+            left -= count;
             let offset = self.stored.offset();
             self.stored.keep_from(offset);
         }
@@ -563,7 +563,10 @@ mod tests {
     fn member_of(stored: usize) -> Vec<u8> {
         let content = content(stored, usize::MAX);
         let longer = member(&content, 0, 0).len() - stored;
-        (stored - 2 * longer..).map(|length| member(&content[..length], 0, 0)).find(|one| one.len() >= stored).unwrap()
+        (stored - 2 * longer..)
+            .map(|length| member(&content[..length], 0, 0))
+            .find(|member| member.len() >= stored)
+            .unwrap()
     }
 
     #[test]
@@ -610,20 +613,20 @@ mod tests {
         let length = prop_oneof![20 => 0..2000_usize, 6 => 30_000..140_000_usize, 1 => 900_000..1_300_000_usize];
         let repeat = prop_oneof![Just(1_usize), Just(300), Just(usize::MAX)];
         let fields = prop_oneof![Just(0_u8), (0..32_u8).prop_map(|fields| fields & 30)];
-        let one = (length, repeat, fields, 0..10_u32).prop_map(|(length, repeat, fields, level)| {
+        let member = (length, repeat, fields, 0..10_u32).prop_map(|(length, repeat, fields, level)| {
             let content = content(length, repeat);
             let written = format!("{} {:x}", content.len(), xxhash_rust::xxh3::xxh3_64(&content));
             (member(&content, fields, level), written)
         });
         let between =
             prop_oneof![8 => Just(Vec::new()), 1 => Just(vec![0; 9]), 1 => Just(b"\x1f\x8b\x08 garbage".to_vec())];
-        let members = prop::collection::vec((one, between), 0..12);
+        let members = prop::collection::vec((member, between), 0..12);
         let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
         let missing = prop_oneof![3 => Just(0), 1 => 0..100_usize];
         (members, changes, missing).prop_map(|(members, changes, missing)| {
             let contents = members.iter().map(|((_, written), _)| written.clone()).collect();
             let all = members.into_iter();
-            let mut file: Vec<u8> = all.flat_map(|((one, _), between)| [one, between].concat()).collect();
+            let mut file: Vec<u8> = all.flat_map(|((member, _), between)| [member, between].concat()).collect();
             for (index, byte) in changes {
                 if !file.is_empty() {
                     let changed = index.index(file.len());

@@ -520,7 +520,7 @@ mod tests {
 
     /// Files of good and bad records, compressed or not, some bytes of them changed.
     fn mangled() -> impl Strategy<Value = Vec<u8>> {
-        let one = (0..5_usize, 0..40_usize, "[ -~\r\n]{0,40}").prop_map(|(kind, length, text)| match kind {
+        let part = (0..5_usize, 0..40_usize, "[ -~\r\n]{0,40}").prop_map(|(kind, length, text)| match kind {
             0 => good("a"),
             1 => record("b", length, &text),
             2 => record("c", length * 100, &text),
@@ -528,7 +528,7 @@ mod tests {
             _ => "WARC/1.0\r\n".to_owned(),
         });
         let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
-        (prop::collection::vec(one, 0..12), 0..4_u8, changes).prop_map(|(parts, packing, changes)| {
+        (prop::collection::vec(part, 0..12), 0..4_u8, changes).prop_map(|(parts, packing, changes)| {
             let mut file: Vec<u8> = match packing {
                 0 => parts.concat().into_bytes(),
                 1 => gzip(&parts.concat()),
