@@ -72,7 +72,7 @@
 //! state                      the store of all weeks
 //! tables  readers  features  structures
 //! text  objects  stats       objects: the client of object stores
-//! kernels                    the only unsafe blocks
+//! kernels                    the unsafe code, except one trait of the exchange
 //! config
 //! records  watch
 //! ```
