@@ -170,7 +170,7 @@ pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
 fn manifest(store: &Store) -> Result<Manifest> {
     store.manifest()?.with_context(|| {
         let root = store.root().display();
-        format!("{root} is no store: it has no manifest.json (a store is what `nigh run jobs/cluster.toml` makes)")
+        format!("{root} is not a nigh store (no manifest.json): `nigh run jobs/cluster.toml` makes a store")
     })
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<ExitCode> {
 pub(crate) fn shown(args: &ShowArgs, look: &ReadStore) -> Result<String> {
     let store = look.store();
     let manifest = store.manifest()?.with_context(|| {
-        format!("{} is no store: it has no manifest.json (a store is what `nigh run` makes)", args.store.display())
+        format!("{} is not a nigh store (no manifest.json): `nigh run` makes a store", args.store.display())
     })?;
     let weeks: Vec<String> = manifest.weeks.iter().map(|week| week.week.to_string()).collect();
     let known = match args.week {

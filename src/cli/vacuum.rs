@@ -53,7 +53,7 @@ pub(crate) fn run(args: &VacuumArgs, log: &Log) -> Result<ExitCode> {
     let root = args.store.display();
     let manifest = || {
         store.manifest()?.with_context(|| {
-            format!("{root} is no store: it has no manifest.json (a store is what `nigh run jobs/cluster.toml` makes)")
+            format!("{root} is not a nigh store (no manifest.json): `nigh run jobs/cluster.toml` makes a store")
         })
     };
     home.expect()?;

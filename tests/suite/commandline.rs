@@ -85,7 +85,7 @@ fn show_prints_the_summary_again() {
     assert!(other.stderr.contains("has no week 2024-01-15; it has 2024-01-08"), "{}", other.stderr);
     let none = run(&["show", "tests"]);
     assert_eq!(none.code, Some(1));
-    assert!(none.stderr.contains("is no store"), "{}", none.stderr);
+    assert!(none.stderr.contains("is not a nigh store"), "{}", none.stderr);
 }
 
 #[test]

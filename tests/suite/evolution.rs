@@ -711,7 +711,7 @@ fn wrong_use_is_refused_with_the_reason() {
     let nowhere = nowhere.to_str().unwrap();
     let evolution = ["run", "jobs/evolution.toml", "--store", nowhere];
     for (arguments, code, wanted) in [
-        (evolution.to_vec(), 1, "is no store"),
+        (evolution.to_vec(), 1, "is not a nigh store"),
         ([&evolution[..], &["--input", "x"]].concat(), 2, "--input"),
         ([&evolution[..], &["--week", "2024-01-08"]].concat(), 2, "`first` and `last`"),
         ([&evolution[..], &["--replace"]].concat(), 2, "--replace"),

@@ -49,7 +49,7 @@ impl History {
     pub fn open(store: &Store, first: Option<Week>, last: Option<Week>) -> Result<History> {
         let root = store.root().display();
         let manifest = store.manifest()?.with_context(|| {
-            format!("{root} is no store: it has no manifest.json (a store is what `nigh run jobs/cluster.toml` makes)")
+            format!("{root} is not a nigh store (no manifest.json): `nigh run jobs/cluster.toml` makes a store")
         })?;
         let known = &manifest.weeks;
         ensure!(!known.is_empty(), "the store {root} has no week yet: `nigh run jobs/cluster.toml` makes one");
@@ -204,7 +204,7 @@ mod tests {
             let weeks = [first, last].map(|date| (!date.is_empty()).then(|| week(date)));
             History::open(&Store::at(folder.path()), weeks[0], weeks[1]).unwrap_err().to_string()
         };
-        assert!(error("", "").contains("is no store"));
+        assert!(error("", "").contains("is not a nigh store (no manifest.json)"));
         let store = store(folder.path());
         let missing = error("2024-01-09", "");
         assert!(missing.contains("no week 2024-01-09; it has 2024-01-08, 2024-01-15, 2024-01-22"), "{missing}");

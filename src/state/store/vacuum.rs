@@ -38,7 +38,7 @@ impl Store {
     /// Where there is no store, or it has no week from `before` on.
     pub fn to_vacuum(&self, before: Week) -> Result<Vacuumed> {
         let root = self.root().display();
-        let manifest = self.manifest()?.with_context(|| format!("{root} is no store: it has no manifest.json"))?;
+        let manifest = self.manifest()?.with_context(|| format!("{root} is not a nigh store (no manifest.json)"))?;
         let last = manifest.weeks.last().with_context(|| format!("the store {root} has no week yet"))?.week;
         ensure!(
             last >= before,
