@@ -309,27 +309,9 @@ pub fn short_hash(bytes: &[u8]) -> String {
     format!("{:016x}", xxh3_64(bytes))
 }
 
-/// Formats a length of time in seconds for a message, in the unit that fits.
-///
-/// ```
-/// assert_eq!([45, 3600, 86_400].map(nigh::records::age), ["45 s", "60 min", "24 h"]);
-/// ```
-pub fn age(seconds: i64) -> String {
-    match seconds.max(0) {
-        seconds @ 0..120 => format!("{seconds} s"),
-        seconds @ 120..7200 => format!("{} min", seconds / 60),
-        seconds => format!("{} h", seconds / 3600),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ages_have_the_unit_that_fits() {
-        assert_eq!([-5, 0, 119, 120, 7199, 7200].map(age), ["0 s", "0 s", "119 s", "2 min", "119 min", "2 h"]);
-    }
 
     #[test]
     fn the_shard_is_the_top_of_the_hash() {

@@ -14,7 +14,7 @@ pub use self::job::{Cluster, Columns, Evolution, Job, Mode, Reading, Weekly};
 pub use self::method::Method;
 pub use self::pool::{Destination, HostTable, Ports, Variables};
 pub use self::tasks::{Scheduler, Tasks};
-pub use self::units::{Bytes, Count, Share};
+pub use self::units::{Bytes, Count, Share, age};
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

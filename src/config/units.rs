@@ -1,4 +1,4 @@
-//! Values with a unit or a bound: bytes, shares, counts.
+//! Values with a unit or a bound: bytes, lengths of time, shares, counts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -75,6 +75,20 @@ impl fmt::Display for Bytes {
     }
 }
 
+/// Formats a length of time, in seconds, for a message: in seconds below two minutes, in minutes below two hours, else in hours.
+/// A negative length, as clocks of two machines can give, counts as 0.
+///
+/// ```
+/// assert_eq!([45, 3600, 86_400].map(nigh::config::age), ["45 s", "60 min", "24 h"]);
+/// ```
+pub fn age(seconds: i64) -> String {
+    match seconds.max(0) {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3600),
+    }
+}
+
 /// A share from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
@@ -112,5 +126,15 @@ impl std::str::FromStr for Count {
 
     fn from_str(text: &str) -> Result<Count, String> {
         text.parse::<u64>().map_err(|_| format!("`{text}` is no whole number"))?.try_into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_have_the_unit_that_fits() {
+        assert_eq!([-5, 0, 119, 120, 7199, 7200].map(age), ["0 s", "0 s", "119 s", "2 min", "119 min", "2 h"]);
     }
 }

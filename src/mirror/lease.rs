@@ -28,8 +28,9 @@ use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
 use super::Notify;
+use crate::config::age;
 use crate::objects::{Bucket, ObjectVersion, PATIENCE, PutCondition, PutOutcome};
-use crate::records::{age, short_hash};
+use crate::records::short_hash;
 
 /// The key of the lock.
 const LOCK: &str = "lock.json";

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::folders::{ORPHANS_END, Store};
-use crate::records::age;
+use crate::config::age;
 
 impl Store {
     /// Takes the store for writing. It is free again when the file returned is dropped and every process that was
