@@ -1,4 +1,4 @@
-//! Files that survive a power cut: replaced whole, then synced.
+//! Files that survive a power cut: atomic replacement of a file, and a sync of a whole folder.
 
 use std::fs::File;
 use std::io::Write;
@@ -6,7 +6,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// Replaces the file at `path` by `bytes`, whole or not at all, and durably.
+/// Replaces the file at `path` by `bytes`, atomically and durably: after a kill or a power cut the file has the old bytes or the
+/// new ones.
+///
+/// The bytes go to a temporary file beside it (extension `tmp`), which is synced and renamed; then the folder is synced.
 ///
 /// # Errors
 /// Names the file that cannot be written.
@@ -22,8 +25,10 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     write().with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Makes all that was written below a folder durable: one call for the file system on Linux, where a call a
-/// file would wait for the disk hundreds of times; file by file elsewhere.
+/// Makes everything written below a folder durable.
+///
+/// On Linux this is one call for the whole file system, since a call for each file would wait for the disk hundreds of times.
+/// Elsewhere the files are synced one by one.
 ///
 /// # Errors
 /// Names the folder, or the file, that the system cannot sync.

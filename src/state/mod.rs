@@ -1,31 +1,40 @@
-//! What is kept between runs: a store, and the week that is being made in it.
+//! The state that is kept between runs: a store of weeks, and the unfinished week in it.
 //!
-//! In reading order: `store` (folders, lock, commit), `manifest` (what a store holds), `journal` (how far an
-//! unfinished week is), `earlier` (what a week stands on), `urls` (which URL has which id), `forget` (URLs that were
-//! deleted), `vacuum` (weeks that are removed), `history` (the weeks that are there), `downloads` (every URL's, week
-//! after week), `results` (tables made of weeks), `postings` (an index of the last week's vectors), `durable` (files
-//! that survive a power cut).
+//! In reading order: `store` (the folders of a store, its lock, the commit of a week), `weeks` (what the store records of each
+//! week), `indexes` (URL to document, supershingle to documents), `history` (tables that span several weeks), `durable` (files
+//! that survive a power cut). Start with `store/commit.rs`: it has the protocol of a commit.
 //!
 //! ```text
 //! STORE/
-//!   manifest.json              method, committed weeks; replaced whole
-//!   lock                       held by the run that writes
-//!   week=2024-01-08/           committed: appears whole, by one rename
+//!   manifest.json              method and committed weeks; replaced atomically
+//!   lock                       locked by the run that writes
+//!   week=2024-01-08/           a committed week: one rename makes it appear, complete
 //!     documents|features|urls|links|clusters|…/*.parquet
 //!     job.toml  week.json  summary.json
-//!     deleted/                 URLs that are being deleted with the week, until no `urls` has them
-//!   urls/before=2024-01-08/    the URLs of the weeks before that one, which were removed: by id (`urls`), by hash (`url-runs`)
-//!   evolution/                 tables made of the weeks; replaced as a whole
-//!   _postings/                 who holds which supershingle in the last week; missing where no week asked for it
-//!   _work/week=2024-01-15/     unfinished: grows wave by wave, invisible to readers of week=*; a pool of machines
-//!                              works in a folder `_work-…` that each generation of its processes names anew
-//!   _work/replaced-2024-01-15/ the week as it was, while another one takes its place
-//!   _work/scratch-2024-01-15/  what is not kept with the week
-//!     journal.json             the waves that are whole; replaced whole
+//!     deleted/                 URLs that were deleted from the week, until their rows have left every `urls`
+//!   urls/before=2024-01-08/    URLs of the removed weeks before that date: by id (`urls`), by hash (`url-runs`)
+//!   evolution/                 tables made of several weeks; replaced as one folder
+//!   _postings/                 inverted index of the last week's supershingles; optional
+//!   _work/week=2024-01-15/     an unfinished week: grows wave by wave; queries over week=* do not see it
+//!   _work/replaced-2024-01-15/ the old version of a week while the new version takes its place
+//!   _work/scratch-2024-01-15/  files of an unfinished week that are not kept with it
+//!     journal.json             the complete waves; replaced atomically
 //! ```
 //!
-//! URLs keep their rows in the week in which they were first seen (`urls`), so that a week is
-//! committed by one rename; what was written is not written again, but that rows of deleted URLs are left out of `urls`.
+//! In a pool of machines `_work` has another name, `_work-…`, in each generation of processes, so that a process of an earlier
+//! generation cannot write there.
+//!
+//! The row of a URL in `urls` stays in the week that first saw the URL. So a week is committed by one rename, and rows once
+//! written are not written again, with one exception: rows of deleted URLs are removed from `urls`.
+//!
+//! ```
+//! use nigh::state::Store;
+//!
+//! let folder = std::env::temp_dir().join("nigh-no-such-store");
+//! let store = Store::at(&folder);
+//! assert!(store.manifest().unwrap().is_none(), "no week was committed yet");
+//! assert_eq!(store.week("2024-01-08".parse().unwrap()), folder.join("week=2024-01-08"));
+//! ```
 
 mod durable;
 mod history;

@@ -1,4 +1,30 @@
-//! A week of a store, from its beginning to its commit, and what recovers a store after a kill.
+//! The life of a week in a store: how it begins, how it is committed, and how the next run recovers a store after a kill.
+//!
+//! A week grows in `_work/week=DATE`, wave by wave, and `_work/scratch-DATE/journal.json` lists the complete waves. A commit makes
+//! the week part of the store. [`Store::commit`] takes these steps:
+//!
+//! 1. Compare the journal on the disk with the week's own. If they differ, another run has taken over the work, and the commit fails.
+//! 2. Write `job.toml`, `summary.json` and `week.json` into the unfinished folder, then sync it. Every file of the week is durable.
+//! 3. Only if the store has an older version of the week: remove unfinished later weeks, which build on that version; remove its
+//!    postings; move it to `_work/replaced-DATE`; sync the store.
+//! 4. Rename the unfinished folder to `week=DATE` and sync the store. **The week is committed.**
+//! 5. Replace `manifest.json` by one that lists the week.
+//! 6. Move the week's run of postings to `_postings`, replace `postings.json`, and remove the runs that it does not list.
+//! 7. Remove `_work/scratch-DATE` and `_work/replaced-DATE`.
+//! 8. Remove the rows of deleted URLs from `urls`, then the list of them (`forget.rs`).
+//!
+//! [`Store::recover`], which every run calls first, completes an interrupted commit. What it finds depends on the last step done:
+//!
+//! 1. Steps 1 and 2: the store is as before, the week is unfinished, and the run resumes from its journal.
+//! 2. Within step 3, before the move: the same, except that the postings may be gone. A run without postings scans the vectors.
+//! 3. Step 3: no folder has the name `week=DATE`. The old version was moved away only after the new one was complete and durable, so
+//!    the unfinished folder gets the name if it has a `week.json`. Otherwise the old version gets it back.
+//! 4. Step 4: `week=DATE` is complete, since nothing else gets that name. Recovery adds it to the manifest. Its postings are lost.
+//! 5. Steps 5 to 7: recovery removes the leftover folders. If `postings.json` does not match the last week, it is ignored.
+//! 6. Within step 8: recovery repeats the step; doing it twice does no harm.
+//!
+//! Only the run that holds the lock calls these functions. A process that outlived its run does not know the present name of the work
+//! folder (see [`Store::take_work`]), so its renames fail.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,37 +39,36 @@ use crate::state::indexes::PostingRuns;
 use crate::state::weeks::{InputKey, Journal, Manifest, WholeWeek, week_of};
 use crate::tables::{Table, UrlRow};
 
-/// A week that was begun, or gone on with.
+/// A week that was begun or resumed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Begun {
-    /// What is done already.
+    /// The complete waves; empty if the week starts from nothing.
     pub journal: Journal,
-    /// Whole waves of an unfinished week that was made from something else: they are gone.
+    /// Complete waves that were removed, because they were made from another input, method or way of reading.
     pub dropped: usize,
 }
 
 impl Store {
-    /// Begins a week, or goes on with it. The caller holds the lock.
+    /// Begins a week, or resumes it if its journal has the same key. The caller holds the lock.
     ///
-    /// Segments of waves that were not whole are removed; so is an unfinished week that was begun from
-    /// something else, for its rows would not be those of this job.
+    /// Segments of incomplete waves are removed. An unfinished week with another key is removed entirely, since its rows are not
+    /// those of this job.
     ///
     /// # Errors
-    /// Where the store has another method, or cannot be written.
+    /// If the store was made with another method, or cannot be written.
     pub fn begin(&self, week: Week, method: &Method, key: &InputKey) -> Result<Begun> {
         if let Some(manifest) = self.manifest()? {
             manifest.check(&self.root, method)?;
         }
         let unfinished = self.unfinished(week);
-        let found = Journal::read(&unfinished.journal())?;
-        let dropped = match found {
+        let dropped = match Journal::read(&unfinished.journal())? {
             Some(journal) if journal.key == *key => {
-                unfinished.drop_what_is_not_in(&journal)?;
+                unfinished.drop_unlisted(&journal)?;
                 return Ok(Begun { journal, dropped: 0 });
             }
             other => other.map_or(0, |journal| journal.waves),
         };
-        // The journal goes first: without it the rest is nothing, whenever this is interrupted.
+        // The journal is removed first: without it the other files count for nothing, wherever this is interrupted.
         if unfinished.journal().exists() {
             std::fs::remove_file(unfinished.journal())
                 .and_then(|()| File::open(&unfinished.scratch)?.sync_all())
@@ -60,16 +85,15 @@ impl Store {
         Ok(Begun { journal, dropped })
     }
 
-    /// Commits a week, whose tables are all in its unfinished folder: one rename makes it visible, then the
-    /// manifest lists it, its postings are kept, and what was deleted from it is forgotten. Where the week is there already, that
-    /// one is put aside first, and then removed. A kill in between is mended by [`Store::recover`] of the next run.
+    /// Commits a week whose tables are all in its unfinished folder, by the steps at the head of this file. The caller holds the
+    /// lock. After a kill at any step, [`Store::recover`] of the next run completes or undoes the commit.
     ///
     /// # Errors
-    /// Names what cannot be written; the week is then whole, unfinished or committed.
+    /// If another run has taken over the work, or a file cannot be written. The week is then unfinished or committed, never in part.
     pub fn commit(&self, whole: &WholeWeek, job: &str, summary: &[u8], postings: Option<&PostingRuns>) -> Result<()> {
         let week = whole.committed.week;
         let unfinished = self.unfinished(week);
-        ensure!(Journal::read(&unfinished.journal())?.as_ref() == Some(&whole.journal), unfinished.taken());
+        ensure!(Journal::read(&unfinished.journal())?.as_ref() == Some(&whole.journal), unfinished.taken_over());
         let folder = unfinished.folder();
         replace(&folder.join("job.toml"), job.as_bytes())?;
         replace(&folder.join("summary.json"), summary)?;
@@ -90,13 +114,13 @@ impl Store {
         self.forget(week)
     }
 
-    /// Drops what is done of later weeks that are not whole: it stands on the week that is replaced.
+    /// Removes unfinished weeks after `week`: they build on the version of it that is being replaced.
     fn drop_later(&self, week: Week) -> Result<()> {
         let failed = || format!("cannot list {}", self.work.display());
         for entry in std::fs::read_dir(&self.work).with_context(failed)? {
             let entry = entry.with_context(failed)?;
-            let of = ["week=", SCRATCH].iter().find_map(|prefix| week_of(&entry.file_name(), prefix));
-            if of.is_some_and(|of| of > week) {
+            let unfinished = ["week=", SCRATCH].iter().find_map(|prefix| week_of(&entry.file_name(), prefix));
+            if unfinished.is_some_and(|unfinished| unfinished > week) {
                 let path = entry.path();
                 std::fs::remove_dir_all(&path).with_context(|| format!("cannot remove {}", path.display()))?;
             }
@@ -104,7 +128,7 @@ impl Store {
         Ok(())
     }
 
-    /// Puts a whole week into the manifest.
+    /// Adds a committed week to the manifest, in place of an older version of it.
     fn list(&self, whole: &WholeWeek) -> Result<()> {
         let mut manifest = self.manifest()?.unwrap_or_else(|| Manifest::new(&whole.method));
         manifest.weeks.retain(|week| week.week != whole.committed.week);
@@ -114,25 +138,24 @@ impl Store {
         manifest.write(&self.manifest_path())
     }
 
-    /// Whether a week is committed, and is not being made anew.
+    /// Whether a week is committed and no new version of it is unfinished.
     pub fn is_committed(&self, week: Week) -> bool {
-        let listed = self.manifest().is_ok_and(|known| known.is_some_and(|known| known.has(week)));
-        // Another generation may work elsewhere by now.
-        let begun = |work: &PathBuf| work.join(format!("{SCRATCH}{week}")).join(JOURNAL).exists();
-        listed && !self.works().is_ok_and(|works| works.iter().any(begun))
+        let is_listed = self.manifest().is_ok_and(|manifest| manifest.is_some_and(|manifest| manifest.has(week)));
+        // All work folders are searched: a later generation of processes uses another one.
+        let is_begun = |work: &PathBuf| work.join(format!("{SCRATCH}{week}")).join(JOURNAL).exists();
+        is_listed && !self.work_folders().is_ok_and(|folders| folders.iter().any(is_begun))
     }
 
-    /// Ends what a killed run had begun to commit: a week that it was replacing takes its place, and weeks that have
-    /// their names are listed; they are whole, or they would not have them; weeks that were removed go, and what was
-    /// deleted is forgotten; results that were put aside are there again. The caller holds the lock.
+    /// Completes what a killed run began: the commit of a week (see the head of this file), of results
+    /// ([`Results`](crate::state::Results)), a removal of weeks ([`Store::vacuum`]) or of URLs. The caller holds the lock.
     ///
     /// # Errors
-    /// Where the store cannot be read or written.
+    /// If the store cannot be read or written, or its manifest is missing although weeks were removed.
     pub fn recover(&self) -> Result<()> {
         let failed = || format!("cannot list the store {}", self.root.display());
         if self.manifest()?.is_none() && self.root.join(UrlRow::NAME).exists() {
             bail!(
-                "{} is missing, and weeks were removed from the store: restore it, for it says which ids they gave",
+                "{} is missing, and only it records the ids that the removed weeks of this store gave: restore it",
                 self.manifest_path().display()
             );
         }
@@ -141,49 +164,60 @@ impl Store {
                 let entry = entry.with_context(failed)?;
                 let name = entry.file_name();
                 if let Some(results) = name.to_str().and_then(|name| name.strip_suffix(BEFORE)) {
-                    self.put_back(results, &entry.path())?;
+                    self.recover_results(results, &entry.path())?;
                 }
-                let Some(week) = week_of(&name, REPLACED) else { continue };
-                let unfinished = self.unfinished(week);
-                if !self.week(week).exists() {
-                    // The old week was put aside only when the new one was whole.
-                    let whole = unfinished.folder.join("week.json").exists();
-                    rename(if whole { &unfinished.folder } else { &unfinished.replaced }, &self.week(week))?;
-                    sync_folder(&self.root)?;
+                if let Some(week) = week_of(&name, REPLACED) {
+                    self.recover_replacement(week)?;
                 }
-                self.list(&self.whole(week)?)?;
-                unfinished.clear()?;
             }
         }
         for entry in std::fs::read_dir(&self.root).with_context(failed)? {
             let name = entry.with_context(failed)?.file_name();
-            let Some(week) = week_of(&name, "week=") else { continue };
-            let manifest = self.manifest()?;
-            let gone = manifest.as_ref().is_some_and(|manifest| manifest.has_removed(week));
-            let listed = manifest.is_some_and(|manifest| manifest.has(week));
-            if !gone
-                && !listed
-                && let Some(whole) = WholeWeek::read(&self.week(week).join("week.json"))?
-            {
-                self.list(&whole)?;
-            }
-            let unfinished = self.unfinished(week);
-            if !unfinished.folder.exists() {
-                unfinished.clear()?;
-            }
-            if !gone {
-                self.forget(week)?;
+            if let Some(week) = week_of(&name, "week=") {
+                self.recover_week(week)?;
             }
         }
         self.sweep()
     }
 
-    /// Results that were put aside get their name again, where the new ones have not got it.
-    fn put_back(&self, results: &str, before: &Path) -> Result<()> {
+    /// Completes the commit of a week whose old version was moved to `_work/replaced-DATE`.
+    fn recover_replacement(&self, week: Week) -> Result<()> {
+        let unfinished = self.unfinished(week);
+        if !self.week(week).exists() {
+            // The old version was moved away only after the new one was complete.
+            let is_complete = unfinished.folder.join("week.json").exists();
+            rename(if is_complete { &unfinished.folder } else { &unfinished.replaced }, &self.week(week))?;
+            sync_folder(&self.root)?;
+        }
+        self.list(&self.whole(week)?)?;
+        unfinished.clear()
+    }
+
+    /// Completes the commit of a week that has its folder `week=DATE`, unless the week was removed.
+    fn recover_week(&self, week: Week) -> Result<()> {
+        let manifest = self.manifest()?;
+        let is_removed = manifest.as_ref().is_some_and(|manifest| manifest.has_removed(week));
+        let is_listed = manifest.is_some_and(|manifest| manifest.has(week));
+        if !is_removed
+            && !is_listed
+            && let Some(whole) = WholeWeek::read(&self.week(week).join("week.json"))?
+        {
+            self.list(&whole)?;
+        }
+        let unfinished = self.unfinished(week);
+        if !unfinished.folder.exists() {
+            unfinished.clear()?;
+        }
+        if is_removed { Ok(()) } else { self.forget(week) }
+    }
+
+    /// Gives results that were moved to `before` their name back, or removes them if the new results have the name already.
+    fn recover_results(&self, results: &str, before: &Path) -> Result<()> {
         let folder = self.root.join(results);
-        match folder.exists() {
-            true => std::fs::remove_dir_all(before).with_context(|| format!("cannot remove {}", before.display())),
-            false => rename(before, &folder).and_then(|()| sync_folder(&self.root)),
+        if folder.exists() {
+            std::fs::remove_dir_all(before).with_context(|| format!("cannot remove {}", before.display()))
+        } else {
+            rename(before, &folder).and_then(|()| sync_folder(&self.root))
         }
     }
 }
@@ -208,16 +242,16 @@ mod tests {
     fn a_second_run_is_refused_while_the_first_writes() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::at(&folder.path().join("store"));
-        let held = store.lock().unwrap();
+        let lock = store.lock().unwrap();
         let error = store.lock().unwrap_err().to_string();
         assert!(error.contains("another run") && error.contains(&std::process::id().to_string()), "{error}");
-        // Not only dropped: what other tests start beside this one inherits it.
-        held.unlock().unwrap();
+        // Dropping it would not be enough: processes that other tests start at the same time inherit the lock.
+        lock.unlock().unwrap();
         store.lock().unwrap();
     }
 
     #[test]
-    fn a_rerun_keeps_whole_waves_and_drops_the_rest() {
+    fn a_rerun_keeps_complete_waves_and_removes_other_files() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::at(folder.path());
         let method = Method::default();
@@ -229,7 +263,7 @@ mod tests {
             std::fs::create_dir_all(file(wave).parent().unwrap()).unwrap();
             std::fs::write(file(wave), "rows").unwrap();
         }
-        // A file of a whole wave that the journal does not list is none of the week.
+        // A file of a complete wave that the journal does not list does not belong to the week.
         let stray = unfinished.table("documents", &Segment { shard: 4, ..segment(0) }.file());
         std::fs::write(&stray, "rows").unwrap();
         journal.waves = 1;
@@ -259,14 +293,14 @@ mod tests {
     }
 
     #[test]
-    fn a_kill_while_a_week_takes_the_place_of_another_leaves_one_of_them() {
+    fn a_kill_while_a_week_is_replaced_leaves_the_old_version_or_the_new() {
         let method = Method::default();
         let whole = |documents| WholeWeek {
             committed: CommittedWeek { week: week(), key: "k".into(), documents, urls: vec![7], named: vec![1] },
             method: method.clone(),
             journal: Journal::new(key("k")),
         };
-        // What is done before the kill: the new week whole, the old one put aside, the new one in its place.
+        // Steps done before the kill: 0, the new week is complete; 1, the old one was moved away; 2, the new one has its name.
         for (done, documents) in [(0, 7), (1, 8), (2, 8)] {
             let folder = tempfile::tempdir().unwrap();
             let store = Store::at(folder.path());
@@ -285,33 +319,33 @@ mod tests {
             store.recover().unwrap();
             assert_eq!(store.whole(week()).unwrap(), whole(documents), "after {done}");
             assert_eq!(store.manifest().unwrap().unwrap().weeks, [whole(documents).committed], "after {done}");
-            assert_eq!(unfinished.folder.exists(), done == 0, "what is being made is gone on with");
+            assert_eq!(unfinished.folder.exists(), done == 0, "the unfinished week can be resumed");
             assert!(!unfinished.replaced.exists());
         }
     }
 
     #[test]
-    fn who_knows_a_former_folder_of_work_can_neither_write_there_nor_commit() {
+    fn a_process_of_an_earlier_generation_can_neither_write_its_journal_nor_commit() {
         let folder = tempfile::tempdir().unwrap();
         let method = Method::default();
-        let former = Store::at(folder.path()).working_in("_work-1");
-        let mut journal = former.begin(week(), &method, &key("a")).unwrap().journal;
+        let earlier = Store::at(folder.path()).working_in("_work-1");
+        let mut journal = earlier.begin(week(), &method, &key("a")).unwrap().journal;
         journal.waves = 1;
-        journal.write(&former.unfinished(week()).journal()).unwrap();
+        journal.write(&earlier.unfinished(week()).journal()).unwrap();
         let store = Store::at(folder.path()).working_in("_work-2");
         store.take_work().unwrap();
         assert_eq!(store.begin(week(), &method, &key("a")).unwrap().journal, journal);
-        // The straggler wakes: its journal, and the week that it would commit.
+        // The process of the earlier generation wakes, and tries to write its journal and to commit.
         let straggler = Journal::new(key("a"));
-        assert!(former.unfinished(week()).write_journal(&straggler).is_err());
-        std::fs::create_dir_all(former.unfinished(week()).spill()).unwrap();
-        assert!(former.unfinished(week()).write_journal(&straggler).is_err());
+        assert!(earlier.unfinished(week()).write_journal(&straggler).is_err());
+        std::fs::create_dir_all(earlier.unfinished(week()).spill()).unwrap();
+        assert!(earlier.unfinished(week()).write_journal(&straggler).is_err());
         let committed = CommittedWeek { week: week(), key: "a".into(), documents: 7, urls: vec![7], named: vec![1] };
         let whole = WholeWeek { committed, method: method.clone(), journal: straggler };
-        assert!(former.commit(&whole, "[cluster]", b"{}", None).is_err());
+        assert!(earlier.commit(&whole, "[cluster]", b"{}", None).is_err());
         assert!(!store.week(week()).exists() && store.manifest().unwrap().is_none());
-        // What it left is no work of anybody.
-        std::fs::create_dir_all(former.unfinished(week()).table("documents", "x")).unwrap();
+        // Folders that it makes without a journal are not taken over.
+        std::fs::create_dir_all(earlier.unfinished(week()).table("documents", "x")).unwrap();
         let last = Store::at(folder.path());
         last.take_work().unwrap();
         assert_eq!(last.works().unwrap(), [folder.path().join("_work")]);
@@ -319,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_no_store() {
+    fn a_store_cannot_be_below_a_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, "").unwrap();

@@ -1,4 +1,6 @@
-//! A store: its folders, its lock, and the commit of a week.
+//! The folders and files of a store, as paths; the drawing is in `state/mod.rs`.
+//!
+//! All names are fixed, except that of the work folder: each generation of processes in a pool of machines has one of its own.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,60 +14,59 @@ use crate::state::indexes::RunRow;
 use crate::state::weeks::{Earlier, Manifest, RemovedWeeks, Unfinished, WholeWeek};
 use crate::tables::{Table, UrlRow};
 
-/// How long processes of a run whose supervisor was killed may take to notice and end.
+/// How long the processes of a run may take to end after their supervisor was killed.
 pub(crate) const ORPHANS_END: Duration = Duration::from_secs(10);
 
-/// A store, as its paths. Cheap to clone; every process of a run has one.
+/// The paths of a store. Cheap to clone; every process of a run has one. It opens nothing: the store need not exist.
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(crate) root: PathBuf,
-    /// Where what is unfinished lies.
+    /// The work folder: unfinished weeks and results.
     pub(crate) work: PathBuf,
 }
 
 impl Store {
-    /// The store at `root`, which need not exist yet.
+    /// The store at `root`, with the work folder `_work`.
     pub fn at(root: &Path) -> Store {
         Store { root: root.to_owned(), work: root.join(WORK) }
     }
 
-    /// The same store, whose unfinished work lies in a folder of this name.
+    /// The same store with another work folder, of this name.
     pub fn working_in(&self, name: &str) -> Store {
         Store { root: self.root.clone(), work: self.root.join(name) }
     }
 
-    /// Moves what is unfinished, wherever it lies, to this store's folder of work. A process of an earlier run or
-    /// generation that nobody could end knows another name, and whatever it still begins to write, or to commit, fails:
-    /// the folder is not there. The caller holds the lock.
+    /// Makes this store's work folder the only one: renames the existing work folder, whatever its name, and removes others.
+    ///
+    /// A process of an earlier run or generation may still be alive, on a machine that cannot be reached. It knows only an older name
+    /// of the work folder, so its next write or commit fails. The caller holds the lock.
     ///
     /// # Errors
     /// Names the folder that cannot be moved or removed.
     pub fn take_work(&self) -> Result<()> {
-        let mut works = self.works()?;
-        // What such a process left after it was moved away has no journal, and nothing of a commit.
-        let begun = |work: &PathBuf| {
-            let entries = std::fs::read_dir(work).into_iter().flatten().flatten();
+        let mut folders = self.work_folders()?;
+        // A folder that such a process made after the rename has no journal and no part of a commit.
+        let has_work = |folder: &PathBuf| {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
             entries.map(|entry| entry.path()).any(|path| {
                 let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
                 path.join(JOURNAL).exists() || name.starts_with(REPLACED) || name.ends_with(BEFORE)
             })
         };
-        works.sort_by_key(|work| (!begun(work), *work != self.work));
-        for (at, work) in works.iter().enumerate() {
-            if at > 0 {
-                std::fs::remove_dir_all(work).with_context(|| format!("cannot remove {}", work.display()))?;
-            }
+        folders.sort_by_key(|folder| (!has_work(folder), *folder != self.work));
+        for folder in folders.iter().skip(1) {
+            std::fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
         }
-        match works.first() {
-            Some(work) if *work != self.work => rename(work, &self.work).and_then(|()| sync_folder(&self.root)),
+        match folders.first() {
+            Some(folder) if *folder != self.work => rename(folder, &self.work).and_then(|()| sync_folder(&self.root)),
             _ => Ok(()),
         }
     }
 
-    /// All folders of unfinished work; a store at rest has at most one.
-    pub(crate) fn works(&self) -> Result<Vec<PathBuf>> {
+    /// All work folders; a store in which no run writes has at most one.
+    pub(crate) fn work_folders(&self) -> Result<Vec<PathBuf>> {
         let failed = || format!("cannot list the store {}", self.root.display());
-        let mut works = Vec::new();
+        let mut folders = Vec::new();
         for entry in std::fs::read_dir(&self.root).with_context(failed)? {
             let entry = entry.with_context(failed)?;
             let name = entry.file_name();
@@ -74,23 +75,23 @@ impl Store {
                 .and_then(|name| name.strip_prefix(WORK))
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
             {
-                works.push(entry.path());
+                folders.push(entry.path());
             }
         }
-        Ok(works)
+        Ok(folders)
     }
 
-    /// The name of its folder of work.
+    /// The name of the work folder.
     pub fn work_name(&self) -> String {
         self.work.file_name().map_or_else(|| WORK.to_owned(), |name| name.to_string_lossy().into_owned())
     }
 
-    /// Its folder of work.
+    /// The work folder.
     pub(crate) fn work(&self) -> &Path {
         &self.work
     }
 
-    /// Its folder.
+    /// The folder of the store.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -99,7 +100,7 @@ impl Store {
         self.root.join("manifest.json")
     }
 
-    /// What it holds; `None` where nothing was committed yet.
+    /// Reads the manifest; `None` if no week was committed yet.
     ///
     /// # Errors
     /// As [`Manifest::read`].
@@ -112,15 +113,15 @@ impl Store {
         self.root.join(week.folder())
     }
 
-    /// The `urls` files of some weeks, by shard, in the order of ids.
+    /// The `urls` files of these weeks, by shard, in the order of document ids.
     ///
     /// # Errors
-    /// Names the week that is not there, or whose list of segments is damaged.
+    /// If a `week.json` is missing or damaged; the message names it.
     pub fn url_files(&self, weeks: &Earlier) -> Result<BTreeMap<u32, Vec<PathBuf>>> {
         self.files_of_urls(weeks, UrlRow::NAME)
     }
 
-    /// Files with the URLs of some weeks, by shard, each in the order of hashes: for [`UrlIndex`](crate::state::indexes::UrlIndex).
+    /// Files with the URLs of these weeks, by shard, each sorted by hash: the input of [`UrlIndex`](crate::state::UrlIndex).
     ///
     /// # Errors
     /// As [`Store::url_files`].
@@ -128,12 +129,12 @@ impl Store {
         self.files_of_urls(weeks, RunRow::NAME)
     }
 
-    /// As [`Store::url_files`], where `table` is that of the URLs of removed weeks.
+    /// As [`Store::url_files`]; `table` is the table to take for removed weeks, `urls` or `url-runs`.
     fn files_of_urls(&self, weeks: &Earlier, table: &str) -> Result<BTreeMap<u32, Vec<PathBuf>>> {
         let mut files: BTreeMap<u32, Vec<PathBuf>> = BTreeMap::new();
         if let Some(removed) = &weeks.removed {
-            let given = (0..).zip(&removed.urls).filter(|(_, urls)| **urls > 0);
-            files.extend(given.map(|(shard, _)| (shard, vec![self.urls_of_removed(removed, table, shard)])));
+            let with_urls = (0..).zip(&removed.urls).filter(|(_, urls)| **urls > 0);
+            files.extend(with_urls.map(|(shard, _)| (shard, vec![self.urls_of_removed(removed, table, shard)])));
         }
         for week in &weeks.weeks {
             for segment in self.whole(week.week)?.journal.segments.iter().filter(|segment| segment.urls > 0) {
@@ -144,26 +145,26 @@ impl Store {
         Ok(files)
     }
 
-    /// The file of a shard's URLs of removed weeks, in the order of ids (`urls`) or of hashes (`url-runs`).
+    /// The file with a shard's URLs of the removed weeks, sorted by document id (`urls`) or by hash (`url-runs`).
     pub(crate) fn urls_of_removed(&self, removed: &RemovedWeeks, table: &str, shard: u32) -> PathBuf {
         self.removed_folder(removed).join(table).join(format!("shard{shard:05}.parquet"))
     }
 
-    /// Where the URLs of removed weeks are.
+    /// The folder with the URLs of the removed weeks.
     pub(crate) fn removed_folder(&self, removed: &RemovedWeeks) -> PathBuf {
         self.root.join(UrlRow::NAME).join(format!("before={}", removed.before))
     }
 
-    /// What the tables of a committed week do not hold.
+    /// Reads the `week.json` of a committed week.
     ///
     /// # Errors
-    /// Where it is missing or damaged.
+    /// If it is missing or damaged.
     pub fn whole(&self, week: Week) -> Result<WholeWeek> {
         let path = self.week(week).join("week.json");
         WholeWeek::read(&path)?.with_context(|| format!("{} is missing: the store is damaged", path.display()))
     }
 
-    /// A week that is being made.
+    /// The paths of an unfinished week.
     pub fn unfinished(&self, week: Week) -> Unfinished {
         let work = &self.work;
         Unfinished {
@@ -173,18 +174,15 @@ impl Store {
         }
     }
 
-    /// Checks that the store's folder can be made and written to.
+    /// Checks that the store's folder can be created and written to. Creates nothing.
     ///
     /// # Errors
-    /// Names the folder, and says what to do.
+    /// If it cannot; the message names the folder and says what to do.
     pub fn check_writable(&self) -> Result<()> {
         let failed = || {
-            format!(
-                "cannot write to the store {}: take another --store, or change its permissions",
-                self.root.display()
-            )
+            format!("cannot write to the store {}: use another --store, or change its permissions", self.root.display())
         };
-        // Before the folder exists its nearest existing parent tells; nothing is made by a check.
+        // If the folder does not exist, its nearest existing parent decides.
         let existing = self.root.ancestors().find(|path| path.exists() || path.as_os_str().is_empty());
         let existing = existing.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if !existing.is_dir() {
@@ -194,15 +192,15 @@ impl Store {
     }
 }
 
-/// The folder of unfinished work, or what its name begins with.
+/// The name of the work folder, or its beginning: a pool of machines adds `-` and a name of its own.
 const WORK: &str = "_work";
-/// What stands after the name of results that are put aside.
+/// The end of the name of the old results while the new ones are moved into place.
 pub(crate) const BEFORE: &str = "-before";
-/// What stands before the name of a week that is put aside.
+/// The beginning of the name of a week's old version while the new one is moved into place.
 pub(crate) const REPLACED: &str = "replaced-";
-/// What stands before the name of a week's folder of what is not kept.
+/// The beginning of the name of the folder for files of an unfinished week that are not kept with it.
 pub(crate) const SCRATCH: &str = "scratch-";
-/// The name of a journal.
+/// The name of the journal in that folder.
 pub(crate) const JOURNAL: &str = "journal.json";
 
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {

@@ -1,8 +1,9 @@
-//! URLs that were deleted from a store leave no row behind: not in the week that they were deleted from, nor in the `urls`
-//! of the weeks before it.
+//! Removes the rows of deleted URLs from the `urls` tables of a store.
 //!
-//! The week is committed with the list of what was deleted from it (`deleted`); that is removed when no `urls` has a row
-//! of it any more. A kill in between is mended by [`Store::recover`]: doing it again does no harm.
+//! `nigh delete` commits a new version of the last week without the deleted URLs, and with their list in the table `deleted`. This
+//! file then rewrites each `urls` file, of that week and of all weeks before it, that has a row of a deleted URL; for removed weeks
+//! also the `url-runs` files. At the end it removes the list. If a kill comes before that, [`Store::recover`] does everything again,
+//! which does no harm.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,10 +19,10 @@ use crate::state::indexes::RunRow;
 use crate::tables::{DeletedRow, Scan, Table, UrlRow, Writer, copy_rows, field};
 
 impl Store {
-    /// Drops the rows of what was deleted from a committed week from the `urls` up to it, where anything was.
+    /// Removes the rows of the URLs that were deleted from a committed week, if any, from the `urls` of the weeks up to it.
     ///
     /// # Errors
-    /// Names the file that cannot be read or written; what is done by then stays done.
+    /// If a file cannot be read or written; the message names it. Files rewritten before that stay so.
     pub(crate) fn forget(&self, week: Week) -> Result<()> {
         let list = self.week(week).join(DeletedRow::NAME);
         if !list.exists() {
@@ -38,25 +39,25 @@ impl Store {
         }
         let manifest = self.manifest()?.context("a week is committed")?;
         let mut weeks = Earlier::before(&manifest, week);
-        weeks.weeks.extend(manifest.weeks.into_iter().filter(|known| known.week == week));
+        weeks.weeks.extend(manifest.weeks.into_iter().filter(|committed| committed.week == week));
         let (files, indexes) = (self.url_files(&weeks)?, self.url_indexes(&weeks)?);
         for (shard, docs) in &mut deleted {
             docs.sort_unstable();
             let mut files = files.get(shard).into_iter().flatten();
-            files.try_for_each(|path| self.without::<UrlRow>(path, docs))?;
-            // Those of removed weeks have another order besides.
+            files.try_for_each(|path| self.rewrite_without::<UrlRow>(path, docs))?;
+            // The URLs of removed weeks are stored twice: by id in `urls`, by hash in `url-runs`.
             let indexes = indexes.get(shard).into_iter().flatten();
             let mut runs = indexes.filter(|path| path.parent().is_some_and(|folder| folder.ends_with(RunRow::NAME)));
-            runs.try_for_each(|path| self.without::<RunRow>(path, docs))?;
+            runs.try_for_each(|path| self.rewrite_without::<RunRow>(path, docs))?;
         }
         sync_folder(self.root())?;
-        // Empty unless another week is unfinished.
+        // Fails if another week is unfinished: then the work folder stays.
         let _ = std::fs::remove_dir(self.work());
         std::fs::remove_dir_all(&list).with_context(|| format!("cannot remove {}", list.display()))
     }
 
-    /// Drops the rows of some documents from a file.
-    fn without<T: Table>(&self, path: &PathBuf, docs: &[DocId]) -> Result<()> {
+    /// Rewrites a file without the rows of these documents, which ascend.
+    fn rewrite_without<T: Table>(&self, path: &PathBuf, docs: &[DocId]) -> Result<()> {
         let temporary: &Path = &self.work().join("without.parquet");
         let sifted = copy_rows::<T>(path, temporary, &["doc"], |batch| {
             let all = field::<Int64Array>(batch, "doc")?.values().iter();
@@ -68,7 +69,7 @@ impl Store {
         if sifted.kept == 0 {
             Writer::<T>::create(temporary)?.finish()?;
         }
-        // Whole on the disk before it takes the only other copy's place.
+        // It replaces the only other copy, so it must be on the disk first.
         std::fs::File::open(temporary)
             .and_then(|file| file.sync_all())
             .and_then(|()| std::fs::rename(temporary, path))

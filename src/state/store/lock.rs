@@ -1,4 +1,7 @@
 //! The lock of a store: one run writes at a time.
+//!
+//! It is an advisory lock of the system (`flock`) on the file `lock`, so a kill releases it. The file also names the process that
+//! took the lock, for messages. (A store in a bucket has a lease instead: `mirror/lease.rs`.)
 
 use std::fs::{File, TryLockError};
 use std::io::Write;
@@ -11,14 +14,17 @@ use super::folders::{ORPHANS_END, Store};
 use crate::config::age;
 
 impl Store {
-    /// Takes the store for writing. It is free again when the file returned is dropped and every process that was
-    /// started meanwhile has ended: they inherit the lock, so that what outlives a killed run cannot meet the next one.
+    /// Locks the store for writing.
+    ///
+    /// Processes that are started while the lock is held inherit it. It is free again when the returned file is dropped and all of
+    /// them have ended: so a process that outlives a killed run never writes at the same time as the next run. If the process that
+    /// took the lock no longer runs, this waits up to 10 seconds for the processes that inherited it.
     ///
     /// # Errors
-    /// Where another run has it: says which, as it wrote itself.
+    /// If another run has the lock; the message says which, since when, on which machine.
     pub fn lock(&self) -> Result<File> {
         std::fs::create_dir_all(&self.root)
-            .with_context(|| format!("cannot make the store {}: take another --store", self.root.display()))?;
+            .with_context(|| format!("cannot make the store {}: use another --store", self.root.display()))?;
         let path = self.root.join("lock");
         let failed = || format!("cannot lock {}", path.display());
         let mut file =
@@ -30,21 +36,23 @@ impl Store {
                 Err(TryLockError::Error(error)) => return Err(error).with_context(failed),
                 Err(TryLockError::WouldBlock) => {
                     let owner = std::fs::read_to_string(&path).unwrap_or_default();
+                    // A live owner keeps the lock; orphans of a dead one end soon.
                     if is_running(&owner) || begun.elapsed() > ORPHANS_END {
-                        // The owner wrote itself into the file when it took it.
-                        let taken = file.metadata().and_then(|metadata| metadata.modified());
-                        let held = taken.ok().and_then(|taken| taken.elapsed().ok()).unwrap_or_default();
+                        // The owner wrote its name into the file when it took the lock.
+                        let locked_at = file.metadata().and_then(|metadata| metadata.modified());
+                        let locked_for = locked_at.ok().and_then(|time| time.elapsed().ok()).unwrap_or_default();
                         bail!(
-                            "another run writes to the store {} ({}, for {}): wait for it, or take another --store",
+                            "another run writes to the store {} ({}, for {}): wait for it, or use another --store",
                             self.root.display(),
                             owner.trim(),
-                            age(held.as_secs() as i64)
+                            age(locked_for.as_secs() as i64)
                         );
                     }
                     std::thread::sleep(Duration::from_millis(10));
                 }
             }
         }
+        // Without close-on-exec, child processes inherit the lock.
         rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).with_context(failed)?;
         let host = rustix::system::uname();
         let owner = format!(
@@ -58,7 +66,7 @@ impl Store {
     }
 }
 
-/// Whether the process that wrote itself into a lock still runs; taken as true where the system does not tell.
+/// Whether the process named in a lock file still runs; true if the system cannot say (no `/proc`, or no process named).
 fn is_running(owner: &str) -> bool {
     let id =
         owner.strip_prefix("process ").and_then(|rest| rest.split(' ').next()).and_then(|id| id.parse::<u32>().ok());

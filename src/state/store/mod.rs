@@ -1,8 +1,8 @@
-//! The store as a folder of weeks.
+//! A store: a folder of committed weeks, to which one run at a time adds.
 //!
-//! In reading order: `folders` (where everything lies), `lock` (one run writes at a time), `commit` (a week from its
-//! beginning to its commit, and recovery), `postings` (the inverted index of the last week), `forget` (weeks that are
-//! removed), `vacuum` (their files).
+//! In reading order: `folders` (where every file lies), `lock` (one run writes at a time), `commit` (a week from its beginning to
+//! its commit, and recovery after a kill), `postings` (the inverted index of the last week), `forget` (removes the rows of deleted
+//! URLs), `vacuum` (removes old weeks).
 
 mod commit;
 mod folders;

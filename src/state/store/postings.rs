@@ -1,4 +1,9 @@
-//! The postings that a store keeps for its last week.
+//! The postings that a store keeps for its last week: which week they belong to, and when they are replaced.
+//!
+//! `_postings/postings.json` is one JSON object: `format`, `week`, `key` (the hash of what the week was made from), and the
+//! [`PostingRuns`]: `coding` and `runs`. It is replaced atomically, after the commit of the week. If it does not match the last
+//! week, it is ignored, and the next delta scans all vectors instead. The files of the runs are described in
+//! `state/indexes/postings.rs`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +16,7 @@ use crate::state::durable::{replace, sync_folder};
 use crate::state::indexes::{FORMAT, PostingRuns};
 use crate::state::weeks::{CommittedWeek, Unfinished};
 
-/// The folder of a store's postings. A mirror leaves alone what begins so, and publishes nothing of it.
+/// The folder of a store's postings. A mirror neither removes nor publishes a folder whose name begins like this.
 const FOLDER: &str = "_postings";
 
 /// The content of `postings.json`.
@@ -26,21 +31,23 @@ struct PostingList {
 }
 
 impl Store {
-    /// The folder of its postings.
+    /// The folder of the postings.
     pub fn postings_folder(&self) -> PathBuf {
         self.root().join(FOLDER)
     }
 
-    /// The postings of the vectors of a committed week; `None` where there are none, or others.
+    /// The postings of a committed week; `None` if there are none, or if they belong to another week or another version of it.
     pub fn postings(&self, week: &CommittedWeek) -> Option<PostingRuns> {
         let text = std::fs::read(self.postings_folder().join("postings.json")).ok()?;
         let listed: PostingList = serde_json::from_slice(&text).ok()?;
-        let is_of = (listed.format, listed.week, &listed.key) == (FORMAT, week.week, &week.key);
-        Some(listed.runs).filter(|runs| is_of && runs.can_be())
+        let matches = (listed.format, listed.week, &listed.key) == (FORMAT, week.week, &week.key);
+        Some(listed.runs).filter(|runs| matches && runs.is_plausible())
     }
 
-    /// Lets go of the postings of a week that is about to be replaced, whatever may happen then: of what is deleted nothing is
-    /// kept, and the week that takes its place has other vectors. The runs stay where the new week's postings stand on them.
+    /// Removes the postings of a week that is about to be replaced by a new version with other vectors.
+    ///
+    /// `postings` are those of the new version. If it has some, only the list is removed, since they may share runs with the old
+    /// ones. Otherwise all runs are removed: nothing may remain of deleted pages.
     pub(crate) fn drop_postings(&self, postings: Option<&PostingRuns>) -> Result<()> {
         let (folder, list) = (self.postings_folder(), self.postings_folder().join("postings.json"));
         let (path, removed) = match postings {
@@ -53,8 +60,8 @@ impl Store {
         }
     }
 
-    /// Keeps the postings of a week that was committed, of which the last run is among what is unfinished; without any,
-    /// removes those of the week before, which no week goes on from.
+    /// Makes `postings` those of the store, after the commit of their week. Their last run, which the week added, is still among the
+    /// files of the unfinished week, and is moved. Without postings, removes those of the week before: no later week can use them.
     pub(crate) fn keep_postings(
         &self,
         week: &CommittedWeek,
@@ -62,14 +69,14 @@ impl Store {
         postings: Option<&PostingRuns>,
     ) -> Result<()> {
         let folder = self.postings_folder();
-        let removed = |path: &Path| format!("cannot remove {}", path.display());
+        let cannot_remove = |path: &Path| format!("cannot remove {}", path.display());
         let Some(runs) = postings else { return self.drop_postings(None) };
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let made = unfinished.postings();
-        // A run without a posting has no folder.
+        // A run without postings has no folder.
         if let Some(run) = runs.runs.last().map(|run| folder.join(&run.folder)).filter(|_| made.exists()) {
             if run.exists() {
-                std::fs::remove_dir_all(&run).with_context(|| removed(&run))?;
+                std::fs::remove_dir_all(&run).with_context(|| cannot_remove(&run))?;
             }
             std::fs::rename(&made, &run)
                 .with_context(|| format!("cannot move {} to {}", made.display(), run.display()))?;
@@ -83,14 +90,14 @@ impl Store {
             let path = entry.with_context(failed)?.path();
             let is_listed = runs.runs.iter().any(|run| path.ends_with(&run.folder));
             if path.is_dir() && !is_listed {
-                std::fs::remove_dir_all(&path).with_context(|| removed(&path))?;
+                std::fs::remove_dir_all(&path).with_context(|| cannot_remove(&path))?;
             }
         }
         Ok(())
     }
 }
 
-/// The name of the folder of the run that a week adds.
+/// The name of the folder of the run of postings that a week adds; `key` is the hash of what the week was made from.
 pub fn run_folder(week: Week, key: &str) -> String {
     format!("run-{week}-{key}")
 }
@@ -105,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn postings_are_of_one_week_and_go_before_it_is_replaced() {
+    fn postings_belong_to_one_version_of_a_week_and_are_removed_before_it_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::at(&folder.path().join("store"));
         let week = |key: &str| CommittedWeek {
@@ -128,10 +135,14 @@ mod tests {
         assert_eq!((store.postings(&week("a")), store.postings(&week("b"))), (None, Some(runs.clone())));
         let opened = runs.files(&store.postings_folder(), 0).unwrap();
         assert_eq!(opened[0].as_ref().unwrap().all().unwrap(), [7, 9]);
-        assert_eq!(std::fs::read_dir(store.postings_folder()).unwrap().count(), 2, "the former run is gone");
+        assert_eq!(
+            std::fs::read_dir(store.postings_folder()).unwrap().count(),
+            2,
+            "the run of the other version is gone"
+        );
         store.drop_postings(Some(&runs)).unwrap();
         assert_eq!(store.postings(&week("b")), None);
-        assert!(runs.files(&store.postings_folder(), 0).is_ok(), "runs that others may stand on stay");
+        assert!(runs.files(&store.postings_folder(), 0).is_ok(), "the runs stay, since the new list may share them");
         for _ in 0..2 {
             store.drop_postings(None).unwrap();
             assert!(!store.postings_folder().exists());

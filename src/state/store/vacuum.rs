@@ -1,12 +1,14 @@
-//! Weeks that are removed from a store. What later weeks stand on stays: the ids of URLs, in one file a shard.
+//! Removes old weeks from a store. The ids of their URLs stay, because later weeks use them: one file per shard and order.
+//!
+//! In this order:
 //!
 //! ```text
-//! urls of weeks before ─▶ urls/before=DATE/urls|url-runs/shard*.parquet     once by id, once by hash
-//! manifest.json        replaced: it lists these instead of the weeks
-//! week=…               removed
+//! urls of old weeks  ─▶ urls/before=DATE/urls|url-runs/shard*.parquet     sorted by id, and by hash
+//! manifest.json      replaced: it lists these files instead of the weeks
+//! week=…             removed
 //! ```
 //!
-//! A kill before the manifest is replaced leaves all weeks; one after it is mended by [`Store::recover`].
+//! A kill before the manifest is replaced leaves all weeks in place. After it, [`Store::recover`] removes the rest.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,62 +22,62 @@ use crate::state::indexes::{RunRow, UrlLookup};
 use crate::state::weeks::{Earlier, RemovedWeeks, week_of};
 use crate::tables::{Scan, Table, UrlRow, Writer};
 
-/// What was removed from a store, or would be.
+/// What [`Store::vacuum`] removed from a store, or would remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Vacuumed {
-    /// The weeks.
+    /// The removed weeks.
     pub weeks: Vec<Week>,
-    /// What runs left that were given up: folders, as the store sees them.
+    /// Folders of abandoned unfinished weeks, relative to the store.
     pub unfinished: Vec<String>,
-    /// Bytes of both.
+    /// Bytes of all removed files.
     pub bytes: u64,
 }
 
 impl Store {
-    /// What [`Store::vacuum`] would remove.
+    /// Lists what [`Store::vacuum`] would remove.
     ///
     /// # Errors
-    /// Where there is no store, or it has no week from `before` on.
+    /// If there is no store, or it has no week from `before` on: the last week always stays.
     pub fn to_vacuum(&self, before: Week) -> Result<Vacuumed> {
         let root = self.root().display();
         let manifest = self.manifest()?.with_context(|| format!("{root} is not a nigh store (no manifest.json)"))?;
         let last = manifest.weeks.last().with_context(|| format!("the store {root} has no week yet"))?.week;
         ensure!(
             last >= before,
-            "the last week of the store {root} is {last}: it stays, for the next one goes on from it"
+            "the last week of the store {root} is {last}: it stays, because the next week builds on it"
         );
         let weeks: Vec<Week> = manifest.weeks.iter().map(|week| week.week).filter(|week| *week < before).collect();
-        let unfinished = self.given_up(last)?;
+        let unfinished = self.abandoned(last)?;
         let folders = weeks.iter().map(|week| self.week(*week));
         let unfinished_folders = unfinished.iter().map(|name| self.root().join(name));
         let bytes = folders.chain(unfinished_folders).map(|path| bytes_of(&path)).sum();
         Ok(Vacuumed { weeks, unfinished, bytes })
     }
 
-    /// What runs left that were given up: of a later week that is not whole the run can be gone on with. A killed run of a
-    /// pool left it in a folder of its own.
-    fn given_up(&self, last: Week) -> Result<Vec<String>> {
-        let mut given_up = Vec::new();
-        for work in self.works()? {
+    /// The folders of unfinished weeks that are abandoned: those up to the last committed week. The run of a later week can still
+    /// be resumed. All work folders are searched, since a killed run of a pool left one with a name of its own.
+    fn abandoned(&self, last: Week) -> Result<Vec<String>> {
+        let mut abandoned = Vec::new();
+        for work in self.work_folders()? {
             let failed = || format!("cannot list {}", work.display());
             for entry in std::fs::read_dir(&work).with_context(failed)? {
                 let name = entry.with_context(failed)?.file_name();
                 let week = ["week=", SCRATCH].iter().find_map(|prefix| week_of(&name, prefix));
                 if week.is_some_and(|week| week <= last) {
                     let path = Path::new(work.file_name().unwrap_or_default()).join(name);
-                    given_up.push(path.to_string_lossy().into_owned());
+                    abandoned.push(path.to_string_lossy().into_owned());
                 }
             }
         }
-        given_up.sort_unstable();
-        Ok(given_up)
+        abandoned.sort_unstable();
+        Ok(abandoned)
     }
 
-    /// Removes the weeks before one, and what is left of runs that were given up. The caller holds the lock, and
-    /// [`Store::recover`] was called.
+    /// Removes the weeks before `before`, and abandoned unfinished weeks. The caller holds the lock and has called
+    /// [`Store::recover`]. `threads` threads rewrite the URLs, one shard at a time.
     ///
     /// # Errors
-    /// As [`Store::to_vacuum`]; or names what cannot be read, written or removed: all weeks are there then, or the same call
+    /// As [`Store::to_vacuum`]; or if a file cannot be read, written or removed. Then either all weeks remain, or the same call
     /// removes the rest.
     pub fn vacuum(&self, before: Week, threads: usize) -> Result<Vacuumed> {
         let (vacuumed, work) = (self.to_vacuum(before)?, self.work());
@@ -84,31 +86,31 @@ impl Store {
         }
         if !vacuumed.weeks.is_empty() {
             let mut manifest = self.manifest()?.context("there is a store")?;
-            let kept = manifest.weeks.iter().map(|week| week.week).find(|week| *week >= before);
-            let kept = kept.context("there is a week that stays")?;
-            let going = Earlier::before(&manifest, kept);
+            let first_kept = manifest.weeks.iter().map(|week| week.week).find(|week| *week >= before);
+            let first_kept = first_kept.context("the last week stays")?;
+            let old = Earlier::before(&manifest, first_kept);
             let shards = manifest.method.shards;
-            let removed = RemovedWeeks { before: kept, urls: going.urls(shards), named: going.named(shards) };
-            self.keep_urls(&going, &removed, threads)?;
-            manifest.weeks.retain(|week| week.week >= kept);
+            let removed = RemovedWeeks { before: first_kept, urls: old.urls(shards), named: old.named(shards) };
+            self.keep_urls(&old, &removed, threads)?;
+            manifest.weeks.retain(|week| week.week >= first_kept);
             manifest.removed = Some(removed);
             manifest.write(&self.manifest_path())?;
         }
         self.sweep()?;
-        // Empty unless a later week is unfinished.
+        // Fails if a later week is unfinished: then the work folder stays.
         let _ = std::fs::remove_dir(work);
         Ok(vacuumed)
     }
 
-    /// Writes the URLs of weeks into one file a shard, by id, and one by hash.
+    /// Writes the URLs of `weeks` into two files per shard: one sorted by id, one by hash.
     fn keep_urls(&self, weeks: &Earlier, removed: &RemovedWeeks, threads: usize) -> Result<()> {
         let (folder, files, indexes) = (self.removed_folder(removed), self.url_files(weeks)?, self.url_indexes(weeks)?);
         remove(&folder)?;
-        let all: Vec<(u32, &Vec<PathBuf>, &Vec<PathBuf>)> =
+        let shards: Vec<(u32, &Vec<PathBuf>, &Vec<PathBuf>)> =
             files.iter().zip(indexes.values()).map(|((shard, files), indexes)| (*shard, files, indexes)).collect();
         let next = AtomicUsize::new(0);
         let merge = || -> Result<()> {
-            while let Some((shard, files, indexes)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some((shard, files, indexes)) = shards.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let path = self.urls_of_removed(removed, UrlRow::NAME, *shard);
                 let mut writer: Writer<UrlRow> = Writer::create(&path)?;
                 for path in *files {
@@ -132,21 +134,21 @@ impl Store {
         sync_folder(self.root())
     }
 
-    /// Removes what the manifest says is removed, and URLs that it does not know of.
+    /// Removes the folders of weeks that the manifest lists as removed, and folders of URLs that it does not list.
     ///
     /// # Errors
-    /// Names what cannot be removed.
+    /// If a folder cannot be removed; the message names it.
     pub(crate) fn sweep(&self) -> Result<()> {
         let removed = self.manifest()?.and_then(|manifest| manifest.removed);
         let urls = self.root().join(UrlRow::NAME);
-        let known = removed.as_ref().map(|removed| self.removed_folder(removed));
+        let listed = removed.as_ref().map(|removed| self.removed_folder(removed));
         for folder in folders(&urls)? {
-            if Some(&folder) != known.as_ref() {
+            if Some(&folder) != listed.as_ref() {
                 remove(&folder)?;
             }
         }
         let Some(removed) = removed else {
-            // Empty, or not there.
+            // Fails if it does not exist.
             let _ = std::fs::remove_dir(&urls);
             return Ok(());
         };
@@ -181,7 +183,7 @@ fn remove(folder: &Path) -> Result<()> {
     .with_context(|| format!("cannot remove {}", folder.display()))
 }
 
-/// The bytes of all files of a folder; what cannot be read counts as none.
+/// The bytes of all files below a folder; a file that cannot be read counts as 0.
 fn bytes_of(folder: &Path) -> u64 {
     let files = walkdir::WalkDir::new(folder).into_iter().filter_map(|entry| entry.ok()?.metadata().ok());
     files.filter(|file| file.is_file()).map(|file| file.len()).sum()

@@ -1,41 +1,42 @@
-//! The weeks of a store that another one stands on: those that are there, and what is left of those that were removed.
+//! The weeks of a store before a given one: those that are present, and what the manifest keeps of the removed ones.
 
 use serde::{Deserialize, Serialize};
 
 use super::manifest::{CommittedWeek, Manifest, RemovedWeeks};
 use crate::records::Week;
 
-/// The weeks before one.
+/// The weeks before a given week. A week builds on them: on the ids of their URLs, and on the clusters of the last one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Earlier {
-    /// What is left of weeks that were removed.
+    /// What the manifest keeps of removed weeks.
     pub removed: Option<RemovedWeeks>,
-    /// The others, in order.
+    /// The weeks that are present, in order.
     pub weeks: Vec<CommittedWeek>,
 }
 
 impl Earlier {
-    /// The weeks of a manifest before one that it has, or that is to come.
+    /// The weeks of a manifest before `week`, which may be committed or not.
     pub fn before(manifest: &Manifest, week: Week) -> Earlier {
         let weeks = manifest.weeks.iter().filter(|committed| committed.week < week).cloned().collect();
         Earlier { removed: manifest.removed.clone(), weeks }
     }
 
-    /// The week before; `None` for a store's first.
+    /// The last of them; `None` before the first week of a store.
     pub fn last(&self) -> Option<&CommittedWeek> {
         self.weeks.last()
     }
 
-    /// How many ids were given to URLs in each of so many shards.
+    /// The number of URLs that have an id, in each of `shards` shards.
     pub fn urls(&self, shards: u32) -> Vec<u64> {
         self.sums(shards, self.removed.as_ref().map(|removed| &removed.urls), |week| &week.urls)
     }
 
-    /// How many names were given to clusters in each of so many shards.
+    /// The number of cluster ids given, in each of `shards` shards.
     pub fn named(&self, shards: u32) -> Vec<u64> {
         self.sums(shards, self.removed.as_ref().map(|removed| &removed.named), |week| &week.named)
     }
 
+    /// Adds up counts by shard: those of the removed weeks, and `of` each week.
     fn sums<'a>(
         &'a self,
         shards: u32,

@@ -1,4 +1,19 @@
-//! How far an unfinished week is: the waves that are whole, and what was counted in them.
+//! `journal.json`: the complete waves of an unfinished week, and what was counted in them.
+//!
+//! `_work/scratch-DATE/journal.json` is one JSON object, replaced atomically after each wave. A wave is complete if and only if the
+//! journal counts it; a rerun removes the files of other waves and continues after the last complete one.
+//!
+//! ```text
+//! {
+//!   "key": { "hash": "…", "waves": 9, "files": 70, "bytes": 123 },     what the week is made from
+//!   "waves": 3,                                                        complete waves
+//!   "segments": [ { "wave": 0, "shard": 5, "documents": 7, "urls": 7, "features": 6, "links": 4 } ],
+//!   "counts": {…}                                                      of these waves
+//! }
+//! ```
+//!
+//! A segment has one file in each table, `TABLE/shard00005-wave00000.parquet`. Once the week is committed, the journal is a field of
+//! `week.json`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,14 +23,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::state::durable::replace;
 
-/// The content of `journal.json` (and, once the week is committed, of `week.json`).
+/// The content of `journal.json`, and once the week is committed the field `journal` of `week.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Journal {
-    /// What the week is made from: a rerun with another key starts over.
+    /// What the week is made from. A rerun with another key starts from nothing.
     pub key: InputKey,
-    /// Waves whose segments are whole.
+    /// The number of complete waves.
     pub waves: usize,
-    /// The segments, by wave and shard; a shard without pages has none.
+    /// The segments of these waves. A wave has no segment for a shard without documents in it.
     pub segments: Vec<Segment>,
     /// What was counted in these waves.
     pub counts: Counts,
@@ -26,24 +41,24 @@ pub struct Journal {
 pub struct InputKey {
     /// The hash of the method, of how pages are read, of the inputs' names and sizes, and of the waves.
     pub hash: String,
-    /// Waves in all.
+    /// The number of waves.
     pub waves: usize,
-    /// Input files.
+    /// The number of input files.
     pub files: usize,
-    /// Their bytes, as stored.
+    /// The size of the input files in bytes, as stored.
     pub bytes: u64,
 }
 
-/// The files that one wave gave one shard.
+/// The files with the rows of one shard and one wave: one file in each table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Segment {
     /// The wave, from 0.
     pub wave: usize,
-    /// The shard.
+    /// The shard that all rows belong to.
     pub shard: u32,
     /// Rows of `documents`.
     pub documents: u64,
-    /// Rows of `urls`: those of its URLs that no earlier week has.
+    /// Rows of `urls`: URLs that no earlier week has.
     pub urls: u64,
     /// Rows of `features`: documents with words.
     pub features: u64,
@@ -57,7 +72,7 @@ impl Segment {
         format!("shard{:05}-wave{:05}.parquet", self.shard, self.wave)
     }
 
-    /// The wave in the name of a file that a wave made, of a segment or of anything else.
+    /// The wave in the name of a file that a wave wrote: of a segment, or of another table.
     pub fn wave_of(file: &str) -> Option<usize> {
         file.strip_suffix(".parquet")?.split_once("-wave")?.1.parse().ok()
     }
@@ -68,14 +83,14 @@ impl Segment {
     }
 }
 
-/// What was counted while reading.
+/// Counts of the reading of the input.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Records read: pages, skipped and bad ones.
+    /// Records read: pages, skipped records and bad records.
     pub records: u64,
-    /// Pages kept, one a URL.
+    /// Pages kept, one per URL.
     pub documents: u64,
-    /// Pages without any word.
+    /// Pages without words.
     pub empty: u64,
     /// Pages cut at `max-page-bytes`, or marked as cut by the crawler.
     pub cut: u64,
@@ -83,16 +98,16 @@ pub struct Counts {
     pub words: u64,
     /// Bytes of the bodies of all kept pages.
     pub bytes: u64,
-    /// Records passed over, by kind.
+    /// Skipped records, by kind.
     pub skipped: BTreeMap<String, u64>,
     /// Bad records, by reason.
     pub rejects: BTreeMap<String, u64>,
-    /// Bad records that are counted but not listed in `rejects`, by file: those after the first ten thousand of it.
+    /// Bad records that are counted but not listed in `rejects`, by file: those after the first ten thousand of the file.
     pub unlisted: BTreeMap<String, u64>,
 }
 
 impl Counts {
-    /// Adds what was counted elsewhere.
+    /// Adds other counts to these.
     pub fn add(&mut self, other: &Counts) {
         self.records += other.records;
         self.documents += other.documents;
@@ -111,47 +126,47 @@ impl Counts {
         }
     }
 
-    /// Bad records in all.
+    /// The number of bad records.
     pub fn rejected(&self) -> u64 {
         self.rejects.values().sum()
     }
 
-    /// Bad records over all records; 0 where there are none.
+    /// The share of bad records among all records; 0 if there are no records.
     pub fn reject_share(&self) -> f64 {
         if self.records == 0 { 0.0 } else { self.rejected() as f64 / self.records as f64 }
     }
 }
 
 impl Journal {
-    /// The journal of a week of which nothing is done yet.
+    /// The journal of a week without a complete wave.
     pub fn new(key: InputKey) -> Journal {
         Journal { key, waves: 0, segments: Vec::new(), counts: Counts::default() }
     }
 
-    /// Reads the journal at `path`; `None` where there is none.
+    /// Reads the journal at `path`; `None` if it does not exist.
     ///
     /// # Errors
-    /// Names the file that cannot be read or is damaged.
+    /// If the file cannot be read or is damaged.
     pub fn read(path: &Path) -> Result<Option<Journal>> {
         match std::fs::read_to_string(path) {
             Ok(text) => serde_json::from_str(&text).map(Some).with_context(|| {
-                format!("{} is damaged: delete its folder, the week is then made anew", path.display())
+                format!("{} is damaged: remove its folder, and the week is made again from the start", path.display())
             }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
         }
     }
 
-    /// Writes the journal to `path`, whole or not at all.
+    /// Writes the journal to `path` atomically and durably.
     ///
     /// # Errors
-    /// Names the file that cannot be written.
+    /// If the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<()> {
         let text = serde_json::to_vec(self).context("a journal is plain data")?;
         replace(path, &text)
     }
 
-    /// The rows of each shard's url table that this week added so far.
+    /// The rows that the complete waves added to `urls`, in each of `shards` shards.
     pub fn urls(&self, shards: u32) -> Vec<u64> {
         let mut rows = vec![0; shards as usize];
         for segment in &self.segments {
@@ -160,7 +175,7 @@ impl Journal {
         rows
     }
 
-    /// The segments of every shard, in the order of their waves.
+    /// The segments of each shard, in the order of the waves.
     pub fn by_shard(&self) -> BTreeMap<u32, Vec<Segment>> {
         let mut shards: BTreeMap<u32, Vec<Segment>> = BTreeMap::new();
         for segment in &self.segments {

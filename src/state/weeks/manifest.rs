@@ -1,4 +1,23 @@
-//! What a store holds: its method and its committed weeks, in one small file that is replaced whole.
+//! `manifest.json` and `week.json`: what a store holds.
+//!
+//! `STORE/manifest.json` is one JSON object, replaced atomically by each commit. A week belongs to the store if and only if it is
+//! listed there. (A week that has its folder and is not listed was committed by a run that was killed; the next run lists it.)
+//!
+//! ```text
+//! {
+//!   "format": 4,                 of the layout and of the meaning of columns; another number is refused
+//!   "version": "…",              of the program that wrote it last
+//!   "method": {…},               parameters of all weeks; a job with others is refused
+//!   "method_hash": "…",
+//!   "removed": null,             or { "before": DATE, "urls": […], "named": […] }, numbers by shard
+//!   "weeks": [                   in order
+//!     { "week": DATE, "key": "…", "documents": 9, "urls": […], "named": […] }
+//!   ]
+//! }
+//! ```
+//!
+//! `week=DATE/week.json` is one JSON object with the week's row of the manifest (`committed`), its `method`, and its `journal` (see
+//! `journal.rs`). It lies with the tables, so that a commit is complete with one rename.
 
 use std::path::Path;
 
@@ -10,7 +29,7 @@ use crate::config::Method;
 use crate::records::Week;
 use crate::state::durable::replace;
 
-/// The version of the layout of a store and of the meaning of its columns.
+/// The version of the layout of a store, and of the meaning of its columns.
 pub const FORMAT: u32 = 4;
 
 /// The content of `manifest.json`.
@@ -18,60 +37,60 @@ pub const FORMAT: u32 = 4;
 pub struct Manifest {
     /// The version of the layout.
     pub format: u32,
-    /// The program that wrote it last.
+    /// The version of the program that wrote the file last.
     pub version: String,
-    /// The parameters that every week of the store was computed with.
+    /// The parameters of every week of the store.
     pub method: Method,
-    /// Their hash.
+    /// The hash of the parameters.
     pub method_hash: String,
-    /// What is left of weeks that were removed.
+    /// What is kept of removed weeks.
     pub removed: Option<RemovedWeeks>,
     /// The committed weeks, in order.
     pub weeks: Vec<CommittedWeek>,
 }
 
-/// What is left of weeks that were removed: their URLs keep their ids, and their clusters' names are not given again.
+/// What the manifest keeps of removed weeks, so that their URLs keep their ids and their cluster ids are not given again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RemovedWeeks {
     /// The first week that was not removed.
     pub before: Week,
-    /// Ids that were given to URLs, by shard.
+    /// The number of URLs that got an id in them, by shard.
     pub urls: Vec<u64>,
-    /// Clusters that were named, by shard.
+    /// The number of cluster ids given in them, by shard.
     pub named: Vec<u64>,
 }
 
 /// A committed week.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CommittedWeek {
-    /// Its date.
+    /// The date that names the week.
     pub week: Week,
-    /// The hash of what it was made from, the weeks before it included.
+    /// The hash of what the week was made from, including the weeks before it.
     pub key: String,
-    /// Its pages.
+    /// The number of documents.
     pub documents: u64,
-    /// Ids given in it by shard, to URLs first seen then: the rows of its `urls`, and those that were deleted.
+    /// The number of URLs first seen in this week, by shard: the rows of its `urls`, and deleted URLs.
     pub urls: Vec<u64>,
-    /// Clusters named in it, by shard.
+    /// The number of cluster ids given in this week, by shard.
     pub named: Vec<u64>,
 }
 
-/// Everything about a committed week that its tables do not hold: the content of `week.json`.
+/// The content of `week.json`: everything about a complete week that its tables do not hold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WholeWeek {
-    /// Its row of the manifest.
+    /// The row of the manifest.
     pub committed: CommittedWeek,
-    /// The parameters that it was computed with.
+    /// The parameters of the week.
     pub method: Method,
-    /// What it was made from, its segments and its counts.
+    /// What the week was made from, its segments and its counts.
     pub journal: Journal,
 }
 
 impl WholeWeek {
-    /// Reads the file at `path`; `None` where there is none.
+    /// Reads the file at `path`; `None` if it does not exist.
     ///
     /// # Errors
-    /// Names the file that cannot be read or is damaged.
+    /// If the file cannot be read or is damaged.
     pub fn read(path: &Path) -> Result<Option<WholeWeek>> {
         match std::fs::read_to_string(path) {
             Ok(text) => serde_json::from_str(&text).map(Some).with_context(|| format!("{} is damaged", path.display())),
@@ -80,10 +99,10 @@ impl WholeWeek {
         }
     }
 
-    /// Writes the file at `path`, whole or not at all.
+    /// Writes the file at `path` atomically and durably.
     ///
     /// # Errors
-    /// Names the file that cannot be written.
+    /// If the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<()> {
         replace(path, &serde_json::to_vec(self).context("a week is plain data")?)
     }
@@ -102,20 +121,20 @@ impl Manifest {
         }
     }
 
-    /// Whether a week would be one of those that were removed.
+    /// Whether a week is before the first week that was not removed, so that it cannot be added.
     pub fn has_removed(&self, week: Week) -> bool {
         self.removed.as_ref().is_some_and(|removed| week < removed.before)
     }
 
     /// Whether a week is committed.
     pub fn has(&self, week: Week) -> bool {
-        self.weeks.iter().any(|known| known.week == week)
+        self.weeks.iter().any(|committed| committed.week == week)
     }
 
-    /// Reads the manifest at `path`; `None` where there is none.
+    /// Reads the manifest at `path`; `None` if it does not exist.
     ///
     /// # Errors
-    /// Names the file that is damaged, or was written by a newer program.
+    /// If the file cannot be read, is damaged, or has another format.
     pub fn read(path: &Path) -> Result<Option<Manifest>> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
@@ -125,7 +144,7 @@ impl Manifest {
         Manifest::parse(&text, &path.display().to_string()).map(Some)
     }
 
-    /// The manifest in a text, which is that of the file or object `name`.
+    /// Parses the text of the manifest; messages call it `name`, the path of the file or the URL of the object.
     ///
     /// # Errors
     /// As [`Manifest::read`].
@@ -134,44 +153,44 @@ impl Manifest {
         struct Version {
             format: u32,
         }
-        let damaged = || format!("{name} is damaged: restore it, or take another --store");
+        let damaged = || format!("{name} is damaged: restore it, or use another --store");
         let Version { format } = serde_json::from_str(text).with_context(damaged)?;
         if format != FORMAT {
             bail!(
-                "{name} has format {format}, this program ({}) knows format {FORMAT}: use the program that made the store, or another --store",
+                "{name} has format {format}, and this program ({}) reads format {FORMAT}: use the program that made the store, or another --store",
                 env!("CARGO_PKG_VERSION")
             );
         }
         serde_json::from_str(text).with_context(damaged)
     }
 
-    /// Writes the manifest to `path`, whole or not at all.
+    /// Writes the manifest to `path` atomically and durably.
     ///
     /// # Errors
-    /// Names the file that cannot be written.
+    /// If the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<()> {
         let mut text = serde_json::to_string_pretty(self).context("a manifest is plain data")?;
         text.push('\n');
         replace(path, text.as_bytes())
     }
 
-    /// Refuses a method that differs from the store's.
+    /// Checks that a job has the parameters of the store.
     ///
     /// # Errors
-    /// Gives both values of every parameter that differs, and what to do.
+    /// If they differ; the message has both values of every parameter that differs, and what to do.
     pub fn check(&self, store: &Path, method: &Method) -> Result<()> {
         if self.method == *method {
             return Ok(());
         }
-        let (ours, theirs) = (self.method.to_string(), method.to_string());
-        let differing: Vec<String> = ours
+        let (of_store, of_job) = (self.method.to_string(), method.to_string());
+        let differing: Vec<String> = of_store
             .split(", ")
-            .zip(theirs.split(", "))
-            .filter(|(ours, theirs)| ours != theirs)
-            .map(|(ours, theirs)| format!("{ours} in the store, {theirs} in the job"))
+            .zip(of_job.split(", "))
+            .filter(|(of_store, of_job)| of_store != of_job)
+            .map(|(of_store, of_job)| format!("{of_store} in the store, {of_job} in the job"))
             .collect();
         bail!(
-            "the store {} was made with other parameters ({}): change the job's [method], or take another --store",
+            "the store {} was made with other parameters ({}): change the job's [method], or use another --store",
             store.display(),
             differing.join("; ")
         )
@@ -183,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manifest_survives_its_file() {
+    fn a_manifest_is_read_as_it_was_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("manifest.json");
         assert_eq!(Manifest::read(&path).unwrap(), None);

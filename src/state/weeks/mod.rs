@@ -1,7 +1,7 @@
-//! What is known of weeks.
+//! What a store records of its weeks, and the files that hold it.
 //!
-//! In reading order: `manifest` (the committed weeks of a store), `earlier` (the weeks on which another one builds),
-//! `journal` (the waves of a week in the making), `unfinished` (its files).
+//! In reading order: `manifest` (`manifest.json`: the committed weeks; `week.json`: one of them), `earlier` (the weeks before a given
+//! one), `journal` (`journal.json`: the complete waves of an unfinished week), `unfinished` (the folders of an unfinished week).
 
 mod earlier;
 mod journal;

@@ -1,4 +1,4 @@
-//! The files of a week that is not committed.
+//! The folders of an unfinished week, and the removal of files that its journal does not list.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -9,52 +9,53 @@ use super::journal::{Journal, Segment};
 use crate::records::Week;
 use crate::state::store::JOURNAL;
 
-/// A week that is being made: the folder that will be the week's, and one for what is not kept with it.
+/// The paths of an unfinished week: the folder that the commit renames to `week=DATE`, and one for files that are not kept.
 #[derive(Clone, Debug)]
 pub struct Unfinished {
     pub(crate) folder: PathBuf,
     pub(crate) scratch: PathBuf,
-    /// Where the week that it replaces is put.
+    /// Where the commit moves the older version of the week, if there is one.
     pub(crate) replaced: PathBuf,
 }
 
+/// The week in the name of a folder that begins with `prefix`; `None` for other names.
 pub(crate) fn week_of(name: &std::ffi::OsStr, prefix: &str) -> Option<Week> {
     name.to_str()?.strip_prefix(prefix)?.parse().ok()
 }
 
 impl Unfinished {
-    /// Its folder.
+    /// The folder that becomes the week's.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Its journal.
+    /// The path of the journal.
     pub fn journal(&self) -> PathBuf {
         self.scratch.join(JOURNAL)
     }
 
-    /// Replaces its journal, which was there since the week was begun.
+    /// Replaces the journal, which exists since the week was begun.
     ///
     /// # Errors
-    /// Names the file that cannot be written, or that is gone: a process that wakes when another generation has taken the
-    /// work may have made its folders again, but not this.
+    /// If the file cannot be written, or does not exist. It does not exist if another run has taken over the work: a process of the
+    /// earlier run may create the folders again, but not the journal.
     pub fn write_journal(&self, journal: &Journal) -> Result<()> {
-        ensure!(self.journal().exists(), self.taken());
+        ensure!(self.journal().exists(), self.taken_over());
         journal.write(&self.journal())
     }
 
-    /// Says that the work is not this run's any more.
-    pub(crate) fn taken(&self) -> String {
+    /// The message for a run that lost its work to another one.
+    pub(crate) fn taken_over(&self) -> String {
         let journal = self.journal();
-        format!("{} is not this run's any more: another one has taken over what is unfinished", journal.display())
+        format!("{} no longer belongs to this run: another run has taken over the unfinished week", journal.display())
     }
 
-    /// A file of one of its tables.
+    /// The path of a file of one of its tables.
     pub fn table(&self, table: &str, file: &str) -> PathBuf {
         self.folder.join(table).join(file)
     }
 
-    /// A file of a table that is not kept with the week.
+    /// The path of a file of a table that is not kept with the week.
     pub fn scratch_table(&self, table: &str, file: &str) -> PathBuf {
         self.scratch.join(table).join(file)
     }
@@ -64,12 +65,12 @@ impl Unfinished {
         self.scratch.join("postings")
     }
 
-    /// Where runs that do not fit in memory are put.
+    /// The folder for spilled buffers and sorted runs that do not fit in memory.
     pub fn spill(&self) -> PathBuf {
         self.scratch.join("spill")
     }
 
-    /// Removes what is not kept, once the week is committed.
+    /// Removes the files that are not kept, and the older version of the week; called once the week is committed.
     pub(crate) fn clear(&self) -> Result<()> {
         for folder in [&self.scratch, &self.replaced] {
             if folder.exists() {
@@ -77,17 +78,20 @@ impl Unfinished {
             }
         }
         if let Some(work) = self.scratch.parent() {
-            // Empty unless another week is unfinished; then it stays.
+            // Fails if another week is unfinished: then the work folder stays.
             let _ = std::fs::remove_dir(work);
         }
         Ok(())
     }
 
-    /// Removes what waves made that are not whole, all tables that are made after the waves, and temporary files.
-    pub(crate) fn drop_what_is_not_in(&self, journal: &Journal) -> Result<()> {
+    /// Removes the files of incomplete waves, all tables that are made after the waves, and temporary files.
+    ///
+    /// A file stays if its name has a wave and a shard that the journal lists, or a complete wave and no shard. Files directly in the
+    /// two folders (the journal, for example) stay too.
+    pub(crate) fn drop_unlisted(&self, journal: &Journal) -> Result<()> {
         let listed: HashSet<(usize, u32)> =
             journal.segments.iter().map(|segment| (segment.wave, segment.shard)).collect();
-        let of_waves = |name: &str| match (Segment::wave_of(name), Segment::shard_of(name)) {
+        let is_listed = |name: &str| match (Segment::wave_of(name), Segment::shard_of(name)) {
             (Some(wave), Some(shard)) => listed.contains(&(wave, shard)),
             (Some(wave), None) => wave < journal.waves,
             _ => false,
@@ -95,8 +99,7 @@ impl Unfinished {
         let folders = [&self.folder, &self.scratch];
         for entry in folders.into_iter().flat_map(|folder| walkdir::WalkDir::new(folder).min_depth(2)) {
             let entry = entry.with_context(|| format!("cannot list {}", self.folder.display()))?;
-            let whole = of_waves(&entry.file_name().to_string_lossy());
-            if entry.file_type().is_file() && !whole {
+            if entry.file_type().is_file() && !is_listed(&entry.file_name().to_string_lossy()) {
                 std::fs::remove_file(entry.path())
                     .with_context(|| format!("cannot remove {}", entry.path().display()))?;
             }
