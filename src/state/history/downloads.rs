@@ -1,11 +1,11 @@
-//! Every URL's downloads, week after week: the tables of one shard of all weeks, read side by side.
+//! Every document's downloads, week by week: a merge of one shard's tables of all weeks.
 //!
-//! Files ascend by document, and several files (waves) of a week may interleave, so that all are merged: of each file
-//! one batch is in memory, and of all documents the downloads of one. A document costs a step in the heap of its
-//! week's files for each of its downloads.
+//! Each file ascends by document id, but the files of a week (one per wave) interleave, so they are merged through a heap. In memory
+//! are one batch of each file, and the downloads of one document. A download costs one step in the heap of its week's files, for each
+//! of three tables.
 //!
-//! Limitation: all files of three tables of the shard are open at once, 3 x weeks x waves of them. Reading a page of
-//! features takes about 1 MiB a file whatever `memory` says.
+//! Limitation: all files of three tables of the shard are open at once: 3 x weeks x waves. Reading a Parquet page of features takes
+//! about 1 MiB per file, whatever `memory` is.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,47 +18,47 @@ use super::weeks::History;
 use crate::records::DocId;
 use crate::tables::{ClusterRow, DocumentRow, FeatureRow, Scan, Table, field};
 
-/// One successful download of a URL.
+/// One successful download of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Download {
-    /// The number of the week.
+    /// The number of the week in the [`History`], from 0.
     pub week: usize,
     /// The checksum of the body.
     pub checksum: u128,
-    /// Pages of its cluster of very similar pages.
+    /// The number of documents in its very similar cluster.
     pub size: u64,
-    /// The features as the table holds them; none of a page without words.
+    /// The features, 4 bytes each, as in the table; empty for a document without words.
     pub features: Vec<u8>,
 }
 
-/// Goes over the documents of a shard.
+/// Reads the documents of a shard in ascending order, each with its downloads.
 pub struct Downloads {
     weeks: Vec<WeekTables>,
-    /// The downloads of one document; those before `count` count, the others are memory to be used again.
-    found: Vec<Download>,
+    /// The downloads of the current document: the first `count` items. The others are buffers for later documents.
+    downloads: Vec<Download>,
     count: usize,
     features: usize,
 }
 
-/// One week's tables of the shard.
+/// The shard's three tables of one week.
 struct WeekTables {
-    documents: Merged,
-    clusters: Merged,
-    features: Merged,
+    documents: MergedTable,
+    clusters: MergedTable,
+    features: MergedTable,
 }
 
 impl Downloads {
-    /// Opens the shard's tables of all weeks; batches take about `memory` bytes in all, and a few rows at least.
+    /// Opens the shard's tables of all weeks. All batches together take about `memory` bytes, but a batch has at least 64 rows.
     ///
     /// # Errors
-    /// Names the file that is missing or damaged.
+    /// If a file is missing or damaged.
     pub fn open(history: &History, shard: u32, memory: u64) -> Result<Downloads> {
         let weeks = 0..history.weeks.len();
         let files: usize = weeks.clone().map(|at| history.files(at, DocumentRow::NAME, shard).count()).sum();
-        // A row of the three tables, as arrow and as Parquet has it.
+        // Bytes of a row of the three tables, once in Arrow and once in Parquet.
         let row = 2 * (4 * history.features as u64 + 48);
         let rows = (memory / row / files.max(1) as u64).clamp(64, 4096) as usize;
-        let merged = |at, table, column| Merged::open(history, at, shard, table, column, rows);
+        let merged = |at, table, column| MergedTable::open(history, at, shard, table, column, rows);
         let open = |at| {
             Ok(WeekTables {
                 documents: merged(at, DocumentRow::NAME, "checksum")?,
@@ -67,38 +67,39 @@ impl Downloads {
             })
         };
         let weeks = weeks.map(open).collect::<Result<Vec<WeekTables>>>()?;
-        let found = vec![Download::default(); weeks.len()];
-        Ok(Downloads { weeks, found, count: 0, features: history.features })
+        let downloads = vec![Download::default(); weeks.len()];
+        Ok(Downloads { weeks, downloads, count: 0, features: history.features })
     }
 
-    /// The next document that was ever downloaded, in ascending order, and its downloads by week; `None` at the end.
+    /// The next document, in ascending order, and its downloads by week (at least one); `None` at the end.
     ///
     /// # Errors
-    /// Names the file that is damaged, or that has other documents than the week's other tables.
+    /// If a table is damaged, or lacks a document that another table of the week has.
     pub fn document(&mut self) -> Result<Option<(DocId, &[Download])>> {
         let Some(doc) = self.weeks.iter().filter_map(|week| week.first()).min() else { return Ok(None) };
         self.count = 0;
         for (at, week) in self.weeks.iter_mut().enumerate().filter(|(_, week)| week.first() == Some(doc)) {
-            let download = &mut self.found[self.count];
+            let download = &mut self.downloads[self.count];
             self.count += 1;
             download.week = at;
             week.take(doc, self.features, download)?;
         }
-        Ok(Some((DocId::from_table(doc), &self.found[..self.count])))
+        Ok(Some((DocId::from_table(doc), &self.downloads[..self.count])))
     }
 }
 
 impl WeekTables {
+    /// The smallest document that is not yet taken.
     fn first(&self) -> Option<i64> {
         [&self.documents, &self.clusters, &self.features].into_iter().filter_map(|table| table.first()).min()
     }
 
-    /// Takes the rows of a document.
+    /// Moves past the rows of a document, and copies them to `download`.
     fn take(&mut self, doc: i64, features: usize, download: &mut Download) -> Result<()> {
         for (table, name) in [(&self.documents, DocumentRow::NAME), (&self.clusters, ClusterRow::NAME)] {
             ensure!(
                 table.first() == Some(doc),
-                "{} is damaged: its `{name}` lack the document {doc}, which is in its other tables",
+                "{} is damaged: its `{name}` lack document {doc}, which is in other tables of the week",
                 table.folder.display()
             );
         }
@@ -110,7 +111,7 @@ impl WeekTables {
             let bytes = self.features.bytes("features")?;
             ensure!(
                 bytes.len() == 4 * features,
-                "{} is damaged: features of {} bytes, not of {}",
+                "{} is damaged: features of {} bytes, instead of {}",
                 self.features.folder.display(),
                 bytes.len(),
                 4 * features
@@ -123,19 +124,19 @@ impl WeekTables {
     }
 }
 
-/// The rows of some files of one table, merged by document.
-struct Merged {
-    /// The week's folder, for messages.
+/// The rows of all files of one table, merged by document.
+struct MergedTable {
+    /// The folder of the week, for messages.
     folder: PathBuf,
     cursors: Vec<DownloadCursor>,
-    /// The next document of each file.
+    /// The next document of each file, and the number of the file.
     heap: BinaryHeap<Reverse<(i64, usize)>>,
 }
 
-impl Merged {
-    fn open(history: &History, at: usize, shard: u32, table: &str, column: &str, rows: usize) -> Result<Merged> {
+impl MergedTable {
+    fn open(history: &History, at: usize, shard: u32, table: &str, column: &str, rows: usize) -> Result<MergedTable> {
         let folder = history.store.join(history.weeks[at].week.folder());
-        let mut merged = Merged { folder, cursors: Vec::new(), heap: BinaryHeap::new() };
+        let mut merged = MergedTable { folder, cursors: Vec::new(), heap: BinaryHeap::new() };
         for path in history.files(at, table, shard) {
             let scan = Scan::open_by(&path, &["doc", column], rows)?;
             let end = DocId::new(shard, 0).to_table() + history.weeks[at].rows[shard as usize] as i64;
@@ -153,7 +154,7 @@ impl Merged {
         self.heap.peek().map(|Reverse((doc, _))| *doc)
     }
 
-    /// The file of the first row, its batch, and the row there.
+    /// The batch that has the first row, and the row's place in it.
     fn top(&self) -> Result<(&RecordBatch, usize)> {
         let top = self.heap.peek().map(|Reverse((_, file))| &self.cursors[*file]);
         let cursor = top.with_context(|| format!("{} has no more rows", self.folder.display()))?;
@@ -170,27 +171,28 @@ impl Merged {
         Ok(field::<Int64Array>(batch, column)?.value(row))
     }
 
-    /// Goes past the first row.
+    /// Moves past the first row.
     fn advance(&mut self) -> Result<()> {
         let Some(Reverse((doc, file))) = self.heap.pop() else { return Ok(()) };
         if let Some(next) = self.cursors[file].advance()? {
             self.heap.push(Reverse((next, file)));
         }
         if self.first() == Some(doc) {
-            bail!("{} is damaged: a table holds the document {doc} twice", self.folder.display());
+            bail!("{} is damaged: a table holds document {doc} twice", self.folder.display());
         }
         Ok(())
     }
 }
 
-/// One file, at one of its rows.
+/// A position in one file.
 struct DownloadCursor {
     path: PathBuf,
     scan: Scan,
     batch: Option<RecordBatch>,
     row: usize,
-    /// The least document that the next row may have, and the one that none may reach.
+    /// The smallest document that the next row may have.
     from: i64,
+    /// The end of the documents of the shard, exclusive.
     end: i64,
 }
 
@@ -200,7 +202,7 @@ impl DownloadCursor {
         self.load()
     }
 
-    /// The document of the row, of the next batch where this one is over; `None` at the end.
+    /// The document of the current row, after reading the next batch if needed; `None` at the end of the file.
     fn load(&mut self) -> Result<Option<i64>> {
         while self.batch.as_ref().is_none_or(|batch| self.row >= batch.num_rows()) {
             (self.batch, self.row) = (self.scan.batch()?, 0);
@@ -211,7 +213,10 @@ impl DownloadCursor {
         let batch = self.batch.as_ref().context("the batch was read")?;
         let doc = field::<Int64Array>(batch, "doc").with_context(|| self.path.display().to_string())?.value(self.row);
         if !(self.from..self.end).contains(&doc) {
-            bail!("{} is damaged: it holds the document {doc}, out of order or not of its shard", self.path.display());
+            bail!(
+                "{} is damaged: it holds document {doc}, which is out of order or of another shard",
+                self.path.display()
+            );
         }
         self.from = doc + 1;
         Ok(Some(doc))
@@ -230,7 +235,7 @@ mod tests {
     use crate::state::weeks::Segment;
     use crate::tables::{Column, Writer};
 
-    /// The columns that are read, and no others.
+    // Tables with only the columns that are read.
     struct DocumentPart(i64, [u8; 16]);
 
     struct ClusterPart(i64, i64);
@@ -274,8 +279,8 @@ mod tests {
         writer.finish().unwrap();
     }
 
-    /// Weeks of which each has two of three pages, in three waves that interleave; and what was written.
-    fn made(store: &Path) -> (History, BTreeMap<DocId, Vec<Download>>) {
+    /// A store whose weeks each have two documents of three, in three waves that interleave; and the downloads written to it.
+    fn store_of_three_weeks(store: &Path) -> (History, BTreeMap<DocId, Vec<Download>>) {
         let mut written: BTreeMap<DocId, Vec<Download>> = BTreeMap::new();
         let mut weeks = Vec::new();
         for (at, date) in ["2024-01-08", "2024-01-15", "2024-01-22"].into_iter().enumerate() {
@@ -317,24 +322,24 @@ mod tests {
     #[test]
     fn every_download_comes_once_and_in_order() {
         let folder = tempfile::tempdir().unwrap();
-        let (history, written) = made(folder.path());
-        // Of little memory batches are small, and files are read in many.
+        let (history, written) = store_of_three_weeks(folder.path());
+        // With little memory the batches are small, and each file is read in several.
         for memory in [0, 1 << 30] {
-            let mut found = Vec::new();
+            let mut read = Vec::new();
             let mut downloads = Downloads::open(&history, SHARD, memory).unwrap();
             while let Some((doc, of_url)) = downloads.document().unwrap() {
-                found.push((doc, of_url.to_vec()));
+                read.push((doc, of_url.to_vec()));
             }
-            assert!(found.into_iter().eq(written.clone()));
+            assert!(read.into_iter().eq(written.clone()));
         }
         assert!(Downloads::open(&history, 0, 0).unwrap().document().unwrap().is_none());
     }
 
     #[test]
-    fn rows_that_cannot_be_are_told() {
-        let told = |damage: &dyn Fn(&Path, &Segment, i64)| {
+    fn damaged_tables_are_reported() {
+        let error_after = |damage: &dyn Fn(&Path, &Segment, i64)| {
             let folder = tempfile::tempdir().unwrap();
-            let (history, written) = made(folder.path());
+            let (history, written) = store_of_three_weeks(folder.path());
             let week = &history.weeks[1];
             let doc = written.iter().find(|(_, of_url)| of_url.iter().any(|download| download.week == 1)).unwrap().0;
             // The first document of the week, in the segment that has it.
@@ -348,13 +353,16 @@ mod tests {
             run().unwrap_err().to_string()
         };
         let document = |doc: i64| DocumentPart(doc, [0; 16]);
-        let backwards = told(&|week, segment, doc| write(week, segment, [doc, doc].into_iter().map(document)));
+        let backwards = error_after(&|week, segment, doc| write(week, segment, [doc, doc].into_iter().map(document)));
         assert!(backwards.contains("documents/shard00003-wave") && backwards.contains("out of order"));
         let beyond = DocId::new(SHARD, ROWS).to_table();
         assert!(
-            told(&|week, segment, _| write(week, segment, [document(beyond)].into_iter())).contains("of its shard")
+            error_after(&|week, segment, _| write(week, segment, [document(beyond)].into_iter()))
+                .contains("of another shard")
         );
-        assert!(told(&|week, segment, _| write(week, segment, std::iter::empty::<ClusterPart>())).contains("lack"));
+        assert!(
+            error_after(&|week, segment, _| write(week, segment, std::iter::empty::<ClusterPart>())).contains("lack")
+        );
         let twice = |week: &Path, segment: &Segment, doc: i64| {
             let again = Segment { wave: (segment.wave + 1) % 3, ..*segment };
             for segment in [segment, &again] {
@@ -363,6 +371,6 @@ mod tests {
                 write(week, segment, std::iter::empty::<FeaturePart>());
             }
         };
-        assert!(told(&twice).contains("twice"));
+        assert!(error_after(&twice).contains("twice"));
     }
 }

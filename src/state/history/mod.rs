@@ -1,7 +1,7 @@
-//! Results that span weeks: the tables of an evolution job.
+//! Several weeks of a store as the input of one job, and the folder of its tables.
 //!
-//! In reading order: `weeks` (the committed weeks of a store), `downloads` (which documents each week downloaded), `results`
-//! (the folder of an evolution, replaced as a whole).
+//! In reading order: `weeks` (successive committed weeks and their files), `downloads` (every document's downloads, week by week),
+//! `results` (the folder of the tables that the job makes, replaced as one).
 
 mod downloads;
 mod results;

@@ -1,4 +1,6 @@
-//! Some successive weeks of a store: which there are, which URLs were known by each, and where their tables lie.
+//! Successive committed weeks of a store: their dates, the URLs that each week or an earlier one has seen, and their files.
+//!
+//! Opening reads the manifest and the `week.json` of each week, and no table.
 
 use std::path::{Path, PathBuf};
 
@@ -9,27 +11,27 @@ use crate::records::{DocId, Week};
 use crate::state::store::Store;
 use crate::state::weeks::{CommittedWeek, Earlier, Manifest, Segment, WholeWeek};
 
-/// Committed weeks of a store, in order, without a gap.
+/// Committed weeks of a store, in order and without a gap.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct History {
-    /// The store's folder.
+    /// The folder of the store.
     pub store: PathBuf,
-    /// The parameters of its weeks, as one line.
+    /// The parameters of the weeks, as one line.
     pub method: String,
-    /// Features of a page with words.
+    /// The number of features of a document with words.
     pub features: usize,
-    /// The weeks: at least one.
+    /// The weeks; at least one.
     pub weeks: Vec<PastWeek>,
 }
 
-/// A committed week.
+/// A committed week, as a job over several weeks needs it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PastWeek {
-    /// Its date.
+    /// The date that names the week.
     pub week: Week,
-    /// Rows of each shard's url table up to this week: URLs first seen in it or before, in the job's weeks or not.
+    /// For each shard the number of URLs first seen in this week or before it, including weeks before the first of the job.
     pub rows: Vec<u64>,
-    /// Its segments.
+    /// The segments, ascending by wave and shard.
     pub(crate) segments: Vec<Segment>,
 }
 
@@ -42,35 +44,35 @@ impl PastWeek {
 }
 
 impl History {
-    /// The store's weeks from `first` to `last`; from its first, and to its last, where they are not given.
+    /// The weeks of a store from `first` to `last`, both included. `None` means the first or the last week of the store.
     ///
     /// # Errors
-    /// Where the store has no week, or not these, or is damaged: says which it has.
+    /// If the store has no week or lacks one of these (the message lists its weeks), or is damaged.
     pub fn open(store: &Store, first: Option<Week>, last: Option<Week>) -> Result<History> {
         let root = store.root().display();
         let manifest = store.manifest()?.with_context(|| {
             format!("{root} is not a nigh store (no manifest.json): `nigh run jobs/cluster.toml` makes a store")
         })?;
-        let known = &manifest.weeks;
-        ensure!(!known.is_empty(), "the store {root} has no week yet: `nigh run jobs/cluster.toml` makes one");
-        let place = |week: Option<Week>, otherwise: usize| match week {
-            None => Ok(otherwise),
-            Some(week) => known.iter().position(|known| known.week == week).with_context(|| {
-                let weeks: Vec<String> = known.iter().map(|known| known.week.to_string()).collect();
+        let committed = &manifest.weeks;
+        ensure!(!committed.is_empty(), "the store {root} has no week yet: `nigh run jobs/cluster.toml` makes one");
+        let position = |week: Option<Week>, default: usize| match week {
+            None => Ok(default),
+            Some(week) => committed.iter().position(|committed| committed.week == week).with_context(|| {
+                let weeks: Vec<String> = committed.iter().map(|committed| committed.week.to_string()).collect();
                 format!("the store {root} has no week {week}; it has {}", weeks.join(", "))
             }),
         };
-        let (from, to) = (place(first, 0)?, place(last, known.len() - 1)?);
+        let (from, to) = (position(first, 0)?, position(last, committed.len() - 1)?);
         if from > to {
-            bail!("first = {} is after last = {}: swap them", known[from].week, known[to].week);
+            bail!("first = {} is after last = {}: swap them", committed[from].week, committed[to].week);
         }
-        let mut rows = Earlier::before(&manifest, known[0].week).urls(manifest.method.shards);
+        let mut rows = Earlier::before(&manifest, committed[0].week).urls(manifest.method.shards);
         let mut weeks = Vec::new();
-        for (at, committed) in known[..=to].iter().enumerate() {
-            add_urls(&mut rows, committed, store.root())?;
-            if at >= from {
-                let segments = segments(store, committed, &manifest)?;
-                weeks.push(PastWeek { week: committed.week, rows: rows.clone(), segments });
+        for (number, week) in committed[..=to].iter().enumerate() {
+            add_urls(&mut rows, week, store.root())?;
+            if number >= from {
+                let segments = segments(store, week, &manifest)?;
+                weeks.push(PastWeek { week: week.week, rows: rows.clone(), segments });
             }
         }
         let (method, features) = (manifest.method.to_string(), manifest.method.features);
@@ -87,25 +89,29 @@ impl History {
         &self.weeks[self.weeks.len() - 1]
     }
 
-    /// The files of a table of the week number `at`, of one shard: those of its waves that have any row in it. Only
-    /// `features` has fewer rows than `documents`.
-    pub fn files(&self, at: usize, table: &str, shard: u32) -> impl Iterator<Item = PathBuf> {
-        let week = &self.weeks[at];
+    /// The files of a table of one shard, in week number `number` from 0: one for each wave that has rows in it.
+    ///
+    /// `table` has one row per document, except `features`, which lacks documents without words.
+    pub fn files(&self, number: usize, table: &str, shard: u32) -> impl Iterator<Item = PathBuf> {
+        let week = &self.weeks[number];
         let folder = Store::at(&self.store).week(week.week).join(table);
         let features = table == "features";
-        let some = move |segment: &&Segment| {
+        let has_rows = move |segment: &&Segment| {
             segment.shard == shard && if features { segment.features > 0 } else { segment.documents > 0 }
         };
-        week.segments.iter().filter(some).map(move |segment| folder.join(segment.file()))
+        week.segments.iter().filter(has_rows).map(move |segment| folder.join(segment.file()))
     }
 
-    /// Refuses a document of a file of the week number `at` that is not of the shard, or of no URL known by then.
+    /// Checks that a document in a file of week number `number` belongs to the shard, and that its URL was seen by that week.
     ///
     /// # Errors
-    /// Names the file and the document.
-    pub fn check(&self, at: usize, doc: DocId, shard: u32, path: &Path) -> Result<()> {
-        if doc.shard() != shard || !self.weeks[at].knows(doc) {
-            bail!("{} is damaged: it holds the document {doc}, which is not of its shard", path.display());
+    /// If not; the message names the file and the document.
+    pub fn check(&self, number: usize, doc: DocId, shard: u32, path: &Path) -> Result<()> {
+        if doc.shard() != shard || !self.weeks[number].knows(doc) {
+            bail!(
+                "{} is damaged: it holds document {doc}, which is of another shard or of no known URL",
+                path.display()
+            );
         }
         Ok(())
     }
@@ -116,7 +122,7 @@ fn add_urls(rows: &mut [u64], committed: &CommittedWeek, store: &Path) -> Result
     let manifest = store.join("manifest.json");
     ensure!(
         committed.urls.len() == rows.len(),
-        "{} is damaged: week {} has the urls of {} shards, not of {}",
+        "{} is damaged: week {} has urls of {} shards, instead of {}",
         manifest.display(),
         committed.week,
         committed.urls.len(),
@@ -126,6 +132,7 @@ fn add_urls(rows: &mut [u64], committed: &CommittedWeek, store: &Path) -> Result
     Ok(())
 }
 
+/// The segments of a week, from its `week.json`.
 fn segments(store: &Store, committed: &CommittedWeek, manifest: &Manifest) -> Result<Vec<Segment>> {
     let path = store.week(committed.week).join("week.json");
     let missing = || format!("{} is missing: the store is damaged", path.display());
@@ -133,7 +140,7 @@ fn segments(store: &Store, committed: &CommittedWeek, manifest: &Manifest) -> Re
     let mut segments = whole.journal.segments;
     ensure!(
         segments.iter().all(|segment| segment.shard < manifest.method.shards),
-        "{} is damaged: it lists a shard that the store has not",
+        "{} is damaged: it lists a shard that the store does not have",
         path.display()
     );
     segments.sort_unstable();
@@ -176,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_of_weeks_before_the_first_are_known() {
+    fn urls_of_weeks_before_the_first_count_as_seen() {
         let folder = tempfile::tempdir().unwrap();
         let history = History::open(&store(folder.path()), Some(week("2024-01-15")), None).unwrap();
         let rows: Vec<Vec<u64>> = history.weeks.iter().map(|week| week.rows.clone()).collect();
@@ -198,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_store_has_not_is_told() {
+    fn errors_name_what_the_store_lacks() {
         let folder = tempfile::tempdir().unwrap();
         let error = |first: &str, last: &str| {
             let weeks = [first, last].map(|date| (!date.is_empty()).then(|| week(date)));

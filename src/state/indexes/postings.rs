@@ -1,20 +1,30 @@
-//! Postings: which documents hold which supershingle, so that a change can be followed without a pass over all vectors.
+//! Postings: an inverted index from supershingles to the documents that have them. With it a delta finds the documents affected by a
+//! change without a scan of all vectors.
 //!
-//! A posting is one word: bits of the hash of a supershingle, and below them the number of a document that holds it. The
-//! top bits of the hash tell the partition; a run has a file for each partition, in ascending order:
+//! A posting is one 64-bit word: bits of the hash of a supershingle, and below them the number of a document that has it. The top bits
+//! of the hash select the partition, and the word does not repeat them:
 //!
 //! ```text
-//! STORE/_postings/postings.json           of which week's vectors they are, and the runs; replaced whole
-//! STORE/_postings/run-DATE-KEY/part00007  heads: every 64th posting; then the postings; little-endian words
+//! hash       pppphhhhhhhhhhhhhhhh…                  p: partition (`shard_bits` bits), h: further bits of the hash
+//! posting    hhhhhhhhhhhhhhhh rrrrrrrrrrrr ssss     r: row, s: shard of the document (`number_bits` bits together)
 //! ```
 //!
-//! The first run has all documents of a week; a later week adds one of those that changed, with which small runs before
-//! it are merged. Nothing is retracted: who does not hold a supershingle any more is told by its vector, which must be
-//! looked at anyway, for not all bits of the hash are there. When later runs have grown to half of the first, all are
-//! made anew from the vectors.
+//! Postings are stored in runs. A run is a folder with one file for each partition that has postings:
 //!
-//! Postings are an index of vectors, no table: without them, or with those of another week, a run goes over the vectors. So
-//! they are listed after the week is committed, and what is not as it is listed is not used.
+//! ```text
+//! STORE/_postings/postings.json           the week that the postings belong to, and the list of runs; replaced atomically
+//! STORE/_postings/run-DATE-KEY/part00007  heads (every 64th posting), then all postings, ascending; little-endian words
+//! ```
+//!
+//! To look up a hash, search the heads, which are in memory, and read only the blocks of 64 postings that can have it.
+//!
+//! The first run has all documents of a week. Each later week adds a run with the changed documents, and merges small earlier runs into
+//! it. Nothing is retracted. A document that no longer has a supershingle is recognized by its vector, which must be read anyway,
+//! because a posting does not have all bits of the hash. When the later runs together exceed half of the first, the index is made again
+//! from the vectors.
+//!
+//! Postings can always be made again from the vectors. Without valid postings of the last week, a delta scans the vectors. So they are
+//! listed only after the week is committed, and a file that does not match the list is not used.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -26,65 +36,66 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::{DocId, MAX_SHARDS, mix, short_hash, spread};
 
-/// The version of their layout, and of the hash.
+/// The version of the layout of postings, and of the hash.
 pub(crate) const FORMAT: u32 = 1;
 
-/// Bits that tell the partition, at least: records are exchanged in no fewer than four partitions.
+/// The least number of bits that select the partition: records are exchanged in at least four partitions.
 const LEAST_SHARD_BITS: u32 = 2;
-/// Postings from one head to the next: 512 bytes.
-const STEP: usize = 64;
-/// Postings between two that are wanted which are read with them, and postings that are read at once: a call costs as
-/// much as some thousand bytes.
+/// Postings per block, which begins with a head: 512 bytes.
+const BLOCK: usize = 64;
+/// The largest gap, in postings, that is read along with the wanted postings on both sides: a read call costs as much as reading some
+/// thousand bytes.
 const GAP: usize = 512;
+/// The most postings in one read.
 const SPAN: usize = 1 << 15;
 
-/// How a supershingle and a document make a posting.
+/// The layout of a posting: how many bits have the hash, the row and the shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coding {
-    /// Bits of the hash that tell the partition: as many as tell the shard of a document, but at least two.
+    /// Bits of the hash that select the partition, and bits of the shard of a document: the same number, at least 2.
     shard_bits: u32,
-    /// Bits of the number of a document.
+    /// Bits of the number of a document: its row, and below it its shard.
     number_bits: u32,
 }
 
-/// The runs of postings: oldest first.
+/// The runs of an index, as `postings.json` lists them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PostingRuns {
-    /// Of all of them.
+    /// The layout of the postings of all runs.
     pub coding: Coding,
-    /// At least one.
+    /// The runs, oldest first; at least one.
     pub runs: Vec<PostingRun>,
 }
 
-/// A run, as it is listed.
+/// A run, as `postings.json` lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PostingRun {
-    /// Its folder.
+    /// The name of its folder.
     pub(crate) folder: String,
-    /// Postings of each partition: one of none has no file.
+    /// The number of postings of each partition. A partition without postings has no file.
     postings: Vec<u64>,
 }
 
 impl Coding {
-    /// For the documents of shards with so many rows, and as many again.
+    /// A layout for documents of shards with these numbers of rows, with room for twice as many rows.
     pub fn new(rows: &[u64]) -> Coding {
         let shard_bits = rows.len().next_power_of_two().trailing_zeros().max(LEAST_SHARD_BITS);
-        let most = rows.iter().copied().max().unwrap_or(0);
-        Coding { shard_bits, number_bits: shard_bits + u64::BITS - (2 * most).leading_zeros() }
+        let max_rows = rows.iter().copied().max().unwrap_or(0);
+        Coding { shard_bits, number_bits: shard_bits + u64::BITS - (2 * max_rows).leading_zeros() }
     }
 
-    /// Whether the documents of shards with so many rows have numbers.
+    /// Whether the layout has room for documents of shards with these numbers of rows.
     pub fn fits(&self, rows: &[u64]) -> bool {
         let row_bits = self.number_bits - self.shard_bits;
         rows.len() <= self.partitions() && rows.iter().all(|rows| rows.checked_shr(row_bits).unwrap_or(0) == 0)
     }
 
-    /// Partitions of every run.
+    /// The number of partitions of every run.
     pub fn partitions(&self) -> usize {
         1 << self.shard_bits
     }
 
-    /// The hash of a supershingle, given which of the vector it is.
+    /// The hash of the supershingle at place `column` of a vector. Equal values at different places have different hashes.
     #[inline]
     pub fn hash(column: usize, supershingle: u64) -> u64 {
         spread(supershingle ^ mix(column as u64))
@@ -96,7 +107,7 @@ impl Coding {
         hash >> (u64::BITS - self.shard_bits)
     }
 
-    /// The first posting that a hash may have: its bits, without a document.
+    /// The smallest posting of a hash: its bits, with the document number 0.
     #[inline]
     pub fn first(&self, hash: u64) -> u64 {
         hash << self.shard_bits >> self.number_bits << self.number_bits
@@ -111,46 +122,48 @@ impl Coding {
     /// The document of a posting.
     #[inline]
     pub fn doc(&self, posting: u64) -> DocId {
-        let number = posting & self.numbers();
+        let number = posting & self.number_mask();
         DocId::new((number & (self.partitions() as u64 - 1)) as u32, number >> self.shard_bits)
     }
 
-    /// The bits of a posting that are those of the document.
-    fn numbers(&self) -> u64 {
+    /// A mask of the bits of a posting that are the document number.
+    fn number_mask(&self) -> u64 {
         (1 << self.number_bits) - 1
     }
 }
 
 impl PostingRun {
-    /// Postings of all partitions.
+    /// The number of postings of all partitions.
     fn count(&self) -> u64 {
         self.postings.iter().sum()
     }
 }
 
 impl PostingRuns {
-    /// Only a first run, of these postings in each partition, in the folder of that name.
+    /// The list of a first run with these numbers of postings by partition, in the folder of this name.
     pub fn first(coding: Coding, folder: String, postings: Vec<u64>) -> PostingRuns {
         PostingRuns { coding, runs: vec![PostingRun { folder, postings }] }
     }
 
-    /// Whether a list could have been written by this program.
-    pub(crate) fn can_be(&self) -> bool {
+    /// Whether this program could have written the list. A damaged list is not used.
+    pub(crate) fn is_plausible(&self) -> bool {
         let Coding { shard_bits, number_bits } = self.coding;
-        let most_shards = MAX_SHARDS.trailing_zeros();
-        (LEAST_SHARD_BITS..=most_shards).contains(&shard_bits)
+        let max_shard_bits = MAX_SHARDS.trailing_zeros();
+        (LEAST_SHARD_BITS..=max_shard_bits).contains(&shard_bits)
             && (shard_bits..u64::BITS).contains(&number_bits)
             && !self.runs.is_empty()
             && self.runs.iter().all(|run| run.postings.len() == self.coding.partitions())
     }
 
-    /// A short hash of the list.
+    /// A short hash of the list, as 16 hexadecimal digits.
     pub fn digest(&self) -> String {
         short_hash(&serde_json::to_vec(self).unwrap_or_default())
     }
 
-    /// How many of the last runs a new one of so many postings is merged with: those that are at most twice as large as
-    /// all behind them. A run is then merged only as often as what comes doubles it.
+    /// How many of the last runs are merged into a new run of `postings` postings.
+    ///
+    /// From the last run back, a run is merged if it is at most twice as large as everything after it, the new run included. The
+    /// first run is never merged. So the postings of a run are copied again only when later runs have grown to half of it.
     pub fn to_merge(&self, postings: u64) -> usize {
         let mut sum = postings;
         let later = self.runs.iter().skip(1).rev();
@@ -162,14 +175,14 @@ impl PostingRuns {
         merged.count()
     }
 
-    /// These, and a new run in the place of the `merged` last ones.
+    /// The list with a new run in place of the last `merged` ones.
     pub fn and(&self, folder: String, postings: Vec<u64>, merged: usize) -> PostingRuns {
         let mut runs = self.runs[..self.runs.len() - merged].to_vec();
         runs.push(PostingRun { folder, postings });
         PostingRuns { coding: self.coding, runs }
     }
 
-    /// Whether so much came since the first run that all should be made anew.
+    /// Whether the later runs together are larger than half of the first, so that the index should be made again.
     pub fn has_grown(&self) -> bool {
         self.runs.first().is_none_or(|first| {
             let later: u64 = self.runs[1..].iter().map(PostingRun::count).sum();
@@ -177,10 +190,10 @@ impl PostingRuns {
         })
     }
 
-    /// The files of a partition in a folder of postings: of each run, oldest first, where it has any.
+    /// Opens the files of a partition below `folder`: one for each run, oldest first; `None` for a run without postings there.
     ///
     /// # Errors
-    /// Names the file that cannot be read, or is not as it is listed.
+    /// If a file cannot be read, or does not match the list.
     pub fn files(&self, folder: &Path, partition: usize) -> Result<Vec<Option<PostingFile>>> {
         let files = self.runs.iter().map(|run| {
             let postings = run.postings.get(partition).copied().unwrap_or(0);
@@ -191,15 +204,15 @@ impl PostingRuns {
     }
 }
 
-/// The file of a partition in the folder of a run.
+/// The path of the file of a partition in the folder of a run.
 fn file(run: &Path, partition: usize) -> PathBuf {
     run.join(format!("part{partition:05}"))
 }
 
-/// Writes the postings of a partition, which ascend, into the folder of a run.
+/// Writes the postings of a partition, which ascend, to its file in the folder `run`. Writes no file if there are none.
 ///
 /// # Errors
-/// Names the file that cannot be written.
+/// If the file cannot be written.
 pub fn write_postings(run: &Path, partition: usize, postings: &[u64]) -> Result<()> {
     debug_assert!(postings.is_sorted());
     if postings.is_empty() {
@@ -209,8 +222,8 @@ pub fn write_postings(run: &Path, partition: usize, postings: &[u64]) -> Result<
     let write = || -> std::io::Result<()> {
         std::fs::create_dir_all(run)?;
         let mut file = BufWriter::with_capacity(SPAN * 8, File::create(&path)?);
-        let heads: Vec<u64> = postings.iter().copied().step_by(STEP).collect();
-        // This machine is little-endian: `records` sees to it.
+        let heads: Vec<u64> = postings.iter().copied().step_by(BLOCK).collect();
+        // This machine is little-endian: `records` does not compile for others.
         file.write_all(bytemuck::cast_slice(&heads))?;
         file.write_all(bytemuck::cast_slice(postings))?;
         file.flush()
@@ -218,8 +231,8 @@ pub fn write_postings(run: &Path, partition: usize, postings: &[u64]) -> Result<
     write().with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The postings of a partition of a run. Its file is open only while it is read: a store may have more shards than a process
-/// may have open files.
+/// The postings of one partition of one run. The heads are in memory. The file is open only during a read, because a store may have more
+/// shards than a process may have open files.
 pub struct PostingFile {
     path: PathBuf,
     heads: Vec<u64>,
@@ -227,43 +240,52 @@ pub struct PostingFile {
 }
 
 impl PostingFile {
-    /// Opens the file at `path`, which is listed with so many postings.
+    /// Reads the heads of the file at `path`, which must have `postings` postings.
     fn open(path: &Path, postings: u64) -> Result<PostingFile> {
         let failed = || format!("cannot read {}", path.display());
         let file = File::open(path).with_context(failed)?;
-        let bytes = postings.div_ceil(STEP as u64).saturating_add(postings).saturating_mul(8);
-        let found = file.metadata().with_context(failed)?.len();
-        ensure!(found == bytes, "{} has {found} bytes, {bytes} were expected", path.display());
+        let bytes = postings.div_ceil(BLOCK as u64).saturating_add(postings).saturating_mul(8);
+        let size = file.metadata().with_context(failed)?.len();
+        ensure!(size == bytes, "{} has {size} bytes instead of {bytes}", path.display());
         let postings = usize::try_from(postings).with_context(failed)?;
-        let mut heads = vec![0; postings.div_ceil(STEP)];
+        let mut heads = vec![0; postings.div_ceil(BLOCK)];
         file.read_exact_at(bytemuck::cast_slice_mut(&mut heads), 0).with_context(failed)?;
         ensure!(heads.is_sorted(), "{} is damaged", path.display());
         Ok(PostingFile { path: path.to_owned(), heads, postings })
     }
 
-    /// Calls `each` with all postings of some hashes. `firsts` are what [`Coding::first`] gives of these, ascending.
+    /// Calls `each` with all postings of some hashes. `firsts` are the values of [`Coding::first`] for these hashes, ascending.
+    ///
+    /// Blocks of several hashes are read together if they are near each other. In short, it does this:
+    ///
+    /// ```text
+    /// for first in firsts:
+    ///     blocks = those whose heads say that they may have postings from first to first | mask
+    ///     for posting in read(blocks): if first <= posting <= first | mask: each(posting)
+    /// ```
     ///
     /// # Errors
-    /// Names the file that cannot be read, or is damaged.
+    /// If the file cannot be read, or is damaged.
     pub fn of(&self, coding: Coding, firsts: &[u64], mut each: impl FnMut(u64)) -> Result<()> {
-        let (file, mut words, mut rest, mut from) = (self.file()?, Vec::new(), firsts, 0);
+        let (file, mut postings, mut rest, mut from) = (self.file()?, Vec::new(), firsts, 0);
         while let Some(first) = rest.first() {
-            // Blocks, from one head to the next, that may hold what is wanted; of several hashes, where they lie near each other.
-            let (begin, mut end) = self.blocks(from, *first, first | coding.numbers());
-            let mut together = 1;
+            // The blocks `begin..end` of this hash, and of the next ones as long as the gap and the read stay small.
+            let (begin, mut end) = self.blocks(from, *first, first | coding.number_mask());
+            let mut hashes = 1;
             for next in &rest[1..] {
-                let (also, to) = self.blocks(end.saturating_sub(1), *next, next | coding.numbers());
-                if STEP * also.saturating_sub(end) > GAP || STEP * (to - begin) > SPAN {
+                let (next_begin, next_end) = self.blocks(end.saturating_sub(1), *next, next | coding.number_mask());
+                if BLOCK * next_begin.saturating_sub(end) > GAP || BLOCK * (next_end - begin) > SPAN {
                     break;
                 }
-                (end, together) = (to, together + 1);
+                (end, hashes) = (next_end, hashes + 1);
             }
-            self.read(&file, begin..end, &mut words)?;
-            let (these, others) = rest.split_at(together);
-            let mut at = 0;
-            for first in these {
-                at += words[at..].partition_point(|posting| posting < first);
-                let of_hash = words[at..].iter().take_while(|posting| **posting <= first | coding.numbers());
+            self.read(&file, begin..end, &mut postings)?;
+            let (in_blocks, others) = rest.split_at(hashes);
+            let mut position = 0;
+            for first in in_blocks {
+                position += postings[position..].partition_point(|posting| posting < first);
+                let of_hash =
+                    postings[position..].iter().take_while(|posting| **posting <= first | coding.number_mask());
                 of_hash.for_each(|posting| each(*posting));
             }
             (rest, from) = (others, end.saturating_sub(1));
@@ -271,9 +293,9 @@ impl PostingFile {
         Ok(())
     }
 
-    /// The blocks that may hold the postings from `first` to `last`, none of which is before the block `from`.
+    /// The range of blocks that may have postings from `first` to `last`; the search starts at block `from`.
     fn blocks(&self, from: usize, first: u64, last: u64) -> (usize, usize) {
-        // What is asked for ascends: most of it lies near what was asked for before.
+        // Hashes ascend, so most are near the one before: search by doubling steps.
         let heads = &self.heads[from..];
         let mut near = 1;
         while near < heads.len() && heads[near] <= last {
@@ -282,35 +304,35 @@ impl PostingFile {
         let heads = &heads[..near.min(heads.len())];
         let begin = heads.partition_point(|head| *head < first);
         let end = begin + heads[begin..].partition_point(|head| *head <= last);
-        // The block before may end with some.
+        // The block before that head may end with such postings.
         (from + begin.saturating_sub(1), from + end)
     }
 
-    /// All postings.
+    /// All postings of the file, ascending.
     ///
     /// # Errors
     /// As [`PostingFile::of`].
     pub fn all(&self) -> Result<Vec<u64>> {
-        let mut words = Vec::new();
-        self.read(&self.file()?, 0..self.heads.len(), &mut words)?;
-        Ok(words)
+        let mut postings = Vec::new();
+        self.read(&self.file()?, 0..self.heads.len(), &mut postings)?;
+        Ok(postings)
     }
 
     fn file(&self) -> Result<File> {
         File::open(&self.path).with_context(|| format!("cannot read {}", self.path.display()))
     }
 
-    /// Reads the postings of some blocks.
-    fn read(&self, file: &File, blocks: std::ops::Range<usize>, words: &mut Vec<u64>) -> Result<()> {
-        let end = (blocks.end * STEP).min(self.postings);
-        words.resize(end.saturating_sub(blocks.start * STEP), 0);
-        let at = 8 * (self.heads.len() + blocks.start * STEP) as u64;
-        let read = file.read_exact_at(bytemuck::cast_slice_mut(words), at);
+    /// Reads the postings of some blocks, and checks them against their heads.
+    fn read(&self, file: &File, blocks: std::ops::Range<usize>, postings: &mut Vec<u64>) -> Result<()> {
+        let end = (blocks.end * BLOCK).min(self.postings);
+        postings.resize(end.saturating_sub(blocks.start * BLOCK), 0);
+        let offset = 8 * (self.heads.len() + blocks.start * BLOCK) as u64;
+        let read = file.read_exact_at(bytemuck::cast_slice_mut(postings), offset);
         read.with_context(|| format!("cannot read {}", self.path.display()))?;
-        let heads = words.iter().step_by(STEP).eq(&self.heads[blocks.start..blocks.end.max(blocks.start)]);
+        let heads_match = postings.iter().step_by(BLOCK).eq(&self.heads[blocks.start..blocks.end.max(blocks.start)]);
         ensure!(
-            heads && words.is_sorted(),
-            "{} is damaged: remove the store's _postings, which are made anew",
+            heads_match && postings.is_sorted(),
+            "{} is damaged: remove the folder _postings of the store, and the next run makes it again",
             self.path.display()
         );
         Ok(())
@@ -325,7 +347,7 @@ mod tests {
         Coding::new(&[1000, 900, 0, 17])
     }
 
-    /// Some hashes of one partition, as their first postings, ascending.
+    /// The first postings of `count` hashes of one partition, ascending.
     fn hashes(count: u64) -> Vec<u64> {
         let mut firsts: Vec<u64> = (0..count).map(|number| coding().first(mix(number))).collect();
         firsts.sort_unstable();
@@ -333,16 +355,16 @@ mod tests {
     }
 
     #[test]
-    fn a_posting_tells_its_document() {
+    fn a_posting_has_its_document_and_its_hash() {
         let coding = coding();
         assert_eq!(coding.partitions(), 4);
         for (number, doc) in [(0, 0), (1, 899), (3, 1999)].map(|(shard, row)| DocId::new(shard, row)).iter().enumerate()
         {
             let hash = Coding::hash(number, 77);
             assert_eq!(coding.doc(coding.posting(hash, *doc)), *doc);
-            assert_eq!(coding.posting(hash, *doc) & !coding.numbers(), coding.first(hash));
+            assert_eq!(coding.posting(hash, *doc) & !coding.number_mask(), coding.first(hash));
         }
-        assert_ne!(Coding::hash(0, 77), Coding::hash(1, 77), "each in its place of the vector");
+        assert_ne!(Coding::hash(0, 77), Coding::hash(1, 77), "each place of the vector has its own hashes");
         assert!(coding.fits(&[2047, 0, 0, 5]) && !coding.fits(&[2048, 0, 0, 0]) && !coding.fits(&[1; 5]));
         let one = Coding::new(&[5]);
         assert_eq!((one.partitions(), one.partition(u64::MAX)), (4, 3));
@@ -361,21 +383,21 @@ mod tests {
             let file = PostingFile::open(&file(folder.path(), partition), postings.len() as u64).unwrap();
             assert_eq!(file.all().unwrap(), postings);
             for step in [1, 2, 7, 90, 5000] {
-                // Every other one is of no posting.
+                // Every second one has no postings.
                 let asked = firsts.iter().step_by(step).flat_map(|first| [*first, first + (1 << coding.number_bits)]);
                 let mut asked: Vec<u64> = asked.collect();
                 asked.sort_unstable();
                 asked.dedup();
-                let mut found = Vec::new();
-                file.of(coding, &asked, |posting| found.push(posting)).unwrap();
-                let has = |posting: &&u64| asked.binary_search(&(**posting & !coding.numbers())).is_ok();
-                assert!(found.iter().eq(postings.iter().filter(has)), "every {step}, {of_hash} of each");
+                let mut visited = Vec::new();
+                file.of(coding, &asked, |posting| visited.push(posting)).unwrap();
+                let has = |posting: &&u64| asked.binary_search(&(**posting & !coding.number_mask())).is_ok();
+                assert!(visited.iter().eq(postings.iter().filter(has)), "every {step}, {of_hash} of each");
             }
         }
     }
 
     #[test]
-    fn a_file_that_is_not_as_it_is_listed_is_named() {
+    fn a_file_that_does_not_match_the_list_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let postings: Vec<u64> = (0..1000).map(|number| number << 40).collect();
         write_postings(folder.path(), 3, &postings).unwrap();
@@ -390,18 +412,21 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_cannot_be_is_not_used() {
+    fn an_implausible_list_is_not_used() {
         let runs = |shard_bits, number_bits, partitions| PostingRuns {
             coding: Coding { shard_bits, number_bits },
             runs: vec![PostingRun { folder: "run".into(), postings: vec![1; partitions] }],
         };
-        assert!(runs(2, 20, 4).can_be() && runs(16, 56, 1 << 16).can_be());
+        assert!(runs(2, 20, 4).is_plausible() && runs(16, 56, 1 << 16).is_plausible());
         for (shard_bits, number_bits, partitions) in
             [(1, 20, 2), (64, 20, 4), (17, 20, 1 << 17), (2, 64, 4), (2, 20, 3)]
         {
-            assert!(!runs(shard_bits, number_bits, partitions).can_be(), "{shard_bits} {number_bits} {partitions}");
+            assert!(
+                !runs(shard_bits, number_bits, partitions).is_plausible(),
+                "{shard_bits} {number_bits} {partitions}"
+            );
         }
-        assert!(!PostingRuns { runs: vec![], ..runs(2, 20, 4) }.can_be());
+        assert!(!PostingRuns { runs: vec![], ..runs(2, 20, 4) }.is_plausible());
         let folder = tempfile::tempdir().unwrap();
         let (path, huge) = (file(folder.path(), 0), u64::MAX - 5);
         std::fs::write(&path, [0; 80]).unwrap();
@@ -409,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn small_runs_are_merged_and_many_postings_made_anew() {
+    fn small_runs_are_merged_and_a_grown_index_is_made_again() {
         let runs = |counts: &[u64]| {
             let runs = counts.iter().map(|count| PostingRun { folder: count.to_string(), postings: vec![*count] });
             PostingRuns { coding: coding(), runs: runs.collect() }

@@ -1,14 +1,22 @@
-//! Which URL has which id: one shard's url segments, merged, asked in the order of hashes.
+//! The index from a URL's hash to its document id: one shard's sorted files, read side by side.
 //!
-//! A URL stands in the segments of the week in which it was first seen, and keeps its id for ever. The files of earlier
-//! weeks are all opened at once, one for each week and wave that brought URLs of the shard: that is the limit of a store
-//! that goes on for years.
+//! A URL has one row in `urls`, in a segment of the week that first saw it; its id never changes. Every segment is sorted by hash, so
+//! a lookup of ascending hashes reads each file once, with one batch of it in memory.
 //!
-//! Segments are sorted by hash, so that a sorted stream of questions is answered by reading each
-//! once; nothing but one batch a segment is in memory. Every sixteenth wave the last sixteen segments
-//! are merged into a run, every sixteenth run into a longer one, and so on: however many waves a
-//! week has, a question looks into some dozens of its files at most, and a hash is written once more for
-//! every factor of sixteen. Runs are an index beside the tables; they are not kept with the week.
+//! To bound the number of files, segments are merged like the levels of a log-structured merge tree. After every 16th wave the last
+//! 16 segments are merged into a run of level 1, after every 16th such run into a run of level 2, and so on:
+//!
+//! ```text
+//! STORE/week=DATE/urls/shard00005-wave00017.parquet                               columns doc, hash, url
+//! STORE/_work/scratch-DATE/url-runs/shard00005-level1-wave00015.parquet           columns doc, hash; waves 0 to 15
+//! STORE/urls/before=DATE/urls|url-runs/shard00005.parquet                         the URLs of removed weeks
+//! ```
+//!
+//! A lookup opens at most a few dozen files of a week (15 per level and 15 segments), however many waves it has. Each hash is written
+//! once more for every factor of 16. Runs can be made again from segments; they are not kept with the week.
+//!
+//! Limitation: of earlier weeks all segments of the shard are open at once, one per week and wave with new URLs. After years of weeks
+//! that is many files; removing old weeks ([`Store::vacuum`](crate::state::Store::vacuum)) merges them into one.
 
 use std::path::PathBuf;
 
@@ -19,16 +27,16 @@ use crate::records::{DocId, UrlHash};
 use crate::state::weeks::{Segment, Unfinished};
 use crate::tables::{Column, Scan, Table, UrlRow, Writer, field};
 
-/// Waves of a run, and runs of a longer one.
+/// Segments per run of level 1, and runs per run of the next level.
 const FAN: usize = 16;
 
-/// A row of a run: the columns of `urls` that a question needs.
-pub(crate) struct RunRow {
+/// A row of a run: the columns of `urls` that a lookup needs.
+pub(crate) struct UrlRunRow {
     pub doc: i64,
     pub hash: [u8; 16],
 }
 
-impl Table for RunRow {
+impl Table for UrlRunRow {
     const NAME: &'static str = "url-runs";
     const UNIQUE: &'static [&'static str] = &["doc", "hash"];
     const RANDOM: &'static [&'static str] = &["hash"];
@@ -41,25 +49,28 @@ impl Table for RunRow {
     }
 }
 
-/// The url segments and runs of one shard of a week that is being made, and the url segments of earlier weeks.
+/// The files in which the URLs of one shard are looked up: of an unfinished week, and of earlier weeks.
 pub struct UrlIndex<'a> {
-    /// The week.
+    /// The unfinished week.
     pub unfinished: &'a Unfinished,
     /// The shard.
     pub shard: u32,
-    /// The shard's segments so far, by wave.
+    /// The segments of the shard so far, by wave.
     pub segments: &'a [Segment],
-    /// The shard's files of earlier weeks.
+    /// The files of the shard of earlier weeks, as [`Store::url_indexes`](crate::state::Store::url_indexes) lists them.
     pub earlier: &'a [PathBuf],
 }
 
 impl UrlIndex<'_> {
+    /// The path of the run of a level that ends with wave `last`.
     fn run(&self, level: usize, last: usize) -> PathBuf {
         let file = format!("shard{:05}-level{level}-wave{last:05}.parquet", self.shard);
-        self.unfinished.scratch_table(RunRow::NAME, &file)
+        self.unfinished.scratch_table(UrlRunRow::NAME, &file)
     }
 
-    /// The fewest files that hold the URLs of the waves from `first` to before `end`, where `first` begins a run of `level`.
+    /// Adds the fewest files that have all URLs of the waves `first..end`. A run of `level` begins at wave `first`.
+    ///
+    /// In short: take the runs of `level` that fit, then fill the rest from the level below; level 0 are the segments.
     fn files(&self, level: usize, first: usize, end: usize, files: &mut Vec<PathBuf>) {
         if level == 0 {
             let within =
@@ -67,23 +78,24 @@ impl UrlIndex<'_> {
             return files.extend(within.map(|segment| self.unfinished.table(UrlRow::NAME, &segment.file())));
         }
         let span = FAN.pow(level as u32);
-        let mut at = first;
-        while at + span <= end {
-            let run = self.run(level, at + span - 1);
-            match run.exists() {
-                true => files.push(run),
-                // Waves without pages of this shard, or an index that was deleted.
-                false => self.files(level - 1, at, at + span, files),
+        let mut wave = first;
+        while wave + span <= end {
+            let run = self.run(level, wave + span - 1);
+            if run.exists() {
+                files.push(run);
+            } else {
+                // These waves have no pages of this shard, or the run was deleted.
+                self.files(level - 1, wave, wave + span, files);
             }
-            at += span;
+            wave += span;
         }
-        self.files(level - 1, at, end, files);
+        self.files(level - 1, wave, end, files);
     }
 
-    /// Opens everything that is known before a wave.
+    /// Opens the files with the URLs of earlier weeks and of the first `waves` waves.
     ///
     /// # Errors
-    /// Names the file that cannot be read.
+    /// If a file cannot be read.
     pub fn lookup(&self, waves: usize) -> Result<UrlLookup> {
         let mut files = self.earlier.to_vec();
         let levels = (0..).find(|level| FAN.pow(level + 1) > waves).unwrap_or(0);
@@ -91,10 +103,10 @@ impl UrlIndex<'_> {
         UrlLookup::open(files)
     }
 
-    /// Merges segments and runs, where a wave completes sixteen of them.
+    /// Merges the last 16 segments if `wave` completes them, then the last 16 runs of each level that it completes.
     ///
     /// # Errors
-    /// Names the file that cannot be read or written.
+    /// If a file cannot be read or written.
     pub fn merge(&self, wave: usize) -> Result<()> {
         for level in 1.. {
             let span = FAN.pow(level);
@@ -103,10 +115,10 @@ impl UrlIndex<'_> {
             }
             let mut files = Vec::new();
             self.files(level as usize - 1, wave + 1 - span, wave + 1, &mut files);
-            let mut writer: Writer<RunRow> = Writer::create(&self.run(level as usize, wave))?;
+            let mut writer: Writer<UrlRunRow> = Writer::create(&self.run(level as usize, wave))?;
             let mut urls = UrlLookup::open(files)?;
             while let Some((hash, doc)) = urls.next()? {
-                writer.push(RunRow { doc: doc.to_table(), hash: hash.to_bytes() })?;
+                writer.push(UrlRunRow { doc: doc.to_table(), hash: hash.to_bytes() })?;
             }
             writer.finish_if_any()?;
         }
@@ -114,12 +126,14 @@ impl UrlIndex<'_> {
     }
 }
 
-/// The url segments of a shard, read side by side.
+/// Files of a shard, read side by side in the order of hashes.
 pub struct UrlLookup {
-    segments: Vec<UrlCursor>,
-    asked: Option<UrlHash>,
+    cursors: Vec<UrlCursor>,
+    /// The last hash that was looked up.
+    last: Option<UrlHash>,
 }
 
+/// A position in one file.
 struct UrlCursor {
     scan: Scan,
     batch: Option<RecordBatch>,
@@ -127,54 +141,52 @@ struct UrlCursor {
 }
 
 impl UrlLookup {
-    /// Opens the segments at these paths.
+    /// Opens the files at these paths.
     ///
     /// # Errors
-    /// Names the file that cannot be read.
+    /// If a file cannot be read.
     pub(crate) fn open(paths: impl IntoIterator<Item = PathBuf>) -> Result<UrlLookup> {
         let open = |path: PathBuf| {
             let mut scan = Scan::open(&path, &["doc", "hash"])?;
             Ok(UrlCursor { batch: scan.batch()?, scan, row: 0 })
         };
-        let segments = paths.into_iter().map(open).collect::<Result<_>>()?;
-        Ok(UrlLookup { segments, asked: None })
+        let cursors = paths.into_iter().map(open).collect::<Result<_>>()?;
+        Ok(UrlLookup { cursors, last: None })
     }
 
-    /// The id of a URL; `None` where no segment has it. Hashes must be asked in ascending order.
+    /// The document id of a URL; `None` if no file has the URL. Hashes must be looked up in ascending order.
     ///
     /// # Errors
-    /// Names the file that is damaged.
+    /// If a file is damaged.
     pub fn find(&mut self, hash: UrlHash) -> Result<Option<DocId>> {
-        debug_assert!(self.asked.is_none_or(|asked| asked <= hash), "hashes are asked in ascending order");
-        self.asked = Some(hash);
-        for segment in &mut self.segments {
-            if let Some(doc) = segment.find(hash)? {
+        debug_assert!(self.last.is_none_or(|last| last <= hash), "hashes are looked up in ascending order");
+        self.last = Some(hash);
+        for cursor in &mut self.cursors {
+            if let Some(doc) = cursor.find(hash)? {
                 return Ok(Some(doc));
             }
         }
         Ok(None)
     }
-}
 
-impl UrlLookup {
-    /// The smallest URL that was not given yet, of all segments.
+    /// The next URL of all files, in the order of hashes; `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<(UrlHash, DocId)>> {
         let mut smallest: Option<(UrlHash, DocId, usize)> = None;
-        for (at, segment) in self.segments.iter_mut().enumerate() {
-            if let Some((hash, doc)) = segment.head()?
+        for (file, cursor) in self.cursors.iter_mut().enumerate() {
+            if let Some((hash, doc)) = cursor.head()?
                 && smallest.is_none_or(|(least, ..)| hash < least)
             {
-                smallest = Some((hash, doc, at));
+                smallest = Some((hash, doc, file));
             }
         }
-        let Some((hash, doc, at)) = smallest else { return Ok(None) };
-        self.segments[at].row += 1;
+        let Some((hash, doc, file)) = smallest else { return Ok(None) };
+        self.cursors[file].row += 1;
         Ok(Some((hash, doc)))
     }
 }
 
 impl UrlCursor {
-    /// The URL at which the cursor stands.
+    /// The URL at the current row; `None` at the end of the file.
     fn head(&mut self) -> Result<Option<(UrlHash, DocId)>> {
         while let Some(batch) = &self.batch {
             if self.row < batch.num_rows() {
@@ -189,18 +201,19 @@ impl UrlCursor {
         Ok(None)
     }
 
+    /// Moves to the first row whose hash is not smaller than `hash`; its document, if the hash is equal.
     fn find(&mut self, hash: UrlHash) -> Result<Option<DocId>> {
         while let Some(batch) = &self.batch {
             let hashes: &FixedSizeBinaryArray = field(batch, "hash")?;
-            let at = |row: usize| UrlHash::from_bytes(hashes.value(row).try_into().unwrap_or_default());
+            let hash_at = |row: usize| UrlHash::from_bytes(hashes.value(row).try_into().unwrap_or_default());
             let rows = batch.num_rows();
-            // A batch whose last hash is smaller is passed over whole; within one, rows go by one by one.
-            if rows > 0 && at(rows - 1) >= hash {
-                while at(self.row) < hash {
+            // A batch whose last hash is smaller is skipped at once; within a batch, rows are compared one by one.
+            if rows > 0 && hash_at(rows - 1) >= hash {
+                while hash_at(self.row) < hash {
                     self.row += 1;
                 }
                 let docs: &Int64Array = field(batch, "doc")?;
-                return Ok((at(self.row) == hash).then(|| DocId::from_table(docs.value(self.row))));
+                return Ok((hash_at(self.row) == hash).then(|| DocId::from_table(docs.value(self.row))));
             }
             self.batch = self.scan.batch()?;
             self.row = 0;
@@ -222,18 +235,15 @@ mod tests {
         let waves = 300;
         let hash = |wave: usize| UrlHash::of(&format!("http://h/{wave}"));
         for wave in 0..waves {
-            let known: Vec<UrlHash> = {
-                let mut known: Vec<UrlHash> = (0..wave).filter(|wave| wave % 7 != 3).map(hash).collect();
-                known.sort_unstable();
-                known
-            };
+            let mut written: Vec<UrlHash> = (0..wave).filter(|wave| wave % 7 != 3).map(hash).collect();
+            written.sort_unstable();
             let index = UrlIndex { unfinished: &unfinished, shard: 2, segments: &segments, earlier: &[] };
             let mut lookup = index.lookup(wave).unwrap();
-            assert!(lookup.segments.len() <= 3 * FAN, "{} files", lookup.segments.len());
+            assert!(lookup.cursors.len() <= 3 * FAN, "{} files", lookup.cursors.len());
             if wave % 23 == 0 {
-                assert!(known.iter().all(|hash| lookup.find(*hash).unwrap().is_some()), "wave {wave}");
+                assert!(written.iter().all(|hash| lookup.find(*hash).unwrap().is_some()), "wave {wave}");
             }
-            // Some waves have nothing of the shard.
+            // Some waves have no pages of the shard.
             if wave % 7 != 3 {
                 let segment = Segment { wave, shard: 2, documents: 1, urls: 1, features: 0, links: 0 };
                 let mut writer: Writer<UrlRow> =
@@ -247,14 +257,14 @@ mod tests {
     }
 
     #[test]
-    fn every_url_of_every_segment_is_found() {
+    fn every_url_of_every_file_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let mut hashes: Vec<UrlHash> = (0..10_000).map(|i| UrlHash::of(&format!("http://h/{i}"))).collect();
         hashes.sort_unstable();
         let paths: Vec<PathBuf> = (0..3).map(|i| folder.path().join(format!("{i}.parquet"))).collect();
         for (i, path) in paths.iter().enumerate() {
             let mut writer: Writer<UrlRow> = Writer::create(path).unwrap();
-            // Every fourth URL is in no segment.
+            // Every fourth URL is in none of the files.
             for (row, hash) in hashes.iter().enumerate().filter(|(row, _)| row % 4 == i) {
                 writer.push(UrlRow { doc: row as i64, hash: hash.to_bytes(), url: String::new() }).unwrap();
             }
@@ -264,7 +274,7 @@ mod tests {
         for (row, hash) in hashes.iter().enumerate() {
             let wanted = (row % 4 != 3).then(|| DocId::from_table(row as i64));
             assert_eq!(lookup.find(*hash).unwrap(), wanted, "{row}");
-            assert_eq!(lookup.find(*hash).unwrap(), wanted, "asked twice");
+            assert_eq!(lookup.find(*hash).unwrap(), wanted, "looked up twice");
         }
     }
 }

@@ -348,7 +348,7 @@ mod tests {
         std::fs::create_dir_all(earlier.unfinished(week()).table("documents", "x")).unwrap();
         let last = Store::at(folder.path());
         last.take_work().unwrap();
-        assert_eq!(last.works().unwrap(), [folder.path().join("_work")]);
+        assert_eq!(last.work_folders().unwrap(), [folder.path().join("_work")]);
         assert_eq!(last.begin(week(), &method, &key("a")).unwrap().journal, journal);
     }
 

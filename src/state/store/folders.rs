@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::records::Week;
 use crate::state::durable::sync_folder;
-use crate::state::indexes::RunRow;
+use crate::state::indexes::UrlRunRow;
 use crate::state::weeks::{Earlier, Manifest, RemovedWeeks, Unfinished, WholeWeek};
 use crate::tables::{Table, UrlRow};
 
@@ -126,7 +126,7 @@ impl Store {
     /// # Errors
     /// As [`Store::url_files`].
     pub fn url_indexes(&self, weeks: &Earlier) -> Result<BTreeMap<u32, Vec<PathBuf>>> {
-        self.files_of_urls(weeks, RunRow::NAME)
+        self.files_of_urls(weeks, UrlRunRow::NAME)
     }
 
     /// As [`Store::url_files`]; `table` is the table to take for removed weeks, `urls` or `url-runs`.

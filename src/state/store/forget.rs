@@ -15,7 +15,7 @@ use super::folders::Store;
 use crate::records::{DocId, Week};
 use crate::state::Earlier;
 use crate::state::durable::sync_folder;
-use crate::state::indexes::RunRow;
+use crate::state::indexes::UrlRunRow;
 use crate::tables::{DeletedRow, Scan, Table, UrlRow, Writer, copy_rows, field};
 
 impl Store {
@@ -47,8 +47,8 @@ impl Store {
             files.try_for_each(|path| self.rewrite_without::<UrlRow>(path, docs))?;
             // The URLs of removed weeks are stored twice: by id in `urls`, by hash in `url-runs`.
             let indexes = indexes.get(shard).into_iter().flatten();
-            let mut runs = indexes.filter(|path| path.parent().is_some_and(|folder| folder.ends_with(RunRow::NAME)));
-            runs.try_for_each(|path| self.rewrite_without::<RunRow>(path, docs))?;
+            let mut runs = indexes.filter(|path| path.parent().is_some_and(|folder| folder.ends_with(UrlRunRow::NAME)));
+            runs.try_for_each(|path| self.rewrite_without::<UrlRunRow>(path, docs))?;
         }
         sync_folder(self.root())?;
         // Fails if another week is unfinished: then the work folder stays.

@@ -18,7 +18,7 @@ use anyhow::{Context, Result, ensure};
 use super::folders::{SCRATCH, Store};
 use crate::records::Week;
 use crate::state::durable::sync_folder;
-use crate::state::indexes::{RunRow, UrlLookup};
+use crate::state::indexes::{UrlLookup, UrlRunRow};
 use crate::state::weeks::{Earlier, RemovedWeeks, week_of};
 use crate::tables::{Scan, Table, UrlRow, Writer};
 
@@ -117,11 +117,11 @@ impl Store {
                     Scan::open(path, &["doc", "hash", "url"])?.for_each(|batch| writer.push_rows(batch))?;
                 }
                 writer.finish()?;
-                let path = self.urls_of_removed(removed, RunRow::NAME, *shard);
-                let mut writer: Writer<RunRow> = Writer::create(&path)?;
+                let path = self.urls_of_removed(removed, UrlRunRow::NAME, *shard);
+                let mut writer: Writer<UrlRunRow> = Writer::create(&path)?;
                 let mut urls = UrlLookup::open(indexes.iter().cloned())?;
                 while let Some((hash, doc)) = urls.next()? {
-                    writer.push(RunRow { doc: doc.to_table(), hash: hash.to_bytes() })?;
+                    writer.push(UrlRunRow { doc: doc.to_table(), hash: hash.to_bytes() })?;
                 }
                 writer.finish()?;
             }

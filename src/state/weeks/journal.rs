@@ -12,7 +12,7 @@
 //! }
 //! ```
 //!
-//! A segment has one file in each table, `TABLE/shard00005-wave00000.parquet`. Once the week is committed, the journal is a field of
+//! A segment has at most one file in each table, `TABLE/shard00005-wave00000.parquet`; a table without rows has none. Once the week is committed, the journal is a field of
 //! `week.json`.
 
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ pub struct InputKey {
     pub bytes: u64,
 }
 
-/// The files with the rows of one shard and one wave: one file in each table.
+/// The files with the rows of one shard and one wave: at most one file in each table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Segment {
     /// The wave, from 0.
