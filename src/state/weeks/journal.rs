@@ -12,7 +12,8 @@
 //! }
 //! ```
 //!
-//! A segment has at most one file in each table, `TABLE/shard00005-wave00000.parquet`; a table without rows has none. Once the week is committed, the journal is a field of
+//! A segment has at most one file in each table, `TABLE/shard00005-wave00000.parquet`; a table without rows has none. Once the week is
+//! committed, the journal is a field of
 //! `week.json`.
 
 use std::collections::BTreeMap;
