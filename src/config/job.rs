@@ -86,7 +86,7 @@ impl Default for Weekly {
 }
 
 /// How the clusters of a later week are found. The tables are the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// As is predicted to be quicker.

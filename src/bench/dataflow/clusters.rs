@@ -1,74 +1,92 @@
-//! `nigh bench cluster`: the cluster stage on synthetic vectors of the study's distribution, beside a single thread.
+//! `nigh bench cluster`: the cluster stage on made-up vectors with the study's distribution, compared with a single thread.
+//!
+//! The labels are compared by a checksum that does not depend on the order of documents.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
-use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
-use super::harness::{Counted, Measure, Measured, Placement, run};
+use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
+use super::setup::{OwnedVectors, VectorArgs, WorkerResources};
 use super::temporary::Temporary;
-use crate::bench::synthetic::{Dataset, Noise, SHARDS, Synthetic, WIDTH, files};
-use crate::config::{Bytes, Config, Count, Method};
-use crate::features::{VectorKeys, polynomials};
+use crate::bench::outcome::BenchOutcome;
+use crate::bench::single_thread;
+use crate::bench::synthetic::{Dataset, DatasetPlan, Noise, SHARDS, WIDTH, files};
+use crate::config::{Bytes, Method};
 use crate::operators::InProcess;
-use crate::operators::clustering::{Clustering, Clusters, clusters};
+use crate::operators::clustering::{Clusters, clusters};
 use crate::operators::exchange::barrier;
 use crate::report::grouped;
 use crate::state::sync_folder;
-use crate::structures::{Numbering, Ownership};
+use crate::structures::Numbering;
 use crate::watch::{Span, Stage, Watch};
 
 /// Arguments of `nigh bench cluster`.
 #[derive(Args)]
 pub(crate) struct ClusterArgs {
-    /// Documents.
-    #[arg(long, value_name = "N")]
-    documents: u64,
-    /// Worker threads of each process.
-    #[arg(long, default_value = "2", value_name = "N")]
-    workers: Count,
-    /// Processes on this machine.
-    #[arg(long, default_value = "1", value_name = "N")]
-    processes: Count,
-    /// Memory of all processes; half of the machine's where it is not given.
-    #[arg(long, value_name = "BYTES")]
-    memory: Option<Bytes>,
-    /// Shares of documents outside of clusters that borrow one supershingle of another document, and two of two others.
+    #[command(flatten)]
+    vectors: VectorArgs,
+    /// Shares of the documents outside clusters that borrow one supershingle of another document, and two of two others
     #[arg(long, default_value_t, value_name = "ONE,TWO")]
     noise: Noise,
-    /// Where the vectors are kept, to be used again; made in a temporary folder and removed where it is not given.
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
-    /// Drop the vectors from the page cache first.
+    /// Drop the vectors from the page cache first
     #[arg(long)]
     cold: bool,
-    /// No single thread beside, and no check of the labels against it.
+    /// Skip the single-threaded baseline and the check against it
     #[arg(long)]
     no_check: bool,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
 }
 
-/// What the processes of the benchmark are told.
+/// The benchmark as each process receives it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClustersTask {
+    /// The folder of the vectors.
     folder: PathBuf,
     documents: u64,
-    /// Worker threads of each process.
-    pub(crate) workers: usize,
-    worker_memory: u64,
-    scratch: PathBuf,
+    resources: WorkerResources,
 }
 
-/// What was measured.
+impl ClustersTask {
+    fn dataset(&self) -> Dataset {
+        Dataset { folder: self.folder.clone(), documents: self.documents, shards: SHARDS }
+    }
+}
+
+/// What the cluster stage counts; sums over workers, except for `rounds`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct ClusterCounts {
+    /// Vectors equal to a smaller one.
+    duplicates: u64,
+    /// Vectors that were grouped by their keys.
+    survivors: u64,
+    /// Records of survivors under their keys.
+    pair_records: u64,
+    /// Edges from keys.
+    edges: u64,
+    /// Edges of the processes' union-finds.
+    forest_edges: u64,
+    /// Rounds of label propagation, the same at all workers.
+    rounds: u64,
+}
+
+impl WorkerCounts for ClusterCounts {
+    fn merge(&mut self, other: &ClusterCounts) {
+        self.duplicates += other.duplicates;
+        self.survivors += other.survivors;
+        self.pair_records += other.pair_records;
+        self.edges += other.edges;
+        self.forest_edges += other.forest_edges;
+        self.rounds = self.rounds.max(other.rounds);
+    }
+}
+
+/// The figures of the benchmark.
 #[derive(Serialize)]
 struct ClusterReport {
     documents: u64,
@@ -97,83 +115,44 @@ struct ClusterReport {
     times_single_thread: Option<f64>,
 }
 
+/// The result of the single thread.
+struct Baseline {
+    seconds: f64,
+    /// The checksum of its labels.
+    checksum: u64,
+}
+
 pub(crate) fn bench_cluster(
     args: &ClusterArgs,
     as_text: impl Fn(ClustersTask) -> Result<String>,
-) -> Result<(bool, String)> {
-    let (workers, processes) = (args.workers.0, args.processes.0);
+) -> Result<BenchOutcome> {
     let temporary = Temporary::new();
-    let folder = args.data.clone().unwrap_or_else(|| temporary.folder.join("vectors"));
-    let dataset = make(&folder, args)?;
-    if args.cold {
-        dataset.forget()?;
-    }
-    let memory = args.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
     let task = ClustersTask {
-        folder,
-        documents: args.documents,
-        workers,
-        worker_memory: memory / (workers * processes) as u64,
-        scratch: temporary.folder.join("scratch"),
+        folder: args.vectors.folder(&temporary, "vectors"),
+        documents: args.vectors.documents,
+        resources: args.vectors.resources(&temporary),
     };
-    let Measured { phases, sums, rounds, exchanged, checksum, peak_anonymous_bytes, .. } =
-        run(&task, Placement::of(processes), as_text)?;
-    let (mut labels_match, mut single_thread_s) = (None, None);
-    if !args.no_check {
-        let vectors = read_all(&dataset)?;
-        let begun = Instant::now();
-        let roots = crate::bench::single_thread::clusters(&vectors, Method::default().agreements);
-        single_thread_s = Some(begun.elapsed().as_secs_f64());
-        let numbered = roots.iter().enumerate().map(|(document, root)| (document as u64, u64::from(*root)));
-        labels_match = Some(crate::bench::single_thread::checksum(numbered) == checksum);
+    let plan = DatasetPlan { documents: task.documents, shards: SHARDS, noise: args.noise, change: 0.0 };
+    args.vectors.write(&[(&task.folder, plan)])?;
+    // Writes to the disk that are still under way would disturb the measurement.
+    sync_folder(&task.folder)?;
+    if args.cold {
+        task.dataset().forget()?;
     }
-    let of_phases =
-        |of: fn(&Span) -> f64| phases.iter().filter(|span| span.stage != Stage::Tables).map(of).sum::<f64>();
-    let (wall_s, cpu_s) = (of_phases(|span| span.wall_s), of_phases(|span| span.cpu_s));
-    let each = |count: u64| count as f64 / args.documents.max(1) as f64;
-    let report = ClusterReport {
-        documents: args.documents,
-        workers,
-        processes,
-        memory_bytes: memory,
-        noise: args.noise,
-        cold: args.cold,
-        wall_s,
-        cpu_s,
-        cpu_ns_per_document: cpu_s * 1e9 / args.documents.max(1) as f64,
-        peak_anonymous_bytes,
-        exchanged_bytes_per_document: each(exchanged.0),
-        exchanged_records_per_document: each(exchanged.1),
-        duplicates_per_document: each(sums[0]),
-        survivors_per_document: each(sums[1]),
-        pair_records_per_document: each(sums[2]),
-        edges_per_document: each(sums[3]),
-        forest_edges_per_document: each(sums[4]),
-        rounds,
-        phases,
-        checksum: format!("{checksum:016x}"),
-        labels_match,
-        single_thread_s,
-        times_single_thread: single_thread_s.map(|single| single / wall_s.max(1e-9)),
-    };
-    let text = match args.json {
-        true => format!("{}\n", serde_json::to_string(&report).context("figures are plain data")?),
-        false => report.to_string(),
-    };
-    Ok((labels_match != Some(false), text))
+    let measured = run(&task, Placement::of(args.vectors.processes.0), as_text)?;
+    let baseline = if args.no_check { None } else { Some(baseline(&task.dataset())?) };
+    let report = ClusterReport::new(args, measured, baseline);
+    BenchOutcome::new(report.labels_match != Some(false), &report, args.vectors.json)
 }
 
-fn make(folder: &Path, args: &ClusterArgs) -> Result<Dataset> {
-    let synthetic = Synthetic::new(args.documents, args.noise);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let bar = if args.json { ProgressBar::hidden() } else { ProgressBar::new(args.documents) };
-    let dataset = Dataset::make(folder, &synthetic, args.documents, (args.noise, 0.0), SHARDS, threads, |documents| {
-        bar.inc(documents)
-    })?;
-    bar.finish_and_clear();
-    // What is still on its way to the disk would be in the way of what is measured.
-    sync_folder(folder)?;
-    Ok(dataset)
+/// Clusters the vectors on a single thread, with all of them in memory.
+fn baseline(dataset: &Dataset) -> Result<Baseline> {
+    let vectors = read_all(dataset)?;
+    let begun = Instant::now();
+    let roots = single_thread::clusters(&vectors, Method::default().agreements);
+    let seconds = begun.elapsed().as_secs_f64();
+    let labels = roots.iter().enumerate().map(|(document, root)| (document as u64, u64::from(*root)));
+    Ok(Baseline { seconds, checksum: single_thread::checksum(labels) })
 }
 
 fn read_all(dataset: &Dataset) -> Result<Vec<[u64; WIDTH]>> {
@@ -185,61 +164,103 @@ fn read_all(dataset: &Dataset) -> Result<Vec<[u64; WIDTH]>> {
     Ok(vectors)
 }
 
+impl ClusterReport {
+    fn new(args: &ClusterArgs, measured: Measured<ClusterCounts>, baseline: Option<Baseline>) -> ClusterReport {
+        let Seconds { wall: wall_s, cpu: cpu_s } = measured.seconds(|span| span.stage != Stage::Tables);
+        let documents = args.vectors.documents;
+        let per_document = |count: u64| count as f64 / documents.max(1) as f64;
+        let counts = measured.counts;
+        ClusterReport {
+            documents,
+            workers: args.vectors.workers.0,
+            processes: args.vectors.processes.0,
+            memory_bytes: args.vectors.memory(),
+            noise: args.noise,
+            cold: args.cold,
+            wall_s,
+            cpu_s,
+            cpu_ns_per_document: cpu_s * 1e9 / documents.max(1) as f64,
+            peak_anonymous_bytes: measured.peak_anonymous_bytes,
+            exchanged_bytes_per_document: per_document(measured.exchanged_bytes),
+            exchanged_records_per_document: per_document(measured.exchanged_records),
+            duplicates_per_document: per_document(counts.duplicates),
+            survivors_per_document: per_document(counts.survivors),
+            pair_records_per_document: per_document(counts.pair_records),
+            edges_per_document: per_document(counts.edges),
+            forest_edges_per_document: per_document(counts.forest_edges),
+            rounds: counts.rounds,
+            phases: measured.phases,
+            checksum: format!("{:016x}", measured.checksum),
+            labels_match: baseline.as_ref().map(|baseline| baseline.checksum == measured.checksum),
+            single_thread_s: baseline.as_ref().map(|baseline| baseline.seconds),
+            times_single_thread: baseline.map(|baseline| baseline.seconds / wall_s.max(1e-9)),
+        }
+    }
+}
+
 impl Measure for ClustersTask {
-    fn workers(&self) -> usize {
-        self.workers
+    type Counts = ClusterCounts;
+
+    fn threads(&self) -> usize {
+        self.resources.threads
     }
 
-    fn measure(&self, worker: &mut Worker, shared: &Arc<InProcess>, watch: &Arc<Watch>) -> Result<Counted> {
+    fn measure(
+        &self,
+        worker: &mut Worker,
+        shared: &Arc<InProcess>,
+        watch: &Arc<Watch>,
+    ) -> Result<Counted<ClusterCounts>> {
         measure_clusters(worker, self, shared, watch)
     }
 }
 
-/// The stage as one worker does it.
+/// The cluster stage at one worker, and the checksum of its labels.
 fn measure_clusters(
     worker: &mut Worker,
     task: &ClustersTask,
     shared: &Arc<InProcess>,
     watch: &Arc<Watch>,
-) -> Result<Counted> {
-    let method = Method::default();
-    let dataset = Dataset { folder: task.folder.clone(), documents: task.documents, shards: SHARDS };
-    let rows = dataset.rows();
-    let owned = Ownership::new(worker.index(), worker.peers(), &rows);
-    let numbering = Rc::new(Numbering::new(&rows));
-    let clustering = Clustering {
-        files: files(&dataset, owned.shards()),
-        numbering: numbering.clone(),
-        keys: Rc::new(VectorKeys::new(&method, &polynomials(method.seed, method.features))),
-        agreements: method.agreements,
-        memory: Clustering::in_flight(task.worker_memory, &rows, worker.peers())?,
-        scratch: task.scratch.clone(),
-        shared: shared.clone(),
-        threads: task.workers,
-        watch: watch.clone(),
-    };
-    // The names of vectors are their numbers: documents are numbered through all shards.
-    let own_rows: Vec<u64> = owned.shards().map(|shard| rows[shard as usize]).collect();
-    let firsts: Vec<u64> = owned.shards().map(|shard| numbering.first(shard)).collect();
-    let own = Numbering::new(&own_rows);
-    let name = Arc::new(move |vector: usize| {
-        let place = own.id(vector as u64);
-        firsts[place.shard() as usize] + place.row()
-    });
-    let named = name.clone();
+) -> Result<Counted<ClusterCounts>> {
+    let dataset = task.dataset();
+    let vectors = OwnedVectors::new(worker, &dataset);
+    let stage = vectors.stage(worker, vectors.files(&dataset), &task.resources, shared, watch)?;
+    let document_of = Arc::new(document_numbers(&vectors, &stage.numbering));
     barrier(worker, watch)?;
-    let Clusters { duplicates, survivors, stats } = clusters(worker, &clustering, move |vector| named(vector))?;
+    let Clusters { duplicates, survivors, took } = clusters(worker, &stage, {
+        let document_of = document_of.clone();
+        move |vector| document_of(vector)
+    })?;
     barrier(worker, watch)?;
     watch.enter(Stage::Tables);
     let (mut duplicates, mut survivors) = (duplicates.iter().peekable(), survivors.iter().peekable());
-    let labels = (0..owned.len() as u32).map(|own| {
-        let found = duplicates.next_if(|(one, ..)| *one == own).or_else(|| survivors.next_if(|(one, ..)| *one == own));
-        let name = name(own as usize);
-        (name, found.map_or(name, |(_, root, _)| root))
+    let labels = (0..vectors.owned.len() as u32).map(|vector| {
+        let clustered =
+            duplicates.next_if(|(own, ..)| *own == vector).or_else(|| survivors.next_if(|(own, ..)| *own == vector));
+        let document = document_of(vector as usize);
+        (document, clustered.map_or(document, |(_, root, _)| root))
     });
-    let checksum = crate::bench::single_thread::checksum(labels);
-    let sums = vec![stats.duplicates, stats.survivors, stats.pair_records, stats.edges, stats.forest_edges];
-    Ok(Counted { sums, share: 0, rounds: stats.rounds, checksum })
+    let checksum = single_thread::checksum(labels);
+    let counts = ClusterCounts {
+        duplicates: took.duplicates,
+        survivors: took.survivors,
+        pair_records: took.pair_records,
+        edges: took.edges,
+        forest_edges: took.forest_edges,
+        rounds: took.rounds,
+    };
+    Ok(Counted { counts, checksum })
+}
+
+/// The number of the document of each owned vector: documents are numbered through all shards, in the order of shards.
+fn document_numbers(vectors: &OwnedVectors, numbering: &Numbering) -> impl Fn(usize) -> u64 + Send + Sync + use<> {
+    let owned_rows: Vec<u64> = vectors.owned.shards().map(|shard| vectors.rows[shard as usize]).collect();
+    let firsts: Vec<u64> = vectors.owned.shards().map(|shard| numbering.first(shard)).collect();
+    let owned = Numbering::new(&owned_rows);
+    move |vector: usize| {
+        let place = owned.id(vector as u64);
+        firsts[place.shard() as usize] + place.row()
+    }
 }
 
 impl fmt::Display for ClusterReport {

@@ -1,15 +1,17 @@
-//! `nigh bench components`: connected components of made-up graphs, beside a single thread.
+//! `nigh bench components`: connected components of made-up graphs, compared with a single thread.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
-use super::harness::{Counted, Measure, Measured, Placement, run};
+use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
+use crate::bench::outcome::BenchOutcome;
+use crate::bench::single_thread;
 use crate::bench::synthetic::{Graph, GraphShape};
 use crate::config::Count;
 use crate::operators::InProcess;
@@ -17,46 +19,66 @@ use crate::operators::components::{JoinedForests, join_forests};
 use crate::operators::exchange::{Shared, barrier};
 use crate::report::grouped;
 use crate::structures::{Numbering, Ownership, UnionFind};
-use crate::watch::{Span, Stage, Watch};
+use crate::watch::{Stage, Watch};
 
 /// Shards of the nodes, as in a job.
 const SHARDS: u64 = 64;
-/// Edges that are made and joined at a time.
-const SOME: u64 = 1 << 14;
+/// Edges that are added to the union-find at a time.
+const BATCH: usize = 1 << 14;
 
 /// Arguments of `nigh bench components`.
 #[derive(Args)]
 pub(crate) struct ComponentsArgs {
-    /// Nodes.
+    /// Number of nodes
     #[arg(long, value_name = "N")]
     nodes: u32,
-    /// The graph.
+    /// The shape of the graph
     #[arg(long)]
     shape: GraphShape,
-    /// Worker threads of each process.
+    /// Worker threads of each process
     #[arg(long, default_value = "2", value_name = "N")]
     workers: Count,
-    /// Processes on this machine.
+    /// Processes on this machine
     #[arg(long, default_value = "1", value_name = "N")]
     processes: Count,
-    /// Every worker has a forest of its own, as if each were a process: more is left to label propagation.
+    /// Give every worker a union-find of its own, as if each were a process: label propagation then has more to do
     #[arg(long)]
     apart: bool,
-    /// Print one JSON object.
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// What the processes of the benchmark are told.
+/// The benchmark as each process receives it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ComponentsTask {
     shape: GraphShape,
     nodes: u32,
     apart: bool,
     /// Worker threads of each process.
-    pub(crate) workers: usize,
+    threads: usize,
 }
 
+/// What the benchmark counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct ComponentsCounts {
+    /// Edges and proposals that were handled, of all workers.
+    work: u64,
+    /// The same, of the worker that handled the most.
+    max_work: u64,
+    /// Rounds of label propagation, the same at all workers.
+    rounds: u64,
+}
+
+impl WorkerCounts for ComponentsCounts {
+    fn merge(&mut self, other: &ComponentsCounts) {
+        self.work += other.work;
+        self.max_work = self.max_work.max(other.max_work);
+        self.rounds = self.rounds.max(other.rounds);
+    }
+}
+
+/// The figures of the benchmark.
 #[derive(Serialize)]
 struct ComponentsReport {
     shape: GraphShape,
@@ -80,88 +102,85 @@ struct ComponentsReport {
 pub(crate) fn bench_components(
     args: &ComponentsArgs,
     as_text: impl Fn(ComponentsTask) -> Result<String>,
-) -> Result<(bool, String)> {
-    let (workers, processes) = (args.workers.0, args.processes.0);
-    let task = ComponentsTask { shape: args.shape, nodes: args.nodes, apart: args.apart, workers };
-    let Measured { phases, shares, rounds, exchanged, checksum, peak_anonymous_bytes, .. } =
-        run(&task, Placement::of(processes), as_text)?;
+) -> Result<BenchOutcome> {
+    let task = ComponentsTask { shape: args.shape, nodes: args.nodes, apart: args.apart, threads: args.workers.0 };
+    let measured = run(&task, Placement::of(args.processes.0), as_text)?;
     let graph = Graph::new(args.shape, args.nodes);
-    // Edges are made beforehand on both sides.
+    // Neither side's time includes the making of edges.
     let edges: Vec<(u32, u32)> = (0..graph.edges()).map(|edge| graph.edge(edge)).collect();
     let begun = Instant::now();
-    let roots = crate::bench::single_thread::components(args.nodes, edges.iter().copied());
+    let roots = single_thread::components(args.nodes, edges.iter().copied());
     let single_thread_s = begun.elapsed().as_secs_f64();
     let labels = roots.iter().enumerate().map(|(node, root)| (node as u64, u64::from(*root)));
-    let of_phase =
-        |of: fn(&Span) -> f64| phases.iter().filter(|span| span.stage == Stage::Components).map(of).sum::<f64>();
-    let wall_s = of_phase(|span| span.wall_s);
+    let labels_match = single_thread::checksum(labels) == measured.checksum;
+    let Seconds { wall: wall_s, cpu: cpu_s } = measured.seconds(|span| span.stage == Stage::Components);
+    let Measured { counts, exchanged_bytes, peak_anonymous_bytes, .. } = measured;
     let report = ComponentsReport {
         shape: args.shape,
         nodes: args.nodes,
         edges: graph.edges(),
-        workers,
-        processes,
+        workers: args.workers.0,
+        processes: args.processes.0,
         apart: args.apart,
-        rounds,
+        rounds: counts.rounds,
         wall_s,
-        cpu_s: of_phase(|span| span.cpu_s),
-        exchanged_bytes: exchanged.0,
+        cpu_s,
+        exchanged_bytes,
         peak_anonymous_bytes,
-        labels_match: crate::bench::single_thread::checksum(labels) == checksum,
+        labels_match,
         single_thread_s,
         times_single_thread: single_thread_s / wall_s.max(1e-9),
-        max_worker_share: shares.iter().max().copied().unwrap_or(0) as f64 / shares.iter().sum::<u64>().max(1) as f64,
+        max_worker_share: counts.max_work as f64 / counts.work.max(1) as f64,
     };
-    let text = match args.json {
-        true => format!("{}\n", serde_json::to_string(&report).context("figures are plain data")?),
-        false => report.to_string(),
-    };
-    Ok((report.labels_match, text))
+    BenchOutcome::new(labels_match, &report, args.json)
 }
 
 impl Measure for ComponentsTask {
-    fn workers(&self) -> usize {
-        self.workers
+    type Counts = ComponentsCounts;
+
+    fn threads(&self) -> usize {
+        self.threads
     }
 
-    fn measure(&self, worker: &mut Worker, shared: &Arc<InProcess>, watch: &Arc<Watch>) -> Result<Counted> {
-        measure_components(worker, self, &shared.union_find, watch)
+    fn measure(
+        &self,
+        worker: &mut Worker,
+        shared: &Arc<InProcess>,
+        watch: &Arc<Watch>,
+    ) -> Result<Counted<ComponentsCounts>> {
+        measure_components(worker, self, &shared.forest, watch)
     }
 }
 
-/// Components as one worker finds them.
+/// Connected components at one worker: its share of the edges, then the roots of the nodes that it owns.
 fn measure_components(
     worker: &mut Worker,
     task: &ComponentsTask,
     shared: &Shared<UnionFind>,
     watch: &Arc<Watch>,
-) -> Result<Counted> {
+) -> Result<Counted<ComponentsCounts>> {
     let graph = Graph::new(task.shape, task.nodes);
     let (index, peers) = (worker.index() as u64, worker.peers() as u64);
     let nodes = u64::from(task.nodes);
     let rows: Vec<u64> = (0..SHARDS).map(|shard| (shard + 1) * nodes / SHARDS - shard * nodes / SHARDS).collect();
     let (numbering, owned) = (Numbering::new(&rows), Ownership::new(worker.index(), worker.peers(), &rows));
-    let share = index * graph.edges() / peers..(index + 1) * graph.edges() / peers;
-    let count = share.end - share.start;
-    let edges: Vec<(u32, u32)> = share.map(|edge| graph.edge(edge)).collect();
-    let (alone, threads) = (Shared::<UnionFind>::default(), if task.apart { 1 } else { task.workers });
+    let edge_numbers = index * graph.edges() / peers..(index + 1) * graph.edges() / peers;
+    let edges: Vec<(u32, u32)> = edge_numbers.map(|edge| graph.edge(edge)).collect();
+    let (of_worker, threads) = (Shared::<UnionFind>::default(), if task.apart { 1 } else { task.threads });
     barrier(worker, watch)?;
     watch.enter(Stage::Components);
-    let forest = if task.apart { &alone } else { shared }.of(|| UnionFind::new(task.nodes as usize));
-    edges.chunks(SOME as usize).try_for_each(|some| forest.join(some))?;
-    // All have joined before anybody asks for a root.
+    let union_find = if task.apart { &of_worker } else { shared }.of(|| UnionFind::new(task.nodes as usize));
+    edges.chunks(BATCH).try_for_each(|batch| union_find.join(batch))?;
+    // All workers must have added their edges before any of them looks up a root.
     barrier(worker, watch)?;
-    let JoinedForests { roots, rounds, proposals, edges: links, .. } =
-        join_forests(worker, &numbering, &owned, forest, threads, watch)?;
+    let JoinedForests { roots, rounds, taken, edges: tree_edges, .. } =
+        join_forests(worker, &numbering, &owned, union_find, threads, watch)?;
     barrier(worker, watch)?;
     watch.enter(Stage::Tables);
     let labels = owned.docs().zip(roots).map(|(node, root)| (numbering.number(node), numbering.number(root)));
-    Ok(Counted {
-        sums: Vec::new(),
-        share: count + links + proposals,
-        rounds,
-        checksum: crate::bench::single_thread::checksum(labels),
-    })
+    let work = edges.len() as u64 + tree_edges + taken;
+    let counts = ComponentsCounts { work, max_work: work, rounds };
+    Ok(Counted { counts, checksum: single_thread::checksum(labels) })
 }
 
 impl fmt::Display for ComponentsReport {

@@ -1,9 +1,9 @@
-//! `nigh bench exchange`: what it takes processes to exchange records, over TLS and plain.
+//! `nigh bench exchange`: the throughput of records between processes, over TLS and over plain sockets.
 //!
-//! Every worker deals made-up records to all workers, its own process' too, as jobs do by the hashes of their keys;
-//! with two processes half of them cross. Whoever receives a record adds it up, so that what was lost would show.
+//! Every worker sends made-up records to all workers, including those of its own process, by a hash, as jobs do with keys. With two
+//! processes half of the records cross between them. The receiving worker adds the records up, so that a lost record would show.
 //!
-//! Both ways are measured in turns and the medians compared, as a busy machine then hampers both.
+//! TLS and plain sockets are measured by turns, and the medians compared, so that other work on the machine disturbs both alike.
 
 use std::cell::Cell;
 use std::fmt;
@@ -21,8 +21,9 @@ use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
-use super::harness::{Counted, Measure, Measured, Placement, run};
+use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
 use super::temporary::Temporary;
+use crate::bench::outcome::BenchOutcome;
 use crate::config::Count;
 use crate::operators::InProcess;
 use crate::operators::exchange::{BlockBuilder, Dealer, barrier, by_part, run_to_end};
@@ -30,67 +31,81 @@ use crate::records::mix;
 use crate::report::grouped;
 use crate::watch::{Stage, Watch};
 
-/// A record: as large as an edge.
+/// A record, as large as an edge: its hash and its number.
 type ExchangedRecord = [u64; 2];
-/// Records that are dealt at a time: 1 MiB.
-const SOME: u64 = 1 << 16;
-/// How many times of these may be on their way.
+/// Records that a worker sends per timestamp: 1 MiB.
+const BATCH: usize = 1 << 16;
+/// The number of timestamps that may be under way.
 const AHEAD: u64 = 16;
-/// How often a worker that is ahead looks again.
+/// How often a worker that is ahead checks again.
 const WAIT: Duration = Duration::from_micros(100);
-/// How often each way is measured.
+/// How often TLS and plain sockets are each measured.
 const ROUNDS: usize = 3;
 
 /// Arguments of `nigh bench exchange`.
 #[derive(Args)]
 pub(crate) struct ExchangeArgs {
-    /// Records that all workers send together, 16 bytes each.
+    /// Number of records that all workers send together, 16 bytes each
     #[arg(long, default_value = "100000000", value_name = "N")]
     records: u64,
-    /// Worker threads of each process.
+    /// Worker threads of each process
     #[arg(long, default_value = "1", value_name = "N")]
     workers: Count,
-    /// Processes on this machine.
+    /// Processes on this machine
     #[arg(long, default_value = "2", value_name = "N")]
     processes: Count,
-    /// Over plain sockets only; both ways are measured and compared otherwise.
+    /// Measure plain sockets only, instead of comparing TLS with them
     #[arg(long)]
     plain: bool,
-    /// Print one JSON object.
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// What the processes of the benchmark are told.
+/// The benchmark as each process receives it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExchangeTask {
     records: u64,
     /// Worker threads of each process.
-    pub(crate) workers: usize,
+    workers: usize,
 }
 
-/// One way, as measured.
+/// What the benchmark counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct ExchangeCounts {
+    /// Records that arrived.
+    received: u64,
+}
+
+impl WorkerCounts for ExchangeCounts {
+    fn merge(&mut self, other: &ExchangeCounts) {
+        self.received += other.received;
+    }
+}
+
+/// The figures of one measurement, over TLS or over plain sockets.
 #[derive(Clone, Copy, Serialize)]
-struct Way {
+struct Throughput {
     records: u64,
     seconds: f64,
     records_per_second: f64,
     bytes_per_second: f64,
     cpu_s: f64,
     plain: bool,
-    /// Whether all records arrived as they were sent.
+    /// Whether all records arrived unchanged.
     complete: bool,
 }
 
+/// The figures of the benchmark.
 #[derive(Serialize)]
 struct ExchangeReport {
     processes: usize,
     workers: usize,
-    /// The median of the rounds.
+    /// The median measurement.
     #[serde(flatten)]
-    way: Way,
-    /// Plain sockets in the same rounds, where this is TLS.
-    beside: Option<Way>,
+    median: Throughput,
+    /// The median measurement of plain sockets, if `median` is of TLS.
+    beside: Option<Throughput>,
     /// The throughput of TLS over that of plain sockets.
     times_plain: Option<f64>,
 }
@@ -98,7 +113,7 @@ struct ExchangeReport {
 pub(crate) fn bench_exchange(
     args: &ExchangeArgs,
     as_text: impl Fn(ExchangeTask) -> Result<String>,
-) -> Result<(bool, String)> {
+) -> Result<BenchOutcome> {
     let (workers, processes) = (args.workers.0, args.processes.0);
     let task = ExchangeTask { records: args.records, workers };
     let temporary = Temporary::new();
@@ -107,10 +122,10 @@ pub(crate) fn bench_exchange(
     if tls {
         crate::launch::make(&folder, processes, 1)?;
     }
-    let measure = |plain: bool| -> Result<Way> {
+    let measure = |plain: bool| -> Result<Throughput> {
         let keys = (!plain).then_some(folder.as_path());
         let measured = run(&task, Placement { processes, keys, apart: false }, &as_text)?;
-        Ok(Way::new(args.records, plain, &measured))
+        Ok(Throughput::new(args.records, plain, &measured))
     };
     let (mut encrypted, mut plain) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -119,95 +134,95 @@ pub(crate) fn bench_exchange(
         }
         plain.push(measure(true)?);
     }
-    let complete = encrypted.iter().chain(&plain).all(|way| way.complete);
+    let complete = encrypted.iter().chain(&plain).all(|measured| measured.complete);
     let plain = median(plain).context("plain sockets were measured")?;
-    let (way, beside) = median(encrypted).map_or((plain, None), |encrypted| (encrypted, Some(plain)));
-    let times_plain = beside.map(|plain| way.records_per_second / plain.records_per_second.max(1e-9));
-    let report = ExchangeReport { processes, workers, way, beside, times_plain };
-    let text = match args.json {
-        true => format!("{}\n", serde_json::to_string(&report).context("figures are plain data")?),
-        false => report.to_string(),
-    };
-    Ok((complete, text))
+    let (median, beside) = median(encrypted).map_or((plain, None), |encrypted| (encrypted, Some(plain)));
+    let times_plain = beside.map(|plain| median.records_per_second / plain.records_per_second.max(1e-9));
+    let report = ExchangeReport { processes, workers, median, beside, times_plain };
+    BenchOutcome::new(complete, &report, args.json)
 }
 
-fn median(mut ways: Vec<Way>) -> Option<Way> {
-    ways.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-    ways.get(ways.len() / 2).copied()
+/// The measurement with the median time; `None` if there are none.
+fn median(mut measurements: Vec<Throughput>) -> Option<Throughput> {
+    measurements.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    measurements.get(measurements.len() / 2).copied()
 }
 
-impl Way {
-    fn new(records: u64, plain: bool, measured: &Measured) -> Way {
-        let spans = measured.phases.iter().filter(|span| span.stage == Stage::Pairs);
-        let (seconds, cpu_s) = spans.fold((0.0, 0.0), |(wall, cpu), span| (wall + span.wall_s, cpu + span.cpu_s));
-        let each_second = |amount: u64| amount as f64 / seconds.max(1e-9);
-        let sent: u64 = (0..records).map(mix).fold(0, u64::wrapping_add);
-        Way {
+impl Throughput {
+    fn new(records: u64, plain: bool, measured: &Measured<ExchangeCounts>) -> Throughput {
+        let Seconds { wall: seconds, cpu: cpu_s } = measured.seconds(|span| span.stage == Stage::Pairs);
+        let per_second = |amount: u64| amount as f64 / seconds.max(1e-9);
+        let checksum: u64 = (0..records).map(mix).fold(0, u64::wrapping_add);
+        Throughput {
             records,
             seconds,
-            records_per_second: each_second(records),
-            bytes_per_second: each_second(measured.exchanged.0),
+            records_per_second: per_second(records),
+            bytes_per_second: per_second(measured.exchanged_bytes),
             cpu_s,
             plain,
-            complete: measured.sums == [records] && measured.checksum == sent,
+            complete: measured.counts.received == records && measured.checksum == checksum,
         }
     }
 }
 
 impl Measure for ExchangeTask {
-    fn workers(&self) -> usize {
+    type Counts = ExchangeCounts;
+
+    fn threads(&self) -> usize {
         self.workers
     }
 
-    fn measure(&self, worker: &mut Worker, _: &Arc<InProcess>, watch: &Arc<Watch>) -> Result<Counted> {
+    fn measure(&self, worker: &mut Worker, _: &Arc<InProcess>, watch: &Arc<Watch>) -> Result<Counted<ExchangeCounts>> {
         measure_exchange(worker, self, watch)
     }
 }
 
-/// Sends and receives as one worker does it.
-fn measure_exchange(worker: &mut Worker, task: &ExchangeTask, watch: &Arc<Watch>) -> Result<Counted> {
+/// Sends this worker's share of the records, and adds up the records that it receives.
+fn measure_exchange(worker: &mut Worker, task: &ExchangeTask, watch: &Arc<Watch>) -> Result<Counted<ExchangeCounts>> {
     let (index, peers) = (worker.index(), worker.peers());
-    let own = index as u64 * task.records / peers as u64..(index as u64 + 1) * task.records / peers as u64;
+    let numbers = index as u64 * task.records / peers as u64..(index as u64 + 1) * task.records / peers as u64;
+    // The number of received records, and the wrapping sum of their hashes.
     let received = Rc::new(Cell::new((0u64, 0u64)));
     barrier(worker, watch)?;
     watch.enter(Stage::Pairs);
     let probe = Handle::new();
     worker.dataflow::<u64, _, _>(|scope| {
-        let (arrived, counted) = (probe.clone(), received.clone());
         let mut dealer = Dealer::<ExchangedRecord>::new(index, peers, watch);
         source::<_, BlockBuilder<ExchangedRecord>, _, _>(scope, "Records", |capability, info| {
             let activator = scope.activator_for(info.address);
-            let (mut held, mut numbers, mut time) = (Some(capability), own, 0);
+            let (mut capability, mut numbers, mut time) = (Some(capability), numbers, 0);
+            let probe = probe.clone();
             move |output| {
-                let Some(capability) = held.as_mut() else { return };
-                if time > AHEAD && arrived.less_than(&(time - AHEAD)) {
+                let Some(at_time) = capability.as_mut() else { return };
+                if time > AHEAD && probe.less_than(&(time - AHEAD)) {
                     return activator.activate_after(WAIT);
                 }
-                for number in numbers.by_ref().take(SOME as usize) {
+                for number in numbers.by_ref().take(BATCH) {
                     let hash = mix(number);
                     dealer.deal(((u128::from(hash) * peers as u128) >> 64) as u64, [hash, number]);
                 }
-                let mut session = output.session_with_builder(&*capability);
+                let mut session = output.session_with_builder(&*at_time);
                 if numbers.is_empty() {
                     dealer.finish().for_each(|mut block| session.give_container(&mut block));
                     drop(session);
-                    held = None;
+                    capability = None;
                     return;
                 }
                 dealer.full().for_each(|mut block| session.give_container(&mut block));
                 drop(session);
                 time += 1;
-                capability.downgrade(&time);
+                at_time.downgrade(&time);
                 activator.activate();
             }
         })
         .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(by_part(), "Received", |_, _| {
+            let received = received.clone();
             move |input, _output| {
                 input.for_each(|_, block| {
                     let block = std::mem::take(block);
-                    let (count, sum) = counted.get();
-                    let more = block.records().iter().fold(sum, |sum, [hash, _]| sum.wrapping_add(*hash));
-                    counted.set((count + block.records().len() as u64, more));
+                    let (count, sum) = received.get();
+                    let sum = block.records().iter().fold(sum, |sum, [hash, _]| sum.wrapping_add(*hash));
+                    received.set((count + block.records().len() as u64, sum));
                 })
             }
         })
@@ -216,11 +231,11 @@ fn measure_exchange(worker: &mut Worker, task: &ExchangeTask, watch: &Arc<Watch>
     run_to_end(worker, &probe, watch)?;
     barrier(worker, watch)?;
     watch.enter(Stage::Tables);
-    let (count, checksum) = received.get();
-    Ok(Counted { sums: vec![count], share: count, rounds: 0, checksum })
+    let (received, checksum) = received.get();
+    Ok(Counted { counts: ExchangeCounts { received }, checksum })
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for Throughput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -237,9 +252,9 @@ impl fmt::Display for Way {
 
 impl fmt::Display for ExchangeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let records = grouped(self.way.records);
+        let records = grouped(self.median.records);
         writeln!(f, "{records} records of 16 bytes, {} process(es) of {} worker(s)", self.processes, self.workers)?;
-        writeln!(f, "{}", self.way)?;
+        writeln!(f, "{}", self.median)?;
         if let (Some(plain), Some(times)) = (&self.beside, self.times_plain) {
             writeln!(f, "{plain}")?;
             writeln!(f, "TLS has {:.0}% of the throughput of plain sockets", times * 100.0)?;

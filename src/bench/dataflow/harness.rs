@@ -1,13 +1,15 @@
-//! Runs the benchmark of a dataflow on every worker of one or several processes, and adds up what it took in all of them.
+//! Runs a dataflow benchmark on every worker of one or several processes, and adds up what all of them counted.
 //!
-//! A benchmark is a [`Measure`]: plain data that each process receives as text, and what one worker does with it. The
-//! harness does not know the benchmarks; `task.rs` lists them.
+//! A benchmark implements [`Measure`]: plain data that each process receives as text, and a function that one worker runs. What the
+//! benchmark counts is a struct of its own ([`WorkerCounts`]). The harness does not know the benchmarks; `task.rs` lists them.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result, bail};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use timely::ExchangeData;
 use timely::worker::Worker;
 
 use super::meter::Meter;
@@ -17,84 +19,113 @@ use crate::operators::InProcess;
 use crate::operators::exchange::all_gather;
 use crate::watch::{Progress, Span, Watch};
 
-/// A benchmark of a dataflow.
+/// A benchmark of a dataflow, as each process receives it.
 pub(crate) trait Measure: Clone + Send + Sync + 'static {
-    /// Worker threads of each process.
-    fn workers(&self) -> usize;
+    /// What the benchmark counts, besides times, bytes and memory.
+    type Counts: WorkerCounts;
 
-    /// Does the work of one worker; every worker of every process calls it with the same task.
+    /// Worker threads of each process.
+    fn threads(&self) -> usize;
+
+    /// Does the work of one worker. Every worker of every process calls it with the same task.
     ///
     /// # Errors
-    /// Where the work fails, or a worker of this process did.
-    fn measure(&self, worker: &mut Worker, shared: &Arc<InProcess>, watch: &Arc<Watch>) -> Result<Counted>;
+    /// If the work fails, or another worker of this process failed.
+    fn measure(
+        &self,
+        worker: &mut Worker,
+        shared: &Arc<InProcess>,
+        watch: &Arc<Watch>,
+    ) -> Result<Counted<Self::Counts>>;
 }
 
-/// What one worker counted.
+/// The counts of one worker, which are merged into those of all workers.
+pub(crate) trait WorkerCounts:
+    ExchangeData + Clone + Default + Ord + Send + Serialize + DeserializeOwned
+{
+    /// Adds the counts of another worker.
+    fn merge(&mut self, other: &Self);
+}
+
+/// What one worker counted, and the checksum of its results.
 #[derive(Default)]
-pub(crate) struct Counted {
-    /// Counters that the benchmark names.
-    pub sums: Vec<u64>,
-    /// Its part of the work.
-    pub share: u64,
-    /// Rounds of label propagation.
-    pub rounds: u64,
-    /// The checksum of its results.
+pub(crate) struct Counted<C> {
+    /// The counts that the benchmark names.
+    pub counts: C,
+    /// The checksum of the results; the wrapping sum over workers does not depend on their number.
     pub checksum: u64,
 }
 
-/// What a benchmark took, over all its workers.
+/// What a benchmark measured, over all its workers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Measured {
-    /// The phases: seconds of process 0, CPU seconds of all.
+pub(crate) struct Measured<C> {
+    /// The stages: wall-clock seconds of process 0, CPU seconds of all processes.
     pub phases: Vec<Span>,
-    /// Counters that the benchmark names, summed over workers.
-    pub sums: Vec<u64>,
-    /// For each worker, its part of the work.
-    pub shares: Vec<u64>,
-    /// Rounds of label propagation.
-    pub rounds: u64,
-    /// Bytes and records handed to the exchange.
-    pub exchanged: (u64, u64),
-    /// The sum of the workers' checksums.
+    /// The counts that the benchmark names, of all workers.
+    pub counts: C,
+    /// Bytes passed to the exchange of records.
+    pub exchanged_bytes: u64,
+    /// Records passed to the exchange.
+    pub exchanged_records: u64,
+    /// The wrapping sum of the workers' checksums.
     pub checksum: u64,
-    /// Anonymous memory at the peak, summed over processes, where the system reports it.
+    /// Peak anonymous memory, summed over processes, if the system reports it.
     pub peak_anonymous_bytes: Option<u64>,
+}
+
+impl<C> Measured<C> {
+    /// Wall-clock seconds and CPU seconds of the stages that `is_counted` selects.
+    pub fn seconds(&self, is_counted: impl Fn(&Span) -> bool) -> Seconds {
+        self.phases
+            .iter()
+            .filter(|span| is_counted(span))
+            .fold(Seconds::default(), |sum, span| Seconds { wall: sum.wall + span.wall_s, cpu: sum.cpu + span.cpu_s })
+    }
+}
+
+/// The time of some stages.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Seconds {
+    /// By the clock, at process 0.
+    pub wall: f64,
+    /// CPU seconds of all processes.
+    pub cpu: f64,
 }
 
 /// The processes in which a benchmark runs.
 #[derive(Clone, Copy)]
 pub(crate) struct Placement<'a> {
-    /// How many.
+    /// The number of processes.
     pub processes: usize,
-    /// The folder of their TLS keys; without one they connect in plain.
+    /// The folder of their TLS keys; `None` for plain sockets.
     pub keys: Option<&'a Path>,
-    /// Whether a single process is a new one too, so that what ran before leaves no memory behind.
+    /// Whether even a single process is a new one, so that memory of earlier work does not matter.
     pub apart: bool,
 }
 
 impl Placement<'_> {
-    /// So many processes without TLS; one is this process itself.
+    /// `processes` processes without TLS. A single one is this process itself.
     pub fn of(processes: usize) -> Placement<'static> {
         Placement { processes, keys: None, apart: false }
     }
 }
 
-/// Runs a benchmark; `as_text` writes it as a new process of this program reads it.
+/// Runs a benchmark. `as_text` formats the task as a new process of this program reads it.
 ///
 /// # Errors
-/// Where the work fails in any process, or a process ends.
+/// If the work fails in any process, or a process ends early.
 pub(crate) fn run<T: Measure>(
     task: &T,
     placement: Placement<'_>,
     as_text: impl Fn(T) -> Result<String>,
-) -> Result<Measured> {
+) -> Result<Measured<T::Counts>> {
     if placement.processes == 1 && !placement.apart {
         exit_on_panic(1);
         return measure(task, Peers::None, &Arc::default())?.context("worker 0 returns what was measured");
     }
     let progresses: Arc<Mutex<Vec<Progress>>> = Arc::default();
     let text = as_text(task.clone())?;
-    // A restarted benchmark would measure something else.
+    // No restarts: a restarted benchmark would measure something else.
     let config = Config { keys: placement.keys.map(Path::to_owned), restarts: Some(0), ..Config::default() };
     let events: EventSink = Arc::new(|event| eprintln!("nigh: {}", event.text));
     let pool = Pool::here(placement.processes, &config);
@@ -105,64 +136,64 @@ pub(crate) fn run<T: Measure>(
     }
 }
 
-/// Runs one process of a benchmark; the process of worker 0 returns the figures of all.
+/// Runs one process of a benchmark. The process of worker 0 returns the figures of all processes, the others `None`.
 ///
 /// # Errors
-/// Where the work fails.
-pub(crate) fn measure<T: Measure>(task: &T, peers: Peers, watch: &Arc<Watch>) -> Result<Option<Measured>> {
+/// If the work fails.
+pub(crate) fn measure<T: Measure>(task: &T, peers: Peers, watch: &Arc<Watch>) -> Result<Option<Measured<T::Counts>>> {
     let meter = Mutex::new(Some(Meter::start()));
-    let workers = task.workers();
+    let threads = task.threads();
     let work = {
         let (shared, task, watch) = (Arc::<InProcess>::default(), task.clone(), watch.clone());
         move |worker: &mut Worker| {
             let counted = task.measure(worker, &shared, &watch)?;
-            // The first worker of a process reports what the process took as a whole.
-            let is_first = worker.index().is_multiple_of(workers);
-            let mut took = ProcessTook::default();
-            if is_first {
+            // The first worker of a process reports the figures of the whole process.
+            let mut process = ProcessFigures::default();
+            if worker.index().is_multiple_of(threads) {
                 let progress = watch.progress();
-                took.exchanged = (progress.exchanged, progress.exchanged_records);
-                took.peak = meter.lock().ok().and_then(|mut meter| meter.take()).and_then(Meter::stop);
-                took.phases = watch.spans();
+                process.exchanged_bytes = progress.exchanged;
+                process.exchanged_records = progress.exchanged_records;
+                process.peak = meter.lock().ok().and_then(|mut meter| meter.take()).and_then(Meter::stop);
+                process.phases = watch.spans();
             }
-            let phases = took.phases.clone();
-            let measured = add_up(worker, counted, took, phases, &watch)?;
+            let measured = add_up(worker, counted, process, &watch)?;
             Ok((worker.index() == 0).then_some(measured))
         }
     };
-    Ok(run_workers(workers, peers, watch, work)?.into_iter().flatten().next())
+    Ok(run_workers(threads, peers, watch, work)?.into_iter().flatten().next())
 }
 
-/// What a process took as a whole; nothing from workers that do not report for theirs.
+/// The figures of a process as a whole; empty at workers other than its first.
 #[derive(Default)]
-struct ProcessTook {
+struct ProcessFigures {
     phases: Vec<Span>,
-    exchanged: (u64, u64),
+    exchanged_bytes: u64,
+    exchanged_records: u64,
+    /// Peak anonymous memory in bytes.
     peak: Option<u64>,
 }
 
-/// Adds up the counts of all workers. `phases` are those of this process, whose seconds are kept.
-fn add_up(
+/// Adds up the counts and figures of all workers. The wall-clock seconds are those of this worker's process.
+fn add_up<C: WorkerCounts>(
     worker: &mut Worker,
-    counted: Counted,
-    took: ProcessTook,
-    mut phases: Vec<Span>,
+    counted: Counted<C>,
+    process: ProcessFigures,
     watch: &Watch,
-) -> Result<Measured> {
+) -> Result<Measured<C>> {
+    // Records that are gathered have an order, so seconds travel as whole microseconds.
     let micros = |seconds: f64| (seconds * 1e6) as u64;
-    let cpu: Vec<_> = took.phases.iter().map(|span| (span.stage, micros(span.cpu_s))).collect();
-    let counts = (counted.sums, counted.share, counted.rounds, counted.checksum);
-    let all = all_gather(worker, vec![(worker.index(), counts, cpu, took.exchanged, took.peak)], watch)?;
+    let cpu: Vec<_> = process.phases.iter().map(|span| (span.stage, micros(span.cpu_s))).collect();
+    let exchanged = (process.exchanged_bytes, process.exchanged_records);
+    let of_worker = (worker.index(), counted.counts, counted.checksum, cpu, exchanged, process.peak);
+    let of_all = all_gather(worker, vec![of_worker], watch)?;
+    let mut phases = process.phases;
     phases.iter_mut().for_each(|span| span.cpu_s = 0.0);
     let mut measured = Measured { phases, ..Measured::default() };
-    for (_, (sums, share, rounds, checksum), cpu, exchanged, peak) in all {
-        measured.sums.resize(sums.len(), 0);
-        measured.sums.iter_mut().zip(sums).for_each(|(sum, count)| *sum += count);
-        measured.shares.push(share);
-        measured.rounds = measured.rounds.max(rounds);
+    for (_, counts, checksum, cpu, (bytes, records), peak) in of_all {
+        measured.counts.merge(&counts);
         measured.checksum = measured.checksum.wrapping_add(checksum);
-        measured.exchanged.0 += exchanged.0;
-        measured.exchanged.1 += exchanged.1;
+        measured.exchanged_bytes += bytes;
+        measured.exchanged_records += records;
         for (stage, micros) in cpu {
             if let Some(span) = measured.phases.iter_mut().find(|span| span.stage == stage) {
                 span.cpu_s += micros as f64 / 1e6;

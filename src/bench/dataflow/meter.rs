@@ -1,4 +1,4 @@
-//! What a stretch of work takes of this process' memory, at its peak.
+//! The peak of this process' anonymous memory over a period of work.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use crate::watch::anonymous_memory;
 
-/// How often memory is looked at. A peak that is shorter may be missed; a look costs some 30 microseconds.
+/// The interval between two samples. A shorter peak may be missed; a sample costs about 30 microseconds.
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// Follows this process' anonymous memory: heap and stacks, without mapped files and without the page cache.
+/// Samples this process' anonymous memory: heap and stacks, without mapped files and without the page cache.
 pub(crate) struct Meter {
-    /// Hung up to end the thread: so a meter that is dropped ends it too.
+    /// Dropped to end the thread, so dropping the meter ends it too.
     end: Sender<()>,
     thread: JoinHandle<Option<u64>>,
 }
 
 impl Meter {
-    /// Starts to look, in a thread of its own.
+    /// Starts sampling in a new thread.
     pub(crate) fn start() -> Meter {
         let (end, ended) = channel();
         let thread = std::thread::spawn(move || {
@@ -30,7 +30,7 @@ impl Meter {
         Meter { end, thread }
     }
 
-    /// The most bytes there were since the start; `None` where the system does not tell.
+    /// Stops, and returns the peak since the start in bytes; `None` if the system does not report memory.
     pub(crate) fn stop(self) -> Option<u64> {
         drop(self.end);
         self.thread.join().ok().flatten()
@@ -43,15 +43,15 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn memory_that_is_written_to_shows() {
-        let shows = || {
+    fn written_memory_is_in_the_peak() {
+        let peak_has_it = || {
             let (meter, before) = (Meter::start(), anonymous_memory().unwrap());
             let memory = std::hint::black_box(vec![1u8; 64 << 20]);
             std::thread::sleep(3 * PERIOD);
             drop(memory);
             meter.stop().unwrap() >= before + (60 << 20)
         };
-        // Other tests, which run beside this one, may free as much just then, but not time after time.
-        assert!((0..20).any(|_| shows()));
+        // Other tests of this process may free as much memory in the same moment, but not twenty times in a row.
+        assert!((0..20).any(|_| peak_has_it()));
     }
 }

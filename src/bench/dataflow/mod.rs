@@ -1,13 +1,15 @@
 //! Benchmarks of dataflows, in one process or several.
 //!
-//! In reading order: `harness` (runs a benchmark and adds up what it took), `task` (the list of them, as processes receive
-//! it), `clusters`, `components`, `weeks`, `exchange` (the benchmarks), `meter` (peak memory), `temporary` (a folder).
+//! In reading order: `harness` (runs a benchmark on all workers and adds up their counts), `task` (the list of benchmarks, as a new
+//! process receives one), `setup` (what `clusters` and `weeks` share), `clusters`, `components`, `weeks`, `exchange` (the benchmarks),
+//! `meter` (peak memory), `temporary` (the folder of a benchmark).
 
 mod clusters;
 mod components;
 mod exchange;
 mod harness;
 mod meter;
+mod setup;
 mod task;
 mod temporary;
 mod weeks;

@@ -1,4 +1,4 @@
-//! The benchmarks of dataflows, as a process that is started for one receives it.
+//! The list of dataflow benchmarks, as a new process receives one of them.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::clusters::ClustersTask;
 use super::components::ComponentsTask;
 use super::exchange::ExchangeTask;
-use super::harness::measure;
+use super::harness::{Measure, measure};
 use super::weeks::WeeksTask;
 use crate::launch::Peers;
 use crate::watch::Watch;
 
-/// A benchmark of a dataflow.
+/// A dataflow benchmark with its parameters.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BenchTask {
@@ -27,16 +27,20 @@ pub enum BenchTask {
     Exchange(ExchangeTask),
 }
 
-/// Runs one process of a benchmark; the process of worker 0 returns the figures as JSON.
+/// Runs one process of a benchmark. The process of worker 0 returns the figures of all processes as JSON, the others `None`.
 ///
 /// # Errors
-/// Where the benchmark fails.
+/// If the benchmark fails.
 pub fn serve_task(task: &BenchTask, peers: Peers, watch: &Arc<Watch>) -> Result<Option<String>> {
-    let measured = match task {
-        BenchTask::Cluster(task) => measure(task, peers, watch),
-        BenchTask::Components(task) => measure(task, peers, watch),
-        BenchTask::Weeks(task) => measure(task, peers, watch),
-        BenchTask::Exchange(task) => measure(task, peers, watch),
-    }?;
+    match task {
+        BenchTask::Cluster(task) => measure_as_json(task, peers, watch),
+        BenchTask::Components(task) => measure_as_json(task, peers, watch),
+        BenchTask::Weeks(task) => measure_as_json(task, peers, watch),
+        BenchTask::Exchange(task) => measure_as_json(task, peers, watch),
+    }
+}
+
+fn measure_as_json<T: Measure>(task: &T, peers: Peers, watch: &Arc<Watch>) -> Result<Option<String>> {
+    let measured = measure(task, peers, watch)?;
     measured.map(|measured| serde_json::to_string(&measured).context("figures are plain data")).transpose()
 }

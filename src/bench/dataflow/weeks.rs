@@ -1,134 +1,172 @@
-//! `nigh bench weeks`: the clusters of a second week, from what changed and from all documents.
+//! `nigh bench weeks`: the clusters of a second week of made-up vectors, by the delta and from all documents.
 //!
-//! Two weeks of made-up vectors, as files; the roots of the first, as the table that a run leaves, and the postings of its
-//! vectors. Then each way from these files to the roots of the second week in memory: by the delta, with what it adds to the
-//! postings; by the full stage; and as `auto` chooses. Each way is run several times, by turns.
+//! First it makes the input: files of vectors for both weeks, the roots of the first week as a run leaves them, and the postings of its
+//! vectors. Then it measures three methods, each from these files to the roots of the second week in memory:
+//!
+//! 1. The delta, including the postings that it adds.
+//! 2. The full cluster stage.
+//! 3. The method that `auto` chooses, including the choice.
+//!
+//! Each method runs several times, by turns, and the run with the median time is reported. All runs must have the same labels.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
-use super::harness::{Counted, Measure, Measured, Placement, run};
+use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
+use super::setup::{OwnedVectors, VectorArgs, WorkerResources};
 use super::temporary::Temporary;
-use crate::bench::synthetic::{Dataset, Noise, SHARDS, Synthetic, files};
-use crate::config::{Bytes, Config, Count, Method, Mode, Share};
-use crate::features::{VectorKeys, polynomials};
+use crate::bench::outcome::BenchOutcome;
+use crate::bench::single_thread;
+use crate::bench::synthetic::{Dataset, DatasetPlan, Noise, SHARDS};
+use crate::config::{Bytes, Count, Mode, Share};
 use crate::operators::InProcess;
-use crate::operators::clustering::{Clustering, Clusters, clusters};
+use crate::operators::clustering::{Clusters, clusters};
 use crate::operators::delta::{Delta, NextRun, PostingIndex, choose, delta, post_all};
 use crate::operators::exchange::barrier;
-use crate::operators::scan::{VectorRoots, read_roots};
+use crate::operators::scan::{VectorFiles, VectorRoots, read_roots};
 use crate::records::DocId;
 use crate::report::grouped;
 use crate::state::{PostingRuns, replace, sync_folder};
-use crate::structures::{Numbering, Ownership};
+use crate::structures::Ownership;
 use crate::tables::{Column, Table, Writer};
 use crate::watch::{Span, Stage, Watch};
+
+/// The methods that are compared, in the order of a turn.
+const METHODS: [Mode; 3] = [Mode::Delta, Mode::Full, Mode::Auto];
 
 /// Arguments of `nigh bench weeks`.
 #[derive(Args)]
 pub(crate) struct WeeksArgs {
-    /// Documents of either week.
-    #[arg(long, value_name = "N")]
-    documents: u64,
-    /// The share of them whose vectors change.
+    #[command(flatten)]
+    vectors: VectorArgs,
+    /// Share of the documents whose vectors change in the second week
     #[arg(long, value_name = "SHARE", value_parser = share)]
     change: Share,
-    /// Worker threads of each process.
-    #[arg(long, default_value = "2", value_name = "N")]
-    workers: Count,
-    /// Processes on this machine.
-    #[arg(long, default_value = "1", value_name = "N")]
-    processes: Count,
-    /// Memory of all processes; half of the machine's where it is not given.
-    #[arg(long, value_name = "BYTES")]
-    memory: Option<Bytes>,
-    /// Where the vectors are kept, to be used again; made in a temporary folder and removed where it is not given.
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
-    /// Runs of each way, by turns, of which the median is told.
+    /// Runs of each method, interleaved; the median is reported
     #[arg(long, default_value = "3", value_name = "N")]
     runs: Count,
-    /// Go over all vectors instead of their postings.
+    /// Scan all vectors instead of using their postings
     #[arg(long)]
     no_postings: bool,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
 }
 
 fn share(text: &str) -> Result<Share, String> {
-    text.parse::<f64>().map_err(|_| format!("`{text}` is no share"))?.try_into()
+    text.parse::<f64>().map_err(|_| format!("`{text}` is not a number"))?.try_into()
 }
 
-/// What the processes of the benchmark are told.
+/// One step of the benchmark, as each process receives it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WeeksTask {
+    /// The folder of the input.
     data: PathBuf,
     documents: u64,
+    /// The share of documents whose vectors change.
     change: f64,
-    pub(crate) workers: usize,
-    worker_memory: u64,
-    scratch: PathBuf,
-    /// Whether there are postings to use.
+    resources: WorkerResources,
+    /// Whether the delta uses postings.
     postings: bool,
-    work: WeeksStep,
+    step: WeeksStep,
 }
 
-/// The postings of the first week's vectors.
-#[derive(Serialize, Deserialize)]
-struct Posted {
-    /// What it took to make them.
-    seconds: f64,
-    runs: PostingRuns,
-}
-
-impl Posted {
-    fn read(list: &Path) -> Result<Posted> {
-        let text = std::fs::read(list).with_context(|| format!("cannot read {}", list.display()))?;
-        serde_json::from_slice(&text).with_context(|| format!("{} is damaged: remove its folder", list.display()))
-    }
-}
-
-/// What is done.
+/// What the processes do.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum WeeksStep {
-    /// The roots of the first week.
+    /// Compute and write the roots of the first week.
     First,
-    /// The postings of its vectors.
+    /// Write the postings of the first week's vectors.
     Post,
-    /// The roots of the second week.
+    /// Compute the roots of the second week, by this method.
     Second(Mode),
 }
 
 impl WeeksTask {
-    fn week(&self, later: bool) -> Dataset {
-        let folder = self.data.join(if later { format!("after-{}", self.change) } else { "before".into() });
+    fn at(&self, step: WeeksStep) -> WeeksTask {
+        WeeksTask { step, ..self.clone() }
+    }
+
+    fn first_week(&self) -> Dataset {
+        Dataset { folder: self.data.join("before"), documents: self.documents, shards: SHARDS }
+    }
+
+    fn second_week(&self) -> Dataset {
+        let folder = self.data.join(format!("after-{}", self.change));
         Dataset { folder, documents: self.documents, shards: SHARDS }
     }
 
-    /// The folder of the postings of the first week's vectors, and their list.
-    fn postings(&self) -> (PathBuf, PathBuf) {
-        let folder = self.data.join("postings");
-        let list = folder.join("runs.json");
-        (folder, list)
+    /// The folder of the first week's postings.
+    fn postings_folder(&self) -> PathBuf {
+        self.data.join("postings")
     }
 
+    /// The file that lists their runs.
+    fn postings_list(&self) -> PathBuf {
+        self.postings_folder().join("runs.json")
+    }
+
+    /// The file with a shard's roots of the first week.
     fn roots(&self, shard: u32) -> PathBuf {
         self.data.join("roots").join(format!("shard{shard:05}.parquet"))
     }
 }
 
-/// What the next run needs of the `clusters` table.
+/// The content of `runs.json`: the postings of the first week's vectors.
+#[derive(Serialize, Deserialize)]
+struct BenchPostings {
+    /// Seconds to make them.
+    seconds: f64,
+    runs: PostingRuns,
+}
+
+impl BenchPostings {
+    fn read(list: &Path) -> Result<BenchPostings> {
+        let text = std::fs::read(list).with_context(|| format!("cannot read {}", list.display()))?;
+        serde_json::from_slice(&text).with_context(|| format!("{} is damaged: remove its folder", list.display()))
+    }
+}
+
+/// What the benchmark counts; sums over workers, except for `method`. All but `method` are 0 unless the delta ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct WeeksCounts {
+    /// The method that ran, delta or full, the same at all workers; `None` if no roots were computed.
+    method: Option<Mode>,
+    /// Changed documents.
+    changed: u64,
+    /// Unchanged documents of clusters that were examined for a split.
+    examined: u64,
+    /// Documents retracted from clusters with remaining members.
+    retracted: u64,
+    /// Retracted documents without a certificate.
+    uncertified: u64,
+    /// Unchanged documents that might share a key with a changed one.
+    candidates: u64,
+    /// Edges that differential dataflow received.
+    edges: u64,
+    /// Label differences that it returned.
+    label_differences: u64,
+}
+
+impl WorkerCounts for WeeksCounts {
+    fn merge(&mut self, other: &WeeksCounts) {
+        self.method = self.method.or(other.method);
+        self.changed += other.changed;
+        self.examined += other.examined;
+        self.retracted += other.retracted;
+        self.uncertified += other.uncertified;
+        self.candidates += other.candidates;
+        self.edges += other.edges;
+        self.label_differences += other.label_differences;
+    }
+}
+
+/// The columns of the table `clusters` that a delta reads.
 struct RootRow([i64; 3]);
 
 impl Table for RootRow {
@@ -141,7 +179,7 @@ impl Table for RootRow {
     }
 }
 
-/// What was measured.
+/// The figures of the benchmark.
 #[derive(Serialize)]
 struct WeeksReport {
     documents: u64,
@@ -149,13 +187,14 @@ struct WeeksReport {
     workers: usize,
     processes: usize,
     memory_bytes: u64,
-    /// Of each way; times are those of the run in the middle.
+    /// Runs of each method. Times are of the run with the median time.
     runs: usize,
     changed: u64,
-    /// Documents that changed, and those that were put together again for them.
+    /// Changed documents, and unchanged documents of clusters that were examined for a split.
     touched: u64,
-    /// Documents retracted from among others, and those of them that had no certificate.
+    /// Documents retracted from clusters with remaining members.
     retracted: u64,
+    /// Retracted documents without a certificate.
     uncertified: u64,
     candidates: u64,
     edges: u64,
@@ -164,7 +203,7 @@ struct WeeksReport {
     delta_cpu_s: f64,
     full_s: f64,
     full_cpu_s: f64,
-    /// What it took to make the postings of the first week's vectors, once.
+    /// Seconds to make the postings of the first week's vectors, once.
     postings_s: Option<f64>,
     auto_s: f64,
     auto_choice: Mode,
@@ -172,217 +211,280 @@ struct WeeksReport {
     auto_over_best: f64,
     touched_over_changed: f64,
     labels_match: bool,
-    /// The phases of the delta way.
+    /// The stages of the delta.
     phases: Vec<Span>,
     peak_anonymous_bytes: Option<u64>,
     full_peak_anonymous_bytes: Option<u64>,
 }
 
-pub(crate) fn bench_weeks(args: &WeeksArgs, as_text: impl Fn(WeeksTask) -> Result<String>) -> Result<(bool, String)> {
-    let (workers, processes) = (args.workers.0, args.processes.0);
+pub(crate) fn bench_weeks(args: &WeeksArgs, as_text: impl Fn(WeeksTask) -> Result<String>) -> Result<BenchOutcome> {
     let temporary = Temporary::new();
-    let data = args.data.clone().unwrap_or_else(|| temporary.folder.join("weeks"));
-    let memory = args.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
-    let task = |work| WeeksTask {
-        data: data.clone(),
-        documents: args.documents,
+    let task = WeeksTask {
+        data: args.vectors.folder(&temporary, "weeks"),
+        documents: args.vectors.documents,
         change: args.change.0,
-        workers,
-        worker_memory: memory / (workers * processes) as u64,
-        scratch: temporary.folder.join("scratch"),
+        resources: args.vectors.resources(&temporary),
         postings: !args.no_postings,
-        work,
+        step: WeeksStep::First,
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let bar = if args.json { ProgressBar::hidden() } else { ProgressBar::new(2 * args.documents) };
-    for (later, change) in [(false, 0.0), (true, args.change.0)] {
-        let synthetic = Synthetic::new(args.documents, Noise::default()).later(change);
-        let folder = task(WeeksStep::First).week(later).folder;
-        let described = (Noise::default(), change);
-        Dataset::make(&folder, &synthetic, args.documents, described, SHARDS, threads, |some| bar.inc(some))?;
+    let postings_s = make_input(args, &task, &as_text)?;
+    let runs = measure_methods(args, &task, &as_text)?;
+    let report = WeeksReport::new(args, postings_s, runs)?;
+    BenchOutcome::new(report.labels_match, &report, args.vectors.json)
+}
+
+/// Makes the input, except the files that are there already: vectors of both weeks, roots and postings of the first. Returns the
+/// seconds that the postings took when they were made; `None` without postings.
+fn make_input(
+    args: &WeeksArgs,
+    task: &WeeksTask,
+    as_text: &impl Fn(WeeksTask) -> Result<String>,
+) -> Result<Option<f64>> {
+    let placement = Placement::of(args.vectors.processes.0);
+    let plan = |change| DatasetPlan { documents: task.documents, shards: SHARDS, noise: Noise::default(), change };
+    let (first, second) = (task.first_week(), task.second_week());
+    args.vectors.write(&[(&first.folder, plan(0.0)), (&second.folder, plan(task.change))])?;
+    if (0..SHARDS).any(|shard| !task.roots(shard).exists()) {
+        run(&task.at(WeeksStep::First), placement, as_text)?;
     }
-    bar.finish_and_clear();
-    if (0..SHARDS).any(|shard| !task(WeeksStep::First).roots(shard).exists()) {
-        run(&task(WeeksStep::First), Placement::of(processes), &as_text)?;
+    let list = task.postings_list();
+    if task.postings && !list.exists() {
+        run(&task.at(WeeksStep::Post), placement, as_text)?;
     }
-    let measure = |work| run(&task(work), Placement { processes, keys: None, apart: true }, &as_text);
-    let seconds = |measured: &Measured| {
-        let spans = measured.phases.iter().filter(|span| span.stage != Stage::Tables);
-        spans.fold((0.0, 0.0), |(wall, cpu), Span { wall_s, cpu_s, .. }| (wall + wall_s, cpu + cpu_s))
-    };
-    let (_, list) = task(WeeksStep::First).postings();
-    if !args.no_postings && !list.exists() {
-        run(&task(WeeksStep::Post), Placement::of(processes), &as_text)?;
-    }
-    let posted = if args.no_postings { None } else { Some(Posted::read(&list)?) };
-    // What is still on its way to the disk would be in the way of what is measured.
-    sync_folder(&data)?;
-    let mut runs: [Vec<Measured>; 3] = Default::default();
-    for run in 0..args.runs.0 {
-        let mut turns: Vec<_> = runs.iter_mut().zip([Mode::Delta, Mode::Full, Mode::Auto]).collect();
-        // There and back: what ran right before decides what memory costs.
-        if run % 2 == 1 {
-            turns.reverse();
+    let postings = if task.postings { Some(BenchPostings::read(&list)?) } else { None };
+    // Writes to the disk that are still under way would disturb the measurement.
+    sync_folder(&task.data)?;
+    Ok(postings.map(|postings| postings.seconds))
+}
+
+/// The measured runs of each of [`METHODS`].
+type RunsByMethod = [Vec<Measured<WeeksCounts>>; METHODS.len()];
+
+/// Runs each method `--runs` times, by turns, in new processes.
+fn measure_methods(
+    args: &WeeksArgs,
+    task: &WeeksTask,
+    as_text: &impl Fn(WeeksTask) -> Result<String>,
+) -> Result<RunsByMethod> {
+    let placement = Placement { processes: args.vectors.processes.0, keys: None, apart: true };
+    let mut runs = RunsByMethod::default();
+    for turn in 0..args.runs.0 {
+        let mut methods: Vec<_> = runs.iter_mut().zip(METHODS).collect();
+        // Every second turn is in reverse order, because the run before influences what memory costs.
+        if turn % 2 == 1 {
+            methods.reverse();
         }
-        for (runs, way) in turns {
-            runs.push(measure(WeeksStep::Second(way))?);
+        for (runs, method) in methods {
+            runs.push(run(&task.at(WeeksStep::Second(method)), placement, as_text)?);
         }
     }
-    let same = |runs: &[Measured], other: &Measured| runs.iter().all(|run| run.checksum == other.checksum);
-    let labels_match = runs.iter().all(|of_way| same(of_way, &runs[0][0]));
-    // What runs differ says more of the machine than of the ways.
-    let [by_delta, in_full, auto] = runs.map(|mut runs| {
-        runs.sort_by(|a, b| seconds(a).0.total_cmp(&seconds(b).0));
-        runs.swap_remove(runs.len() / 2)
-    });
-    let ((delta_s, delta_cpu_s), (full_s, full_cpu_s), (auto_s, _)) =
-        (seconds(&by_delta), seconds(&in_full), seconds(&auto));
-    let [changed, examined, retracted, uncertified, candidates, edges, label_differences] =
-        std::array::from_fn(|at| by_delta.sums.get(at).copied().unwrap_or_default());
-    let report = WeeksReport {
-        documents: args.documents,
-        change: args.change.0,
-        workers,
-        processes,
-        memory_bytes: memory,
-        runs: args.runs.0,
-        changed,
-        touched: changed + examined,
-        retracted,
-        uncertified,
-        candidates,
-        edges,
-        label_differences,
-        delta_s,
-        delta_cpu_s,
-        full_s,
-        full_cpu_s,
-        postings_s: posted.map(|posted| posted.seconds),
-        auto_s,
-        auto_choice: if auto.rounds == 0 { Mode::Delta } else { Mode::Full },
-        delta_over_full: delta_s / full_s.max(1e-9),
-        auto_over_best: auto_s / delta_s.min(full_s).max(1e-9),
-        touched_over_changed: (changed + examined) as f64 / changed.max(1) as f64,
-        labels_match,
-        phases: by_delta.phases,
-        peak_anonymous_bytes: by_delta.peak_anonymous_bytes,
-        full_peak_anonymous_bytes: in_full.peak_anonymous_bytes,
-    };
-    let text = match args.json {
-        true => format!("{}\n", serde_json::to_string(&report).context("figures are plain data")?),
-        false => report.to_string(),
-    };
-    Ok((labels_match, text))
+    Ok(runs)
+}
+
+/// The time of a run without the stage that only computes the checksum.
+fn seconds(measured: &Measured<WeeksCounts>) -> Seconds {
+    measured.seconds(|span| span.stage != Stage::Tables)
+}
+
+impl WeeksReport {
+    fn new(args: &WeeksArgs, postings_s: Option<f64>, runs: RunsByMethod) -> Result<WeeksReport> {
+        let checksum = runs[0][0].checksum;
+        let labels_match = runs.iter().flatten().all(|run| run.checksum == checksum);
+        // The median: differences between runs of one method are due to the machine.
+        let [by_delta, in_full, auto] = runs.map(|mut runs| {
+            runs.sort_by(|a, b| seconds(a).wall.total_cmp(&seconds(b).wall));
+            runs.swap_remove(runs.len() / 2)
+        });
+        let (delta, full, auto_s) = (seconds(&by_delta), seconds(&in_full), seconds(&auto).wall);
+        let counts = by_delta.counts;
+        let touched = counts.changed + counts.examined;
+        Ok(WeeksReport {
+            documents: args.vectors.documents,
+            change: args.change.0,
+            workers: args.vectors.workers.0,
+            processes: args.vectors.processes.0,
+            memory_bytes: args.vectors.memory(),
+            runs: args.runs.0,
+            changed: counts.changed,
+            touched,
+            retracted: counts.retracted,
+            uncertified: counts.uncertified,
+            candidates: counts.candidates,
+            edges: counts.edges,
+            label_differences: counts.label_differences,
+            delta_s: delta.wall,
+            delta_cpu_s: delta.cpu,
+            full_s: full.wall,
+            full_cpu_s: full.cpu,
+            postings_s,
+            auto_s,
+            auto_choice: auto.counts.method.context("every run of the second week has a method")?,
+            delta_over_full: delta.wall / full.wall.max(1e-9),
+            auto_over_best: auto_s / delta.wall.min(full.wall).max(1e-9),
+            touched_over_changed: touched as f64 / counts.changed.max(1) as f64,
+            labels_match,
+            phases: by_delta.phases,
+            peak_anonymous_bytes: by_delta.peak_anonymous_bytes,
+            full_peak_anonymous_bytes: in_full.peak_anonymous_bytes,
+        })
+    }
 }
 
 impl Measure for WeeksTask {
-    fn workers(&self) -> usize {
-        self.workers
+    type Counts = WeeksCounts;
+
+    fn threads(&self) -> usize {
+        self.resources.threads
     }
 
-    fn measure(&self, worker: &mut Worker, shared: &Arc<InProcess>, watch: &Arc<Watch>) -> Result<Counted> {
-        measure_weeks(worker, self, shared, watch)
+    fn measure(
+        &self,
+        worker: &mut Worker,
+        shared: &Arc<InProcess>,
+        watch: &Arc<Watch>,
+    ) -> Result<Counted<WeeksCounts>> {
+        let weeks = WeeksWorker::new(worker, self, shared, watch);
+        barrier(worker, watch)?;
+        match self.step {
+            WeeksStep::First => weeks.first_week(worker),
+            WeeksStep::Post => weeks.post(worker),
+            WeeksStep::Second(mode) => weeks.second_week(worker, mode),
+        }
     }
 }
 
-/// One way, as one worker goes it.
-fn measure_weeks(
-    worker: &mut Worker,
-    task: &WeeksTask,
-    shared: &Arc<InProcess>,
-    watch: &Arc<Watch>,
-) -> Result<Counted> {
-    let method = Method::default();
-    let rows = task.week(true).rows();
-    let owned = Ownership::new(worker.index(), worker.peers(), &rows);
-    let keys = Rc::new(VectorKeys::new(&method, &polynomials(method.seed, method.features)));
-    let [before, after] = [false, true].map(|later| files(&task.week(later), owned.shards()));
-    let (postings, list) = task.postings();
-    let next_run = |made: &Path| NextRun { made: made.to_owned(), name: "run".into() };
-    barrier(worker, watch)?;
-    if task.work == WeeksStep::Post {
+/// One worker of the benchmark.
+struct WeeksWorker<'a> {
+    task: &'a WeeksTask,
+    vectors: OwnedVectors,
+    /// The owned files of the first week.
+    before: VectorFiles,
+    /// The owned files of the second week.
+    after: VectorFiles,
+    shared: &'a Arc<InProcess>,
+    watch: &'a Arc<Watch>,
+}
+
+impl<'a> WeeksWorker<'a> {
+    fn new(worker: &Worker, task: &'a WeeksTask, shared: &'a Arc<InProcess>, watch: &'a Arc<Watch>) -> WeeksWorker<'a> {
+        let vectors = OwnedVectors::new(worker, &task.second_week());
+        let (before, after) = (vectors.files(&task.first_week()), vectors.files(&task.second_week()));
+        WeeksWorker { task, vectors, before, after, shared, watch }
+    }
+
+    /// Computes and writes the roots of the first week.
+    fn first_week(&self, worker: &mut Worker) -> Result<Counted<WeeksCounts>> {
+        self.watch.enter(Stage::Changes);
+        let roots = self.full(worker, &self.before)?;
+        let checksum = self.checksum(worker, &roots)?;
+        write_roots(self.task, &self.vectors.owned, &roots)?;
+        Ok(Counted { counts: WeeksCounts { method: Some(Mode::Full), ..WeeksCounts::default() }, checksum })
+    }
+
+    /// Writes the postings of the first week's vectors, and their list.
+    fn post(&self, worker: &mut Worker) -> Result<Counted<WeeksCounts>> {
         let begun = Instant::now();
-        watch.enter(Stage::Postings);
-        let (next, memory) = (next_run(&postings.join("run")), (task.worker_memory, &*task.scratch));
-        let runs = post_all(worker, &before, &rows, &next, memory, watch)?;
+        self.watch.enter(Stage::Postings);
+        let resources = &self.task.resources;
+        let next_run = NextRun { made: self.task.postings_folder().join("run"), name: "run".into() };
+        let memory = (resources.worker_memory, &*resources.scratch);
+        let runs = post_all(worker, &self.before, &self.vectors.rows, &next_run, memory, self.watch)?;
         if worker.index() == 0 {
-            let posted = Posted { seconds: begun.elapsed().as_secs_f64(), runs };
-            replace(&list, &serde_json::to_vec(&posted).context("a list is plain data")?)?;
+            let postings = BenchPostings { seconds: begun.elapsed().as_secs_f64(), runs };
+            let text = serde_json::to_vec(&postings).context("a list is plain data")?;
+            replace(&self.task.postings_list(), &text)?;
         }
-        return Ok(Counted { sums: vec![0; 7], ..Counted::default() });
+        Ok(Counted::default())
     }
-    watch.enter(Stage::Changes);
-    let index = if task.postings && task.work != WeeksStep::First {
-        PostingIndex::open(worker, &postings, Some(Posted::read(&list)?.runs), watch)?
-    } else {
-        None
-    };
-    let way = match task.work {
-        WeeksStep::Second(asked) => {
-            let has_postings = index.is_some();
-            choose(worker, asked, (&before, &after), has_postings, &owned, task.worker_memory, watch)?.way
-        }
-        _ => Mode::Full,
-    };
-    let (mut said, roots) = if way == Mode::Delta {
+
+    /// Computes the roots of the second week by the delta or the full stage, as `mode` says or `auto` chooses.
+    fn second_week(&self, worker: &mut Worker, mode: Mode) -> Result<Counted<WeeksCounts>> {
+        let (task, watch) = (self.task, self.watch);
+        watch.enter(Stage::Changes);
+        let index = if task.postings {
+            let runs = BenchPostings::read(&task.postings_list())?.runs;
+            PostingIndex::open(worker, &task.postings_folder(), Some(runs), watch)?
+        } else {
+            None
+        };
+        let (weeks, owned) = ((&self.before, &self.after), &self.vectors.owned);
+        let choice = choose(worker, mode, weeks, index.is_some(), owned, task.resources.worker_memory, watch)?;
+        let (counts, roots) = if choice.way == Mode::Delta {
+            self.delta(worker, index.as_ref())?
+        } else {
+            let counts = WeeksCounts { method: Some(Mode::Full), ..WeeksCounts::default() };
+            (counts, self.full(worker, &self.after)?)
+        };
+        Ok(Counted { counts, checksum: self.checksum(worker, &roots)? })
+    }
+
+    /// Updates the roots of the first week to those of the second.
+    fn delta(&self, worker: &mut Worker, index: Option<&PostingIndex>) -> Result<(WeeksCounts, VectorRoots)> {
+        let (task, owned) = (self.task, &self.vectors.owned);
         let files = owned.shards().map(|shard| (task.roots(shard), shard));
-        let mut roots = read_roots(files, &owned)?;
-        let next_run = next_run(&task.scratch.join("run"));
+        let mut roots = read_roots(files, owned)?;
+        let next_run = NextRun { made: task.resources.scratch.join("run"), name: "run".into() };
         let stage = Delta {
-            before: &before,
-            after: &after,
-            owned: &owned,
-            keys: &keys,
-            agreements: method.agreements,
+            before: &self.before,
+            after: &self.after,
+            owned,
+            keys: &self.vectors.keys,
+            agreements: self.vectors.method.agreements,
             slices: 1,
-            index: index.as_ref(),
+            index,
             next_run: index.is_some().then_some(&next_run),
-            threads: task.workers,
-            filter: &shared.changed_keys,
-            forest: &shared.union_find,
-            watch,
+            threads: task.resources.threads,
+            filter: &self.shared.filter,
+            forest: &self.shared.forest,
+            watch: self.watch,
         };
-        let did = delta(worker, &stage, &mut roots)?;
-        let sums =
-            vec![did.changed, did.examined, did.retracted, did.failed, did.candidates, did.edges, did.differences];
-        (Counted { sums, ..Counted::default() }, roots)
-    } else {
-        let clustering = Clustering {
-            files: if task.work == WeeksStep::First { before } else { after },
-            numbering: Rc::new(Numbering::new(&rows)),
-            keys,
-            agreements: method.agreements,
-            memory: Clustering::in_flight(task.worker_memory, &rows, worker.peers())?,
-            scratch: task.scratch.clone(),
-            shared: shared.clone(),
-            threads: task.workers,
-            watch: watch.clone(),
+        let stats = delta(worker, &stage, &mut roots)?;
+        let counts = WeeksCounts {
+            method: Some(Mode::Delta),
+            changed: stats.changed,
+            examined: stats.examined,
+            retracted: stats.retracted,
+            uncertified: stats.failed,
+            candidates: stats.candidates,
+            edges: stats.edges,
+            label_differences: stats.differences,
         };
-        let own: Arc<Vec<DocId>> = Arc::new(owned.docs().collect());
-        let named = own.clone();
-        let found = clusters(worker, &clustering, move |vector| named[vector].to_table() as u64)?;
-        let Clusters { duplicates, survivors, .. } = found;
-        let mut roots = VectorRoots { similar: own.to_vec(), identical: own.to_vec() };
-        let doc = |name: u64| DocId::from_table(name as i64);
-        survivors.iter().for_each(|(vector, root, _)| roots.similar[vector as usize] = doc(root));
-        for (vector, root, same) in duplicates.iter() {
-            (roots.similar[vector as usize], roots.identical[vector as usize]) = (doc(root), doc(same));
-        }
-        (Counted { rounds: 1, sums: vec![0; 7], ..Counted::default() }, roots)
-    };
-    barrier(worker, watch)?;
-    watch.enter(Stage::Tables);
-    let labels = owned.docs().zip(roots.similar.iter().zip(&roots.identical));
-    said.checksum = crate::bench::single_thread::checksum(labels.flat_map(|(doc, (similar, identical))| {
-        let word = |doc: DocId| doc.to_table() as u64;
-        [(2 * word(doc), word(*similar)), (2 * word(doc) + 1, word(*identical))]
-    }));
-    if task.work == WeeksStep::First {
-        write_roots(task, &owned, &roots)?;
+        Ok((counts, roots))
     }
-    Ok(said)
+
+    /// Computes roots from all vectors of a week.
+    fn full(&self, worker: &mut Worker, files: &VectorFiles) -> Result<VectorRoots> {
+        let stage = self.vectors.stage(worker, files.clone(), &self.task.resources, self.shared, self.watch)?;
+        let docs: Arc<Vec<DocId>> = Arc::new(self.vectors.owned.docs().collect());
+        let Clusters { duplicates, survivors, .. } = clusters(worker, &stage, {
+            let docs = docs.clone();
+            move |vector| docs[vector].to_table() as u64
+        })?;
+        let mut roots = VectorRoots { similar: docs.to_vec(), identical: docs.to_vec() };
+        let doc = |name: u64| DocId::from_table(name as i64);
+        for (vector, root, _) in survivors.iter() {
+            roots.similar[vector as usize] = doc(root);
+        }
+        for (vector, root, identical) in duplicates.iter() {
+            roots.similar[vector as usize] = doc(root);
+            roots.identical[vector as usize] = doc(identical);
+        }
+        Ok(roots)
+    }
+
+    /// The checksum of all roots of this worker: a document counts twice, once for each of its roots.
+    fn checksum(&self, worker: &mut Worker, roots: &VectorRoots) -> Result<u64> {
+        barrier(worker, self.watch)?;
+        self.watch.enter(Stage::Tables);
+        let labels = self.vectors.owned.docs().zip(roots.similar.iter().zip(&roots.identical));
+        Ok(single_thread::checksum(labels.flat_map(|(doc, (similar, identical))| {
+            let word = |doc: DocId| doc.to_table() as u64;
+            [(2 * word(doc), word(*similar)), (2 * word(doc) + 1, word(*identical))]
+        })))
+    }
 }
 
+/// Writes the roots of the first week, one file per shard, for the later runs.
 fn write_roots(task: &WeeksTask, owned: &Ownership, roots: &VectorRoots) -> Result<()> {
     let mut rows = owned.docs().zip(roots.similar.iter().zip(&roots.identical)).peekable();
     for shard in owned.shards() {

@@ -1,11 +1,11 @@
-//! Synthetic vectors as Parquet files, one a shard: what the cluster stage reads, without pages and crawls before it.
+//! Made-up vectors as Parquet files, one per shard: the input of the cluster stage, without crawls and pages before it.
 //!
-//! A file has the columns `doc`, `vector` and `supershingles` as the `features` table has them: supershingles are six
-//! little-endian words a row; all are plain, neither compressed nor by a dictionary; here without statistics. Pages hold 20,000 rows, nearly
-//! 1 MiB.
+//! A file has the columns `doc`, `vector` and `supershingles` of the table `features`. Supershingles are six little-endian words per
+//! row. All columns are plain-encoded, without compression and dictionaries, and here without statistics except for `doc`. A Parquet
+//! page has 20,000 rows, nearly 1 MiB.
 //!
-//! `dataset.json` says what the files hold. It is written first, and a file has its name only when it is whole: a
-//! dataset whose making was interrupted is gone on with.
+//! `dataset.json` describes the files. It is written first, and a file gets its name only when it is complete, so an interrupted
+//! dataset can be completed by the same call.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -24,27 +24,41 @@ use crate::tables::{Column, Table, Writer};
 /// Shards of the vectors, as in a job.
 pub(crate) const SHARDS: u32 = 64;
 
+/// The files of these shards, as the cluster stage reads them.
 pub(crate) fn files(dataset: &Dataset, shards: impl Iterator<Item = u32>) -> VectorFiles {
     let rows = dataset.rows();
     let file = |shard: u32| VectorFile { path: dataset.path(shard), shard, rows: rows[shard as usize] };
     VectorFiles::new(shards.map(file).collect(), WIDTH)
 }
 
-/// Documents between two words of progress.
+/// Documents between two reports of progress.
 const STEP: u64 = 1 << 16;
 
-/// A folder of synthetic vectors.
+/// A folder of made-up vectors.
 #[derive(Debug)]
 pub(crate) struct Dataset {
-    /// Where the files are.
+    /// The folder of the files.
     pub folder: PathBuf,
-    /// Documents in all of them.
+    /// The number of documents in all files.
     pub documents: u64,
-    /// Files.
+    /// The number of files.
     pub shards: u32,
 }
 
-/// What `dataset.json` says.
+/// The parameters of a dataset.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DatasetPlan {
+    /// The number of documents.
+    pub documents: u64,
+    /// The number of files.
+    pub shards: u32,
+    /// The supershingles that documents outside clusters borrow.
+    pub noise: Noise,
+    /// The share of documents that changed since the first week: 0 for the first week itself.
+    pub change: f64,
+}
+
+/// The content of `dataset.json`.
 #[derive(PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Description {
@@ -65,7 +79,7 @@ impl fmt::Display for Description {
     }
 }
 
-/// A document's vector, as a file has it.
+/// A row of a file.
 struct VectorRow {
     doc: i64,
     supershingles: [u64; WIDTH],
@@ -78,7 +92,7 @@ impl Table for VectorRow {
     const UNORDERED: &'static [&'static str] = &["vector", "supershingles"];
 
     fn columns(rows: &[Self]) -> Vec<Column> {
-        // This machine is little-endian: `records` sees to it.
+        // This machine is little-endian: `records` does not compile for others.
         let bytes = rows.iter().map(|row| bytemuck::bytes_of(&row.supershingles));
         vec![
             Column::longs("doc", rows.iter().map(|row| row.doc)),
@@ -89,26 +103,24 @@ impl Table for VectorRow {
 }
 
 impl Dataset {
-    /// Makes the files of a dataset, as many at a time as there are threads; those that the folder already has, of the
-    /// same dataset, are kept. `synthetic` is of these documents, this noise and this change. Calls `progress` with documents that
-    /// were added to those done.
+    /// Writes the files of a dataset, `threads` at a time; files of the same dataset that the folder already has are kept. Calls
+    /// `progress` with the number of documents added to those done.
     ///
     /// # Errors
-    /// Where the folder holds anything else, or a file cannot be written.
+    /// If the folder has other files, or a file cannot be written.
     pub(crate) fn make(
         folder: &Path,
-        synthetic: &Synthetic,
-        documents: u64,
-        (noise, change): (Noise, f64),
-        shards: u32,
+        plan: &DatasetPlan,
         threads: usize,
         progress: impl Fn(u64) + Sync,
     ) -> Result<Dataset> {
+        let DatasetPlan { documents, shards, noise, change } = *plan;
         if !(1..=MAX_SHARDS).contains(&shards) {
             bail!("a dataset has from 1 to {MAX_SHARDS} shards, not {shards}");
         }
         describe(folder, &Description { documents, shards, noise, change, generation: GENERATION })?;
         let dataset = Dataset { folder: folder.to_owned(), documents, shards };
+        let synthetic = Synthetic::new(documents, noise).later(change);
         let next = AtomicU32::new(0);
         let work = || -> Result<()> {
             loop {
@@ -116,19 +128,19 @@ impl Dataset {
                 if shard >= shards {
                     return Ok(());
                 }
-                // Shards are no more than 2^16: the others' additions do not lead round to 0.
-                dataset.write(shard, synthetic, &progress).inspect_err(|_| next.store(shards, Ordering::Relaxed))?;
+                // After a failure the other threads stop. There are at most 2^16 shards, so their additions do not overflow.
+                dataset.write(shard, &synthetic, &progress).inspect_err(|_| next.store(shards, Ordering::Relaxed))?;
             }
         };
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
-            let mut ends = threads.into_iter().map(|thread| thread.join());
-            ends.try_for_each(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            let mut results = threads.into_iter().map(|thread| thread.join());
+            results.try_for_each(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         })?;
         Ok(dataset)
     }
 
-    /// The file of a shard.
+    /// The path of the file of a shard.
     pub(crate) fn path(&self, shard: u32) -> PathBuf {
         self.folder.join(format!("shard{shard:05}.parquet"))
     }
@@ -138,21 +150,21 @@ impl Dataset {
         (0..self.shards).map(|shard| self.first(shard + 1) - self.first(shard)).collect()
     }
 
-    /// Drops the files from the page cache, so that they are next read from the disk.
+    /// Drops the files from the page cache, so that the next read comes from the disk.
     ///
     /// # Errors
-    /// Names the file that cannot be opened; says so where the system has no way to do it.
+    /// If a file cannot be opened, or the system cannot do it.
     pub(crate) fn forget(&self) -> Result<()> {
         for shard in 0..self.shards {
             let path = self.path(shard);
-            // Only what is on the disk can be dropped.
+            // Only pages that are on the disk can be dropped.
             let drop = || File::open(&path).and_then(|file| file.sync_all().and_then(|()| forget(&file)));
             drop().with_context(|| format!("cannot drop {} from the page cache", path.display()))?;
         }
         Ok(())
     }
 
-    /// The first document of a shard: ranges of documents that differ in length by one at most.
+    /// The first document of a shard. Shards are ranges of documents, and their lengths differ by one at most.
     fn first(&self, shard: u32) -> u64 {
         (u128::from(shard) * u128::from(self.documents) / u128::from(self.shards)) as u64
     }
@@ -177,26 +189,29 @@ impl Dataset {
     }
 }
 
-/// Makes sure that a folder, which is made where it is missing, is one of this dataset.
+/// Checks that a folder belongs to this dataset; a missing or empty folder gets its `dataset.json`.
 fn describe(folder: &Path, wanted: &Description) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create the folder {}", folder.display()))?;
     let path = folder.join("dataset.json");
-    let found = match std::fs::read(&path) {
-        Ok(found) => found,
+    let text = match std::fs::read(&path) {
+        Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut entries = folder.read_dir().with_context(|| format!("cannot list {}", folder.display()))?;
             if entries.next().is_some() {
-                bail!("{} is not empty and has no dataset.json: give a folder for vectors alone", folder.display());
+                bail!(
+                    "{} is not empty and has no dataset.json: give a folder of its own to the vectors",
+                    folder.display()
+                );
             }
             let described = serde_json::to_vec_pretty(wanted).context("a description is plain data")?;
             return replace(&path, &described);
         }
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
     };
-    let found: Description = serde_json::from_slice(&found)
-        .with_context(|| format!("{} describes no vectors of this program", path.display()))?;
-    if found != *wanted {
-        bail!("{} holds {found}, not {wanted}: give another folder", folder.display());
+    let present: Description = serde_json::from_slice(&text)
+        .with_context(|| format!("{} does not describe vectors of this program", path.display()))?;
+    if present != *wanted {
+        bail!("{} holds {present}, not {wanted}: give another folder", folder.display());
     }
     Ok(())
 }
@@ -208,7 +223,7 @@ fn forget(file: &File) -> io::Result<()> {
 
 #[cfg(not(target_os = "linux"))]
 fn forget(_: &File) -> io::Result<()> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "this system has no way to do it"))
+    Err(io::Error::new(io::ErrorKind::Unsupported, "this system cannot do it"))
 }
 
 #[cfg(test)]
@@ -226,10 +241,10 @@ mod tests {
         let noise = Noise::default();
         let done = AtomicU64::new(0);
         let progress = |more| _ = done.fetch_add(more, Ordering::Relaxed);
-        let synthetic = Synthetic::new(documents, noise);
-        let made = Dataset::make(folder, &synthetic, documents, (noise, 0.0), shards, threads, progress)?;
+        let plan = DatasetPlan { documents, shards, noise, change: 0.0 };
+        let dataset = Dataset::make(folder, &plan, threads, progress)?;
         assert_eq!(done.into_inner(), documents);
-        Ok(made)
+        Ok(dataset)
     }
 
     fn read(dataset: &Dataset) -> Vec<[u64; WIDTH]> {
@@ -253,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_what_was_made() {
+    fn vectors_are_read_as_they_were_made() {
         for (documents, shards, threads) in [(0, 1, 1), (5, 8, 3), (10_000, 7, 2), (70_000, 1, 0)] {
             let folder = tempfile::tempdir().unwrap();
             let dataset = make(folder.path(), documents, shards, threads).unwrap();
@@ -278,11 +293,14 @@ mod tests {
             let pages = file.get_row_group(0).unwrap().get_column_page_reader(column).unwrap().count();
             assert_eq!(pages, 7);
         }
-        assert!(dataset.path(0).metadata().unwrap().len() < 140_000 * 64 + 16_384, "little besides the values");
+        assert!(
+            dataset.path(0).metadata().unwrap().len() < 140_000 * 64 + 16_384,
+            "the values take nearly all of the file"
+        );
     }
 
     #[test]
-    fn a_dataset_is_made_once_and_gone_on_with() {
+    fn a_dataset_is_made_once_and_completed_if_a_file_is_missing() {
         let folder = tempfile::tempdir().unwrap();
         let dataset = make(folder.path(), 1000, 4, 2).unwrap();
         let whole = read(&dataset);
@@ -296,16 +314,16 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_something_else_is_refused() {
+    fn a_folder_with_other_files_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         make(folder.path(), 1000, 4, 1).unwrap();
-        let told = |documents, shards| format!("{:#}", make(folder.path(), documents, shards, 1).unwrap_err());
-        assert!(told(999, 4).contains("holds 1000 documents in 4 shards"), "{}", told(999, 4));
-        assert!(told(1000, 0).contains("from 1 to 65536 shards"), "{}", told(1000, 0));
+        let error = |documents, shards| format!("{:#}", make(folder.path(), documents, shards, 1).unwrap_err());
+        assert!(error(999, 4).contains("holds 1000 documents in 4 shards"), "{}", error(999, 4));
+        assert!(error(1000, 0).contains("from 1 to 65536 shards"), "{}", error(1000, 0));
         std::fs::write(folder.path().join("dataset.json"), "{}").unwrap();
-        assert!(told(1000, 4).contains("describes no vectors"), "{}", told(1000, 4));
+        assert!(error(1000, 4).contains("does not describe vectors"), "{}", error(1000, 4));
         std::fs::remove_file(folder.path().join("dataset.json")).unwrap();
-        assert!(told(1000, 4).contains("not empty"), "{}", told(1000, 4));
+        assert!(error(1000, 4).contains("not empty"), "{}", error(1000, 4));
         assert!(Path::new(folder.path()).join("shard00003.parquet").exists());
     }
 }

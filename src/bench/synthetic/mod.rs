@@ -1,7 +1,7 @@
-//! Made-up data for benchmarks, as large as wanted and the same each time.
+//! Made-up input for benchmarks, of any size, and the same in every run and on every machine.
 //!
-//! In reading order: `sizes` (cluster sizes by a power law), `permutation` (a random order without memory), `vectors` (vectors
-//! of supershingles with known clusters), `dataset` (their files), `graphs` (graphs with known components).
+//! In reading order: `sizes` (cluster sizes by a power law), `permutation` (a random order that takes no memory), `vectors` (vectors
+//! of supershingles with known clusters), `dataset` (files of them), `graphs` (graphs with known components).
 
 mod dataset;
 mod graphs;
@@ -9,6 +9,6 @@ mod permutation;
 mod sizes;
 mod vectors;
 
-pub(crate) use self::dataset::{Dataset, SHARDS, files};
+pub(crate) use self::dataset::{Dataset, DatasetPlan, SHARDS, files};
 pub(crate) use self::graphs::{Graph, GraphShape};
 pub(crate) use self::vectors::{Noise, Synthetic, WIDTH};
