@@ -34,7 +34,7 @@ pub struct BenchArgs {
 
 #[derive(Subcommand)]
 enum Benchmark {
-    /// Reading crawl files: decompress them, parse records, decode HTTP bodies
+    /// Reading crawl files: decompress them, parse records, decode HTTP bodies.
     Read {
         #[command(flatten)]
         crawl: Crawl,
@@ -43,21 +43,21 @@ enum Benchmark {
         #[command(flatten)]
         common: Common,
     },
-    /// HTML to text, title and links
+    /// HTML to text, title and links.
     Html {
         #[command(flatten)]
         crawl: Crawl,
         #[command(flatten)]
         common: Common,
     },
-    /// Text to words and fingerprints of shingles (pre-images)
+    /// Text to words and fingerprints of shingles (pre-images).
     Text {
         #[command(flatten)]
         texts: Texts,
         #[command(flatten)]
         common: Common,
     },
-    /// Text to features, supershingles and megashingles; with --input also pages and whole crawls to features
+    /// Text to features, supershingles and megashingles; with --input also pages and whole crawls to features.
     Features {
         #[command(flatten)]
         texts: Texts,
@@ -66,13 +66,13 @@ enum Benchmark {
         #[command(flatten)]
         common: Common,
     },
-    /// Clusters of made-up vectors with the study's distribution, compared with a single thread
+    /// Clusters of made-up vectors with the study's distribution, compared with a single thread.
     Cluster(dataflow::ClusterArgs),
-    /// Connected components of made-up graphs, compared with a single thread
+    /// Connected components of made-up graphs, compared with a single thread.
     Components(dataflow::ComponentsArgs),
-    /// Clusters of a second week of made-up vectors: from the changed documents, and from all documents
+    /// Clusters of a second week of made-up vectors: from the changed documents, and from all documents.
     Weeks(dataflow::WeeksArgs),
-    /// Records sent between processes: over TLS, and over plain sockets
+    /// Records sent between processes: over TLS, and over plain sockets.
     Exchange(dataflow::ExchangeArgs),
 }
 

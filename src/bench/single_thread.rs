@@ -1,41 +1,44 @@
-//! The single thread that a distributed system must beat (McSherry, Isard, Murray: Scalability! But at what COST?,
-//! 2015).
+//! The single-threaded baseline that a distributed system must beat (McSherry, Isard, Murray: Scalability! But at what COST?, 2015).
 //!
-//! Plain sequential code that computes what the cluster stage computes, and knows nothing of workers. It is meant to be
-//! fast: it goes over the vectors once for each choice of supershingles and deals a key and a document at a time to
-//! partitions small enough for a cache, then groups each partition by a hash table and joins what shares a key, in a
-//! union-find of 32-bit parents. All of it reads and writes memory in sequence but for the joins.
+//! This is sequential code that computes the same result as the cluster stage, without workers. It is meant to be fast. In short:
 //!
-//! What it does not do: leave out, as the cluster stage may, the documents that cannot share a choice with any other.
-//! Keys are hashes: two that differ are taken for equal once in 2^64 times the number of partitions.
+//! ```text
+//! for each set of supershingles that can agree (15 pairs of 6):
+//!     for each document: append (hash of these supershingles, document) to a partition that fits in the cache
+//!     for each partition: group by the hash with a hash table, and join the documents of a group in a union-find
+//! ```
+//!
+//! All of it reads and writes memory in sequence, except the joins in the union-find, which has 32-bit parents.
+//!
+//! Unlike the cluster stage it does not prune documents that cannot share a set with any other. Keys are hashes: two different keys
+//! count as equal with a probability of one in 2^64 times the number of partitions.
 
 use crate::records::mix;
 
-/// Records of a partition, in the mean: with a table of twice as many slots, 1.2 MB. A power of two would double the
-/// table of every other partition.
+/// The mean number of records of a partition. With a table of twice as many slots that is 1.2 MB. A power of two would double the table
+/// of every second partition.
 const PARTITION: usize = 60_000;
-/// Records that a partition collects before they are written out, three cache lines.
+/// Records that a partition buffers before it writes them to the arena: three cache lines.
 const BUFFER: usize = 16;
-/// Records of a chunk of a partition: whole buffers.
+/// Records in a chunk of the arena: a whole number of buffers.
 const CHUNK: usize = 64 * BUFFER;
-/// Edges whose memory is waited for together.
+/// Edges whose cache misses overlap.
 const BATCH: usize = 64;
 
-/// The smallest document of each document's cluster, by number: a cluster is documents that agree in at least
-/// `agreements` supershingles, transitively. There are fewer than 2^32 documents.
+/// The smallest document of each document's cluster, by number. Documents that agree in at least `agreements` supershingles are in one
+/// cluster, transitively. There must be fewer than 2^32 documents.
 pub(crate) fn clusters<const WIDTH: usize>(vectors: &[[u64; WIDTH]], agreements: usize) -> Vec<u32> {
     clusters_by(PARTITION, vectors, agreements)
 }
 
-/// Components of a graph of so many nodes: the smallest node of each node's component. Sequential union-find over
-/// edges.
+/// The smallest node of each node's connected component, by sequential union-find over the edges.
 pub(crate) fn components(nodes: u32, edges: impl Iterator<Item = (u32, u32)>) -> Vec<u32> {
-    let mut forest = SequentialUnionFind::new(nodes);
-    forest.join(edges);
-    forest.roots()
+    let mut union_find = SequentialUnionFind::new(nodes);
+    union_find.join(edges);
+    union_find.roots()
 }
 
-/// A checksum of a labelling, whatever its order: the wrapping sum of a mix of each document and its root.
+/// A checksum of labels that does not depend on their order: the wrapping sum of a hash of each document and its root.
 pub(crate) fn checksum(labels: impl Iterator<Item = (u64, u64)>) -> u64 {
     labels.fold(0, |sum, (document, root)| sum.wrapping_add(mix(mix(document) ^ root)))
 }
@@ -43,7 +46,7 @@ pub(crate) fn checksum(labels: impl Iterator<Item = (u64, u64)>) -> u64 {
 fn clusters_by<const WIDTH: usize>(partition: usize, vectors: &[[u64; WIDTH]], agreements: usize) -> Vec<u32> {
     const { assert!(WIDTH < 32, "choices are bits of a word") };
     let documents = u32::try_from(vectors.len()).expect("documents are numbered by 32 bits");
-    let mut forest = SequentialUnionFind::new(documents);
+    let mut union_find = SequentialUnionFind::new(documents);
     let mut partitions = Partitions::new(vectors.len().div_ceil(partition));
     let mut groups = Groups::default();
     for choice in (0u32..1 << WIDTH).filter(|choice| choice.count_ones() as usize == agreements) {
@@ -52,12 +55,12 @@ fn clusters_by<const WIDTH: usize>(partition: usize, vectors: &[[u64; WIDTH]], a
             let (key, place) = hashes(columns.iter().map(|column| vector[*column]));
             partitions.push(place, KeyedDocument { key: [key as u32, (key >> 32) as u32], document });
         }
-        partitions.take(|records| forest.join(groups.edges(records)));
+        partitions.drain(|records| union_find.join(groups.edges(records)));
     }
-    forest.roots()
+    union_find.roots()
 }
 
-/// The key of some words, and a second hash that says where the key is kept: the key alone need not tell all from all.
+/// The key of some words, and a second hash for the partition. Together they distinguish more words than the key alone.
 fn hashes(words: impl Iterator<Item = u64>) -> (u64, u64) {
     words.fold((0, 0), |(key, place), word| {
         let product = u128::from(key ^ word ^ 0x9E37_79B9_7F4A_7C15) * 0xBF58_476D_1CE4_E5B9;
@@ -66,26 +69,26 @@ fn hashes(words: impl Iterator<Item = u64>) -> (u64, u64) {
     })
 }
 
-/// A document and what it is grouped by, in 12 bytes.
+/// A document and its key, in 12 bytes.
 #[derive(Clone, Copy, Default)]
 struct KeyedDocument {
     key: [u32; 2],
     document: u32,
 }
 
-/// Records by partition, in chunks of one arena. Records wait in buffers that lie close together, so that a record
-/// costs no cache line and no page of its own.
+/// Records by partition, in chunks of one arena. New records go to buffers that lie close together, so that adding one does not touch a
+/// new cache line and page each time.
 struct Partitions {
     buffers: Vec<[KeyedDocument; BUFFER]>,
-    /// Records of each partition so far.
+    /// The number of records of each partition so far.
     lengths: Vec<usize>,
     /// The numbers of each partition's chunks.
     chunks: Vec<Vec<usize>>,
     arena: Vec<KeyedDocument>,
-    /// Chunks of the arena that are in use.
+    /// The number of chunks of the arena in use.
     used: usize,
-    /// The records of the partition that is taken.
-    taken: Vec<KeyedDocument>,
+    /// The records of the partition that is being read.
+    records: Vec<KeyedDocument>,
 }
 
 impl Partitions {
@@ -96,11 +99,11 @@ impl Partitions {
             chunks: vec![Vec::new(); partitions],
             arena: Vec::new(),
             used: 0,
-            taken: Vec::new(),
+            records: Vec::new(),
         }
     }
 
-    /// Adds a record to the partition that 64 random bits fall in.
+    /// Adds a record to the partition that `place`, a uniform hash, selects.
     fn push(&mut self, place: u64, record: KeyedDocument) {
         let partition = ((u128::from(place) * self.buffers.len() as u128) >> 64) as usize;
         let length = self.lengths[partition] + 1;
@@ -111,7 +114,7 @@ impl Partitions {
         }
     }
 
-    /// Writes a full buffer, the first of whose records has the number `first` in its partition.
+    /// Copies a full buffer to the arena. Its first record has the number `first` in the partition.
     fn write(&mut self, partition: usize, first: usize) {
         if first.is_multiple_of(CHUNK) {
             self.chunks[partition].push(self.used);
@@ -120,54 +123,54 @@ impl Partitions {
                 self.arena.resize(self.used * CHUNK, KeyedDocument::default());
             }
         }
-        let at = self.chunks[partition][first / CHUNK] * CHUNK + first % CHUNK;
-        self.arena[at..at + BUFFER].copy_from_slice(&self.buffers[partition]);
+        let start = self.chunks[partition][first / CHUNK] * CHUNK + first % CHUNK;
+        self.arena[start..start + BUFFER].copy_from_slice(&self.buffers[partition]);
     }
 
-    /// Gives every partition's records in the order in which they came, and is empty after that.
-    fn take(&mut self, mut each: impl FnMut(&[KeyedDocument])) {
+    /// Calls `each` with the records of every partition, in the order in which they were added, and removes them.
+    fn drain(&mut self, mut each: impl FnMut(&[KeyedDocument])) {
         for (partition, buffer) in self.buffers.iter().enumerate() {
             let length = std::mem::take(&mut self.lengths[partition]);
-            self.taken.clear();
+            self.records.clear();
             for chunk in self.chunks[partition].drain(..) {
-                let records = (length / BUFFER * BUFFER - self.taken.len()).min(CHUNK);
-                self.taken.extend_from_slice(&self.arena[chunk * CHUNK..][..records]);
+                let records = (length / BUFFER * BUFFER - self.records.len()).min(CHUNK);
+                self.records.extend_from_slice(&self.arena[chunk * CHUNK..][..records]);
             }
-            self.taken.extend_from_slice(&buffer[..length % BUFFER]);
-            each(&self.taken);
+            self.records.extend_from_slice(&buffer[..length % BUFFER]);
+            each(&self.records);
         }
         self.used = 0;
     }
 }
 
-/// Groups the records of a partition; its table is used again and again.
+/// Groups the records of a partition. Its hash table is reused for the next partition.
 #[derive(Default)]
 struct Groups {
-    /// The number of a record, counted from 1; 0 where the slot is free.
+    /// For each slot the number of a record, from 1; 0 if the slot is free.
     slots: Vec<u32>,
     edges: Vec<(u32, u32)>,
 }
 
 impl Groups {
-    /// An edge from each document to the first one of its key.
+    /// The edges from the first document of each key to all others with that key.
     fn edges(&mut self, records: &[KeyedDocument]) -> impl Iterator<Item = (u32, u32)> {
         let size = (2 * records.len()).next_power_of_two().max(2);
         self.slots.clear();
         self.slots.resize(size, 0);
         let shift = u32::BITS - size.trailing_zeros();
         for (record, number) in records.iter().zip(1..) {
-            let mut at = (record.key[1] >> shift) as usize;
+            let mut slot = (record.key[1] >> shift) as usize;
             loop {
-                match self.slots[at] {
+                match self.slots[slot] {
                     0 => {
-                        self.slots[at] = number;
+                        self.slots[slot] = number;
                         break;
                     }
                     other if records[other as usize - 1].key == record.key => {
                         self.edges.push((records[other as usize - 1].document, record.document));
                         break;
                     }
-                    _ => at = (at + 1) % size,
+                    _ => slot = (slot + 1) % size,
                 }
             }
         }
@@ -175,7 +178,7 @@ impl Groups {
     }
 }
 
-/// Union-find: a node's parent is never larger than the node, so that a root is the smallest of its component.
+/// Union-find in which a parent is never larger than its node, so the root is the smallest node of its component.
 struct SequentialUnionFind {
     parents: Vec<u32>,
 }
@@ -185,8 +188,9 @@ impl SequentialUnionFind {
         SequentialUnionFind { parents: (0..nodes).collect() }
     }
 
-    /// Joins the ends of all edges. A batch of edges first takes two steps up together: the processor waits for their
-    /// memory at once, where one edge after the other would wait for each.
+    /// Joins the two nodes of each edge.
+    ///
+    /// All nodes of a batch first move two steps up. Their cache misses overlap, where edge by edge each would be waited for.
     fn join(&mut self, edges: impl Iterator<Item = (u32, u32)>) {
         let mut batch = Vec::with_capacity(BATCH);
         let mut edges = edges.fuse();
@@ -206,7 +210,7 @@ impl SequentialUnionFind {
         }
     }
 
-    /// The parent's parent, which is now the parent: path halving.
+    /// Path halving: makes the parent's parent the parent of a node, and returns it.
     fn up(&mut self, node: u32) -> u32 {
         let parent = self.parents[node as usize];
         let above = self.parents[parent as usize];
@@ -226,7 +230,7 @@ impl SequentialUnionFind {
         }
     }
 
-    /// Every node's root: parents are smaller, and are done before.
+    /// The root of every node. In ascending order, as a parent is smaller and has its root already.
     fn roots(mut self) -> Vec<u32> {
         for node in 0..self.parents.len() {
             self.parents[node] = self.parents[self.parents[node] as usize];
@@ -241,7 +245,7 @@ mod tests {
 
     use super::*;
 
-    /// Every document takes the smallest label of all that it is related to, until nothing changes.
+    /// The naive twin: every document takes the smallest label of all related documents, until nothing changes.
     fn twin(documents: usize, related: impl Fn(usize, usize) -> bool) -> Vec<u32> {
         let mut labels: Vec<u32> = (0..documents as u32).collect();
         loop {
@@ -303,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checksum_does_not_depend_on_order_and_does_on_every_label() {
+    fn a_checksum_depends_on_every_label_and_not_on_their_order() {
         let labels = [(0, 0), (1, 0), (2, 2)];
         let sum = |labels: [(u64, u64); 3]| checksum(labels.into_iter());
         assert_eq!(sum(labels), sum([labels[2], labels[0], labels[1]]));

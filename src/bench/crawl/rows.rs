@@ -1,4 +1,4 @@
-//! What a measurement says, as a row of a table and as JSON.
+//! The timing of a pass, and the figures as rows of a table or as JSON.
 
 use std::fmt;
 use std::time::Instant;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::kernels::Kernels;
 
-/// Passes of which the median is taken, after one that is not counted.
+/// The number of passes, after one that is not counted. The median is reported.
 const PASSES: usize = 15;
 
 /// The work of one pass.
@@ -15,74 +15,74 @@ const PASSES: usize = 15;
 pub(crate) struct WorkDone {
     pub documents: u64,
     pub words: u64,
-    /// Bytes that went in: of text, or of bodies.
+    /// Input bytes, of texts or of page bodies.
     pub bytes: u64,
 }
 
-/// One stage over documents of one length.
+/// The figures of one stage over documents of one length.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct StageRow {
-    /// What was measured.
+    /// The name of the stage.
     pub stage: &'static str,
-    /// The level of kernels.
+    /// The level of the kernels.
     pub kernel: &'static str,
-    /// Words of a document, in the mean.
+    /// The mean number of words of a document.
     pub words_per_document: f64,
     /// Documents of one pass.
     pub documents: u64,
-    /// Words of one pass; each starts a shingle.
+    /// Words of one pass. Each word starts a shingle.
     pub words: u64,
-    /// Bytes that went in: of text, or of bodies.
+    /// Input bytes of one pass, of texts or of page bodies.
     pub bytes: u64,
-    /// CPU seconds of a pass; seconds where several threads worked.
+    /// CPU seconds of a pass; wall-clock seconds in rows "by the clock".
     pub seconds: f64,
-    /// Nanoseconds a word.
+    /// Nanoseconds per word.
     pub ns_per_word: f64,
-    /// Nanoseconds a shingle: the same, since every word starts one.
+    /// Nanoseconds per shingle: the same, since every word starts one.
     pub ns_per_shingle: f64,
-    /// Megabytes (10^6) a second.
+    /// Megabytes (10^6 bytes) per second.
     pub mb_per_s: f64,
-    /// Documents a second.
+    /// Documents per second.
     pub documents_per_s: f64,
-    /// The share of this stage's floor in its time, where a floor is known.
+    /// The lowest possible time over the measured time, if a lower bound is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_of_limit: Option<f64>,
 }
 
 impl StageRow {
-    /// The row of work that took so many seconds.
+    /// The row of a stage that did `work` in `seconds`.
     pub(crate) fn new(stage: &'static str, kernels: &Kernels, work: WorkDone, seconds: f64) -> StageRow {
         let (documents, words) = (work.documents as f64, work.words as f64);
-        let of = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
+        let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
         StageRow {
             stage,
             kernel: kernels.name(),
-            words_per_document: of(words, documents),
+            words_per_document: ratio(words, documents),
             documents: work.documents,
             words: work.words,
             bytes: work.bytes,
             seconds,
-            ns_per_word: of(seconds * 1e9, words),
-            ns_per_shingle: of(seconds * 1e9, words),
-            mb_per_s: of(work.bytes as f64 / 1e6, seconds),
-            documents_per_s: of(documents, seconds),
+            ns_per_word: ratio(seconds * 1e9, words),
+            ns_per_shingle: ratio(seconds * 1e9, words),
+            mb_per_s: ratio(work.bytes as f64 / 1e6, seconds),
+            documents_per_s: ratio(documents, seconds),
             share_of_limit: None,
         }
     }
 }
 
-/// What one run of a benchmark measured.
+/// The figures of one benchmark.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct StageReport {
-    /// The row that sums the benchmark up.
+    /// The row that stands for the benchmark as a whole.
     #[serde(flatten)]
     pub sum: StageRow,
-    /// All of them.
+    /// All rows.
     pub rows: Vec<StageRow>,
 }
 
 impl StageReport {
-    /// A report of these rows, one at least; that of number `sum` sums it up.
+    /// A report of these rows, at least one. Row number `sum` stands for the benchmark as a whole.
     pub(crate) fn new(rows: Vec<StageRow>, sum: usize) -> StageReport {
         StageReport { sum: rows[sum].clone(), rows }
     }
@@ -117,12 +117,13 @@ impl fmt::Display for StageReport {
     }
 }
 
+/// CPU seconds of this thread since it started.
 fn thread_cpu() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// CPU seconds of this thread for one pass: the median of several.
+/// CPU seconds of this thread for one pass: the median of [`PASSES`].
 pub(crate) fn cpu_seconds(mut pass: impl FnMut()) -> f64 {
     median(|| {
         let start = thread_cpu();
@@ -131,7 +132,7 @@ pub(crate) fn cpu_seconds(mut pass: impl FnMut()) -> f64 {
     })
 }
 
-/// Seconds for one pass: the median of several.
+/// Wall-clock seconds for one pass: the median of [`PASSES`].
 pub(crate) fn wall_seconds(mut pass: impl FnMut()) -> f64 {
     median(|| {
         let start = Instant::now();
@@ -141,14 +142,14 @@ pub(crate) fn wall_seconds(mut pass: impl FnMut()) -> f64 {
 }
 
 fn median(mut seconds: impl FnMut() -> f64) -> f64 {
-    // Once unmeasured: files are then in the page cache, buffers have their size.
+    // One pass without measurement: then files are in the page cache, and buffers have their final size.
     seconds();
     let mut all: Vec<f64> = (0..PASSES).map(|_| seconds()).collect();
     all.sort_by(f64::total_cmp);
     all[PASSES / 2]
 }
 
-/// Cycles a nanosecond, by a chain of additions and rotations that each wait for the one before.
+/// Clock cycles per nanosecond, measured by a chain of additions and rotations in which each waits for the one before.
 pub(crate) fn clock_rate() -> f64 {
     const STEPS: u64 = 1_000_000;
     let seconds = cpu_seconds(|| {

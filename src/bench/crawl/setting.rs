@@ -1,4 +1,4 @@
-//! The arguments that benchmarks of stages have in common.
+//! The arguments that the benchmarks of crawl stages share, and what follows from them.
 
 use std::path::PathBuf;
 
@@ -8,30 +8,34 @@ use clap::Args;
 use crate::config::{Count, Job, Method, Reading, read_job};
 use crate::kernels;
 
+/// Crawl files, which must be given.
 #[derive(Args)]
 pub(crate) struct Crawl {
-    /// Crawl files, as `run --input` takes them.
+    /// Crawl files, as for `run --input`.
     #[arg(long, num_args = 1.., required = true, value_name = "PATH_OR_GLOB_OR_URL")]
     pub(crate) input: Vec<String>,
 }
 
+/// Crawl files, which may be left out.
 #[derive(Args)]
 pub(crate) struct Texts {
-    /// Crawl files whose texts are taken, as `run --input` takes them; a made-up English text if there are none.
+    /// Crawl files to take texts from, as for `run --input`; by default a made-up English-like text.
     #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
     pub(crate) input: Vec<String>,
 }
 
+/// Threads, for benchmarks that can use several.
 #[derive(Args)]
 pub(crate) struct Workers {
-    /// Threads that go over the crawl side by side.
+    /// Threads that read the crawl in parallel.
     #[arg(long, default_value = "1")]
     pub(crate) workers: Count,
 }
 
+/// Arguments of all these benchmarks.
 #[derive(Args)]
 pub(crate) struct Common {
-    /// A job whose way of reading and whose method are used.
+    /// Job file whose [cluster.read] and [method] are used.
     #[arg(long)]
     job: Option<PathBuf>,
     /// Print one JSON object.
@@ -39,7 +43,7 @@ pub(crate) struct Common {
     pub(crate) json: bool,
 }
 
-/// What is measured, and how.
+/// The input of a benchmark, and the parameters to measure with.
 pub(crate) struct Setting {
     pub(crate) input: Vec<String>,
     pub(crate) reading: Reading,
@@ -49,12 +53,16 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
+    /// Reads the job, if one is given, and chooses the kernels.
+    ///
+    /// # Errors
+    /// If the job cannot be read or has no crawl as input, or `NIGH_KERNELS` names a level that this machine lacks.
     pub(crate) fn new(input: &[String], workers: usize, common: &Common) -> Result<Setting> {
         let (reading, method) = match &common.job {
             Some(job) => match read_job(job)? {
                 Job::Cluster(job) => (job.read, job.method),
                 Job::Weekly(job) => (job.read, job.method.unwrap_or_default()),
-                Job::Evolution(_) => bail!("{}: a benchmark takes a [cluster] or a [weekly] job", job.display()),
+                Job::Evolution(_) => bail!("{}: a benchmark needs a [cluster] or a [weekly] job", job.display()),
             },
             None => (Reading::default(), Method::default()),
         };

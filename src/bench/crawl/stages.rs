@@ -1,4 +1,4 @@
-//! The measurements: each stage alone, then the way through all of them.
+//! The benchmarks of crawl stages: each stage alone, then all of them together.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,17 +13,17 @@ use crate::kernels::{FeatureRuns, Functions, Kernels, Shingles};
 use crate::readers::{Body, Page};
 use crate::text::{charset, html, urls};
 
-/// Words of a document, in the rows of one length.
+/// The lengths of documents in words, with rows of their own.
 const LENGTHS: [usize; 3] = [50, 500, 5000];
-/// The row of text to features that sums a report up: that of 500 words a document.
+/// The index in [`LENGTHS`] of the row that stands for the benchmark as a whole: 500 words per document.
 const SUM: usize = 1;
 
-/// Reading alone.
+/// Measures the reading of crawl files.
 pub(crate) fn read(setting: &Setting) -> Result<StageReport> {
     Ok(StageReport::new(crawl(setting, "read", || |_: &Page| 0)?, 0))
 }
 
-/// HTML to text, title and links, stage by stage.
+/// Measures HTML to text, title and links: as a whole, and its stages by differences.
 pub(crate) fn html(setting: &Setting) -> Result<StageReport> {
     let pages = pages(setting)?;
     let bodies: Vec<(&[u8], Option<&str>, urls::Canonical)> = pages
@@ -70,7 +70,7 @@ pub(crate) fn html(setting: &Setting) -> Result<StageReport> {
     Ok(StageReport::new(rows, 0))
 }
 
-/// Text to words and pre-images, for several lengths of documents.
+/// Measures text to words and pre-images (fingerprints of shingles), for several lengths of documents.
 pub(crate) fn text(setting: &Setting) -> Result<StageReport> {
     let mut sums = Vec::new();
     let mut parts = Vec::new();
@@ -84,10 +84,10 @@ pub(crate) fn text(setting: &Setting) -> Result<StageReport> {
     Ok(StageReport::new([sums, parts].concat(), SUM))
 }
 
-/// Text to features and megashingles, for several lengths of documents; pages and crawls to features.
+/// Measures text to features and megashingles, for several lengths of documents; with input also pages and crawls to features.
 pub(crate) fn features(setting: &Setting) -> Result<StageReport> {
     let (mut sums, mut parts) = (Vec::new(), Vec::new());
-    // One matrix product a cycle: eight for the leading byte of 64 images.
+    // The lower bound in nanoseconds per shingle: one matrix product per cycle, and eight products give the leading byte of 64 images.
     let floor = 8.0 / 64.0 * setting.method.features as f64 / clock_rate();
     each_length(setting, |texts| {
         let stages = Stages::new(setting, texts);
@@ -118,14 +118,14 @@ pub(crate) fn features(setting: &Setting) -> Result<StageReport> {
     Ok(StageReport::new(rows, SUM))
 }
 
-/// Calls `measure` with documents of each length, and with the texts of the input as they are.
+/// Calls `measure` with documents of each length, then with the whole texts of the input, if there is input.
 fn each_length(setting: &Setting, mut measure: impl FnMut(&[&str])) -> Result<()> {
     let texts: Vec<String> = if setting.input.is_empty() { vec![made_up()] } else { texts(setting)? };
     let whole = texts.join("\n");
     for length in LENGTHS {
         let documents = documents(setting.kernels, &whole, length);
         if documents.is_empty() {
-            bail!("the input has no {length} words: too few to measure on");
+            bail!("the input has fewer than {length} words: too few to measure with");
         }
         measure(&documents);
     }
@@ -135,7 +135,7 @@ fn each_length(setting: &Setting, mut measure: impl FnMut(&[&str])) -> Result<()
     Ok(())
 }
 
-/// The texts of the input's pages, those with words, white space folded.
+/// The texts of the input's pages, without pages that have no words. Each run of white space becomes one space.
 fn texts(setting: &Setting) -> Result<Vec<String>> {
     let (mut buffer, mut extract) = (String::new(), html::Extract::default());
     let mut all = Vec::new();
@@ -252,7 +252,7 @@ impl<'a> Stages<'a> {
         })
     }
 
-    /// All of them, one document after the other.
+    /// All stages, one document after the other.
     fn all(&self) -> f64 {
         let mut shingler = Shingler::new(self.polynomials.shingles, self.method.words, self.kernels);
         let mut sketcher = Sketcher::new(self.method, &self.polynomials, self.kernels);
@@ -272,7 +272,7 @@ fn fingerprinter(setting: &Setting, polynomials: &Polynomials) -> Fingerprinter 
     Fingerprinter::new(&setting.method, polynomials, setting.reading.max_links, setting.kernels)
 }
 
-/// Takes a page apart; gives its words.
+/// Fingerprints a page, and returns its number of words.
 fn fingerprint(fingerprinter: &mut Fingerprinter, page: &Page) -> u64 {
     let Some(url) = urls::canonical(&page.url) else { return 0 };
     let label = page.charset.as_deref();
@@ -284,7 +284,7 @@ fn fingerprint(fingerprinter: &mut Fingerprinter, page: &Page) -> u64 {
     facts.words
 }
 
-/// Pages that are in memory, to features, title and links.
+/// Measures pages in memory to features, title and links.
 fn pages_to_features(setting: &Setting) -> Result<StageRow> {
     let pages = pages(setting)?;
     let polynomials = polynomials(setting.method.seed, setting.method.features);
@@ -301,9 +301,10 @@ fn pages_to_features(setting: &Setting) -> Result<StageRow> {
     Ok(StageRow::new("pages to features", setting.kernels, work, seconds))
 }
 
-/// The whole input, by one worker and by `workers`: each worker reads its share of the files and does with every page
-/// what `start` gives it. MB/s are of page bodies. One worker's time is CPU time, that of several is what the clock
-/// shows.
+/// Measures the reading of the whole input: CPU time of one thread, then, if there are several, wall-clock time of one and of all.
+///
+/// Each thread reads its part of the files and calls a function made by `start` with every page, which returns the page's number of
+/// words. MB/s count bytes of page bodies.
 fn crawl<F: FnMut(&Page) -> u64>(
     setting: &Setting,
     stage: &'static str,
@@ -323,7 +324,7 @@ fn crawl<F: FnMut(&Page) -> u64>(
         words: words.swap(0, Ordering::Relaxed),
         bytes: bytes.swap(0, Ordering::Relaxed),
     };
-    // Once before it is timed, so that files that cannot be read are told.
+    // One pass before the timed ones, so that a file that cannot be read is an error.
     share(0, 1)?;
     let counted = work();
     let seconds = cpu_seconds(|| drop(share(0, 1)));

@@ -1,4 +1,4 @@
-//! Documents to measure on: a made-up text, or those of crawl files.
+//! Documents to measure with: pieces of a made-up text, or pages of crawl files.
 
 use anyhow::{Context, Result};
 
@@ -8,12 +8,12 @@ use crate::kernels::Kernels;
 use crate::readers::{Item, Page};
 use crate::records::mix;
 
-/// Words of a measured text, cut in documents of one length: few enough that the second-level cache holds them, where a
-/// page is when it was just read.
+/// The number of words of a measured text, which is cut into documents of one length. So few fit in the second-level cache, where a page
+/// is when it was just read.
 const WORDS: usize = 100_000;
 
-/// A text like English, the same on every machine: 5.1 letters a word in the mean, a vocabulary by Zipf's law, one word
-/// in two hundred with an accented letter.
+/// A text like English, the same on every machine: 5.1 letters per word on average, a vocabulary by Zipf's law, and one word in 200 of the
+/// vocabulary with an accented letter.
 pub(crate) fn made_up() -> String {
     let mut state = 0;
     let mut random = || {
@@ -35,7 +35,7 @@ pub(crate) fn made_up() -> String {
         .collect();
     let mut text = String::new();
     for i in 0..WORDS {
-        // The inverse of the distribution that gives rank r a share of about 1 / r.
+        // Inverse transform sampling: rank r gets a share of about 1 / r.
         let rank = (vocabulary.len() as f64).powf(random()) as usize - 1;
         text.push_str(&vocabulary[rank]);
         text.push_str(match i % 23 {
@@ -47,7 +47,7 @@ pub(crate) fn made_up() -> String {
     text
 }
 
-/// Cuts a text in documents of so many words.
+/// Cuts a text into documents of `words` words each.
 pub(crate) fn documents<'a>(kernels: &Kernels, text: &'a str, words: usize) -> Vec<&'a str> {
     let mut bounds = Vec::new();
     kernels.words(text.as_bytes(), &mut bounds);
@@ -58,7 +58,7 @@ pub(crate) fn documents<'a>(kernels: &Kernels, text: &'a str, words: usize) -> V
         .collect()
 }
 
-/// Pages of the input, as many as fit in the memory that the program would take.
+/// The pages of the input, up to the memory that the program would use by default.
 pub(crate) fn pages(setting: &Setting) -> Result<Vec<Page>> {
     let memory = Config::default().memory();
     let (mut all, mut bytes) = (Vec::new(), 0);
@@ -71,7 +71,7 @@ pub(crate) fn pages(setting: &Setting) -> Result<Vec<Page>> {
     Ok(all)
 }
 
-/// Calls `each` for every page of one of `workers` shares of the input.
+/// Calls `each` for every page in the input files of `worker`, one of `workers`.
 pub(crate) fn each_page(setting: &Setting, worker: usize, workers: usize, mut each: impl FnMut(Page)) -> Result<()> {
     let inputs = crate::readers::list(&setting.input, &setting.reading)?;
     for input in inputs.iter().skip(worker).step_by(workers) {

@@ -32,13 +32,13 @@ use crate::watch::{Span, Stage, Watch};
 pub(crate) struct ClusterArgs {
     #[command(flatten)]
     vectors: VectorArgs,
-    /// Shares of the documents outside clusters that borrow one supershingle of another document, and two of two others
+    /// Shares of the documents outside clusters that borrow one supershingle of another document, and two of two others.
     #[arg(long, default_value_t, value_name = "ONE,TWO")]
     noise: Noise,
-    /// Drop the vectors from the page cache first
+    /// Drop the vectors from the page cache first.
     #[arg(long)]
     cold: bool,
-    /// Skip the single-threaded baseline and the check against it
+    /// Skip the single-threaded baseline and the check against it.
     #[arg(long)]
     no_check: bool,
 }

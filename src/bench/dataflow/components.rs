@@ -29,22 +29,22 @@ const BATCH: usize = 1 << 14;
 /// Arguments of `nigh bench components`.
 #[derive(Args)]
 pub(crate) struct ComponentsArgs {
-    /// Number of nodes
+    /// Number of nodes.
     #[arg(long, value_name = "N")]
     nodes: u32,
-    /// The shape of the graph
+    /// The shape of the graph.
     #[arg(long)]
     shape: GraphShape,
-    /// Worker threads of each process
+    /// Worker threads of each process.
     #[arg(long, default_value = "2", value_name = "N")]
     workers: Count,
-    /// Processes on this machine
+    /// Processes on this machine.
     #[arg(long, default_value = "1", value_name = "N")]
     processes: Count,
-    /// Give every worker a union-find of its own, as if each were a process: label propagation then has more to do
+    /// Give every worker a union-find of its own, as if each were a process: label propagation then has more to do.
     #[arg(long)]
     apart: bool,
-    /// Print one JSON object
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }

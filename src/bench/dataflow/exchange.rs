@@ -45,19 +45,19 @@ const ROUNDS: usize = 3;
 /// Arguments of `nigh bench exchange`.
 #[derive(Args)]
 pub(crate) struct ExchangeArgs {
-    /// Number of records that all workers send together, 16 bytes each
+    /// Number of records that all workers send together, 16 bytes each.
     #[arg(long, default_value = "100000000", value_name = "N")]
     records: u64,
-    /// Worker threads of each process
+    /// Worker threads of each process.
     #[arg(long, default_value = "1", value_name = "N")]
     workers: Count,
-    /// Processes on this machine
+    /// Processes on this machine.
     #[arg(long, default_value = "2", value_name = "N")]
     processes: Count,
-    /// Measure plain sockets only, instead of comparing TLS with them
+    /// Measure plain sockets only, instead of comparing TLS with them.
     #[arg(long)]
     plain: bool,
-    /// Print one JSON object
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }

@@ -188,7 +188,7 @@ fn add_up<C: WorkerCounts>(
     let of_all = all_gather(worker, vec![of_worker], watch)?;
     let mut phases = process.phases;
     phases.iter_mut().for_each(|span| span.cpu_s = 0.0);
-    let mut measured = Measured { phases, ..Measured::default() };
+    let mut measured: Measured<C> = Measured { phases, ..Measured::default() };
     for (_, counts, checksum, cpu, (bytes, records), peak) in of_all {
         measured.counts.merge(&counts);
         measured.checksum = measured.checksum.wrapping_add(checksum);

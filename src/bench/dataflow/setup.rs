@@ -24,22 +24,22 @@ use crate::watch::Watch;
 /// Arguments of benchmarks over made-up vectors.
 #[derive(Args)]
 pub(crate) struct VectorArgs {
-    /// Number of documents (in each week)
+    /// Number of documents (in each week).
     #[arg(long, value_name = "N")]
     pub documents: u64,
-    /// Worker threads of each process
+    /// Worker threads of each process.
     #[arg(long, default_value = "2", value_name = "N")]
     pub workers: Count,
-    /// Processes on this machine
+    /// Processes on this machine.
     #[arg(long, default_value = "1", value_name = "N")]
     pub processes: Count,
-    /// Memory of all processes together; half of the machine's by default
+    /// Memory of all processes together; half of the machine's by default.
     #[arg(long, value_name = "BYTES")]
     memory: Option<Bytes>,
-    /// Folder to keep the vectors in and use them again; by default a temporary folder, removed at the end
+    /// Folder to keep the vectors in and use them again; by default a temporary folder, removed at the end.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Print one JSON object
+    /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
 }

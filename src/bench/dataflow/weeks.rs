@@ -46,13 +46,13 @@ const METHODS: [Mode; 3] = [Mode::Delta, Mode::Full, Mode::Auto];
 pub(crate) struct WeeksArgs {
     #[command(flatten)]
     vectors: VectorArgs,
-    /// Share of the documents whose vectors change in the second week
+    /// Share of the documents whose vectors change in the second week.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     change: Share,
-    /// Runs of each method, interleaved; the median is reported
+    /// Runs of each method, interleaved; the median is reported.
     #[arg(long, default_value = "3", value_name = "N")]
     runs: Count,
-    /// Scan all vectors instead of using their postings
+    /// Scan all vectors instead of using their postings.
     #[arg(long)]
     no_postings: bool,
 }

@@ -1,31 +1,30 @@
-//! Graphs on which connected components are measured, any edge of them by itself.
+//! Graphs for the benchmark of connected components. Any edge can be computed by itself.
 //!
-//! Names of nodes and the order of edges are random permutations, so that a worker's share of the edges, and a
-//! partition's share of the nodes, are those of no particular place of the graph. The shapes are what algorithms for
-//! components are weak at: a chain has the longest paths, a star one node that every edge meets, a grid long paths and
-//! many of them; components by a power law are what clusters of pages look like.
+//! The ids of nodes and the order of edges are random permutations, so a worker's part of the edges, and a shard's part of the nodes,
+//! come from all over the graph. The shapes are hard cases for component algorithms: a chain has the longest paths, a star one node
+//! that all edges share, a grid many long paths. Components by a power law resemble clusters of pages.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::permutation::{Permutation, below};
-use super::sizes::{Equals, mean, sizes};
+use super::sizes::{SizeClass, mean, sizes};
 use crate::records::mix;
 
-/// The exponent of component sizes: that of the study's clusters (Fetterly 2004, section 2).
+/// The exponent of component sizes, as of the clusters in the study (Fetterly 2004, section 2).
 const EXPONENT: f64 = 2.5;
-/// The largest component by the power law, at most: enough for any number of nodes, and quick to plan.
+/// The bound on component sizes by the power law: large enough for any number of nodes, and quick to plan.
 const CAP: u64 = 1 << 20;
 
-/// What a graph looks like.
+/// The shape of a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum GraphShape {
     /// One path through all nodes.
     Chain,
-    /// One node that all others are joined to.
+    /// One node that is joined to all others.
     Star,
-    /// Many components, sizes by a power law, and one with a hundredth of the nodes: random trees with some more edges.
+    /// Many components with sizes by a power law, and one with 1% of the nodes: random trees with additional edges.
     PowerLaw,
     /// A square lattice.
     Grid,
@@ -35,13 +34,13 @@ pub(crate) enum GraphShape {
 pub(crate) struct Graph {
     plan: GraphPlan,
     edges: u64,
-    /// The names of nodes.
-    names: Permutation,
-    /// The order of edges.
+    /// From nodes of the plan to node ids.
+    ids: Permutation,
+    /// From numbers of edges to edges of the plan.
     order: Permutation,
 }
 
-/// The graph before nodes are named and edges put in order.
+/// The graph before nodes and edges are permuted.
 enum GraphPlan {
     Chain,
     Star,
@@ -49,17 +48,17 @@ enum GraphPlan {
     Grid { nodes: u64, width: u64 },
 }
 
-/// Components of one size, side by side.
+/// Successive components of one size.
 struct ComponentsOfSize {
     size: u64,
-    /// The first node of the first one.
+    /// The first node of the first of them.
     node: u64,
-    /// The first edge of the first one.
+    /// The first edge of the first of them.
     edge: u64,
 }
 
 impl Graph {
-    /// The graph of this shape with so many nodes.
+    /// The graph of this shape with `nodes` nodes.
     pub(crate) fn new(shape: GraphShape, nodes: u32) -> Graph {
         let nodes = u64::from(nodes);
         let (plan, edges) = match shape {
@@ -68,15 +67,15 @@ impl Graph {
             GraphShape::PowerLaw => forest(nodes),
             GraphShape::Grid => grid(nodes),
         };
-        Graph { plan, edges, names: Permutation::new(nodes, 2), order: Permutation::new(edges, 3) }
+        Graph { plan, edges, ids: Permutation::new(nodes, 2), order: Permutation::new(edges, 3) }
     }
 
-    /// How many edges there are.
+    /// The number of edges.
     pub(crate) fn edges(&self) -> u64 {
         self.edges
     }
 
-    /// The ends of an edge, by its number.
+    /// The two nodes of the edge with this number.
     pub(crate) fn edge(&self, number: u64) -> (u32, u32) {
         let edge = self.order.at(number);
         let (a, b) = match &self.plan {
@@ -85,12 +84,12 @@ impl Graph {
             GraphPlan::Forest(runs) => forest_edge(runs, edge),
             GraphPlan::Grid { nodes, width } => grid_edge(*nodes, *width, edge),
         };
-        // There are no more than 2^32 nodes.
-        (self.names.at(a) as u32, self.names.at(b) as u32)
+        // There are at most 2^32 nodes.
+        (self.ids.at(a) as u32, self.ids.at(b) as u32)
     }
 }
 
-/// A lattice as wide as it is high, or a little wider, whose last row may be short.
+/// A lattice as wide as high, or slightly wider; its last row may be shorter. Returns the plan and the number of edges.
 fn grid(nodes: u64) -> (GraphPlan, u64) {
     let width = nodes.isqrt() + u64::from(!is_square(nodes));
     let rows = if nodes == 0 { 0 } else { nodes.div_ceil(width) };
@@ -101,7 +100,7 @@ fn is_square(number: u64) -> bool {
     number.isqrt().pow(2) == number
 }
 
-/// First the edges down, then those to the right.
+/// The edge with this number: first all edges to the node below, then all edges to the node on the right.
 fn grid_edge(nodes: u64, width: u64, edge: u64) -> (u64, u64) {
     match edge.checked_sub(nodes - width) {
         None => (edge, edge + width),
@@ -112,26 +111,27 @@ fn grid_edge(nodes: u64, width: u64, edge: u64) -> (u64, u64) {
     }
 }
 
+/// Components by a power law. Returns the plan and the number of edges.
 fn forest(nodes: u64) -> (GraphPlan, u64) {
     let giant = nodes / 100;
     let range = 1..=(giant / 2).clamp(1, CAP);
     let rest = nodes - giant;
-    // The sizes sum to the mean's times their number and at most half the largest: never to more than there are nodes.
+    // The sizes add up to at most the mean times their number plus half the largest size, so never to more than `rest`.
     let clusters = (rest.saturating_sub(*range.end()) as f64 / mean(EXPONENT, &range)) as u64;
-    let mut components = vec![Equals { size: giant, clusters: u64::from(giant > 0) }];
+    let mut components = vec![SizeClass { size: giant, clusters: u64::from(giant > 0) }];
     components.extend(sizes(EXPONENT, &range, clusters));
     let (mut node, mut edge, mut runs) = (0, 0, Vec::new());
-    for Equals { size, clusters } in components {
+    for SizeClass { size, clusters } in components {
         runs.push(ComponentsOfSize { size, node, edge });
         node += size * clusters;
         edge += edges_of(size) * clusters;
     }
-    // Nodes that are left are components of their own, without edges.
+    // The other nodes are components of one node, without edges.
     debug_assert!(node <= nodes);
     (GraphPlan::Forest(runs), edge)
 }
 
-/// Edges of a component: those of its tree, and one for every four nodes.
+/// The number of edges of a component: those of a tree, and one more for every four nodes.
 fn edges_of(size: u64) -> u64 {
     size.saturating_sub(1) + size / 4
 }
@@ -142,7 +142,7 @@ fn forest_edge(runs: &[ComponentsOfSize], edge: u64) -> (u64, u64) {
     let first = run.node + component * run.size;
     let random = mix(edge);
     let (a, b) = if number + 1 < run.size {
-        // A tree: each node but the first is joined to a random earlier one.
+        // The tree: each node except the first is joined to a random earlier one.
         (number + 1, below(random, number + 1))
     } else {
         let a = below(random, run.size);
@@ -156,7 +156,7 @@ mod tests {
     use std::collections::{HashMap, HashSet};
 
     use super::*;
-    use crate::bench::single_thread as yardstick;
+    use crate::bench::single_thread;
 
     const SHAPES: [GraphShape; 4] = [GraphShape::Chain, GraphShape::Star, GraphShape::PowerLaw, GraphShape::Grid];
 
@@ -164,7 +164,7 @@ mod tests {
         (0..graph.edges()).map(|number| graph.edge(number))
     }
 
-    /// How many edges meet each node.
+    /// The number of edges of each node.
     fn degrees(nodes: u32, graph: &Graph) -> Vec<u32> {
         let mut degrees = vec![0; nodes as usize];
         edges(graph).for_each(|(a, b)| [a, b].into_iter().for_each(|node| degrees[node as usize] += 1));
@@ -174,7 +174,9 @@ mod tests {
     /// Sizes of components, the largest first.
     fn components(nodes: u32, graph: &Graph) -> Vec<u32> {
         let mut sizes: HashMap<u32, u32> = HashMap::new();
-        yardstick::components(nodes, edges(graph)).into_iter().for_each(|root| *sizes.entry(root).or_default() += 1);
+        single_thread::components(nodes, edges(graph))
+            .into_iter()
+            .for_each(|root| *sizes.entry(root).or_default() += 1);
         let mut sizes: Vec<u32> = sizes.into_values().collect();
         sizes.sort_by(|a, b| b.cmp(a));
         sizes
@@ -217,12 +219,12 @@ mod tests {
         let of = |size| sizes.iter().filter(|s| **s == size).count() as f64;
         assert!((of(1) / of(2) - 5.66).abs() < 0.2, "{} of 1, {} of 2", of(1), of(2));
         assert!((of(2) / of(4) - 5.66).abs() < 0.2, "{} of 2, {} of 4", of(2), of(4));
-        let more = graph.edges() - (200_000 - sizes.len() as u64);
-        assert!(more > 5_000, "{more} edges more than the trees have");
+        let additional = graph.edges() - (200_000 - sizes.len() as u64);
+        assert!(additional > 5_000, "{additional} edges besides those of trees");
     }
 
     #[test]
-    fn edges_differ_have_two_ends_and_are_the_same_again() {
+    fn edges_are_distinct_join_two_nodes_and_can_be_computed_again() {
         for shape in SHAPES {
             for nodes in (0..40).chain([99, 100, 101, 399, 400, 1_000, 5_000]) {
                 let graph = Graph::new(shape, nodes);
@@ -238,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_nodes_have_edges_too() {
+    fn a_graph_can_have_the_largest_number_of_nodes() {
         for shape in SHAPES {
             let graph = Graph::new(shape, u32::MAX);
             assert!(graph.edges() > 1 << 31, "{shape:?}");

@@ -11,4 +11,4 @@ mod vectors;
 
 pub(crate) use self::dataset::{Dataset, DatasetPlan, SHARDS, files};
 pub(crate) use self::graphs::{Graph, GraphShape};
-pub(crate) use self::vectors::{Noise, Synthetic, WIDTH};
+pub(crate) use self::vectors::{Noise, WIDTH};

@@ -1,9 +1,8 @@
-//! A permutation of the numbers below a bound, one number at a time.
+//! A random permutation of the numbers below a bound, computed one number at a time.
 //!
-//! A Feistel network permutes the next power of two; a number that falls at or above the bound is permuted again until
-//! it does not (cycle walking: Black and Rogaway, Ciphers with arbitrary finite domains, 2002), less than once in the
-//! mean. Nothing is stored, so that every worker can make any share of a random order. Four rounds scramble; they do
-//! not encrypt.
+//! A Feistel network permutes the numbers below the next power of two. If the result is not below the bound, it is permuted again until
+//! it is (cycle walking: Black and Rogaway, Ciphers with arbitrary finite domains, 2002), on average less than once. Nothing is stored,
+//! so every worker can compute any part of the order. Four rounds are enough for a random-looking order, but do not encrypt.
 
 use crate::records::mix;
 
@@ -13,7 +12,7 @@ const ROUNDS: u64 = 4;
 /// A random order of the numbers below a bound.
 pub(crate) struct Permutation {
     bound: u64,
-    /// Bits of the right part of a number; the left part has as many, or one more.
+    /// Bits of the right half of a number. The left half has the same number of bits, or one more.
     right_bits: u32,
     left_mask: u64,
     right_mask: u64,
@@ -21,7 +20,7 @@ pub(crate) struct Permutation {
 }
 
 impl Permutation {
-    /// The permutation of the numbers below `bound` that belongs to a seed.
+    /// The permutation of the numbers below `bound` for a seed.
     pub(crate) fn new(bound: u64, seed: u64) -> Permutation {
         let bits = u64::BITS - bound.saturating_sub(1).leading_zeros();
         let right_bits = bits / 2;
@@ -34,7 +33,7 @@ impl Permutation {
         }
     }
 
-    /// Where a number goes. The number is below the bound: the walk ends because its cycle leads back to it.
+    /// The image of a number below the bound. The walk ends, because the cycle of the number leads back to it.
     pub(crate) fn at(&self, number: u64) -> u64 {
         debug_assert!(number < self.bound, "{number} is not below {}", self.bound);
         let mut number = number;
@@ -46,7 +45,7 @@ impl Permutation {
         }
     }
 
-    /// One pass of the network: each part in turn is changed by the other one.
+    /// One pass of the network: in each round one half is changed by a hash of the other.
     fn scramble(&self, number: u64) -> u64 {
         let (mut left, mut right) = (number >> self.right_bits, number & self.right_mask);
         for keys in self.keys.as_chunks::<2>().0 {
@@ -57,7 +56,7 @@ impl Permutation {
     }
 }
 
-/// A number below `bound`, of 64 random bits; 0 where the bound is.
+/// Maps 64 random bits to a number below `bound`; 0 if the bound is 0.
 pub(crate) fn below(random: u64, bound: u64) -> u64 {
     ((u128::from(random) * u128::from(bound)) >> 64) as u64
 }

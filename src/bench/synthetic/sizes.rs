@@ -1,34 +1,33 @@
-//! Sizes of clusters by a power law, the same on every machine.
+//! Cluster sizes by a power law, the same on every machine.
 //!
-//! The share of clusters that have s members is proportional to s^-exponent, within a range of sizes. Sizes are not
-//! drawn: of n clusters, the i-th takes the size below which a share (i + 1/2) / n of the law lies. Their sum then
-//! differs from n times the law's mean by at most half the range (the midpoint rule of a monotone function).
+//! The share of clusters with s members is proportional to s^-exponent, within a range of sizes. Sizes are quantiles, not random: of n
+//! clusters, the i-th gets the size below which a share (i + 1/2) / n of the law lies. So their sum differs from n times the mean of the
+//! law by at most half the range (the midpoint rule for a monotone function).
 //!
-//! Powers are taken by products and square roots, which IEEE 754 rounds to the same bits everywhere; `powf` it does
-//! not.
+//! Powers are computed by products and square roots, which IEEE 754 rounds to the same bits everywhere; it does not define `powf`.
 
 use std::ops::RangeInclusive;
 
-/// Bits behind the point of an exponent: steps of a millionth.
+/// Fractional bits of an exponent: steps of about one millionth.
 const FRACTION: u32 = 20;
-/// Exponents that are tried, from flat to nearly all clusters of the smallest size.
+/// The exponents to try, in steps: from all sizes alike to nearly all clusters of the smallest size.
 const EXPONENTS: RangeInclusive<u32> = 0..=16 << FRACTION;
 
-/// Clusters of one size.
+/// The clusters of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Equals {
-    /// Members of each.
+pub(crate) struct SizeClass {
+    /// The number of members of each.
     pub size: u64,
-    /// How many there are.
+    /// The number of these clusters.
     pub clusters: u64,
 }
 
-/// So many clusters with sizes by the power law, the largest first.
-pub(crate) fn sizes(exponent: f64, range: &RangeInclusive<u64>, clusters: u64) -> Vec<Equals> {
+/// `clusters` clusters with sizes by the power law, the largest first.
+pub(crate) fn sizes(exponent: f64, range: &RangeInclusive<u64>, clusters: u64) -> Vec<SizeClass> {
     quantiles(steps(exponent), range, clusters)
 }
 
-/// The members that a cluster has in the mean.
+/// The mean number of members of a cluster.
 pub(crate) fn mean(exponent: f64, range: &RangeInclusive<u64>) -> f64 {
     let (mut shares, mut members) = (0.0, 0.0);
     for size in range.clone() {
@@ -39,12 +38,13 @@ pub(crate) fn mean(exponent: f64, range: &RangeInclusive<u64>) -> f64 {
     members / shares
 }
 
-/// The exponent at which so many clusters have `members` members or just a few less. There are at least half as many
-/// members again as clusters of the smallest size have: no exponent that is tried leaves fewer.
+/// The exponent at which `clusters` clusters together have `members` members, or slightly fewer.
+///
+/// `members` must be at least 1.5 times what clusters of the smallest size would have, so that some exponent in the range fits.
 pub(crate) fn fit(range: &RangeInclusive<u64>, clusters: u64, members: u64) -> f64 {
     let fits =
         |exponent| quantiles(exponent, range, clusters).iter().map(|e| e.size * e.clusters).sum::<u64>() <= members;
-    // Every cluster shrinks, or stays, as the exponent grows.
+    // Binary search: with a larger exponent no cluster is larger.
     let (mut low, mut high) = EXPONENTS.into_inner();
     while low < high {
         let middle = low.midpoint(high);
@@ -61,7 +61,7 @@ fn steps(exponent: f64) -> u32 {
     (exponent * f64::from(1 << FRACTION)) as u32
 }
 
-fn quantiles(exponent: u32, range: &RangeInclusive<u64>, clusters: u64) -> Vec<Equals> {
+fn quantiles(exponent: u32, range: &RangeInclusive<u64>, clusters: u64) -> Vec<SizeClass> {
     let shares: Vec<f64> = range.clone().map(|size| share(size, exponent)).collect();
     let whole: f64 = shares.iter().sum();
     let (mut sum, mut taken) = (0.0, 0);
@@ -70,7 +70,7 @@ fn quantiles(exponent: u32, range: &RangeInclusive<u64>, clusters: u64) -> Vec<E
         sum += share;
         let until = if size == *range.end() { clusters } else { (sum / whole * clusters as f64 + 0.5) as u64 };
         if until.min(clusters) > taken {
-            all.push(Equals { size, clusters: until.min(clusters) - taken });
+            all.push(SizeClass { size, clusters: until.min(clusters) - taken });
             taken = until.min(clusters);
         }
     }
@@ -78,7 +78,7 @@ fn quantiles(exponent: u32, range: &RangeInclusive<u64>, clusters: u64) -> Vec<E
     all
 }
 
-/// The size to the power of minus the exponent, which is in steps.
+/// The size to the power of minus the exponent, given in steps.
 fn share(size: u64, exponent: u32) -> f64 {
     let (mut power, mut root) = (1.0, size as f64);
     for _ in 0..exponent >> FRACTION {
@@ -97,12 +97,12 @@ fn share(size: u64, exponent: u32) -> f64 {
 mod tests {
     use super::*;
 
-    fn members(sizes: &[Equals]) -> u64 {
+    fn members(sizes: &[SizeClass]) -> u64 {
         sizes.iter().map(|equals| equals.size * equals.clusters).sum()
     }
 
     #[test]
-    fn powers_are_those_of_the_standard_library() {
+    fn powers_agree_with_the_standard_library() {
         for size in [1, 2, 3, 60_000, 1 << 40] {
             for exponent in [0.0, 0.5, 1.0, 2.5, 2.608, 7.25] {
                 let (power, expected) = (share(size, steps(exponent)), (size as f64).powf(-exponent));
@@ -116,7 +116,7 @@ mod tests {
         let sizes = sizes(2.0, &(1..=1000), 1_000_000);
         assert!(sizes.is_sorted_by(|a, b| a.size > b.size));
         assert_eq!(sizes.iter().map(|equals| equals.clusters).sum::<u64>(), 1_000_000);
-        // Four times as few of twice the size.
+        // A quarter as many clusters of twice the size.
         let of = |size| sizes.iter().find(|equals| equals.size == size).unwrap().clusters as f64;
         assert!((of(1) / of(2) - 4.0).abs() < 0.01 && (of(10) / of(20) - 4.0).abs() < 0.02);
         assert!((members(&sizes) as f64 - 1e6 * mean(2.0, &(1..=1000))).abs() <= 500.0);
@@ -135,8 +135,8 @@ mod tests {
     }
 
     #[test]
-    fn no_clusters_have_no_sizes() {
+    fn zero_clusters_and_a_range_of_one_size_work() {
         assert_eq!(sizes(2.5, &(2..=50), 0), []);
-        assert_eq!(sizes(2.5, &(1..=1), 3), [Equals { size: 1, clusters: 3 }]);
+        assert_eq!(sizes(2.5, &(1..=1), 3), [SizeClass { size: 1, clusters: 3 }]);
     }
 }

@@ -1,19 +1,19 @@
-//! Supershingle vectors of any number of documents, clustered as the study's pages are (Fetterly 2004, section 2).
+//! Made-up supershingle vectors of any number of documents, with the cluster sizes of the study (Fetterly 2004, section 2).
 //!
-//! Any document's vector is made by itself, in a fraction of a microsecond and from no more than a few runs of cluster
-//! sizes, so that every worker can make its share of 150 million.
+//! The vector of any document is computed by itself, in a fraction of a microsecond, from the plan of cluster sizes and no other state.
+//! So every worker can make its share of 150 million.
 //!
-//! A permutation sends documents to slots: first those of the clusters, the largest cluster first, then the documents
-//! outside of clusters. Of the study are the number of documents in clusters, the number of clusters, the duplicates
-//! (which of two documents agree in all supershingles) and the three largest clusters, all scaled by the number of
-//! documents. The other sizes follow a power law that is fitted to these sums; for the study's 150,836,209 documents
-//! its exponent is 2.608, for a few thousand, whose sizes have less room, it is nearer to 2.
+//! A permutation maps documents to slots: first the slots of clusters, the largest cluster first, then those of documents outside
+//! clusters. From the study come the number of documents in clusters, the number of clusters, the number of duplicates (documents that
+//! agree with an earlier one in all supershingles) and the three largest clusters, all scaled by the number of documents. The other
+//! sizes follow a power law that is fitted to these sums. For the study's 150,836,209 documents its exponent is 2.608; for a few
+//! thousand documents, with a smaller range of sizes, it is nearer to 2.
 //!
-//! A cluster is a chain as the study describes it: each member but the first derives from a random earlier one, of
-//! which it keeps all supershingles or only two to five. So its first and its last member often agree in none.
+//! A cluster is a chain, as the study describes it: each member except the first derives from a random earlier member, and keeps all of
+//! its supershingles or only two to five. So the first and the last member often agree in none.
 //!
-//! Ours, not the study's: the sizes of the clusters from the fourth on, how many supershingles a member keeps, the
-//! noise, and that documents come in random order (a crawl's neighbours often are of one host, and cluster).
+//! Our assumptions, not the study's: the sizes from the fourth cluster on, how many supershingles a member keeps, the noise, and the
+//! random order of documents (in a crawl, neighbours often are of one host and one cluster).
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,39 +21,39 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::permutation::{Permutation, below};
-use super::sizes::{Equals, fit, sizes};
+use super::sizes::{SizeClass, fit, sizes};
 use crate::records::mix;
 
 /// Supershingles of a vector.
 pub(crate) const WIDTH: usize = 6;
-/// Raised whenever the vectors change, so that files of others are not taken for them.
+/// To be raised whenever the vectors change, so that files of older vectors are not used.
 pub(crate) const GENERATION: u32 = 3;
 
-/// The study's documents, those of them in clusters, their clusters, and the duplicates that are virtually identical.
+/// Counts of the study: documents, documents in clusters, clusters, and virtually identical duplicates.
 const DOCUMENTS: f64 = 150_836_209.0;
 const CLUSTERED: f64 = 57_305_947.0;
 const CLUSTERS: f64 = 13_283_856.0;
 const DUPLICATES: f64 = 33_473_165.0;
-/// The study's largest clusters, and five between them and those of the power law.
+/// The three largest clusters of the study, and five sizes between them and the power law.
 const LARGEST: [f64; 8] = [921_374.0, 315_000.0, 201_000.0, 150_000.0, 120_000.0, 95_000.0, 80_000.0, 65_000.0];
-/// The size at which the power law ends.
+/// The largest size by the power law.
 const CAP: f64 = 60_000.0;
-/// The least such size, where there are few documents: the mean of the sizes, over 4, needs room.
+/// The smallest value of that bound, for few documents: the mean size is over 4, so there must be larger sizes.
 const LEAST_CAP: u64 = 50;
-/// What the changes of a week are drawn by.
+/// The seed of the changes from week to week.
 const WEEK: u64 = 0x7765_656b;
-/// How often, of 600 times, a member that is no duplicate keeps one given choice of 2, 3, 4 or 5 supershingles of its
-/// parent: shares of 0.2, 0.2, 0.25 and 0.35 over 15, 20, 15 and 6 choices.
+/// How many times in 600 a member that is not a duplicate keeps a given set of 2, 3, 4 or 5 supershingles of its parent: shares of 0.2,
+/// 0.2, 0.25 and 0.35 over 15, 20, 15 and 6 sets.
 const KEPT: [(u32, usize); 4] = [(2, 8), (3, 6), (4, 10), (5, 35)];
 
-/// What share of the documents outside of clusters borrows supershingles from others: too few to be in a cluster with
-/// them, enough to make work.
+/// The shares of documents outside clusters that borrow supershingles from other documents: too few to join their cluster, but enough
+/// to make work.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Noise {
-    /// Borrows one supershingle from one document.
+    /// Share of documents that borrow one supershingle from one document.
     pub one: f64,
-    /// Borrows two supershingles from two documents, one each.
+    /// Share of documents that borrow two supershingles, from two documents.
     pub two: f64,
 }
 
@@ -70,7 +70,7 @@ impl FromStr for Noise {
         let share = |text: &str| text.trim().parse().ok().filter(|share| (0.0..=1.0).contains(share));
         match text.split_once(',').map(|(one, two)| (share(one), share(two))) {
             Some((Some(one), Some(two))) if one + two <= 1.0 => Ok(Noise { one, two }),
-            _ => Err(format!("`{text}` is no noise: two shares, together at most 1, as in `0.10,0.03`")),
+            _ => Err(format!("`{text}` is not a noise: write two shares, together at most 1, as in `0.10,0.03`")),
         }
     }
 }
@@ -81,26 +81,27 @@ impl fmt::Display for Noise {
     }
 }
 
-/// The vectors of so many documents.
+/// The vectors of a number of documents.
 pub(crate) struct Synthetic {
     documents: u64,
     clusters: u64,
-    /// Documents in clusters: slots below this.
+    /// The number of documents in clusters, whose slots are the first ones.
     clustered: u64,
     runs: Vec<ClustersOfSize>,
     slots: Permutation,
-    /// The share of members that repeat an earlier one, of 2^64.
+    /// The share of members that repeat an earlier one, in units of 2^-64.
     duplicates: u64,
-    /// The shares of documents outside of clusters that borrow two supershingles, and any, of 2^64.
+    /// The share of documents outside clusters that borrow two supershingles, in units of 2^-64.
     two: u64,
+    /// The share of documents outside clusters that borrow one or two, in units of 2^-64.
     any: u64,
-    /// Sets of supershingles, as bits, that a member may have for itself: each as often as it is likely.
+    /// Sets of supershingles, as bits, that a member does not take from its parent; each as often as it is likely.
     fresh: Vec<u8>,
-    /// The share of documents that are changed, of 2^64.
+    /// The share of documents that are changed, in units of 2^-64.
     change: u64,
 }
 
-/// Clusters of one size, side by side.
+/// Successive clusters of one size: the first slot and the number of the first of them.
 struct ClustersOfSize {
     slot: u64,
     cluster: u64,
@@ -108,10 +109,10 @@ struct ClustersOfSize {
 }
 
 impl Synthetic {
-    /// Plans the clusters of so many documents.
+    /// Plans the clusters of `documents` documents.
     pub(crate) fn new(documents: u64, noise: Noise) -> Synthetic {
         let (mut slot, mut cluster, mut runs) = (0, 0, Vec::new());
-        for Equals { size, clusters } in planned(documents) {
+        for SizeClass { size, clusters } in planned(documents) {
             runs.push(ClustersOfSize { slot, cluster, size });
             slot += size * clusters;
             cluster += clusters;
@@ -131,13 +132,13 @@ impl Synthetic {
         }
     }
 
-    /// The same documents a week later: a share of them is changed. Of these one in two is edited, and keeps two to five
-    /// of its supershingles; one in four is new; one in four becomes like another document.
+    /// The same documents a week later, with a share of them changed. Of the changed documents, one in two is edited and keeps two to
+    /// five of its supershingles, one in four is new, and one in four becomes similar to another document.
     pub(crate) fn later(self, change: f64) -> Synthetic {
         Synthetic { change: of_all_words(change), ..self }
     }
 
-    /// The supershingles of a document, which is below the number of documents.
+    /// The supershingles of a document, given by a number below the number of documents.
     pub(crate) fn vector(&self, document: u64) -> [u64; WIDTH] {
         let random = mix(document ^ mix(WEEK));
         if random >= self.change {
@@ -145,9 +146,9 @@ impl Synthetic {
         }
         let random = mix(random);
         let (mut vector, fresh) = match random % 4 {
-            0 | 1 => (self.first_vector(document), self.a_fresh(random)),
+            0 | 1 => (self.first_vector(document), self.random_fresh(random)),
             2 => ([0; WIDTH], u8::MAX),
-            _ => (self.first_vector(below(mix(random ^ 2), self.documents)), self.a_fresh(random)),
+            _ => (self.first_vector(below(mix(random ^ 2), self.documents)), self.random_fresh(random)),
         };
         for (column, supershingle) in vector.iter_mut().enumerate().filter(|(column, _)| fresh >> column & 1 == 1) {
             *supershingle = mix(random.wrapping_add(3 + column as u64));
@@ -155,11 +156,12 @@ impl Synthetic {
         vector
     }
 
-    /// Supershingles that a document has for itself, by random.
-    fn a_fresh(&self, random: u64) -> u8 {
+    /// A random set of supershingles that a document does not take from its parent.
+    fn random_fresh(&self, random: u64) -> u8 {
         self.fresh[below(mix(random ^ 1), self.fresh.len() as u64) as usize]
     }
 
+    /// The vector of a document in the first week.
     fn first_vector(&self, document: u64) -> [u64; WIDTH] {
         let slot = self.slots.at(document);
         let mut vector = self.undisturbed(slot);
@@ -170,18 +172,18 @@ impl Synthetic {
     }
 
     #[cfg(test)]
-    /// The number of a document's cluster, by construction; documents outside of clusters have numbers of their own.
+    /// The number of a document's cluster, by construction. A document outside clusters has a number of its own.
     pub(crate) fn cluster(&self, document: u64) -> u64 {
         self.place(self.slots.at(document)).0
     }
 
     #[cfg(test)]
-    /// Clusters of at least two documents, by construction.
+    /// The number of clusters with at least two documents, by construction.
     pub(crate) fn clusters(&self) -> u64 {
         self.clusters
     }
 
-    /// The cluster of a slot, and the number of its member there.
+    /// The number of a slot's cluster, and the number of its member in it.
     fn place(&self, slot: u64) -> (u64, u64) {
         if slot >= self.clustered {
             return (self.clusters + (slot - self.clustered), 0);
@@ -190,26 +192,29 @@ impl Synthetic {
         (run.cluster + (slot - run.slot) / run.size, (slot - run.slot) % run.size)
     }
 
-    /// The vector of a slot without noise. From member to parent, each gives the supershingles that it does not have
-    /// from its own parent; the first member, which is reached in about ln(member) steps, gives what is left.
+    /// The vector of a slot without noise.
+    ///
+    /// Goes from a member to its parent, up to the first member in about ln(member) steps. Each one gives the supershingles that it does
+    /// not take from its own parent; the first member gives the rest.
     fn undisturbed(&self, slot: u64) -> [u64; WIDTH] {
         let (cluster, mut member) = self.place(slot);
         let cluster = mix(cluster);
         let mut vector = [0; WIDTH];
+        // The supershingles that are not given yet, as bits.
         let mut open = (1u8 << WIDTH) - 1;
         loop {
             let random = mix(cluster.wrapping_add(member));
-            let own = match member {
+            let given = match member {
                 0 => open,
                 _ if random < self.duplicates => 0,
-                _ => open & self.a_fresh(random),
+                _ => open & self.random_fresh(random),
             };
             for (column, supershingle) in vector.iter_mut().enumerate() {
-                if own >> column & 1 == 1 {
+                if given >> column & 1 == 1 {
                     *supershingle = mix(random.wrapping_add(2 + column as u64));
                 }
             }
-            open &= !own;
+            open &= !given;
             if open == 0 {
                 return vector;
             }
@@ -217,7 +222,7 @@ impl Synthetic {
         }
     }
 
-    /// Gives a document outside of clusters its share of the noise.
+    /// Replaces supershingles of a document outside clusters by borrowed ones, if the noise says so.
     fn disturb(&self, slot: u64, vector: &mut [u64; WIDTH]) {
         let random = mix(!slot);
         if random >= self.any {
@@ -234,25 +239,29 @@ impl Synthetic {
     }
 }
 
-/// The clusters of so many documents by size, the largest first. Where the largest of the study would, scaled, be no
-/// larger than those of the power law, they are left out.
-fn planned(documents: u64) -> Vec<Equals> {
+/// The clusters of `documents` documents by size, the largest first. A large cluster of the study is left out if, scaled, it is not larger
+/// than the largest by the power law.
+fn planned(documents: u64) -> Vec<SizeClass> {
     let scaled = |count: f64| (documents as f64 * (count / DOCUMENTS)) as u64;
     let cap = scaled(CAP).max(LEAST_CAP);
-    let mut planned: Vec<Equals> =
-        LARGEST.map(|size| Equals { size: scaled(size), clusters: 1 }).into_iter().filter(|e| e.size > cap).collect();
+    let mut planned: Vec<SizeClass> = LARGEST
+        .map(|size| SizeClass { size: scaled(size), clusters: 1 })
+        .into_iter()
+        .filter(|e| e.size > cap)
+        .collect();
     let clusters = scaled(CLUSTERS) - planned.len() as u64;
     let members = scaled(CLUSTERED) - planned.iter().map(|equals| equals.size).sum::<u64>();
     planned.extend(sizes(fit(&(2..=cap), clusters, members), &(2..=cap), clusters));
     planned
 }
 
-/// A share, from 0 to 1, of all 64-bit words.
+/// A share, from 0 to 1, in units of 2^-64.
 fn of_all_words(share: f64) -> u64 {
     // The cast saturates, and 2^64 is exact.
     (share * 2f64.powi(64)) as u64
 }
 
+/// For each set of kept supershingles the set of the others, as often as [`KEPT`] says.
 fn fresh() -> Vec<u8> {
     let all = (1u8 << WIDTH) - 1;
     let times = |kept: u8| KEPT.iter().find(|(count, _)| *count == kept.count_ones()).map_or(0, |(_, times)| *times);
@@ -264,7 +273,7 @@ mod tests {
     use std::collections::{HashMap, HashSet};
 
     use super::*;
-    use crate::bench::single_thread as yardstick;
+    use crate::bench::single_thread;
 
     const SILENT: Noise = Noise { one: 0.0, two: 0.0 };
 
@@ -310,7 +319,7 @@ mod tests {
     fn without_noise_components_are_the_clusters_by_construction() {
         for documents in [20_000, 200_000] {
             let synthetic = Synthetic::new(documents, SILENT);
-            assert!(yardstick::clusters(&vectors(&synthetic), 2) == roots(&synthetic), "{documents} documents");
+            assert!(single_thread::clusters(&vectors(&synthetic), 2) == roots(&synthetic), "{documents} documents");
         }
     }
 
@@ -324,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_shared_and_joins_next_to_nothing() {
+    fn noise_shares_supershingles_and_joins_almost_no_documents() {
         let (silent, noisy) = (Synthetic::new(50_000, SILENT), Synthetic::new(50_000, Noise::default()));
         let [mut one, mut two] = [0, 0];
         for document in 0..50_000 {
@@ -333,16 +342,16 @@ mod tests {
             two += u32::from(changed == 2);
             assert!(changed <= 2 && (changed == 0 || silent.cluster(document) >= silent.clusters()));
         }
-        // 62% of the documents are outside of clusters.
+        // 62% of the documents are outside clusters.
         assert!((f64::from(one) / 31_000.0 - 0.10).abs() < 0.01, "{one} borrow one");
         assert!((f64::from(two) / 31_000.0 - 0.03).abs() < 0.005, "{two} borrow two");
-        let [silent, noisy] = [silent, noisy].map(|synthetic| yardstick::clusters(&vectors(&synthetic), 2));
+        let [silent, noisy] = [silent, noisy].map(|synthetic| single_thread::clusters(&vectors(&synthetic), 2));
         let joined = silent.iter().zip(&noisy).filter(|(a, b)| a != b).count();
         assert!(joined < 20, "{joined} documents joined by noise");
     }
 
     #[test]
-    fn few_documents_and_none_are_made_too() {
+    fn any_number_of_documents_can_be_made() {
         for documents in (0..300).chain([1000, 8200, 8300, 125_000]) {
             for noise in [SILENT, Noise::default(), Noise { one: 0.0, two: 1.0 }, Noise { one: 1.0, two: 0.0 }] {
                 let synthetic = Synthetic::new(documents, noise);
@@ -357,16 +366,16 @@ mod tests {
     #[test]
     fn the_same_documents_have_the_same_vectors_everywhere() {
         let synthetic = Synthetic::new(100_000, Noise::default());
-        let sum = yardstick::checksum(vectors(&synthetic).into_iter().map(|vector| (vector[0], vector[5])));
-        assert_eq!(sum, 430_704_906_597_254_998, "raise GENERATION where the vectors change");
+        let sum = single_thread::checksum(vectors(&synthetic).into_iter().map(|vector| (vector[0], vector[5])));
+        assert_eq!(sum, 430_704_906_597_254_998, "raise GENERATION if the vectors change");
     }
 
     #[test]
-    fn noise_is_read_as_it_is_written() {
+    fn noise_is_parsed_as_it_is_written() {
         assert_eq!("0.10,0.03".parse(), Ok(Noise::default()));
         assert_eq!(Noise::default().to_string().parse(), Ok(Noise::default()));
         for wrong in ["", "0.1", "0.1,", "0.1,x", "0.1,0.2,0.3", "-0.1,0", "0.6,0.6", "nan,0", "2,0"] {
-            assert!(wrong.parse::<Noise>().unwrap_err().contains("no noise"), "{wrong}");
+            assert!(wrong.parse::<Noise>().unwrap_err().contains("is not a noise"), "{wrong}");
         }
     }
 }
