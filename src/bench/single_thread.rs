@@ -3,7 +3,7 @@
 //! This is sequential code that computes the same result as the cluster stage, without workers. It is meant to be fast. In short:
 //!
 //! ```text
-//! for each set of supershingles that can agree (15 pairs of 6):
+//! for each set of `agreements` supershingles (15 pairs of 6 by default):
 //!     for each document: append (hash of these supershingles, document) to a partition that fits in the cache
 //!     for each partition: group by the hash with a hash table, and join the documents of a group in a union-find
 //! ```

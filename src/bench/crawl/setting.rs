@@ -35,7 +35,7 @@ pub(crate) struct Workers {
 /// Arguments of all these benchmarks.
 #[derive(Args)]
 pub(crate) struct Common {
-    /// Job file whose [cluster.read] and [method] are used.
+    /// Job file whose way of reading and whose method are used; by default the default parameters.
     #[arg(long)]
     job: Option<PathBuf>,
     /// Print one JSON object.

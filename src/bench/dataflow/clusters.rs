@@ -281,7 +281,7 @@ impl fmt::Display for ClusterReport {
         writeln!(f, "{:<14} {:>9.3} {:>9.3} {:>12.1}", "all", self.wall_s, self.cpu_s, self.cpu_ns_per_document)?;
         writeln!(
             f,
-            "a document: {:.3} duplicates, {:.3} survivors, {:.3} pair records, {:.3} edges; exchanged {:.1} bytes in {:.2} records",
+            "per document: {:.3} duplicates, {:.3} survivors, {:.3} pair records, {:.3} edges; exchanged {:.1} bytes in {:.2} records",
             self.duplicates_per_document,
             self.survivors_per_document,
             self.pair_records_per_document,
@@ -290,14 +290,14 @@ impl fmt::Display for ClusterReport {
             self.exchanged_records_per_document
         )?;
         if let Some(peak) = self.peak_anonymous_bytes {
-            let each = peak as f64 / documents;
-            writeln!(f, "anonymous memory at the peak: {}, {each:.1} bytes a document", Bytes(peak))?;
+            let per_document = peak as f64 / documents;
+            writeln!(f, "peak anonymous memory: {}, {per_document:.1} bytes per document", Bytes(peak))?;
         }
         writeln!(f, "rounds of label propagation: {}; checksum of labels {}", self.rounds, self.checksum)?;
         if let (Some(single), Some(times), Some(same)) =
             (self.single_thread_s, self.times_single_thread, self.labels_match)
         {
-            let same = if same { "the same labels" } else { "OTHER LABELS: a fault in this program" };
+            let same = if same { "the same labels" } else { "THE LABELS DIFFER: a fault in this program" };
             writeln!(f, "one thread, sequential union-find: {single:.2} s, {times:.2} times as long; {same}")?;
         }
         Ok(())

@@ -189,14 +189,14 @@ impl fmt::Display for ComponentsReport {
         writeln!(f, "{nodes} nodes, {edges} edges, {} process(es) of {} worker(s)", self.processes, self.workers)?;
         writeln!(
             f,
-            "{:.3} s, {:.3} CPU s, {} rounds of label propagation, {} bytes exchanged, the busiest worker did {:.0}%",
+            "{:.3} s, {:.3} CPU s, {} rounds of label propagation, {} bytes exchanged, {:.0}% of the work at the busiest worker",
             self.wall_s,
             self.cpu_s,
             self.rounds,
             grouped(self.exchanged_bytes),
             self.max_worker_share * 100.0
         )?;
-        let same = if self.labels_match { "the same labels" } else { "OTHER LABELS: a fault in this program" };
+        let same = if self.labels_match { "the same labels" } else { "THE LABELS DIFFER: a fault in this program" };
         writeln!(
             f,
             "one thread, sequential union-find: {:.3} s, {:.2} times as long; {same}",

@@ -501,7 +501,7 @@ impl fmt::Display for WeeksReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} documents, {} changed, {} process(es) of {} worker(s), memory {}, {} run(s) of each way",
+            "{} documents, {} changed, {} process(es) of {} worker(s), memory {}, {} run(s) of each method",
             grouped(self.documents),
             grouped(self.changed),
             self.processes,
@@ -511,7 +511,7 @@ impl fmt::Display for WeeksReport {
         )?;
         writeln!(
             f,
-            "delta {:.3} s ({:.2} of full), full {:.3} s, auto {:.3} s ({:?}, {:.2} of the quicker way)",
+            "delta {:.3} s ({:.2} of full), full {:.3} s, auto {:.3} s ({:?}, {:.2} of the faster method)",
             self.delta_s, self.delta_over_full, self.full_s, self.auto_s, self.auto_choice, self.auto_over_best
         )?;
         if let Some(postings_s) = self.postings_s {
@@ -526,7 +526,7 @@ impl fmt::Display for WeeksReport {
         }
         writeln!(
             f,
-            "touched {} documents, {:.2} for one that changed; {} retracted from among others, {} without certificate",
+            "touched {} documents, {:.2} per changed document; {} retracted from others, {} of them without certificate",
             grouped(self.touched),
             self.touched_over_changed,
             grouped(self.retracted),
@@ -534,14 +534,18 @@ impl fmt::Display for WeeksReport {
         )?;
         writeln!(
             f,
-            "candidates {}; to differential {} edges, from it {} label differences",
+            "candidates {}; differential dataflow received {} edges and returned {} label differences",
             grouped(self.candidates),
             grouped(self.edges),
             grouped(self.label_differences)
         )?;
         if let (Some(delta), Some(full)) = (self.peak_anonymous_bytes, self.full_peak_anonymous_bytes) {
-            writeln!(f, "anonymous memory at the peak: {} (full {})", Bytes(delta), Bytes(full))?;
+            writeln!(f, "peak anonymous memory: {} (full {})", Bytes(delta), Bytes(full))?;
         }
-        writeln!(f, "{}", if self.labels_match { "the same labels" } else { "OTHER LABELS: a fault in this program" })
+        writeln!(
+            f,
+            "{}",
+            if self.labels_match { "the same labels" } else { "THE LABELS DIFFER: a fault in this program" }
+        )
     }
 }

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::permutation::{Permutation, below};
-use super::sizes::{SizeClass, mean, sizes};
+use super::sizes::{SizeCount, mean, sizes};
 use crate::records::mix;
 
 /// The exponent of component sizes, as of the clusters in the study (Fetterly 2004, section 2).
@@ -118,10 +118,10 @@ fn forest(nodes: u64) -> (GraphPlan, u64) {
     let rest = nodes - giant;
     // The sizes add up to at most the mean times their number plus half the largest size, so never to more than `rest`.
     let clusters = (rest.saturating_sub(*range.end()) as f64 / mean(EXPONENT, &range)) as u64;
-    let mut components = vec![SizeClass { size: giant, clusters: u64::from(giant > 0) }];
+    let mut components = vec![SizeCount { size: giant, clusters: u64::from(giant > 0) }];
     components.extend(sizes(EXPONENT, &range, clusters));
     let (mut node, mut edge, mut runs) = (0, 0, Vec::new());
-    for SizeClass { size, clusters } in components {
+    for SizeCount { size, clusters } in components {
         runs.push(ComponentsOfSize { size, node, edge });
         node += size * clusters;
         edge += edges_of(size) * clusters;

@@ -15,7 +15,7 @@ const EXPONENTS: RangeInclusive<u32> = 0..=16 << FRACTION;
 
 /// The clusters of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SizeClass {
+pub(crate) struct SizeCount {
     /// The number of members of each.
     pub size: u64,
     /// The number of these clusters.
@@ -23,7 +23,7 @@ pub(crate) struct SizeClass {
 }
 
 /// `clusters` clusters with sizes by the power law, the largest first.
-pub(crate) fn sizes(exponent: f64, range: &RangeInclusive<u64>, clusters: u64) -> Vec<SizeClass> {
+pub(crate) fn sizes(exponent: f64, range: &RangeInclusive<u64>, clusters: u64) -> Vec<SizeCount> {
     quantiles(steps(exponent), range, clusters)
 }
 
@@ -61,7 +61,7 @@ fn steps(exponent: f64) -> u32 {
     (exponent * f64::from(1 << FRACTION)) as u32
 }
 
-fn quantiles(exponent: u32, range: &RangeInclusive<u64>, clusters: u64) -> Vec<SizeClass> {
+fn quantiles(exponent: u32, range: &RangeInclusive<u64>, clusters: u64) -> Vec<SizeCount> {
     let shares: Vec<f64> = range.clone().map(|size| share(size, exponent)).collect();
     let whole: f64 = shares.iter().sum();
     let (mut sum, mut taken) = (0.0, 0);
@@ -70,7 +70,7 @@ fn quantiles(exponent: u32, range: &RangeInclusive<u64>, clusters: u64) -> Vec<S
         sum += share;
         let until = if size == *range.end() { clusters } else { (sum / whole * clusters as f64 + 0.5) as u64 };
         if until.min(clusters) > taken {
-            all.push(SizeClass { size, clusters: until.min(clusters) - taken });
+            all.push(SizeCount { size, clusters: until.min(clusters) - taken });
             taken = until.min(clusters);
         }
     }
@@ -97,7 +97,7 @@ fn share(size: u64, exponent: u32) -> f64 {
 mod tests {
     use super::*;
 
-    fn members(sizes: &[SizeClass]) -> u64 {
+    fn members(sizes: &[SizeCount]) -> u64 {
         sizes.iter().map(|equals| equals.size * equals.clusters).sum()
     }
 
@@ -137,6 +137,6 @@ mod tests {
     #[test]
     fn zero_clusters_and_a_range_of_one_size_work() {
         assert_eq!(sizes(2.5, &(2..=50), 0), []);
-        assert_eq!(sizes(2.5, &(1..=1), 3), [SizeClass { size: 1, clusters: 3 }]);
+        assert_eq!(sizes(2.5, &(1..=1), 3), [SizeCount { size: 1, clusters: 3 }]);
     }
 }

@@ -21,7 +21,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::permutation::{Permutation, below};
-use super::sizes::{SizeClass, fit, sizes};
+use super::sizes::{SizeCount, fit, sizes};
 use crate::records::mix;
 
 /// Supershingles of a vector.
@@ -112,7 +112,7 @@ impl Synthetic {
     /// Plans the clusters of `documents` documents.
     pub(crate) fn new(documents: u64, noise: Noise) -> Synthetic {
         let (mut slot, mut cluster, mut runs) = (0, 0, Vec::new());
-        for SizeClass { size, clusters } in planned(documents) {
+        for SizeCount { size, clusters } in planned(documents) {
             runs.push(ClustersOfSize { slot, cluster, size });
             slot += size * clusters;
             cluster += clusters;
@@ -241,11 +241,11 @@ impl Synthetic {
 
 /// The clusters of `documents` documents by size, the largest first. A large cluster of the study is left out if, scaled, it is not larger
 /// than the largest by the power law.
-fn planned(documents: u64) -> Vec<SizeClass> {
+fn planned(documents: u64) -> Vec<SizeCount> {
     let scaled = |count: f64| (documents as f64 * (count / DOCUMENTS)) as u64;
     let cap = scaled(CAP).max(LEAST_CAP);
-    let mut planned: Vec<SizeClass> = LARGEST
-        .map(|size| SizeClass { size: scaled(size), clusters: 1 })
+    let mut planned: Vec<SizeCount> = LARGEST
+        .map(|size| SizeCount { size: scaled(size), clusters: 1 })
         .into_iter()
         .filter(|e| e.size > cap)
         .collect();

@@ -50,6 +50,16 @@ const GAP: usize = 512;
 const SPAN: usize = 1 << 15;
 
 /// The layout of a posting: how many bits have the hash, the row and the shard.
+///
+/// ```
+/// use nigh::records::DocId;
+/// use nigh::state::Coding;
+///
+/// let coding = Coding::new(&[1000, 900]);
+/// let (hash, doc) = (Coding::hash(0, 77), DocId::new(1, 17));
+/// assert_eq!(coding.doc(coding.posting(hash, doc)), doc);
+/// assert_eq!(coding.first(hash), coding.posting(hash, DocId::new(0, 0)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coding {
     /// Bits of the hash that select the partition, and bits of the shard of a document: the same number, at least 2.

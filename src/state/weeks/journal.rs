@@ -74,6 +74,15 @@ impl Segment {
     }
 
     /// The wave in the name of a file that a wave wrote: of a segment, or of another table.
+    ///
+    /// ```
+    /// use nigh::state::Segment;
+    ///
+    /// let segment = Segment { wave: 17, shard: 3, documents: 9, urls: 9, features: 8, links: 0 };
+    /// assert_eq!(segment.file(), "shard00003-wave00017.parquet");
+    /// assert_eq!(Segment::wave_of(&segment.file()), Some(17));
+    /// assert_eq!(Segment::shard_of(&segment.file()), Some(3));
+    /// ```
     pub fn wave_of(file: &str) -> Option<usize> {
         file.strip_suffix(".parquet")?.split_once("-wave")?.1.parse().ok()
     }

@@ -157,7 +157,8 @@ impl Manifest {
         let Version { format } = serde_json::from_str(text).with_context(damaged)?;
         if format != FORMAT {
             bail!(
-                "{name} has format {format}, and this program ({}) reads format {FORMAT}: use the program that made the store, or another --store",
+                "{name} has format {format}, and this program ({}) reads format {FORMAT}: use the program that made the store, or \
+                 another --store",
                 env!("CARGO_PKG_VERSION")
             );
         }
