@@ -15,12 +15,12 @@
 //!
 //! [`Store::recover`], which every run calls first, completes an interrupted commit. What it finds depends on the last step done:
 //!
-//! 1. Steps 1 and 2: the store is as before, the week is unfinished, and the run resumes from its journal.
+//! 1. After step 1 or 2: the store is as before, the week is unfinished, and the run resumes from its journal.
 //! 2. Within step 3, before the move: the same, except that the postings may be gone. A run without postings scans the vectors.
-//! 3. Step 3: no folder has the name `week=DATE`. The old version was moved away only after the new one was complete and durable, so
+//! 3. After step 3: no folder has the name `week=DATE`. The old version was moved away only after the new one was complete and durable, so
 //!    the unfinished folder gets the name if it has a `week.json`. Otherwise the old version gets it back.
-//! 4. Step 4: `week=DATE` is complete, since nothing else gets that name. Recovery adds it to the manifest. Its postings are lost.
-//! 5. Steps 5 to 7: recovery removes the leftover folders. If `postings.json` does not match the last week, it is ignored.
+//! 4. After step 4: `week=DATE` is complete, since nothing else gets that name. Recovery adds it to the manifest. Its postings are lost.
+//! 5. After step 5, 6 or 7: recovery removes the leftover folders. If `postings.json` does not match the last week, it is ignored.
 //! 6. Within step 8: recovery repeats the step; doing it twice does no harm.
 //!
 //! Only the run that holds the lock calls these functions. A process that outlived its run does not know the present name of the work

@@ -1,7 +1,7 @@
 //! `manifest.json` and `week.json`: what a store holds.
 //!
-//! `STORE/manifest.json` is one JSON object, replaced atomically by each commit. A week belongs to the store if and only if it is
-//! listed there. (A week that has its folder and is not listed was committed by a run that was killed; the next run lists it.)
+//! `STORE/manifest.json` is one JSON object, replaced atomically by each commit, right after the week got its folder `week=DATE`. If a
+//! week has this folder and is not listed, a kill came between the two, and the next run lists it.
 //!
 //! ```text
 //! {
