@@ -227,7 +227,7 @@ fn measure_clusters(
     let stage = vectors.stage(worker, vectors.files(&dataset), &task.resources, shared, watch)?;
     let document_of = Arc::new(document_numbers(&vectors, &stage.numbering));
     barrier(worker, watch)?;
-    let Clusters { duplicates, survivors, took } = clusters(worker, &stage, {
+    let Clusters { duplicates, survivors, stats } = clusters(worker, &stage, {
         let document_of = document_of.clone();
         move |vector| document_of(vector)
     })?;
@@ -242,12 +242,12 @@ fn measure_clusters(
     });
     let checksum = single_thread::checksum(labels);
     let counts = ClusterCounts {
-        duplicates: took.duplicates,
-        survivors: took.survivors,
-        pair_records: took.pair_records,
-        edges: took.edges,
-        forest_edges: took.forest_edges,
-        rounds: took.rounds,
+        duplicates: stats.duplicates,
+        survivors: stats.survivors,
+        pair_records: stats.pair_records,
+        edges: stats.edges,
+        forest_edges: stats.forest_edges,
+        rounds: stats.rounds,
     };
     Ok(Counted { counts, checksum })
 }

@@ -148,7 +148,7 @@ impl Measure for ComponentsTask {
         shared: &Arc<InProcess>,
         watch: &Arc<Watch>,
     ) -> Result<Counted<ComponentsCounts>> {
-        measure_components(worker, self, &shared.forest, watch)
+        measure_components(worker, self, &shared.union_find, watch)
     }
 }
 
@@ -173,12 +173,12 @@ fn measure_components(
     edges.chunks(BATCH).try_for_each(|batch| union_find.join(batch))?;
     // All workers must have added their edges before any of them looks up a root.
     barrier(worker, watch)?;
-    let JoinedForests { roots, rounds, taken, edges: tree_edges, .. } =
+    let JoinedForests { roots, rounds, proposals, edges: tree_edges, .. } =
         join_forests(worker, &numbering, &owned, union_find, threads, watch)?;
     barrier(worker, watch)?;
     watch.enter(Stage::Tables);
     let labels = owned.docs().zip(roots).map(|(node, root)| (numbering.number(node), numbering.number(root)));
-    let work = edges.len() as u64 + tree_edges + taken;
+    let work = edges.len() as u64 + tree_edges + proposals;
     let counts = ComponentsCounts { work, max_work: work, rounds };
     Ok(Counted { counts, checksum: single_thread::checksum(labels) })
 }

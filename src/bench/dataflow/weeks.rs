@@ -434,8 +434,8 @@ impl<'a> WeeksWorker<'a> {
             index,
             next_run: index.is_some().then_some(&next_run),
             threads: task.resources.threads,
-            filter: &self.shared.filter,
-            forest: &self.shared.forest,
+            filter: &self.shared.changed_keys,
+            forest: &self.shared.union_find,
             watch: self.watch,
         };
         let stats = delta(worker, &stage, &mut roots)?;
