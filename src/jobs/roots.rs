@@ -211,15 +211,16 @@ impl ReadWeek<'_> {
             index: index.as_ref(),
             next_run: next_run.as_ref().filter(|_| index.as_ref().is_some_and(|index| index.takes_more(&rows))),
             threads: plan.workers,
-            filter: &self.shared.changed_keys,
-            forest: &self.shared.union_find,
+            filter: &self.shared.filter,
+            union_find: &self.shared.forest,
             watch,
         };
-        let (DeltaStats { marks, postings: mut runs, .. }, kernels) = (delta(worker, &stage, &mut roots)?, chosen()?);
+        let DeltaStats { changed_clusters: marks, postings: mut runs, .. } = delta(worker, &stage, &mut roots)?;
+        let kernels = chosen()?;
         if let (Some(next), None) = (&next_run, &runs) {
             watch.enter(Stage::Postings);
-            let memory = (plan.worker_memory / 2, &*self.unfinished.spill());
-            runs = Some(post_all(worker, after, &rows, next, memory, watch)?);
+            let memory = plan.worker_memory / 2;
+            runs = Some(post_all(worker, after, &rows, next, memory, &self.unfinished.spill(), watch)?);
         }
         // Why a page is in a cluster that changed is found out anew; and with it, once more, that it is.
         let sieve = DocFilter::new(marks.iter(), kernels);

@@ -1,8 +1,8 @@
-//! Whether the clusters of a later week are found from what changed or from all pages: as is predicted to be quicker.
+//! The cost model: whether a later week is computed from the documents that changed (delta) or from all documents (full).
 //!
-//! The share of vectors that changed is estimated on one shard in sixteen, the same ones for any number of workers. The
-//! prediction is a straight line that was fitted to `nigh bench weeks`: it does not know of the evidence that the job
-//! finds anew in clusters that changed.
+//! The share of vectors that changed is estimated on one shard in sixteen, the same shards for any number of workers. The
+//! prediction is a straight line, fitted to `nigh bench weeks`. Limit: it does not count the evidence that the job computes
+//! again in clusters that changed.
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -16,46 +16,55 @@ use crate::records::mix;
 use crate::structures::Ownership;
 use crate::watch::Watch;
 
-/// The time of the delta way over that of the full one where nothing changed, and what is added for each share of the
-/// vectors that changed: with postings, and without. That postings are made then is not counted: later weeks have them.
-const WITH_POSTINGS: (f64, f64) = (0.22, 31.0);
-const WITHOUT: (f64, f64) = (0.31, 32.0);
-/// Of so many shards one is looked at, and the first.
+/// The predicted time of a delta, as a multiple of the time of full clustering.
+struct CostLine {
+    /// Where nothing changed; once for each slice.
+    base: f64,
+    /// What is added for the share of vectors that changed, 0 to 1.
+    slope: f64,
+}
+
+const WITH_POSTINGS: CostLine = CostLine { base: 0.22, slope: 31.0 };
+/// The time to make postings, which a delta without any does, is not counted: later weeks profit from them.
+const WITHOUT_POSTINGS: CostLine = CostLine { base: 0.31, slope: 32.0 };
+/// One shard in this many is sampled, besides the first.
 const SAMPLED: u64 = 16;
-/// Bytes that a worker has for each document of all workers that changed, and those that all workers share out.
-const BYTES: (f64, f64) = (200.0, 4000.0);
-/// Slices, at most: each reads both weeks' vectors again.
+/// Bytes that every worker needs for each changed document of all workers.
+const BYTES_EACH: f64 = 200.0;
+/// Bytes that all workers together need for each changed document.
+const BYTES_TOGETHER: f64 = 4000.0;
+/// Slices, at most: each reads the vectors of both weeks again.
 const MOST_SLICES: f64 = 64.0;
 
-/// How the clusters of a week are found, and why.
+/// How the clusters of a week are computed, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Choice {
-    /// What the job asked for.
+    /// The mode that the job asks for.
     pub asked: Mode,
-    /// The way that is taken: delta or full.
+    /// The mode that is used: delta or full.
     pub way: Mode,
-    /// The share of vectors that changed, came or went, as estimated; 0 where nobody asked.
+    /// The estimated share of vectors that changed, appeared or disappeared, 0 to 1; 0 if it was not estimated.
     pub changed: f64,
-    /// The predicted time of the delta way over that of the full one.
+    /// The predicted time of delta, as a multiple of that of full; 0 if it was not predicted.
     pub ratio: f64,
-    /// Slices in which the change is taken, so that it fits in memory.
+    /// Slices into which the change is cut, so that each fits in memory.
     pub slices: u64,
 }
 
 impl Choice {
-    /// From all pages, without a look at what changed.
+    /// Full, without an estimate of what changed.
     pub fn full(asked: Mode) -> Choice {
         Choice { asked, way: Mode::Full, changed: 0.0, ratio: 0.0, slices: 1 }
     }
 
-    /// Where this share of so many vectors changed, and each of `peers` workers has so much memory.
+    /// Chooses, if the share `changed` of `vectors` changed, and each of `peers` workers has `memory` bytes.
     fn new(asked: Mode, changed: f64, vectors: u64, has_postings: bool, memory: u64, peers: usize) -> Choice {
-        let bytes = changed * vectors as f64 * (BYTES.0 + BYTES.1 / peers as f64);
+        let bytes = changed * vectors as f64 * (BYTES_EACH + BYTES_TOGETHER / peers as f64);
         let slices = (bytes / memory.max(1) as f64).ceil().clamp(1.0, MOST_SLICES);
-        // Of slices some vectors are this week's, which postings do not have.
-        let cost = if has_postings && slices == 1.0 { WITH_POSTINGS } else { WITHOUT };
-        let ratio = cost.0 * slices + cost.1 * changed;
+        // Between slices some vectors are this week's, which the postings do not have.
+        let line = if has_postings && slices == 1.0 { WITH_POSTINGS } else { WITHOUT_POSTINGS };
+        let ratio = line.base * slices + line.slope * changed;
         let way = if asked == Mode::Delta || ratio < 1.0 { Mode::Delta } else { Mode::Full };
         Choice { asked, way, changed, ratio, slices: slices as u64 }
     }
@@ -67,7 +76,7 @@ impl std::fmt::Display for Choice {
         match self.asked {
             Mode::Auto => write!(
                 f,
-                "{way}: about {:.2}% of the vectors changed, for which the delta way is predicted to take {:.2} of the time of the full one",
+                "{way}: about {:.2}% of the vectors changed; delta is predicted to take {:.2} of the time of full",
                 100.0 * self.changed,
                 self.ratio
             ),
@@ -76,10 +85,11 @@ impl std::fmt::Display for Choice {
     }
 }
 
-/// Chooses. `has_postings` tells whether there are any of last week's vectors; `memory` is that of one worker, in bytes.
+/// Chooses between delta and full. `has_postings` says whether there are postings of last week's vectors; `memory` is that of
+/// one worker, in bytes.
 ///
 /// # Errors
-/// Where vectors cannot be read, or a worker of this process failed.
+/// If vectors cannot be read, or a worker of this process failed.
 pub fn choose(
     worker: &mut Worker,
     asked: Mode,
@@ -92,17 +102,18 @@ pub fn choose(
     if asked == Mode::Full {
         return Ok(Choice::full(asked));
     }
-    let sampled = |shard: &u32| *shard == 0 || mix(u64::from(*shard)).is_multiple_of(SAMPLED);
-    let shards: Vec<u32> = owned.shards().filter(sampled).collect();
+    let is_sampled = |shard: &u32| *shard == 0 || mix(u64::from(*shard)).is_multiple_of(SAMPLED);
+    let shards: Vec<u32> = owned.shards().filter(is_sampled).collect();
     let [sampled_before, sampled_after] = [before, after].map(|files| files.of_shards(&shards));
-    let found = differences(&sampled_before, &sampled_after, |_| true)?.len() as u64;
-    let of = sampled_before.len().max(sampled_after.len());
-    let own = vec![(worker.index(), found, of, before.len().max(after.len()))];
-    let sums = all_gather(worker, own, watch)?
-        .into_iter()
-        .fold((0, 0, 0), |sum, (_, found, of, all)| (sum.0 + found, sum.1 + of, sum.2 + all));
-    let changed = sums.0 as f64 / sums.1.max(1) as f64;
-    Ok(Choice::new(asked, changed, sums.2, has_postings, memory, worker.peers()))
+    let changed = differences(&sampled_before, &sampled_after, |_| true)?.len() as u64;
+    let sampled = sampled_before.len().max(sampled_after.len());
+    let vectors = before.len().max(after.len());
+    let of_workers = all_gather(worker, vec![(worker.index(), changed, sampled, vectors)], watch)?;
+    let changed: u64 = of_workers.iter().map(|(_, changed, ..)| changed).sum();
+    let sampled: u64 = of_workers.iter().map(|(_, _, sampled, _)| sampled).sum();
+    let vectors = of_workers.iter().map(|(.., vectors)| vectors).sum();
+    let share = changed as f64 / sampled.max(1) as f64;
+    Ok(Choice::new(asked, share, vectors, has_postings, memory, worker.peers()))
 }
 
 #[cfg(test)]
@@ -110,11 +121,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn little_change_is_followed_and_much_is_not() {
-        let by = |asked, changed, has_postings| Choice::new(asked, changed, 1 << 20, has_postings, 1 << 30, 2);
-        let choice = |asked, changed| by(asked, changed, true);
-        // Postings make more worth following.
-        assert_eq!([true, false].map(|has| by(Mode::Auto, 0.024, has).way), [Mode::Delta, Mode::Full]);
+    fn few_changes_choose_delta_and_many_choose_full() {
+        let choose = |asked, changed, has_postings| Choice::new(asked, changed, 1 << 20, has_postings, 1 << 30, 2);
+        let choice = |asked, changed| choose(asked, changed, true);
+        // With postings, delta is worth it for a larger share.
+        let way = |has_postings| choose(Mode::Auto, 0.024, has_postings).way;
+        assert_eq!([true, false].map(way), [Mode::Delta, Mode::Full]);
         assert_eq!(choice(Mode::Auto, 0.001).way, Mode::Delta);
         assert_eq!(choice(Mode::Auto, 0.5).way, Mode::Full);
         assert_eq!(choice(Mode::Delta, 0.5).way, Mode::Delta);
@@ -123,13 +135,13 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_in_memory_is_taken_in_slices() {
+    fn a_change_that_does_not_fit_in_memory_is_cut_into_slices() {
         let slices = |memory, peers| Choice::new(Mode::Delta, 0.01, 100_000_000, true, memory, peers).slices;
         assert_eq!(slices(1 << 40, 1), 1);
         assert!((3..10).contains(&slices(1 << 30, 1)), "{}", slices(1 << 30, 1));
         assert!(slices(1 << 28, 16) < slices(1 << 28, 1));
-        assert_eq!(slices(1 << 20, 1), 64, "not more passes than that");
-        // Nobody would choose them.
+        assert_eq!(slices(1 << 20, 1), 64, "a limit on the passes over the vectors");
+        // The slices cost more than full clustering.
         assert_eq!(Choice::new(Mode::Auto, 0.001, 1_000_000_000, true, 1 << 26, 4).way, Mode::Full);
     }
 }

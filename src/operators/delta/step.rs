@@ -1,4 +1,4 @@
-//! One step of a delta: the parameters, and the slice of the keys that the step handles.
+//! The input of a delta, and one step of it: the changed documents of one slice of rows.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::records::DocId;
 use crate::structures::{Ownership, UnionFind};
 use crate::watch::Watch;
 
-/// What the step works on, as one worker sees it.
+/// The input of a delta, as one worker sees it.
 pub struct Delta<'a> {
     /// Last week's own vectors.
     pub before: &'a VectorFiles,
@@ -22,61 +22,65 @@ pub struct Delta<'a> {
     pub after: &'a VectorFiles,
     /// The documents of both weeks.
     pub owned: &'a Ownership,
-    /// How documents meet.
+    /// The keys of a vector.
     pub keys: &'a VectorKeys,
-    /// Supershingles in which documents of a cluster agree.
+    /// Supershingles in which two documents of a cluster agree, at least.
     pub agreements: usize,
-    /// Slices in which the change is taken.
+    /// Slices of rows into which the change is cut, so that each fits in memory; 1 or more.
     pub slices: u64,
-    /// Postings of last week's vectors, where there are any; none where the change is taken in several slices.
+    /// The postings of last week's vectors, if there are any; `None` if there are several slices.
     pub index: Option<&'a PostingIndex>,
-    /// Where what this week adds to them is written, if it is.
+    /// Where the postings that this week adds are written; `None` if they are not.
     pub next_run: Option<&'a NextRun>,
     /// Worker threads of each process.
     pub threads: usize,
-    /// What the workers of this process share.
+    /// The filter of changed keys, shared by the workers of a process.
     pub filter: &'a Shared<ChangedKeys>,
-    /// As `filter`.
-    pub forest: &'a Shared<UnionFind>,
+    /// The union-find of split components, shared by the workers of a process.
+    pub union_find: &'a Shared<UnionFind>,
     /// Counters, and failures.
     pub watch: &'a Arc<Watch>,
 }
 
-/// A part of the rows of every shard.
+/// A slice of the rows of every shard: the one with number `index` of `count`.
 #[derive(Clone, Copy)]
-pub(crate) struct Slice<'a> {
-    pub(crate) at: u64,
-    pub(crate) of: u64,
+pub(crate) struct RowSlice<'a> {
+    pub(crate) index: u64,
+    pub(crate) count: u64,
     pub(crate) owned: &'a Ownership,
 }
 
-impl Slice<'_> {
-    /// Whether a document is in an earlier slice, in this one, or in a later one.
-    pub(crate) fn of(&self, doc: DocId) -> Ordering {
-        if self.of == 1 {
+impl RowSlice<'_> {
+    /// Whether a document is in an earlier slice (`Less`), in this one, or in a later one (`Greater`).
+    pub(crate) fn order(&self, doc: DocId) -> Ordering {
+        if self.count == 1 {
             return Ordering::Equal;
         }
-        let slice = u128::from(doc.row()) * u128::from(self.of) / u128::from(self.owned.rows(doc.shard()).max(1));
-        (slice as u64).cmp(&self.at)
+        let slice = u128::from(doc.row()) * u128::from(self.count) / u128::from(self.owned.rows(doc.shard()).max(1));
+        (slice as u64).cmp(&self.index)
     }
 }
 
-/// One slice of the change.
+/// One step of a delta. Before it, documents of this slice and of later ones have last week's vectors; after it, documents of
+/// this slice and of earlier ones have this week's.
 pub(crate) struct SliceStep<'a> {
-    pub(crate) stage: &'a Delta<'a>,
-    pub(crate) slice: Slice<'a>,
+    pub(crate) delta: &'a Delta<'a>,
+    pub(crate) slice: RowSlice<'a>,
+    /// The changed documents of the slice.
     pub(crate) changes: Changes,
 }
 
 impl SliceStep<'_> {
-    /// Some own documents that did not change in this step, ascending, with the vectors that they have then.
-    pub(crate) fn staying(&self, docs: &[DocId]) -> Result<RemainingMembers> {
-        let (stage, slice) = (self.stage, self.slice);
-        let (now, later): (Vec<DocId>, Vec<DocId>) = docs.iter().partition(|doc| slice.of(**doc).is_le());
+    /// Reads the vectors that some own unchanged documents, which ascend, have in this step. Documents without a vector are
+    /// left out.
+    pub(crate) fn unchanged_vectors(&self, docs: &[DocId]) -> Result<RemainingMembers> {
+        let (of_this_week, of_last_week): (Vec<DocId>, Vec<DocId>) =
+            docs.iter().partition(|doc| self.slice.order(**doc).is_le());
         let find = |files: &VectorFiles, docs: &[DocId]| -> Result<RemainingMembers> {
             let (docs, words) = files.find(docs)?;
             Ok(RemainingMembers { docs, words })
         };
-        Ok(RemainingMembers::merged([find(stage.after, &now)?, find(stage.before, &later)?], stage.after.width))
+        let (before, after) = (self.delta.before, self.delta.after);
+        Ok(RemainingMembers::merged([find(after, &of_this_week)?, find(before, &of_last_week)?], after.width))
     }
 }

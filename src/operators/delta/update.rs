@@ -1,48 +1,55 @@
-//! Last week's clusters, brought to this week by what changed: the cost is one pass over the hashes of both weeks' vectors, and
-//! work in proportion to the change; without postings, one pass over this week's supershingles, too.
+//! Updates last week's roots to this week's, from the documents that changed.
+//!
+//! A delta is worth it below about 2.5% of changed documents, or 2.2% without postings; above, full clustering is faster
+//! (SPEED.md, section 4). Its cost is one pass over the hashes of both weeks' vectors, and work in proportion to the change;
+//! without postings, one pass over this week's supershingles, too.
 //!
 //! ```text
-//! changes      documents whose vectors differ, retracted with the old one and inserted with the new one
-//! heirs        who stays in the clusters that they had. Whoever leaves nobody behind, or somebody with the very vector,
-//!              is retracted without more ado: those who stay hold all that it held
-//! filter       supershingles of the others, and of new vectors, at every process
-//! candidates   documents that stay and share enough of them: of postings, or of all vectors
-//! holders      of keys whose supershingles somebody else has, too; of those who stay, a few of each key
-//! certificate  whoever is retracted and cannot be shown to part nobody, by its own keys or by others of those who hold
-//!              them: its cluster is in doubt
-//! pieces       what clusters in doubt fall into without those that are retracted: most are still one piece
-//! leaves       changed documents that join one cluster, and nothing else, take its label
-//! relabel      other changed documents, the pieces, and one node for each other cluster that a key reaches: label
-//!              differences, by differential dataflow
-//! apply        labels of these documents; clusters that were joined, or lost their root, are renamed as a whole
+//! changes            documents whose vectors differ: retracted with the old vector, inserted with the new one
+//! remaining members  the smallest unchanged member of each cluster that a changed document had. A retracted document needs
+//!                    no certificate if its old cluster has no unchanged member, or one with the identical vector: that
+//!                    member has all of its keys
+//! candidates         unchanged documents that share enough supershingles with the changed ones: by postings, or by a scan
+//! key holders        changed documents and candidates, by key, at the key's owner; a few candidates for each key
+//! certificate        proves that a retracted document does not split its cluster, by its own keys, or by all keys of their
+//!                    holders; without a proof the cluster is uncertified
+//! split components   the components of what remains of uncertified clusters: most are still whole
+//! leaves             changed documents that join one cluster and nothing else take its label
+//! relabel            the other changed documents, the split components, and one node for each other cluster that a key
+//!                    reaches: differences of labels, by differential dataflow
+//! apply              the new roots of all these; clusters that were joined, or lost their root, get a new root as a whole
 //! ```
 //!
-//! The result is that of `clusters` on this week's vectors: every step is exact, or errs towards looking at a whole cluster.
+//! The result is that of full clustering of this week's vectors: every step is exact, or errs towards examining a whole
+//! cluster.
 //!
-//! Where too much changed for the memory, documents are taken slice by slice of their rows, each a step of its own from a
-//! week to a week: before the step, the slices behind it have their old vectors, and after it the slices up to it have
+//! If too much changed for the memory, the change is cut into slices of rows, each a step of its own: before a step the
+//! documents of its slice and of later ones have their old vectors, and after it those of its slice and of earlier ones have
 //! their new ones.
 //!
-//! Postings tell who holds a supershingle (`postings.rs`): a merge-join of what is asked for with sorted runs on disk, a word
-//! each. They are of supershingles, not of keys: six a document instead of fifteen, and a holder's vector, which tells the
-//! keys, must be looked at in any case. A store has them after its first step that followed the change, which made them of
-//! all vectors; without them, and where slices leave some vectors this week's, the column of supershingles is read once in
-//! the order of documents. Everything else is read where it lies: the hashes of vectors, then vectors of documents that
-//! changed, that share supershingles with these, or whose clusters are in doubt.
+//! Postings are an inverted index (`sharing/postings.rs`): a merge-join of the supershingles to look up with sorted runs on
+//! disk, a word for each posting. They are of supershingles and not of keys: six for each document instead of fifteen, and
+//! the vector of a candidate, which has the keys, must be read in any case. A store has postings after its first delta, which
+//! makes them of all vectors. Without them, and between slices, where some vectors are this week's, the column of
+//! supershingles is read once in the order of documents. Everything else is read at its rows: the vectors of documents that
+//! changed, that share supershingles with these, or whose clusters are uncertified.
 
 use std::rc::Rc;
 
 use anyhow::{Result, bail, ensure};
+use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
-use super::step::{Delta, Slice, SliceStep};
+use super::step::{Delta, RowSlice, SliceStep};
 use crate::kernels::{Kernels, chosen};
-use crate::operators::delta::relabel::{NewRoots, relabel};
+use crate::operators::delta::relabel::{NewRoots, incremental_labels};
 use crate::operators::delta::sharing::{
-    ChangedKeys, DocSet, HolderReply, KeyGroups, KeyHolder, NEW, Remainder, RootOf, STAYS, changes, doc, word,
+    ChangedKeys, DealtHolders, DocSet, HolderReply, KeyGroups, KeyHolder, KeyRole, Remainder, RootOf, changes, doc_of,
+    word_of,
 };
 use crate::operators::delta::splits::{
-    Remaining, RemainingHolder, Unproven, bridged, holds, leaves, remaining, split_components, with_leaves,
+    Remaining, RemainingHolder, SplitMember, Uncertified, is_certified, label_leaves, remaining, split_components,
+    take_leaves, wide_certificates,
 };
 use crate::operators::exchange::{Block, Dealer, LocalAnswers, all_gather, all_to_all, blocks, lookup};
 use crate::operators::scan::VectorRoots;
@@ -51,571 +58,360 @@ use crate::state::PostingRuns;
 use crate::structures::{ByKey, DocFilter};
 use crate::watch::Stage;
 
-/// What the step did at one worker.
+/// What a delta did at one worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeltaStats {
-    /// Own documents whose vectors changed, came or went.
+    /// Own documents whose vectors changed, appeared or disappeared.
     pub changed: u64,
-    /// Other own documents, of clusters in doubt, which were put together again.
+    /// Own unchanged documents of uncertified clusters, which were clustered again; one for each distinct vector.
     pub examined: u64,
-    /// Own documents that were retracted from among others who stay, and of these, those that might have parted them.
+    /// Own changed documents whose old cluster has unchanged members.
     pub retracted: u64,
-    /// See `retracted`.
-    pub failed: u64,
-    /// Documents of which others than they share supershingles were looked at, as holders of a changed key.
+    /// Those of them that have no certificate.
+    pub uncertified: u64,
+    /// Own candidates: unchanged documents whose keys were looked at, because they share supershingles with changed ones.
     pub candidates: u64,
-    /// Edges that went to differential dataflow, and labels that came and went.
+    /// Differences of edges that went to differential dataflow.
     pub edges: u64,
-    /// See `edges`.
+    /// Differences of labels that came from it.
     pub differences: u64,
-    /// One document of each cluster of which anything changed, of all workers, ascending: its members, or a vector.
-    pub marks: Vec<DocId>,
-    /// The postings with what this week adds to them, where they were asked for.
+    /// The roots of all clusters of which anything changed, members or a vector; of all workers, ascending.
+    pub changed_clusters: Vec<DocId>,
+    /// The runs of postings with the one that this week adds, if [`Delta::next_run`] says where.
     pub postings: Option<PostingRuns>,
 }
 
-/// Brings the roots of last week's vectors to this week's.
+impl DeltaStats {
+    /// Adds what the next step did.
+    fn add(&mut self, step: DeltaStats) {
+        self.changed += step.changed;
+        self.examined += step.examined;
+        self.retracted += step.retracted;
+        self.uncertified += step.uncertified;
+        self.candidates += step.candidates;
+        self.edges += step.edges;
+        self.differences += step.differences;
+        self.changed_clusters.extend(step.changed_clusters);
+        self.postings = step.postings;
+    }
+}
+
+/// Updates the roots of last week's vectors to those of this week's, slice by slice.
 ///
 /// # Errors
-/// Where vectors cannot be read, or a worker of this process failed.
-pub fn delta(worker: &mut Worker, stage: &Delta<'_>, roots: &mut VectorRoots) -> Result<DeltaStats> {
-    debug_assert!(stage.slices == 1 || stage.index.is_none(), "of a slice some vectors are this week's");
-    let mut all = DeltaStats::default();
-    for at in 0..stage.slices {
-        let slice = Slice { at, of: stage.slices, owned: stage.owned };
-        let changes = changes(stage.before, stage.after, |doc| slice.of(doc).is_eq())?;
-        if let Some(doc) = changes.docs.iter().find(|doc| !stage.owned.knows(**doc)) {
-            bail!("the features hold the document {doc}, which its shard has not: a table is damaged");
+/// If vectors cannot be read or a table is damaged, or a worker of this process failed.
+pub fn delta(worker: &mut Worker, delta: &Delta<'_>, roots: &mut VectorRoots) -> Result<DeltaStats> {
+    debug_assert!(delta.slices == 1 || delta.index.is_none(), "between slices some vectors are not in the postings");
+    let mut stats = DeltaStats::default();
+    for index in 0..delta.slices {
+        let slice = RowSlice { index, count: delta.slices, owned: delta.owned };
+        let changes = changes(delta.before, delta.after, |doc| slice.order(doc).is_eq())?;
+        if let Some(doc) = changes.docs.iter().find(|doc| !delta.owned.knows(**doc)) {
+            bail!("features has document {doc}, unknown to its shard: the table is damaged");
         }
-        let step = SliceStep { stage, slice, changes };
-        let DeltaStats { changed, examined, retracted, failed, candidates, edges, differences, marks, postings } =
-            step.take(worker, roots)?;
-        all.changed += changed;
-        all.examined += examined;
-        all.retracted += retracted;
-        all.failed += failed;
-        all.candidates += candidates;
-        all.edges += edges;
-        all.differences += differences;
-        all.marks.extend(marks);
-        all.postings = postings;
+        stats.add(SliceStep { delta, slice, changes }.update_roots(worker, roots)?);
     }
-    // Later slices may have renamed what earlier ones marked; who marks is still a member, or marked its cluster again.
-    let own = all.marks.iter().filter(|mark| stage.owned.has(**mark));
-    let own = own.map(|mark| roots.similar[stage.owned.index(*mark)]).filter(|root| *root != DocId::NONE).collect();
-    all.marks = all_gather(worker, own, stage.watch)?;
-    all.marks.dedup();
-    Ok(all)
+    // A later slice may have given a new root to a cluster that an earlier one reported. The reported document is still a
+    // member, or its new cluster was reported again.
+    let own = stats.changed_clusters.iter().filter(|root| delta.owned.has(**root));
+    let new_roots =
+        own.map(|root| roots.similar[delta.owned.index(*root)]).filter(|root| *root != DocId::NONE).collect();
+    stats.changed_clusters = all_gather(worker, new_roots, delta.watch)?;
+    stats.changed_clusters.dedup();
+    Ok(stats)
+}
+
+/// The changes of the roots of virtually identical documents.
+struct IdenticalRoots {
+    /// The new root of each own changed document that has a vector other documents have, too.
+    of_changed: RootOf,
+    /// The new root of each class that has another one now, by the old one; at all workers.
+    renamed: RootOf,
+}
+
+/// To the owner of a document: its new root among virtually identical documents.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+struct IdenticalRoot {
+    doc: DocId,
+    root: DocId,
 }
 
 impl SliceStep<'_> {
-    fn take(&self, worker: &mut Worker, roots: &mut VectorRoots) -> Result<DeltaStats> {
-        let (stage, watch) = (self.stage, self.stage.watch);
-        let mut did = DeltaStats { changed: self.changes.len() as u64, ..DeltaStats::default() };
-        let changed: u64 =
-            all_gather(worker, vec![(worker.index(), self.changes.len() as u64)], watch)?.iter().map(|c| c.1).sum();
-        if let (Some(index), Some(next)) = (stage.index, stage.next_run) {
+    /// Updates the roots to what they are after the changes of this slice: the heart of the weekly update.
+    ///
+    /// Morally it does this:
+    ///
+    /// ```text
+    /// remaining   = smallest unchanged member of each cluster that a changed document had
+    /// holders     = by key: changed documents before and after, unchanged documents that share the key
+    /// uncertified = clusters of retracted documents that have no certificate
+    /// components  = what the unchanged members of each uncertified cluster fall into
+    /// nodes       = changed documents, components, and every other cluster with a holder as one node
+    /// edges       = between all nodes that hold a key, before and after the change
+    /// label       = the component of each node by the edges after the change; computed from the differences of edges
+    /// for each document d of a touched cluster:
+    ///     root[d] = smallest document of all nodes with the label of d's node
+    /// ```
+    fn update_roots(&self, worker: &mut Worker, roots: &mut VectorRoots) -> Result<DeltaStats> {
+        let (delta, watch) = (self.delta, self.delta.watch);
+        let mut stats = DeltaStats { changed: self.changes.len() as u64, ..DeltaStats::default() };
+
+        // Changes: how many there are, and their postings.
+        let of_workers = all_gather(worker, vec![(worker.index(), stats.changed)], watch)?;
+        let all_changed: u64 = of_workers.iter().map(|(_, changed)| changed).sum();
+        if let (Some(index), Some(next)) = (delta.index, delta.next_run) {
             watch.enter(Stage::Postings);
-            did.postings = Some(index.add(worker, &self.changes, next, watch)?);
+            stats.postings = Some(index.add(worker, &self.changes, next, watch)?);
         }
-        if changed == 0 {
-            return Ok(did);
+        if all_changed == 0 {
+            return Ok(stats);
         }
+
+        // Remaining members.
         watch.enter(Stage::Holders);
-        let (width, kernels) = (stage.after.width, chosen()?);
-        let heirs = remaining(worker, &self.changes.docs, roots, stage.owned, kernels, watch)?;
-        let kin = self.kin(roots, &heirs);
-        did.retracted = kin.iter().filter(|kin| **kin != Remainder::None).count() as u64;
-        let filter = stage.filter.of(|| ChangedKeys::new(2 * changed * width as u64, width, kernels));
-        self.note(worker, &filter, &kin)?;
-        let candidates = self.candidates(worker, &filter, roots, &heirs, &kin)?;
-        did.candidates = candidates.docs.len() as u64;
-        let (held, twins) = self.holders(worker, &filter, candidates, roots, &kin)?;
-        let keyed = KeyGroups::new(all_to_all(worker, held, watch)?);
-        let twins = all_to_all(worker, twins, watch)?;
+        let (width, kernels) = (delta.after.width, chosen()?);
+        let remaining = remaining(worker, &self.changes.docs, roots, delta.owned, kernels, watch)?;
+        let remainders = self.remainders(roots, &remaining);
+        stats.retracted = remainders.iter().filter(|remainder| **remainder != Remainder::None).count() as u64;
+
+        // Candidates.
+        let filter = delta.filter.of(|| ChangedKeys::new(2 * all_changed * width as u64, width, kernels));
+        self.insert_supershingles(worker, &filter, &remainders)?;
+        let candidates = self.find_candidates(worker, &filter, roots, &remaining, &remainders)?;
+        stats.candidates = candidates.docs.len() as u64;
+
+        // Key holders.
+        let DealtHolders { by_key, by_vector, .. } =
+            self.deal_holders(worker, &filter, candidates, roots, &remainders)?;
+        let key_groups = KeyGroups::new(all_to_all(worker, by_key, watch)?);
+        let by_vector = all_to_all(worker, by_vector, watch)?;
         drop(filter);
 
-        // Who leaves without parting anybody?
+        // Certificates.
         watch.enter(Stage::Certificates);
-        let mut replies: Vec<HolderReply> = blocks(all_to_all(worker, keyed.replies(worker, watch), watch)?);
-        replies.sort_unstable();
-        let mut unproven = Vec::new();
-        for of_doc in replies.chunk_by(|a, b| a.doc == b.doc) {
-            let mut holders: Vec<RemainingHolder> =
-                of_doc.iter().map(|reply| RemainingHolder { stays: reply.stays, slot: reply.slot as u32 }).collect();
-            let doc = of_doc[0].doc;
-            if !holds(&mut holders, u32::MAX) {
-                unproven.push(Unproven { doc, holders });
-            }
-        }
-        let mut doubtful = DocSet::default();
-        let staying = |docs: &[DocId]| self.staying(docs);
-        let before = |doc| self.changes.docs.binary_search(&doc).ok().and_then(|at| self.changes.before(at));
-        for (doc, holds) in bridged(worker, unproven, staying, before, stage.keys, watch)? {
-            if !holds {
-                did.failed += 1;
-                doubtful.insert(roots.similar[stage.owned.index(doc)]);
-            }
-        }
-        let doubtful: DocSet = all_gather(worker, doubtful.into_iter().collect(), watch)?.into_iter().collect();
-        let pieces = self.split_components(worker, &doubtful, roots, &heirs, &mut did)?;
-        let reached = keyed.reached(worker, stage.owned, &doubtful, &pieces, watch)?;
+        let uncertified = self.uncertified_clusters(worker, &key_groups, roots, &mut stats)?;
+
+        // Split components.
+        let split_members = self.split_members(worker, &uncertified, roots, &remaining, &mut stats)?;
+        let reached = key_groups.reached_components(worker, delta.owned, &uncertified, &split_members, watch)?;
+
+        // Leaves.
         watch.enter(Stage::Relabel);
-        let (edges, leaves) = leaves(worker, keyed.edges(&doubtful, reached), watch)?;
-        did.edges = edges.len() as u64;
-        let (labels, differences) = relabel(worker, edges, watch)?;
-        did.differences = differences;
-        let labels = with_leaves(worker, labels, leaves, watch)?;
+        let (edges, leaves) = take_leaves(worker, key_groups.edges(&uncertified, reached), watch)?;
+        stats.edges = edges.len() as u64;
 
-        // Clusters that stay and lose their root have another smallest member.
-        let Remaining { similar: mut smallest, identical: first_twins, .. } = heirs;
-        smallest.retain(|root, heir| root != heir && !doubtful.contains(root));
-        let renamed = NewRoots::new(&labels, smallest);
+        // Relabel.
+        let (labels, differences) = incremental_labels(worker, edges, watch)?;
+        stats.differences = differences;
+        let labels = label_leaves(worker, labels, leaves, watch)?;
 
-        // Whose clusters are no longer what they were.
-        let retracted = self.changes.docs.iter().zip(&kin).filter(|(_, kin)| **kin != Remainder::None);
-        let left = retracted.map(|(doc, _)| roots.similar[stage.owned.index(*doc)]);
-        let mut marks: Vec<DocId> =
-            left.filter(|root| !doubtful.contains(root)).map(|root| renamed.cluster(root)).collect();
-        let firsts = pieces.iter().filter(|(doc, piece)| doc == piece);
-        marks.extend(firsts.map(|(_, piece)| renamed.cluster(*piece)));
-        marks.extend(labels.iter().map(|(_, label)| renamed.roots[label]).filter(|root| stage.owned.has(*root)));
-        did.marks = all_gather(worker, marks, watch)?;
-        did.marks.dedup();
+        // New roots: a cluster that stays whole and lost its root has another smallest member.
+        let Remaining { similar: mut smallest_remaining, identical: first_identical, .. } = remaining;
+        smallest_remaining.retain(|root, smallest| root != smallest && !uncertified.contains(root));
+        let new_roots = NewRoots::new(&labels, smallest_remaining);
+        let changed = self.changed_clusters(roots, &remainders, &uncertified, &split_members, &labels, &new_roots);
+        stats.changed_clusters = all_gather(worker, changed, watch)?;
+        stats.changed_clusters.dedup();
+        let identical = self.identical_roots(worker, by_vector, first_identical)?;
 
-        let (identical, twins) = self.twins(worker, twins, first_twins)?;
-        self.apply(roots, &pieces, &renamed, (&identical, &twins), kernels);
-        Ok(did)
+        // Apply.
+        self.apply(roots, &split_members, &new_roots, &identical, kernels);
+        Ok(stats)
     }
 
-    /// The own members of clusters in doubt that did not change, ascending, each with the smallest of its piece.
+    /// The old roots, at all workers, of clusters that a retracted document without a certificate leaves.
     ///
-    /// Of those with the same vector the first is looked at; the others go with it.
-    fn split_components(
+    /// Most documents are certified by their own keys. The few others are tried again, by all keys of the holders of these.
+    fn uncertified_clusters(
         &self,
         worker: &mut Worker,
-        doubtful: &DocSet,
+        key_groups: &KeyGroups,
         roots: &VectorRoots,
-        heirs: &Remaining,
-        did: &mut DeltaStats,
-    ) -> Result<Vec<(DocId, DocId)>> {
-        if doubtful.is_empty() {
+        stats: &mut DeltaStats,
+    ) -> Result<DocSet> {
+        let (delta, watch) = (self.delta, self.delta.watch);
+        let mut replies: Vec<HolderReply> = blocks(all_to_all(worker, key_groups.replies(worker, watch), watch)?);
+        replies.sort_unstable();
+        let mut by_own_keys = Vec::new();
+        for of_doc in replies.chunk_by(|a, b| a.retracted == b.retracted) {
+            let holder = |reply: &HolderReply| RemainingHolder { doc: reply.holder, slot: reply.slot as u32 };
+            let mut holders: Vec<RemainingHolder> = of_doc.iter().map(holder).collect();
+            if !is_certified(&mut holders, u32::MAX) {
+                by_own_keys.push(Uncertified { doc: of_doc[0].retracted, holders });
+            }
+        }
+        let unchanged = |docs: &[DocId]| self.unchanged_vectors(docs);
+        let before = |doc| self.changes.docs.binary_search(&doc).ok().and_then(|index| self.changes.before(index));
+        let mut uncertified = DocSet::default();
+        for (doc, is_certified) in wide_certificates(worker, by_own_keys, unchanged, before, delta.keys, watch)? {
+            if !is_certified {
+                stats.uncertified += 1;
+                uncertified.insert(roots.similar[delta.owned.index(doc)]);
+            }
+        }
+        Ok(all_gather(worker, uncertified.into_iter().collect(), watch)?.into_iter().collect())
+    }
+
+    /// The own unchanged members of uncertified clusters, ascending, with their split components.
+    ///
+    /// Of members with the identical vector only the first is examined; the others follow it.
+    fn split_members(
+        &self,
+        worker: &mut Worker,
+        uncertified: &DocSet,
+        roots: &VectorRoots,
+        remaining: &Remaining,
+        stats: &mut DeltaStats,
+    ) -> Result<Vec<SplitMember>> {
+        if uncertified.is_empty() {
             return Ok(Vec::new());
         }
-        let stage = self.stage;
-        let (similar, identical) =
-            (|doc| roots.similar[stage.owned.index(doc)], |doc| roots.identical[stage.owned.index(doc)]);
-        // Few of those who stay in any cluster that changed are of one in doubt.
-        let sieve = DocFilter::new(doubtful.iter(), chosen()?);
-        let is_doubtful = |root| sieve.may_have(root) && doubtful.contains(&root);
-        let members: Vec<DocId> = heirs.members.iter().copied().filter(|doc| is_doubtful(similar(*doc))).collect();
-        let first = |doc: &DocId| heirs.identical.get(&identical(*doc)).copied().unwrap_or(identical(*doc));
-        let firsts: Vec<DocId> = members.iter().map(first).collect();
-        let of_firsts = members.iter().zip(&firsts).filter(|(doc, first)| doc == first);
-        let of_firsts: Vec<DocId> = of_firsts.map(|(doc, _)| *doc).collect();
-        let examined = self.staying(&of_firsts)?;
-        ensure!(
-            examined.docs == of_firsts,
-            "the features lack documents that last week's clusters have: a table is damaged"
-        );
-        did.examined = of_firsts.len() as u64;
-        let pieces =
-            split_components(worker, examined, stage.keys, (stage.forest, stage.threads), stage.owned, stage.watch)?;
-        let own = |doc: &DocId| stage.owned.index(*doc) as u64;
-        let pieces: ByKey<u64, DocId> = of_firsts.iter().map(own).zip(pieces).collect();
-        let known = move |own: usize| [word(pieces.get(&(own as u64)).copied().unwrap_or(DocId::NONE))];
-        let firsts: Rc<[DocId]> = firsts.into();
-        let ask = || {
-            let firsts = firsts.clone();
-            (0..firsts.len()).map(move |at| firsts[at])
+        let (delta, watch) = (self.delta, self.delta.watch);
+        let similar_root = |doc| roots.similar[delta.owned.index(doc)];
+        let identical_root = |doc| roots.identical[delta.owned.index(doc)];
+
+        // The members, and the first that is identical to each. Few unchanged members of touched clusters are in an uncertified
+        // one: the filter rejects most others.
+        let filter = DocFilter::new(uncertified.iter(), chosen()?);
+        let is_uncertified = |root| filter.may_have(root) && uncertified.contains(&root);
+        let members: Vec<DocId> =
+            remaining.members.iter().copied().filter(|doc| is_uncertified(similar_root(*doc))).collect();
+        let first_of = |doc: &DocId| {
+            let root = identical_root(*doc);
+            remaining.identical.get(&root).copied().unwrap_or(root)
         };
-        let mut of_members = Vec::with_capacity(members.len());
-        let near = LocalAnswers::own(worker, known);
-        lookup(worker, stage.owned, ask, &near, stage.watch, |at, [piece]| of_members.push((members[at], doc(piece))))?;
-        if let Some((doc, _)) = of_members.iter().find(|(_, piece)| *piece == DocId::NONE) {
-            bail!("{doc} is in another cluster than the first page that is identical to it: a table is damaged");
+        let firsts: Vec<DocId> = members.iter().map(first_of).collect();
+
+        // The components of the first ones.
+        let own_firsts: Vec<DocId> =
+            members.iter().zip(&firsts).filter(|(doc, first)| doc == first).map(|(doc, _)| *doc).collect();
+        let vectors = self.unchanged_vectors(&own_firsts)?;
+        ensure!(vectors.docs == own_firsts, "features lacks documents of last week's clusters: a table is damaged");
+        stats.examined = own_firsts.len() as u64;
+        let components =
+            split_components(worker, vectors, delta.keys, delta.union_find, delta.threads, delta.owned, watch)?;
+
+        // The components of all members: a first one may have another owner.
+        let index_of = |doc: &DocId| delta.owned.index(*doc) as u64;
+        let component_of: ByKey<u64, DocId> = own_firsts.iter().map(index_of).zip(components).collect();
+        let answer = move |index: usize| {
+            let component = component_of.get(&(index as u64)).copied();
+            [word_of(component.unwrap_or(DocId::NONE))]
+        };
+        let local = LocalAnswers::own(worker, answer);
+        let firsts: Rc<[DocId]> = firsts.into();
+        let questions = || {
+            let firsts = firsts.clone();
+            (0..firsts.len()).map(move |member| firsts[member])
+        };
+        let mut split_members = Vec::with_capacity(members.len());
+        lookup(worker, delta.owned, questions, &local, watch, |member, [component]| {
+            split_members.push(SplitMember { doc: members[member], component: doc_of(component) });
+        })?;
+        if let Some(SplitMember { doc, .. }) = split_members.iter().find(|member| member.component == DocId::NONE) {
+            bail!("document {doc} is not in the cluster of the first document identical to it: a table is damaged");
         }
-        Ok(of_members)
+        Ok(split_members)
     }
 
-    /// The roots of changed documents among those with the same vector, and the new roots of the old ones, of which `first`
-    /// has the smallest documents that stay.
-    fn twins(&self, worker: &mut Worker, twins: Vec<Block<KeyHolder>>, mut first: RootOf) -> Result<(RootOf, RootOf)> {
-        let watch = self.stage.watch;
-        let mut of_docs = Dealer::new(worker.index(), worker.peers(), watch);
-        let mut renamed: Vec<(DocId, DocId)> = Vec::new();
-        let twins = KeyGroups::new(twins);
-        for same in twins.keys() {
-            let came = || same.iter().filter(|twin| twin.role == NEW).map(|twin| twin.doc);
-            // All who stay have the same root.
-            let was = same.iter().find(|twin| twin.role == STAYS).map(|twin| twin.root);
-            let stays = was.map(|was| first.get(&was).copied().unwrap_or(was));
-            let Some(root) = came().chain(stays).min() else { continue };
-            for doc in came() {
-                of_docs.deal(doc.owner(worker.peers()) as u64, HolderReply { doc, stays: root, slot: 0 });
+    /// The new roots of clusters of which anything changed; at the owners of documents that show it, some more than once.
+    fn changed_clusters(
+        &self,
+        roots: &VectorRoots,
+        remainders: &[Remainder],
+        uncertified: &DocSet,
+        split_members: &[SplitMember],
+        labels: &[(u64, u64)],
+        new_roots: &NewRoots,
+    ) -> Vec<DocId> {
+        let owned = self.delta.owned;
+        // Certified clusters that lost documents.
+        let retracted =
+            self.changes.docs.iter().zip(remainders).filter(|(_, remainder)| **remainder != Remainder::None);
+        let old_roots = retracted.map(|(doc, _)| roots.similar[owned.index(*doc)]);
+        let certified = old_roots.filter(|root| !uncertified.contains(root));
+        let mut changed: Vec<DocId> = certified.map(|root| new_roots.of_cluster(root)).collect();
+        // What uncertified clusters became.
+        let components = split_members.iter().filter(|member| member.doc == member.component);
+        changed.extend(components.map(|member| new_roots.of_cluster(member.component)));
+        // Clusters that inserted documents joined, or made.
+        let joined = labels.iter().map(|(_, label)| new_roots.roots[label]);
+        changed.extend(joined.filter(|root| owned.has(*root)));
+        changed
+    }
+
+    /// The changes of the roots of virtually identical documents.
+    ///
+    /// `by_vector` are the documents of each vector that a changed document has; `first_identical` is the smallest unchanged
+    /// document of each class that a changed document had, by its old root.
+    ///
+    /// ```text
+    /// for each vector:
+    ///     smallest = smallest of: its inserted documents, the first of its unchanged ones
+    ///     root[d] = smallest, for each inserted document d
+    ///     renamed[old root of its unchanged documents] = smallest
+    /// ```
+    fn identical_roots(
+        &self,
+        worker: &mut Worker,
+        by_vector: Vec<Block<KeyHolder>>,
+        first_identical: RootOf,
+    ) -> Result<IdenticalRoots> {
+        let watch = self.delta.watch;
+        let mut dealer = Dealer::new(worker.index(), worker.peers(), watch);
+        let mut new_roots: Vec<(DocId, DocId)> = Vec::new();
+        let by_vector = KeyGroups::new(by_vector);
+        for group in by_vector.groups() {
+            let inserted = || group.iter().filter(|holder| holder.role() == KeyRole::New).map(|holder| holder.doc);
+            // All unchanged documents have the same root.
+            let old_root = group.iter().find(|holder| holder.role() == KeyRole::Unchanged).map(|holder| holder.root);
+            let first = old_root.map(|root| first_identical.get(&root).copied().unwrap_or(root));
+            let Some(root) = inserted().chain(first).min() else { continue };
+            for doc in inserted() {
+                dealer.deal(doc.owner(worker.peers()) as u64, IdenticalRoot { doc, root });
             }
-            renamed.extend(was.map(|was| (was, root)));
+            new_roots.extend(old_root.map(|old_root| (old_root, root)));
         }
-        let own = blocks(all_to_all(worker, of_docs, watch)?).into_iter().map(|told| (told.doc, told.stays)).collect();
-        first.extend(all_gather(worker, renamed, watch)?);
-        first.retain(|was, root| was != root);
-        Ok((own, first))
+        let of_changed = blocks(all_to_all(worker, dealer, watch)?);
+        let of_changed = of_changed.into_iter().map(|IdenticalRoot { doc, root }| (doc, root)).collect();
+        let mut renamed = first_identical;
+        renamed.extend(all_gather(worker, new_roots, watch)?);
+        renamed.retain(|old, new| old != new);
+        Ok(IdenticalRoots { of_changed, renamed })
     }
 
-    /// Writes the new roots of own documents.
+    /// Writes the new roots of own documents: whole clusters, then split members, then changed documents.
     fn apply(
         &self,
         roots: &mut VectorRoots,
-        pieces: &[(DocId, DocId)],
-        renamed: &NewRoots,
-        (identical, twins): (&RootOf, &RootOf),
+        split_members: &[SplitMember],
+        new_roots: &NewRoots,
+        identical: &IdenticalRoots,
         kernels: &'static Kernels,
     ) {
-        let owned = self.stage.owned;
-        if !renamed.clusters.is_empty() {
-            let sieve = DocFilter::new(renamed.clusters.keys(), kernels);
-            sieve.change(&mut roots.similar, |root| *root = renamed.cluster(*root));
+        let owned = self.delta.owned;
+        if !new_roots.clusters.is_empty() {
+            let filter = DocFilter::new(new_roots.clusters.keys(), kernels);
+            filter.change(&mut roots.similar, |root| *root = new_roots.of_cluster(*root));
         }
-        for (doc, piece) in pieces {
-            roots.similar[owned.index(*doc)] = renamed.cluster(*piece);
+        for SplitMember { doc, component } in split_members {
+            roots.similar[owned.index(*doc)] = new_roots.of_cluster(*component);
         }
-        if !twins.is_empty() {
-            let sieve = DocFilter::new(twins.keys(), kernels);
-            sieve.change(&mut roots.identical, |root| *root = twins.get(root).copied().unwrap_or(*root));
+        let IdenticalRoots { of_changed, renamed } = identical;
+        if !renamed.is_empty() {
+            let filter = DocFilter::new(renamed.keys(), kernels);
+            filter.change(&mut roots.identical, |root| *root = renamed.get(root).copied().unwrap_or(*root));
         }
         for (at, doc) in self.changes.docs.iter().enumerate() {
-            let own = owned.index(*doc);
-            let has = self.changes.after(at).is_some();
-            roots.similar[own] = if has { renamed.doc(*doc) } else { DocId::NONE };
-            roots.identical[own] = if has { identical.get(doc).copied().unwrap_or(*doc) } else { DocId::NONE };
+            let has_vector = self.changes.after(at).is_some();
+            let index = owned.index(*doc);
+            roots.similar[index] = if has_vector { new_roots.of_doc(*doc) } else { DocId::NONE };
+            roots.identical[index] =
+                if has_vector { of_changed.get(doc).copied().unwrap_or(*doc) } else { DocId::NONE };
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use crate::features::VectorKeys;
-    use crate::operators::delta::{NextRun, PostingIndex};
-    use crate::operators::exchange::{Shared, barrier};
-    use crate::operators::scan::VectorFiles;
-    use crate::structures::Ownership;
-    use std::collections::{BTreeMap, HashSet};
-    use std::path::Path;
-
-    use super::*;
-    use crate::config::Method;
-    use crate::features::polynomials;
-    use crate::operators::delta::sharing::post_all;
-    use crate::operators::scan::{VectorFile, VectorRoots};
-    use crate::records::mix;
-    use crate::state::Coding;
-    use crate::tables::{FeatureRow, Writer};
-
-    const SHARDS: u64 = 4;
-
-    const WIDTH: usize = 6;
-
-    /// A week: each document's vector, where it has one.
-    type Week = BTreeMap<DocId, Vec<u64>>;
-
-    /// Writes a week's vectors to a file for each shard and wave, documents to waves at random.
-    fn write(folder: &Path, week: &Week, waves: u64) -> Vec<VectorFile> {
-        let mut files = Vec::new();
-        for (shard, wave) in (0..SHARDS as u32).flat_map(|shard| (0..waves).map(move |wave| (shard, wave))) {
-            let path = folder.join(format!("shard{shard}-wave{wave}.parquet"));
-            let mut writer: Writer<FeatureRow> = Writer::create(&path).unwrap();
-            let here = |doc: &DocId| doc.shard() == shard && mix(doc.row() ^ 7) % waves == wave;
-            for (doc, vector) in week.iter().filter(|(doc, _)| here(doc)) {
-                let supershingles = vector.iter().flat_map(|word| word.to_le_bytes()).collect();
-                writer.push(FeatureRow { doc: doc.to_table(), supershingles, features: vec![0; 4] }).unwrap();
-            }
-            let rows = writer.finish_if_any().unwrap();
-            files.push(VectorFile { path, shard, rows });
-        }
-        files
-    }
-
-    /// The roots of a week by comparing all with all.
-    fn brute_force(week: &Week) -> BTreeMap<DocId, (DocId, DocId)> {
-        let all: Vec<(&DocId, &Vec<u64>)> = week.iter().collect();
-        let mut parent: Vec<usize> = (0..all.len()).collect();
-        fn root(parent: &[usize], mut node: usize) -> usize {
-            while parent[node] != node {
-                node = parent[node];
-            }
-            node
-        }
-        let mut identical: Vec<usize> = (0..all.len()).collect();
-        for b in 0..all.len() {
-            for a in 0..b {
-                let agree = all[a].1.iter().zip(all[b].1).filter(|(a, b)| a == b).count();
-                if agree >= 2 {
-                    let (x, y) = (root(&parent, a), root(&parent, b));
-                    parent[x.max(y)] = x.min(y);
-                }
-                if agree == WIDTH && identical[b] == b {
-                    identical[b] = a;
-                }
-            }
-        }
-        (0..all.len()).map(|at| (*all[at].0, (*all[root(&parent, at)].0, *all[identical[at]].0))).collect()
-    }
-
-    /// Where postings are, and those of the week before; they are made where there are none.
-    type Posted<'a> = Option<(&'a Path, Option<PostingRuns>)>;
-
-    /// The roots of a week from those of the week before.
-    fn by_delta(
-        folders: [&Path; 2],
-        weeks: [&Week; 2],
-        roots: &BTreeMap<DocId, (DocId, DocId)>,
-        rows: &[u64],
-        (workers, slices, waves): (usize, u64, u64),
-        posted: Posted<'_>,
-    ) -> (BTreeMap<DocId, (DocId, DocId)>, Vec<DeltaStats>) {
-        let files = [write(folders[0], weeks[0], 1), write(folders[1], weeks[1], waves)];
-        let (roots, rows) = (roots.clone(), rows.to_vec());
-        let (filter, forest) = (Arc::new(Shared::default()), Arc::new(Shared::default()));
-        let posted = posted.map(|(folder, runs)| (folder.to_owned(), runs));
-        let guards = timely::execute(timely::Config::process(workers), move |worker| {
-            let owned = Ownership::new(worker.index(), worker.peers(), &rows);
-            let method = Method::default();
-            let keys = VectorKeys::new(&method, &polynomials(1, method.features));
-            let own = |files: &[VectorFile]| {
-                let own =
-                    files.iter().filter(|file| owned.shards().any(|shard| shard == file.shard)).cloned().collect();
-                if files.len() > SHARDS as usize {
-                    VectorFiles::merged(own, WIDTH)
-                } else {
-                    VectorFiles::new(own, WIDTH)
-                }
-            };
-            let (before, after, watch) = (own(&files[0]), own(&files[1]), Arc::default());
-            let run = |folder: &Path, name: &str| NextRun { made: folder.join(name), name: name.into() };
-            let index = posted.as_ref().and_then(|(folder, runs)| {
-                let all = || {
-                    let scratch = folder.join("scratch");
-                    post_all(worker, &before, &rows, &run(folder, "first"), (1 << 16, &*scratch), &watch).unwrap()
-                };
-                let runs = runs.clone().unwrap_or_else(all);
-                PostingIndex::open(worker, folder, Some(runs), &watch).unwrap()
-            });
-            assert_eq!(index.is_some(), posted.is_some());
-            let number = posted.iter().flat_map(|(folder, _)| folder.read_dir().unwrap()).count();
-            // All have counted before any adds one.
-            barrier(worker, &watch).unwrap();
-            let next_run = posted.as_ref().map(|(folder, _)| run(folder, &format!("run-{number}")));
-            let stage = Delta {
-                before: &before,
-                after: &after,
-                owned: &owned,
-                keys: &keys,
-                agreements: 2,
-                slices,
-                index: index.as_ref(),
-                next_run: next_run.as_ref().filter(|_| index.as_ref().is_some_and(|index| index.takes_more(&rows))),
-                threads: workers,
-                filter: &filter,
-                forest: &forest,
-                watch: &watch,
-            };
-            let root = |doc: DocId| roots.get(&doc).copied().unwrap_or((DocId::NONE, DocId::NONE));
-            let mut roots = VectorRoots {
-                similar: owned.docs().map(|doc| root(doc).0).collect(),
-                identical: owned.docs().map(|doc| root(doc).1).collect(),
-            };
-            let did = delta(worker, &stage, &mut roots).unwrap();
-            let all: Vec<(DocId, (DocId, DocId))> =
-                owned.docs().zip(roots.similar.into_iter().zip(roots.identical)).collect();
-            (all, did)
-        })
-        .unwrap();
-        let (mut all, mut did) = (BTreeMap::new(), Vec::new());
-        for result in guards.join() {
-            let (roots, worker_did) = result.unwrap();
-            all.extend(roots.into_iter().filter(|(_, root)| root.0 != DocId::NONE));
-            did.push(worker_did);
-        }
-        (all, did)
-    }
-
-    /// Whether each supershingle of a week has its posting. `None` where there are none to look at.
-    fn is_posted(folder: &Path, runs: Option<&PostingRuns>, week: &Week) -> Option<bool> {
-        let (runs, mut all) = (runs?, HashSet::new());
-        for partition in 0..runs.coding.partitions() {
-            let files = runs.files(folder, partition).unwrap();
-            all.extend(files.iter().flatten().flat_map(|file| file.all().unwrap()).map(|posting| (partition, posting)));
-        }
-        let has = |doc: &DocId, column: usize, word: u64| {
-            let hash = Coding::hash(column, word);
-            all.contains(&(runs.coding.partition(hash) as usize, runs.coding.posting(hash, *doc)))
-        };
-        Some(week.iter().all(|(doc, vector)| vector.iter().enumerate().all(|(column, word)| has(doc, column, *word))))
-    }
-
-    /// Numbers that look random, the same for a seed.
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, n: u64) -> u64 {
-            self.0 = mix(self.0);
-            self.0 % n
-        }
-    }
-
-    /// Changes a week: documents come, go, and take supershingles of others or new ones.
-    fn next_week(week: &Week, rows: &mut [u64], random: &mut Random) -> Week {
-        let mut next = week.clone();
-        let docs: Vec<DocId> = week.keys().copied().collect();
-        let hubs = random.below(4) == 0;
-        for (at, doc) in docs.iter().enumerate() {
-            // Roots and hubs are the smallest documents of each shard.
-            let rate = if hubs && at % 16 == 0 { 2 } else { 12 };
-            match random.below(3 * rate) {
-                0 => _ = next.remove(doc),
-                1..=2 => _ = next.insert(*doc, vector(&docs, week, random)),
-                _ => {}
-            }
-        }
-        for _ in 0..random.below(12) {
-            let shard = random.below(SHARDS);
-            let doc = DocId::new(shard as u32, rows[shard as usize]);
-            rows[shard as usize] += 1;
-            next.insert(doc, vector(&docs, week, random));
-        }
-        next
-    }
-
-    /// A vector that is new, or another's, or has some supershingles of up to two others.
-    fn vector(docs: &[DocId], week: &Week, random: &mut Random) -> Vec<u64> {
-        let mut vector: Vec<u64> = (0..WIDTH as u64).map(|_| mix(random.below(1 << 40))).collect();
-        if docs.is_empty() {
-            return vector;
-        }
-        for _ in 0..random.below(3) {
-            let other = &week[&docs[random.below(docs.len() as u64) as usize]];
-            let keep = random.below(1 << WIDTH) | if random.below(3) == 0 { (1 << WIDTH) - 1 } else { 0 };
-            (0..WIDTH).filter(|column| keep >> column & 1 == 1).for_each(|column| vector[column] = other[column]);
-        }
-        vector
-    }
-
-    #[test]
-    fn every_history_ends_in_the_clusters_of_its_last_week() {
-        let folder = tempfile::tempdir().unwrap();
-        let paths = [folder.path().join("a"), folder.path().join("b")];
-        let (mut failed, mut retracted, mut differences) = (0, 0, 0);
-        let (mut posted, mut merged, mut anew) = (0, 0, 0);
-        for seed in 0..60 {
-            let postings = folder.path().join(format!("postings-{seed}"));
-            std::fs::create_dir(&postings).unwrap();
-            let mut runs: Option<PostingRuns> = None;
-            let mut random = Random(seed);
-            let mut rows = vec![0; SHARDS as usize];
-            let mut week = Week::new();
-            for _ in 0..8 {
-                week = next_week(&week, &mut rows, &mut random);
-            }
-            let mut roots = brute_force(&week);
-            for step in 0..4u64 {
-                let next = next_week(&week, &mut rows, &mut random);
-                let wanted = brute_force(&next);
-                let (workers, slices) = ([1, 2, 3][(seed + step) as usize % 3], [1, 1, 3][step as usize % 3]);
-                let how = (workers, slices, 1 + (seed + step) % 2);
-                let with = (slices == 1 && seed % 4 > 0).then(|| (&*postings, runs.take()));
-                let before = with.as_ref().and_then(|(_, runs)| runs.as_ref().map(|runs| runs.runs.len()));
-                let (got, did) = by_delta([&paths[0], &paths[1]], [&week, &next], &roots, &rows, how, with);
-                runs = did[0].postings.clone();
-                assert!(did.iter().all(|did| did.postings == runs), "all workers know the same runs");
-                assert_ne!(is_posted(&postings, runs.as_ref(), &next), Some(false), "seed {seed}, step {step}");
-                posted += usize::from(runs.is_some());
-                match (before, runs.as_ref().map(|runs| runs.runs.len())) {
-                    (Some(before), Some(now)) => merged += usize::from(now <= before),
-                    (Some(_), None) => anew += 1,
-                    _ => {}
-                }
-                assert_eq!(got, wanted, "seed {seed}, step {step}; workers, slices, waves: {how:?}");
-                // Whoever's cluster is not marked has the cluster that it had, of the same vectors.
-                let marks: HashSet<DocId> = did.iter().flat_map(|did| did.marks.iter().copied()).collect();
-                for (doc, root) in &got {
-                    let members = |week: &Week, roots: &BTreeMap<DocId, (DocId, DocId)>, root: DocId| {
-                        let of_root = roots.iter().filter(|(_, known)| known.0 == root);
-                        of_root.map(|(doc, _)| (*doc, week[doc].clone())).collect::<Week>()
-                    };
-                    let now = members(&next, &got, root.0);
-                    if !marks.contains(&root.0) && now.len() > 1 {
-                        assert_eq!(now, members(&week, &roots, roots[doc].0), "seed {seed}, step {step}, {doc}");
-                    }
-                }
-                failed += did.iter().map(|did| did.failed).sum::<u64>();
-                retracted += did.iter().map(|did| did.retracted).sum::<u64>();
-                differences += did.iter().map(|did| did.differences).sum::<u64>();
-                (week, roots) = (next, wanted);
-            }
-        }
-        assert!(failed > 50 && retracted > 2 * failed && differences > 100, "{failed} {retracted} {differences}");
-        assert!(posted > 100 && merged > 20 && anew > 0, "{posted} {merged} {anew}");
-    }
-
-    #[test]
-    fn a_hub_of_many_goes_and_comes_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let paths = [folder.path().join("a"), folder.path().join("b")];
-        let mut parts = HashSet::new();
-        for seed in 0..12u64 {
-            let mut random = Random(seed ^ 0xAB);
-            let new = |random: &mut Random| -> Vec<u64> { (0..WIDTH).map(|_| mix(random.below(1 << 40))).collect() };
-            let (hub, spokes) = (new(&mut random), 60 + 40 * (seed % 3));
-            // Of some seeds all spokes hold one of three keys, more of each than a certificate looks at.
-            let pairs: &[[usize; 2]] = &[[0, 1], [2, 3], [4, 5], [1, 2], [0, 5], [3, 4], [0, 2], [1, 5]];
-            let pairs = if seed % 2 == 0 { &pairs[..3] } else { pairs };
-            let at = DocId::new((seed % SHARDS) as u32, seed % 5 * 7);
-            let mut week = Week::from([(at, hub.clone())]);
-            for spoke in 0..spokes {
-                let mut vector = new(&mut random);
-                let pair = pairs[random.below(pairs.len() as u64) as usize];
-                pair.into_iter().for_each(|column| vector[column] = hub[column]);
-                // Rarely one that bridges.
-                if random.below(40) == 0 {
-                    vector[..4].copy_from_slice(&hub[..4]);
-                }
-                week.insert(DocId::new((spoke % SHARDS) as u32, 100 + spoke), vector);
-            }
-            let rows = vec![1000; SHARDS as usize];
-            let mut without = week.clone();
-            if random.below(2) == 0 {
-                _ = without.remove(&at)
-            } else {
-                _ = without.insert(at, new(&mut random))
-            }
-            let (with_roots, without_roots) = (brute_force(&week), brute_force(&without));
-            parts.insert(without_roots.values().map(|root| root.0).collect::<HashSet<_>>().len());
-            let how = (1 + seed as usize % 3, 1 + seed % 2, 1);
-            let postings = [0, 1].map(|way| folder.path().join(format!("postings-{seed}-{way}")));
-            postings.iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
-            let posted = |way: usize| (how.1 == 1 && seed % 4 == 0).then(|| (&*postings[way], None));
-            let (got, did) = by_delta([&paths[0], &paths[1]], [&week, &without], &with_roots, &rows, how, posted(0));
-            assert_eq!(got, without_roots, "seed {seed}: {how:?}");
-            assert_eq!(did.iter().map(|did| did.retracted).sum::<u64>(), 1);
-            let (got, _) = by_delta([&paths[0], &paths[1]], [&without, &week], &without_roots, &rows, how, posted(1));
-            assert_eq!(got, with_roots, "seed {seed}: {how:?}");
-        }
-        assert!(parts.len() > 2, "{parts:?}");
-    }
-
-    #[test]
-    fn nothing_changes_where_nothing_changed() {
-        let folder = tempfile::tempdir().unwrap();
-        let paths = [folder.path().join("a"), folder.path().join("b")];
-        let (mut rows, mut week, mut random) = (vec![0; SHARDS as usize], Week::new(), Random(7));
-        for _ in 0..8 {
-            week = next_week(&week, &mut rows, &mut random);
-        }
-        let roots = brute_force(&week);
-        let (got, did) = by_delta([&paths[0], &paths[1]], [&week, &week], &roots, &rows, (2, 1, 1), None);
-        assert_eq!(got, roots);
-        assert!(did.iter().all(|did| *did == DeltaStats::default()));
-    }
-}
+mod tests;

@@ -1,10 +1,9 @@
-//! The labels of a small graph before and after it changes, by differential dataflow.
+//! Incremental labels: the components of a small graph before and after a change, by differential dataflow.
 //!
-//! The edges of the week before are there at time 0, and differences of edges come at time 1; label propagation
-//! (McSherry's `propagate`: iterated joins with the edges and minima) is kept up to date under them, and what it says of
-//! time 1 are label differences. What goes in costs about 150 bytes an edge.
+//! Edges of the week before exist at time 0, and differences of edges come at time 1. Label propagation (McSherry's
+//! `propagate`: iterated joins with the edges, and minima) is maintained under them. Memory: about 150 bytes an edge.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -17,7 +16,7 @@ use timely::worker::Worker;
 use crate::operators::exchange::run_to_end;
 use crate::watch::Watch;
 
-/// A difference of an edge between two nodes: at time 0 what was, at time 1 what changed.
+/// A difference of an edge between two nodes: at time 0 an edge that was there, at time 1 a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EdgeDifference {
     /// One of the nodes.
@@ -26,31 +25,53 @@ pub struct EdgeDifference {
     pub b: u64,
     /// 0 or 1.
     pub time: u32,
-    /// How many of it come, or go.
+    /// How many such edges are added; negative if they are removed.
     pub difference: i32,
 }
 
-/// The label (smallest node of its component, after the change) of some of the nodes that have edges then; workers
-/// have different ones. With it, how many labels came and went at this worker.
+/// Labels nodes by the smallest node of their component after the change. Returns (node, label) pairs, of which every worker
+/// has different ones, for nodes that have edges then; and how many labels this worker added and removed at time 1.
+///
+/// ```text
+/// label[n] = n, for each node n with an edge at time 0
+/// repeat until nothing changes: label[n] = min(label[n], label[m] for each edge (n, m))
+/// the same for time 1, where only what depends on a difference is computed again
+/// ```
+///
+/// ```
+/// use nigh::operators::delta::{EdgeDifference, incremental_labels};
+/// use nigh::watch::Watch;
+///
+/// // 1 - 2 - 3 before the change, which removes the edge from 2 to 3 and adds one from 3 to 4.
+/// let edge = |a, b, time, difference| EdgeDifference { a, b, time, difference };
+/// let edges = vec![edge(1, 2, 0, 1), edge(2, 3, 0, 1), edge(2, 3, 1, -1), edge(3, 4, 1, 1)];
+/// let (labels, _) = timely::execute_directly(|worker| incremental_labels(worker, edges, &Watch::default()))?;
+/// assert_eq!(labels, [(1, 1), (2, 1), (3, 3), (4, 3)]);
+/// # anyhow::Ok(())
+/// ```
 ///
 /// # Errors
-/// Where a worker of this process failed.
-pub fn relabel(worker: &mut Worker, mut edges: Vec<EdgeDifference>, watch: &Watch) -> Result<(Vec<(u64, u64)>, u64)> {
+/// If a worker of this process failed.
+pub fn incremental_labels(
+    worker: &mut Worker,
+    mut edges: Vec<EdgeDifference>,
+    watch: &Watch,
+) -> Result<(Vec<(u64, u64)>, u64)> {
     let probe = Handle::new();
     let labels: Rc<RefCell<BTreeMap<(u64, u64), i32>>> = Rc::default();
-    let differences = Rc::new(std::cell::Cell::new(0));
+    let differences = Rc::new(Cell::new(0));
     let mut input = worker.dataflow::<u32, _, _>(|scope| {
         let (input, edges) = scope.new_collection::<(u64, u64), i32>();
-        let both = edges.clone().map(|(a, b)| (b, a)).concat(edges);
-        let nodes = both.clone().map(|(a, _)| (a, a));
+        let both_ways = edges.clone().map(|(a, b)| (b, a)).concat(edges);
+        let nodes = both_ways.clone().map(|(a, _)| (a, a));
         let (labels, differences) = (labels.clone(), differences.clone());
-        propagate(both, nodes)
+        propagate(both_ways, nodes)
             .inspect(move |(labelled, time, difference)| {
                 differences.set(differences.get() + u64::from(*time > 0));
                 let mut labels = labels.borrow_mut();
-                let sum = labels.entry(*labelled).or_default();
-                *sum += difference;
-                if *sum == 0 {
+                let count = labels.entry(*labelled).or_default();
+                *count += difference;
+                if *count == 0 {
                     labels.remove(labelled);
                 }
             })

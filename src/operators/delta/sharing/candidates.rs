@@ -1,16 +1,21 @@
-//! Who holds the keys of documents that changed: of the postings of supershingles, or in one pass over the vectors of those
-//! that stay.
+//! Candidates: the unchanged documents that may share a key with a changed one, and the keys that they have.
 //!
-//! The supershingles of changes are noted in a filter at every process, and documents that stay and share enough of them
-//! are kept: postings tell whose vectors need be looked at; without them all are. Then the keys of changes are noted that
-//! consist of supershingles which somebody else has; and all who hold one tell its owner, of those who stay a few for each
-//! key.
+//! ```text
+//! insert   the supershingles of changed documents, into a filter at every process
+//! find     unchanged documents with enough of them: by the inverted index, or by a scan of all vectors
+//! insert   the keys of changed documents whose supershingles another document has, into a second filter
+//! deal     changed documents and candidates, to the owners of these keys; of candidates a few for each key
+//! ```
+//!
+//! The index names the documents whose vectors must be looked at. Without it, and between slices, all vectors are read once.
+
+use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use timely::worker::Worker;
 
 use super::filter::{ChangedKeys, KeyFilter};
-use super::key_groups::{KeyHolder, NEW, OLD, STAYS};
+use super::key_groups::{KeyHolder, KeyRole};
 use super::send_limit::SendLimit;
 use crate::operators::delta::splits::{Remaining, RemainingMembers};
 use crate::operators::delta::step::SliceStep;
@@ -18,17 +23,18 @@ use crate::operators::exchange::{Dealer, all_gather, all_to_all, barrier, blocks
 use crate::operators::scan::{VectorFiles, VectorRoots};
 use crate::records::{DocId, Key};
 use crate::state::Coding;
+use crate::watch::Watch;
 
 /// Partitions of keys for each worker.
-const PARTS: u64 = 8;
-/// Supershingles that are noted at a time.
-const SOME: usize = 1 << 10;
-/// The slot of the key that is the whole vector.
-const WHOLE: u32 = u32::MAX;
-/// The space of the keys of whole vectors.
-const VECTORS: u64 = 0x7665_6374_6f72;
+const PARTITIONS: u64 = 8;
+/// Places that are collected before they are inserted into a filter.
+const BATCH: usize = 1 << 10;
+/// The slot of the key that stands for the whole vector.
+const WHOLE_VECTOR: u32 = u32::MAX;
+/// The key space of whole vectors.
+const VECTOR_SPACE: u64 = 0x7665_6374_6f72;
 
-/// Who of those that stay has to do with the vector that a changed document had.
+/// What remains of the cluster that a changed document had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Remainder {
     /// No document: it had no cluster, or no other member of it is unchanged.
@@ -47,268 +53,173 @@ struct NewKey {
     kept: bool,
 }
 
-/// Documents that stay and share supershingles with changes: which ones, by bit; and their vectors, one after the other.
+/// The supershingles of a changed document that another document may have, too: a bit for each column.
+#[derive(Clone, Copy)]
+struct SharedColumns {
+    /// Of the old vector; 0 if its retraction cannot split a cluster.
+    old: u64,
+    /// Of the new vector.
+    new: u64,
+}
+
+/// Unchanged documents that share supershingles with changed ones.
 #[derive(Default)]
 pub(crate) struct Candidates {
+    /// Each with its shared supershingles: a bit for each column.
     pub(crate) docs: Vec<(DocId, u64)>,
+    /// Their vectors, concatenated.
     words: Vec<u64>,
 }
 
+/// Holders on their way to the owners of keys.
+pub(crate) struct DealtHolders {
+    /// By key.
+    pub(crate) by_key: Dealer<KeyHolder>,
+    /// By whole vector: they show which documents are identical.
+    pub(crate) by_vector: Dealer<KeyHolder>,
+    partitions: u64,
+}
+
+impl DealtHolders {
+    fn new(worker: &Worker, watch: &Arc<Watch>) -> DealtHolders {
+        let partitions = PARTITIONS * worker.peers() as u64;
+        let dealer = || Dealer::new(worker.index(), partitions as usize, watch);
+        DealtHolders { by_key: dealer(), by_vector: dealer(), partitions }
+    }
+
+    fn deal_by_key(&mut self, holder: KeyHolder) {
+        self.by_key.deal(holder.key.partition_bits() % self.partitions, holder);
+    }
+
+    fn deal_by_vector(&mut self, holder: KeyHolder) {
+        self.by_vector.deal(holder.key.partition_bits() % self.partitions, holder);
+    }
+}
+
 impl SliceStep<'_> {
-    /// Who stays of the kin of each document that changed.
-    pub(crate) fn kin(&self, roots: &VectorRoots, heirs: &Remaining) -> Vec<Remainder> {
-        let kin = |doc: &DocId| {
-            let own = self.stage.owned.index(*doc);
-            match heirs.identical.get(&roots.identical[own]) {
-                Some(twin) => Remainder::SameVector(*twin),
-                None if heirs.similar.contains_key(&roots.similar[own]) => Remainder::Others,
+    /// What remains of the cluster of each changed document.
+    pub(crate) fn remainders(&self, roots: &VectorRoots, remaining: &Remaining) -> Vec<Remainder> {
+        let remainder = |doc: &DocId| {
+            let index = self.delta.owned.index(*doc);
+            match remaining.identical.get(&roots.identical[index]) {
+                Some(same_vector) => Remainder::SameVector(*same_vector),
+                None if remaining.similar.contains_key(&roots.similar[index]) => Remainder::Others,
                 None => Remainder::None,
             }
         };
-        self.changes.docs.iter().map(kin).collect()
+        self.changes.docs.iter().map(remainder).collect()
     }
 
-    /// The supershingles of a document that changed which somebody else may have: those of its new vector, and of the one
-    /// that it had where others stay whom it may part; each once, with its place in the vector.
-    fn noted(&self, at: usize, kin: Remainder) -> impl Iterator<Item = (usize, &u64)> {
-        let old = self.changes.before(at).filter(|_| kin == Remainder::Others).unwrap_or_default();
-        let new = self.changes.after(at).unwrap_or_default();
-        // What was noted already is not noted twice: the document is not another one than itself.
-        let fresh = |(column, word): &(usize, &u64)| old.get(*column) != Some(word);
-        old.iter().enumerate().chain(new.iter().enumerate().filter(fresh))
-    }
-
-    /// Notes the supershingles of changes in the filter of every process.
+    /// Inserts the supershingles of changed documents into the filter of every process.
     ///
-    /// Where a twin stays, it holds the keys that the document keeps; where nobody stays, nobody does. So supershingles
-    /// that the document keeps matter only beside others.
-    pub(crate) fn note(&self, worker: &mut Worker, filter: &ChangedKeys, kin: &[Remainder]) -> Result<()> {
-        let alone = worker.peers() == self.stage.threads;
-        let (mut places, mut matter) = (Vec::new(), Vec::new());
-        let (mut all_places, mut all_matter) = (Vec::new(), Vec::new());
-        for (at, kin) in kin.iter().enumerate() {
-            let old = self.changes.before(at).unwrap_or_default();
-            let of_others = if *kin == Remainder::Others { old } else { &[] };
-            let new = self.changes.after(at).unwrap_or_default();
+    /// Supershingles that a document keeps are required only if other members of its cluster remain. If a document with the
+    /// identical vector remains, it has all keys that the document keeps; if none remains, no unchanged document has one.
+    pub(crate) fn insert_supershingles(
+        &self,
+        worker: &mut Worker,
+        filter: &ChangedKeys,
+        remainders: &[Remainder],
+    ) -> Result<()> {
+        let is_one_process = self.is_one_process(worker);
+        let (mut places, mut required) = (Vec::new(), Vec::new());
+        let (mut all_places, mut all_required) = (Vec::new(), Vec::new());
+        for (index, remainder) in remainders.iter().enumerate() {
+            let old = self.changes.before(index).unwrap_or_default();
+            let new = self.changes.after(index).unwrap_or_default();
+            let old_of_others = if *remainder == Remainder::Others { old } else { &[] };
+            let is_changed = |(column, word): &(usize, &u64)| old.get(*column) != Some(word);
             let place = |(column, word): (usize, &u64)| filter.place(column, *word);
-            places.extend(self.noted(at, *kin).map(place));
-            matter.extend(of_others.iter().enumerate().map(place));
-            let changed = |(column, word): &(usize, &u64)| old.get(*column) != Some(word);
-            matter.extend(new.iter().enumerate().filter(changed).map(place));
-            if places.len() >= SOME || at + 1 == self.changes.len() {
-                filter.note(&places);
-                filter.note_matter(&matter);
-                if !alone {
+            places.extend(self.supershingles(index, *remainder).map(place));
+            required.extend(old_of_others.iter().enumerate().map(place));
+            required.extend(new.iter().enumerate().filter(is_changed).map(place));
+            if places.len() >= BATCH || index + 1 == self.changes.len() {
+                filter.insert(&places);
+                filter.require(&required);
+                if !is_one_process {
                     all_places.extend_from_slice(&places);
-                    all_matter.extend_from_slice(&matter);
+                    all_required.extend_from_slice(&required);
                 }
                 places.clear();
-                matter.clear();
+                required.clear();
             }
         }
-        self.tell(worker, all_places, |place| filter.note(&[place]))?;
-        self.tell(worker, all_matter, |place| filter.note_matter(&[place]))
+        self.send_places(worker, all_places, |place| filter.insert(&[place]))?;
+        self.send_places(worker, all_required, |place| filter.require(&[place]))
     }
 
-    /// Own documents that stay and share enough supershingles with changes.
-    pub(crate) fn candidates(
+    /// The supershingles of a changed document to look for in others, each once, with its column: those of its new vector,
+    /// and those of the old one if its retraction may split a cluster.
+    fn supershingles(&self, index: usize, remainder: Remainder) -> impl Iterator<Item = (usize, &u64)> {
+        let old = self.changes.before(index).filter(|_| remainder == Remainder::Others).unwrap_or_default();
+        let new = self.changes.after(index).unwrap_or_default();
+        // A supershingle that was inserted twice would count as one that two documents have.
+        let is_changed = |(column, word): &(usize, &u64)| old.get(*column) != Some(word);
+        old.iter().enumerate().chain(new.iter().enumerate().filter(is_changed))
+    }
+
+    /// Finds own unchanged documents that share enough supershingles with changed ones, and marks these as shared in the
+    /// filter of every process.
+    pub(crate) fn find_candidates(
         &self,
         worker: &mut Worker,
         filter: &ChangedKeys,
         roots: &VectorRoots,
-        heirs: &Remaining,
-        kin: &[Remainder],
+        remaining: &Remaining,
+        remainders: &[Remainder],
     ) -> Result<Candidates> {
-        let alone = worker.peers() == self.stage.threads;
-        let (mut candidates, mut newly) = (Candidates::default(), Vec::new());
-        // Of those who stay and have the same vector, the first one holds all that the others hold.
+        let is_one_process = self.is_one_process(worker);
+        let (mut candidates, mut newly_shared) = (Candidates::default(), Vec::new());
+        // Of unchanged documents with identical vectors, the first has all keys that the others have.
         let is_first = |doc| {
-            let twin = roots.identical[self.stage.owned.index(doc)];
-            twin == doc || heirs.identical.get(&twin) == Some(&doc)
+            let root = roots.identical[self.delta.owned.index(doc)];
+            root == doc || remaining.identical.get(&root) == Some(&doc)
         };
-        let mut each = |doc, vector: &[u64], mask: u64| {
+        let mut add = |doc, vector: &[u64], mask: u64| {
             if !is_first(doc) {
                 return;
             }
             for (column, word) in vector.iter().enumerate().filter(|(column, _)| mask >> column & 1 == 1) {
                 let place = filter.place(column, *word);
-                if filter.meet(place) && !alone {
-                    newly.push(place);
+                if filter.mark_shared(place) && !is_one_process {
+                    newly_shared.push(place);
                 }
             }
             candidates.docs.push((doc, mask));
             candidates.words.extend_from_slice(vector);
         };
-        match self.stage.index {
-            None => self.each_sharing(filter, each)?,
+        match self.delta.index {
+            None => self.scan_unchanged(filter, add)?,
             Some(index) => {
-                let asked = kin.iter().enumerate().flat_map(|(at, kin)| self.noted(at, *kin));
-                let asked = asked.map(|(column, word)| Coding::hash(column, *word));
-                let (stage, watch) = (self.stage, self.stage.watch);
-                let mut docs = index.holding(worker, asked, stage.agreements, stage.owned, watch)?;
+                let (delta, width) = (self.delta, self.delta.after.width);
+                let supershingles =
+                    remainders.iter().enumerate().flat_map(|(index, remainder)| self.supershingles(index, *remainder));
+                let hashes = supershingles.map(|(column, word)| Coding::hash(column, *word));
+                let mut docs = index.docs_with(worker, hashes, delta.agreements, delta.owned, delta.watch)?;
                 docs.retain(|doc| is_first(*doc) && self.changes.docs.binary_search(doc).is_err());
-                let RemainingMembers { docs, words } = self.staying(&docs)?;
-                filter.sharing(&words, stage.agreements as u32, &mut Vec::new(), |at, mask| {
-                    each(docs[at], &words[at * stage.after.width..][..stage.after.width], mask);
+                let RemainingMembers { docs, words } = self.unchanged_vectors(&docs)?;
+                filter.each_candidate(&words, delta.agreements as u32, &mut Vec::new(), |at, mask| {
+                    add(docs[at], &words[at * width..][..width], mask);
                 });
             }
         }
-        self.tell(worker, newly, |place| _ = filter.meet(place))?;
+        self.send_places(worker, newly_shared, |place| _ = filter.mark_shared(place))?;
         Ok(candidates)
     }
 
-    /// Which supershingles of the old and of the new vector of each change somebody else may have; none of old ones that
-    /// part nobody.
-    fn met(&self, filter: &ChangedKeys, kin: &[Remainder]) -> Vec<[u64; 2]> {
-        let met = |(at, kin): (usize, &Remainder)| {
-            let old = self.changes.before(at).filter(|_| *kin == Remainder::Others);
-            [old, self.changes.after(at)].map(|vector| vector.map_or(0, |vector| filter.met(vector)))
-        };
-        kin.iter().enumerate().map(met).collect()
-    }
-
-    /// Notes keys of changes, of supershingles that somebody else may have, in the filter of every process.
-    fn note_keys(&self, worker: &mut Worker, filter: &KeyFilter, kin: &[Remainder], met: &[[u64; 2]]) -> Result<()> {
-        let alone = worker.peers() == self.stage.threads;
-        let (mut places, mut all_places) = (Vec::new(), Vec::new());
-        for (at, (kin, [old_mask, new_mask])) in kin.iter().zip(met).enumerate() {
-            let old = self.stage.keys.megashingles(self.changes.before(at).unwrap_or_default(), *old_mask);
-            places.extend(old.map(|key| filter.place(key)));
-            // A key that the document keeps is not one that two have. Who leaves nobody behind did not note it.
-            let noted = self.new_keys(at, *new_mask).filter(|new| !new.kept || *kin == Remainder::None);
-            places.extend(noted.map(|new| filter.place(new.key)));
-            if places.len() >= SOME || at + 1 == self.changes.len() {
-                filter.note(&places);
-                if !alone {
-                    all_places.extend_from_slice(&places);
-                }
-                places.clear();
-            }
-        }
-        self.tell(worker, all_places, |place| filter.note(&[place]))
-    }
-
-    /// The supershingles of a document that changed which it keeps, by bit.
-    fn kept(&self, at: usize) -> u64 {
-        let (old, new) = (self.changes.before(at).unwrap_or_default(), self.changes.after(at).unwrap_or_default());
-        let same = old.iter().zip(new).enumerate().filter(|(_, (old, new))| old == new);
-        same.fold(0, |mask, (column, _)| mask | 1 << column)
-    }
-
-    /// The keys of the new vector of a document that changed within a mask of supershingles, and which of them the old one
-    /// had.
-    fn new_keys(&self, at: usize, mask: u64) -> impl Iterator<Item = NewKey> {
-        let new = self.changes.after(at).unwrap_or_default();
-        // They are in the same order as all of them. The vector as a whole is another one.
-        let mut kept = self.stage.keys.megashingles(new, self.kept(at) & mask).peekable();
-        let told = move |(slot, key)| NewKey { slot, key, kept: slot != WHOLE && kept.next_if_eq(&key).is_some() };
-        self.keys(new, mask).map(told)
-    }
-
-    /// The keys of a vector within a mask of supershingles, each with its slot: first the vector's own, if the mask has
-    /// it whole, then those of megashingles.
-    fn keys(&self, vector: &[u64], mask: u64) -> impl Iterator<Item = (u32, Key)> {
-        let whole = !vector.is_empty() && mask.count_ones() as usize >= vector.len();
-        let own = whole.then(|| (WHOLE, Key::of(VECTORS, vector)));
-        let numbered = self.stage.keys.numbered(vector, mask);
-        own.into_iter().chain(numbered.map(|(slot, key)| (slot as u32, key)))
-    }
-
-    /// Tells the other processes of places; returns when all have heard.
-    fn tell(&self, worker: &mut Worker, places: Vec<u64>, hear: impl Fn(u64)) -> Result<()> {
-        let (index, peers, threads) = (worker.index(), worker.peers(), self.stage.threads);
-        let mut dealer = Dealer::new(index, peers, self.stage.watch);
-        let others = (0..peers / threads).filter(|process| *process != index / threads);
-        for process in others {
-            places.iter().for_each(|place| dealer.deal((process * threads) as u64, *place));
-        }
-        blocks(all_to_all(worker, dealer, self.stage.watch)?).into_iter().for_each(hear);
-        // Those who heard have noted it before anybody looks.
-        barrier(worker, self.stage.watch)
-    }
-
-    /// Deals out who holds the keys of changed documents, and who has their vectors.
-    pub(crate) fn holders(
-        &self,
-        worker: &mut Worker,
-        filter: &ChangedKeys,
-        candidates: Candidates,
-        roots: &VectorRoots,
-        kin: &[Remainder],
-    ) -> Result<(Dealer<KeyHolder>, Dealer<KeyHolder>)> {
-        let stage = self.stage;
-        let met = self.met(filter, kin);
-        let within = |masks: &[u64; 2]| masks.iter().map(|mask| stage.keys.within(*mask) + 1).sum::<u64>();
-        let keys = all_gather(worker, vec![(worker.index(), met.iter().map(within).sum::<u64>())], stage.watch)?;
-        let filter = filter.keys(keys.iter().map(|(_, keys)| keys).sum());
-        self.note_keys(worker, filter, kin, &met)?;
-
-        let parts = PARTS * worker.peers() as u64;
-        let new_dealer = || Dealer::new(worker.index(), parts as usize, stage.watch);
-        let (mut held, mut twins) = (new_dealer(), new_dealer());
-        let mut sent = SendLimit::new(candidates.docs.len() as u64 * stage.keys.count() as u64);
-        let alone = worker.peers() == stage.threads;
-        let mut newly = Vec::new();
-        for ((doc, mask), vector) in candidates.docs.iter().zip(candidates.words.chunks_exact(stage.after.width)) {
-            let own = stage.owned.index(*doc);
-            for (slot, key) in self.keys(vector, *mask) {
-                let place = filter.place(key);
-                if !filter.has(place) {
-                    continue;
-                }
-                if filter.share(place) && !alone {
-                    newly.push(place);
-                }
-                let record = |root| KeyHolder { key, role: STAYS, slot: 0, doc: *doc, root };
-                if slot == WHOLE {
-                    twins.deal(key.partition_bits() % parts, record(roots.identical[own]));
-                } else if sent.sends(key) {
-                    held.deal(key.partition_bits() % parts, record(roots.similar[own]));
-                }
-            }
-        }
-        drop((sent, candidates));
-        self.tell(worker, newly, |place| _ = filter.share(place))?;
-        let shared = |key: Key| filter.is_shared(filter.place(key));
-        for (at, (kin, [old_mask, new_mask])) in kin.iter().zip(&met).enumerate() {
-            let doc = self.changes.docs[at];
-            let root = roots.similar[stage.owned.index(doc)];
-            let old = stage.keys.numbered(self.changes.before(at).unwrap_or_default(), *old_mask);
-            for (slot, key) in old.filter(|(_, key)| shared(*key)) {
-                held.deal(key.partition_bits() % parts, KeyHolder { key, role: OLD, slot: slot as u32, doc, root });
-            }
-            for NewKey { slot, key, .. } in self
-                .new_keys(at, *new_mask)
-                .filter(|new| shared(new.key) && !(new.kept && matches!(kin, Remainder::SameVector(_))))
-            {
-                let dealer = if slot == WHOLE { &mut twins } else { &mut held };
-                dealer.deal(key.partition_bits() % parts, KeyHolder { key, role: NEW, slot, doc, root });
-            }
-            // All that it keeps, its twin holds: one such key joins them.
-            let kept = stage.keys.megashingles(self.changes.after(at).unwrap_or_default(), self.kept(at)).next();
-            if let (Remainder::SameVector(twin), Some(key)) = (kin, kept) {
-                for (role, doc) in [(NEW, doc), (STAYS, *twin)] {
-                    held.deal(key.partition_bits() % parts, KeyHolder { key, role, slot: 0, doc, root });
-                }
-            }
-        }
-        Ok((held, twins))
-    }
-
-    /// Calls `each` for all own documents that did not change in this step and may share enough supershingles with those
-    /// that did: with the vectors that they have then, and with which ones these are.
-    fn each_sharing(&self, filter: &ChangedKeys, mut each: impl FnMut(DocId, &[u64], u64)) -> Result<()> {
+    /// Calls `each` for the own unchanged documents of a scan that may share enough supershingles with changed ones: with
+    /// their vectors in this step, and a bit for each column that they may share.
+    fn scan_unchanged(&self, filter: &ChangedKeys, mut each: impl FnMut(DocId, &[u64], u64)) -> Result<()> {
         let slice = self.slice;
         let mut changed = self.changes.docs.iter().copied().peekable();
-        self.each(self.stage.after, filter, |doc, vector, mask| {
+        self.scan(self.delta.after, filter, |doc, vector, mask| {
             while changed.next_if(|changed| *changed < doc).is_some() {}
-            if changed.peek() != Some(&doc) && slice.of(doc).is_le() {
+            if changed.peek() != Some(&doc) && slice.order(doc).is_le() {
                 each(doc, vector, mask);
             }
         })?;
-        if slice.at + 1 < slice.of {
-            self.each(self.stage.before, filter, |doc, vector, mask| {
-                if slice.of(doc).is_gt() {
+        if slice.index + 1 < slice.count {
+            self.scan(self.delta.before, filter, |doc, vector, mask| {
+                if slice.order(doc).is_gt() {
                     each(doc, vector, mask);
                 }
             })?;
@@ -316,19 +227,206 @@ impl SliceStep<'_> {
         Ok(())
     }
 
-    fn each(&self, files: &VectorFiles, filter: &ChangedKeys, mut each: impl FnMut(DocId, &[u64], u64)) -> Result<()> {
+    /// Calls `each` for the documents of some files that may share enough supershingles with changed ones.
+    fn scan(&self, files: &VectorFiles, filter: &ChangedKeys, mut each: impl FnMut(DocId, &[u64], u64)) -> Result<()> {
         let mut chunks = files.chunks_with_docs();
-        let mut held = Vec::new();
+        let mut bits = Vec::new();
         while let Some(chunk) = chunks.next()? {
             let (words, docs) = (chunk.words(), chunk.docs());
-            // Documents ascend: the last one tells of all.
-            if let Some(last) = docs.last().filter(|last| !self.stage.owned.knows(**last)) {
-                bail!("the features of shard {} hold the document {last}, which the shard has not", chunk.shard);
+            // Documents ascend: if the shard has the last one, it has all.
+            if let Some(last) = docs.last().filter(|last| !self.delta.owned.knows(**last)) {
+                bail!("features has document {last}, unknown to its shard {}: the table is damaged", chunk.shard);
             }
-            filter.sharing(words, self.stage.agreements as u32, &mut held, |at, mask| {
+            filter.each_candidate(words, self.delta.agreements as u32, &mut bits, |at, mask| {
                 each(docs[at], &words[at * files.width..][..files.width], mask);
             });
         }
         Ok(())
+    }
+
+    /// Deals out the documents that have a key of a changed document, and those that have the vector of one.
+    pub(crate) fn deal_holders(
+        &self,
+        worker: &mut Worker,
+        filter: &ChangedKeys,
+        candidates: Candidates,
+        roots: &VectorRoots,
+        remainders: &[Remainder],
+    ) -> Result<DealtHolders> {
+        let delta = self.delta;
+        let columns = self.shared_columns(filter, remainders);
+        let keys_of = |shared: &SharedColumns| delta.keys.within(shared.old) + 1 + delta.keys.within(shared.new) + 1;
+        let keys: u64 = columns.iter().map(keys_of).sum();
+        let keys = all_gather(worker, vec![(worker.index(), keys)], delta.watch)?.iter().map(|(_, keys)| keys).sum();
+        let filter = filter.keys(keys);
+        self.insert_keys(worker, filter, remainders, &columns)?;
+        let mut dealt = DealtHolders::new(worker, delta.watch);
+        self.deal_candidates(worker, filter, candidates, roots, &mut dealt)?;
+        self.deal_changed(filter, roots, remainders, &columns, &mut dealt);
+        Ok(dealt)
+    }
+
+    /// The supershingles of each changed document that another document may have, too.
+    fn shared_columns(&self, filter: &ChangedKeys, remainders: &[Remainder]) -> Vec<SharedColumns> {
+        let shared = |vector: Option<&[u64]>| vector.map_or(0, |vector| filter.shared_columns(vector));
+        let columns = |(index, remainder): (usize, &Remainder)| {
+            let old = self.changes.before(index).filter(|_| *remainder == Remainder::Others);
+            SharedColumns { old: shared(old), new: shared(self.changes.after(index)) }
+        };
+        remainders.iter().enumerate().map(columns).collect()
+    }
+
+    /// Inserts the keys of changed documents that consist of shared supershingles into the filter of every process.
+    fn insert_keys(
+        &self,
+        worker: &mut Worker,
+        filter: &KeyFilter,
+        remainders: &[Remainder],
+        columns: &[SharedColumns],
+    ) -> Result<()> {
+        let is_one_process = self.is_one_process(worker);
+        let (mut places, mut all_places) = (Vec::new(), Vec::new());
+        for (index, (remainder, shared)) in remainders.iter().zip(columns).enumerate() {
+            let old = self.delta.keys.megashingles(self.changes.before(index).unwrap_or_default(), shared.old);
+            places.extend(old.map(|key| filter.place(key)));
+            // A key that the document keeps was inserted with its old keys, and inserting it twice would mark it as shared.
+            // If no document remains, the old keys were not inserted.
+            let new = self.new_keys(index, shared.new).filter(|new| !new.kept || *remainder == Remainder::None);
+            places.extend(new.map(|new| filter.place(new.key)));
+            if places.len() >= BATCH || index + 1 == self.changes.len() {
+                filter.insert(&places);
+                if !is_one_process {
+                    all_places.extend_from_slice(&places);
+                }
+                places.clear();
+            }
+        }
+        self.send_places(worker, all_places, |place| filter.insert(&[place]))
+    }
+
+    /// Deals out the candidates that have keys of changed documents, and marks these keys as shared in the filter of every
+    /// process.
+    fn deal_candidates(
+        &self,
+        worker: &mut Worker,
+        filter: &KeyFilter,
+        candidates: Candidates,
+        roots: &VectorRoots,
+        dealt: &mut DealtHolders,
+    ) -> Result<()> {
+        let delta = self.delta;
+        let is_one_process = self.is_one_process(worker);
+        let mut limit = SendLimit::new(candidates.docs.len() as u64 * delta.keys.count() as u64);
+        let mut newly_shared = Vec::new();
+        for ((doc, mask), vector) in candidates.docs.iter().zip(candidates.words.chunks_exact(delta.after.width)) {
+            let index = delta.owned.index(*doc);
+            for (slot, key) in self.keys(vector, *mask) {
+                let place = filter.place(key);
+                if !filter.may_have(place) {
+                    continue;
+                }
+                if filter.mark_shared(place) && !is_one_process {
+                    newly_shared.push(place);
+                }
+                let holder = |root| KeyHolder::new(key, KeyRole::Unchanged, 0, *doc, root);
+                if slot == WHOLE_VECTOR {
+                    dealt.deal_by_vector(holder(roots.identical[index]));
+                } else if limit.sends(key) {
+                    dealt.deal_by_key(holder(roots.similar[index]));
+                }
+            }
+        }
+        drop((limit, candidates));
+        self.send_places(worker, newly_shared, |place| _ = filter.mark_shared(place))
+    }
+
+    /// Deals out the changed documents by those of their old and new keys that another document may have.
+    fn deal_changed(
+        &self,
+        filter: &KeyFilter,
+        roots: &VectorRoots,
+        remainders: &[Remainder],
+        columns: &[SharedColumns],
+        dealt: &mut DealtHolders,
+    ) {
+        let keys = self.delta.keys;
+        let is_shared = |key: Key| filter.may_be_shared(filter.place(key));
+        for (index, (remainder, shared)) in remainders.iter().zip(columns).enumerate() {
+            let doc = self.changes.docs[index];
+            let root = roots.similar[self.delta.owned.index(doc)];
+            let (old, new) =
+                (self.changes.before(index).unwrap_or_default(), self.changes.after(index).unwrap_or_default());
+            for (slot, key) in keys.numbered(old, shared.old).filter(|(_, key)| is_shared(*key)) {
+                dealt.deal_by_key(KeyHolder::new(key, KeyRole::Old, slot as u32, doc, root));
+            }
+            let same_vector = match remainder {
+                Remainder::SameVector(same_vector) => Some(*same_vector),
+                _ => None,
+            };
+            let new_keys = self.new_keys(index, shared.new);
+            for NewKey { slot, key, .. } in
+                new_keys.filter(|new| is_shared(new.key) && !(new.kept && same_vector.is_some()))
+            {
+                let holder = KeyHolder::new(key, KeyRole::New, slot, doc, root);
+                if slot == WHOLE_VECTOR {
+                    dealt.deal_by_vector(holder);
+                } else {
+                    dealt.deal_by_key(holder);
+                }
+            }
+            // The unchanged document with the identical vector has all keys that this document keeps: one of them joins the two.
+            let kept = keys.megashingles(new, self.kept_columns(index)).next();
+            if let (Some(same_vector), Some(key)) = (same_vector, kept) {
+                dealt.deal_by_key(KeyHolder::new(key, KeyRole::New, 0, doc, root));
+                dealt.deal_by_key(KeyHolder::new(key, KeyRole::Unchanged, 0, same_vector, root));
+            }
+        }
+    }
+
+    /// The supershingles that a changed document keeps: a bit for each column.
+    fn kept_columns(&self, index: usize) -> u64 {
+        let (old, new) =
+            (self.changes.before(index).unwrap_or_default(), self.changes.after(index).unwrap_or_default());
+        let same = old.iter().zip(new).enumerate().filter(|(_, (old, new))| old == new);
+        same.fold(0, |mask, (column, _)| mask | 1 << column)
+    }
+
+    /// The keys of the new vector of a changed document within a mask of columns, and whether the old vector had them.
+    fn new_keys(&self, index: usize, mask: u64) -> impl Iterator<Item = NewKey> {
+        let new = self.changes.after(index).unwrap_or_default();
+        // Kept keys come in the order of all keys. The vector as a whole is never kept.
+        let mut kept = self.delta.keys.megashingles(new, self.kept_columns(index) & mask).peekable();
+        let new_key = move |(slot, key)| {
+            let kept = slot != WHOLE_VECTOR && kept.next_if_eq(&key).is_some();
+            NewKey { slot, key, kept }
+        };
+        self.keys(new, mask).map(new_key)
+    }
+
+    /// The keys of a vector within a mask of columns, each with its slot: first that of the whole vector, if the mask has all
+    /// columns, then the megashingles.
+    fn keys(&self, vector: &[u64], mask: u64) -> impl Iterator<Item = (u32, Key)> {
+        let is_whole = !vector.is_empty() && mask.count_ones() as usize >= vector.len();
+        let whole = is_whole.then(|| (WHOLE_VECTOR, Key::of(VECTOR_SPACE, vector)));
+        let megashingles = self.delta.keys.numbered(vector, mask);
+        whole.into_iter().chain(megashingles.map(|(slot, key)| (slot as u32, key)))
+    }
+
+    /// Sends places to the first worker of every other process, and calls `receive` for those that arrive. Returns when all
+    /// workers have called it.
+    fn send_places(&self, worker: &mut Worker, places: Vec<u64>, receive: impl Fn(u64)) -> Result<()> {
+        let (index, peers, threads) = (worker.index(), worker.peers(), self.delta.threads);
+        let mut dealer = Dealer::new(index, peers, self.delta.watch);
+        let other_processes = (0..peers / threads).filter(|process| *process != index / threads);
+        for process in other_processes {
+            places.iter().for_each(|place| dealer.deal((process * threads) as u64, *place));
+        }
+        blocks(all_to_all(worker, dealer, self.delta.watch)?).into_iter().for_each(receive);
+        // All received places are in the filters before any worker looks one up.
+        barrier(worker, self.delta.watch)
+    }
+
+    fn is_one_process(&self, worker: &Worker) -> bool {
+        worker.peers() == self.delta.threads
     }
 }

@@ -1,5 +1,7 @@
-//! Who holds the keys of documents that changed, as the owners of the keys know it: what they tell the owners of
-//! documents that are retracted, and the edges that keys make before the change and after it.
+//! Key groups: all documents that have a key of a changed document, at the key's owner.
+//!
+//! From them come the holders that certificates need, and the edges that keys make before the change and after it. Memory: 40
+//! bytes for each holder of a key.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::BuildHasherDefault;
@@ -12,162 +14,214 @@ use timely::worker::Worker;
 
 use crate::kernels::memory::advise_huge_pages;
 use crate::operators::delta::relabel::EdgeDifference;
+use crate::operators::delta::splits::SplitMember;
 use crate::operators::exchange::{Block, Dealer, LocalAnswers, lookup};
 use crate::records::{DocId, Key};
 use crate::structures::{ByKey, DocHasher, Ownership};
 use crate::watch::Watch;
 
-/// Who holds a key, at the key's owner.
+/// A document that has a key, at the key's owner. They sort by key, then by role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct KeyHolder {
     pub(crate) key: Key,
-    pub(crate) role: u32,
-    /// Which of the document's keys.
+    /// A [`KeyRole`], as a number: plain data has no enums.
+    role: u32,
+    /// The number of the key among the document's keys.
     pub(crate) slot: u32,
     pub(crate) doc: DocId,
     /// The root that the document had.
     pub(crate) root: DocId,
 }
 
-/// The document had the key, and does not have that vector any more.
-pub(crate) const OLD: u32 = 0;
-/// The document has the key with its new vector.
-pub(crate) const NEW: u32 = 1;
-/// The document has it and did not change.
-pub(crate) const STAYS: u32 = 2;
+/// When a document has a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyRole {
+    /// Before the change: its old vector has the key.
+    Old,
+    /// After the change: its new vector has the key.
+    New,
+    /// Before and after: the document did not change.
+    Unchanged,
+}
 
-/// To the owner of a document that is retracted: who holds one of its keys.
+impl KeyHolder {
+    /// A holder of a key. `slot` is the number of the key among the document's keys.
+    pub(crate) fn new(key: Key, role: KeyRole, slot: u32, doc: DocId, root: DocId) -> KeyHolder {
+        let role = match role {
+            KeyRole::Old => 0,
+            KeyRole::New => 1,
+            KeyRole::Unchanged => 2,
+        };
+        KeyHolder { key, role, slot, doc, root }
+    }
+
+    /// When the document has the key.
+    #[inline]
+    pub(crate) fn role(&self) -> KeyRole {
+        match self.role {
+            0 => KeyRole::Old,
+            1 => KeyRole::New,
+            _ => KeyRole::Unchanged,
+        }
+    }
+
+    fn is_unchanged(&self) -> bool {
+        self.role() == KeyRole::Unchanged
+    }
+}
+
+/// To the owner of a retracted document: another document that has one of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct HolderReply {
-    pub(crate) doc: DocId,
-    pub(crate) stays: DocId,
+    pub(crate) retracted: DocId,
+    /// An unchanged document, or [`DocId::NONE`] if all others that have the key are retracted too.
+    pub(crate) holder: DocId,
     pub(crate) slot: u64,
 }
 
-/// Holders of a key that stay, of which a certificate makes use: with two as many were certified as with 24 (`nigh bench
-/// weeks` at 1%), because what they hold besides is looked up where their own keys do not do.
+/// Unchanged holders of a key that a certificate uses, at most. With two, as many documents were certified as with 24
+/// (`nigh bench weeks` at 1%), because the wide certificate looks at the holders' other keys.
 pub(crate) const MOST_HOLDERS: usize = 4;
-/// Added to the root of a cluster that is left as it is, to name its node.
+/// The bit of a node that is a cluster, or a split component: its other bits are the root. A node without it is a document.
 pub(crate) const CLUSTER: u64 = 1 << 63;
 
 pub(crate) type RootOf = ByKey<DocId, DocId>;
 pub(crate) type DocSet = HashSet<DocId, BuildHasherDefault<DocHasher>>;
 
-pub(crate) fn word(doc: DocId) -> u64 {
+/// The word, or node, of a document.
+pub(crate) fn word_of(doc: DocId) -> u64 {
     doc.to_table() as u64
 }
 
-pub(crate) fn doc(word: u64) -> DocId {
+/// The document of a word that [`word_of`] returned.
+pub(crate) fn doc_of(word: u64) -> DocId {
     DocId::from_table(word as i64)
 }
 
-/// What the owners of some keys know.
+/// The holders of the keys that a worker owns.
 pub(crate) struct KeyGroups {
-    /// Holders, by partition; in order.
-    parts: BTreeMap<u64, Vec<KeyHolder>>,
+    /// By partition; sorted.
+    partitions: BTreeMap<u64, Vec<KeyHolder>>,
 }
 
 impl KeyGroups {
+    /// Sorts the holders of all blocks by key.
     pub(crate) fn new(blocks: Vec<Block<KeyHolder>>) -> KeyGroups {
         let mut sizes: BTreeMap<u64, usize> = BTreeMap::new();
         for block in &blocks {
             *sizes.entry(block.part).or_default() += block.records().len();
         }
         let empty = |size| {
-            let mut part = Vec::with_capacity(size);
-            advise_huge_pages(part.spare_capacity_mut());
-            part
+            let mut holders = Vec::with_capacity(size);
+            advise_huge_pages(holders.spare_capacity_mut());
+            holders
         };
-        let mut parts: BTreeMap<u64, Vec<KeyHolder>> =
-            sizes.into_iter().map(|(part, size)| (part, empty(size))).collect();
+        let mut partitions: BTreeMap<u64, Vec<KeyHolder>> =
+            sizes.into_iter().map(|(partition, size)| (partition, empty(size))).collect();
         for block in blocks {
-            parts.entry(block.part).or_default().extend_from_slice(block.records());
+            partitions.entry(block.part).or_default().extend_from_slice(block.records());
         }
-        parts.values_mut().for_each(|part| part.sort_unstable());
-        KeyGroups { parts }
+        partitions.values_mut().for_each(|holders| holders.sort_unstable());
+        KeyGroups { partitions }
     }
 
-    /// To the owners of retracted documents: who holds their keys besides.
+    /// The holders of each key.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = &[KeyHolder]> {
+        self.partitions.values().flat_map(|holders| holders.chunk_by(|a, b| a.key == b.key))
+    }
+
+    /// The groups of keys that changed documents have.
+    fn changed_groups(&self) -> impl Iterator<Item = &[KeyHolder]> {
+        self.groups().filter(|group| !group[0].is_unchanged())
+    }
+
+    /// Deals out, to the owners of retracted documents, some unchanged holders of each of their keys that others have.
     pub(crate) fn replies(&self, worker: &Worker, watch: &Arc<Watch>) -> Dealer<HolderReply> {
         let peers = worker.peers();
         let mut dealer = Dealer::new(worker.index(), peers, watch);
-        for of_key in self.keys() {
-            let old = of_key.iter().take_while(|held| held.role == OLD).count();
-            let stay = of_key.iter().filter(|held| held.role == STAYS).take(MOST_HOLDERS);
-            let stay: Vec<DocId> = stay.map(|held| held.doc).collect();
-            if old + stay.len() < 2 {
+        for group in self.groups() {
+            let retracted = group.iter().take_while(|holder| holder.role() == KeyRole::Old).count();
+            let unchanged = group.iter().filter(|holder| holder.is_unchanged()).take(MOST_HOLDERS);
+            let mut unchanged: Vec<DocId> = unchanged.map(|holder| holder.doc).collect();
+            if retracted + unchanged.len() < 2 {
                 continue;
             }
-            for held in &of_key[..old] {
-                let mut tell = |stays| {
-                    let reply = HolderReply { doc: held.doc, stays, slot: held.slot.into() };
-                    dealer.deal(held.doc.owner(peers) as u64, reply);
-                };
-                match stay.is_empty() {
-                    true => tell(DocId::NONE),
-                    false => stay.iter().for_each(|doc| tell(*doc)),
+            if unchanged.is_empty() {
+                unchanged.push(DocId::NONE);
+            }
+            for KeyHolder { doc, slot, .. } in &group[..retracted] {
+                for holder in &unchanged {
+                    let reply = HolderReply { retracted: *doc, holder: *holder, slot: (*slot).into() };
+                    dealer.deal(doc.owner(peers) as u64, reply);
                 }
             }
         }
         dealer
     }
 
-    /// For every key of a changed document that somebody of a cluster in doubt holds and stays: the piece that it
-    /// reaches, in the order of keys. All who hold a key and stay are of one piece.
-    pub(crate) fn reached(
+    /// The split component that each key of a changed document reaches, in the order of the groups; only for keys that an
+    /// unchanged member of an uncertified cluster has. All unchanged holders of a key are in one split component.
+    pub(crate) fn reached_components(
         &self,
         worker: &mut Worker,
         owned: &Ownership,
-        doubtful: &DocSet,
-        pieces: &[(DocId, DocId)],
+        uncertified: &DocSet,
+        split_members: &[SplitMember],
         watch: &Arc<Watch>,
     ) -> Result<Vec<DocId>> {
-        let asked: Rc<[DocId]> = self
-            .keys()
-            .filter(|of_key| of_key[0].role != STAYS)
-            .filter_map(|of_key| of_key.iter().find(|held| held.role == STAYS))
-            .filter(|held| doubtful.contains(&held.root))
-            .map(|held| held.doc)
+        let members: Rc<[DocId]> = self
+            .changed_groups()
+            .filter_map(|group| group.iter().find(|holder| holder.is_unchanged()))
+            .filter(|holder| uncertified.contains(&holder.root))
+            .map(|holder| holder.doc)
             .collect();
-        let known: ByKey<u64, DocId> = pieces.iter().map(|(doc, piece)| (owned.index(*doc) as u64, *piece)).collect();
-        let known = move |own: usize| [known.get(&(own as u64)).map_or(0, |piece| word(*piece))];
-        let mut reached = vec![DocId::NONE; asked.len()];
-        let ask = move || {
-            let asked = asked.clone();
-            (0..asked.len()).map(move |at| asked[at])
+        let component_of: ByKey<u64, DocId> =
+            split_members.iter().map(|member| (owned.index(member.doc) as u64, member.component)).collect();
+        let answer = move |index: usize| [component_of.get(&(index as u64)).map_or(0, |doc| word_of(*doc))];
+        let mut reached = vec![DocId::NONE; members.len()];
+        let questions = move || {
+            let members = members.clone();
+            (0..members.len()).map(move |index| members[index])
         };
-        let near = LocalAnswers::own(worker, known);
-        lookup(worker, owned, ask, &near, watch, |at, [piece]| reached[at] = doc(piece))?;
+        let local = LocalAnswers::own(worker, answer);
+        lookup(worker, owned, questions, &local, watch, |at, [component]| reached[at] = doc_of(component))?;
         Ok(reached)
     }
 
-    /// The holders of each key.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &[KeyHolder]> {
-        self.parts.values().flat_map(|part| part.chunk_by(|a, b| a.key == b.key))
-    }
-
-    /// The edges that keys make: stars around one of the nodes that hold one, the cluster where there is one, before the
-    /// change and after it.
-    pub(crate) fn edges(&self, doubtful: &DocSet, reached: Vec<DocId>) -> Vec<EdgeDifference> {
+    /// The edges that keys make, before the change and after it.
+    ///
+    /// `uncertified` are the roots of clusters that may split, and `reached` what [`KeyGroups::reached_components`]
+    /// returned.
+    ///
+    /// ```text
+    /// for each key of a changed document:
+    ///     node = the one cluster (or split component) of all unchanged holders, if there are any
+    ///     before = the documents that had the key, if their cluster may split; and node
+    ///     after  = the documents that have the key now; and node
+    ///     +1 at time 0: a star of `before`
+    ///     -1 at time 1: the same star
+    ///     +1 at time 1: a star of `after`
+    /// ```
+    pub(crate) fn edges(&self, uncertified: &DocSet, reached: Vec<DocId>) -> Vec<EdgeDifference> {
         let mut edges = Vec::new();
         let (mut before, mut after) = (Vec::new(), Vec::new());
         let mut reached = reached.into_iter();
-        for of_key in self.keys().filter(|of_key| of_key[0].role != STAYS) {
+        for group in self.changed_groups() {
             before.clear();
             after.clear();
-            for held in of_key {
-                let is_doubtful = doubtful.contains(&held.root);
-                match held.role {
-                    OLD if is_doubtful => before.push(word(held.doc)),
-                    OLD => {}
-                    NEW => after.push(word(held.doc)),
-                    // All who hold a key and stay are of one cluster, and of one piece of it: that is one node.
-                    _ => {
-                        let cluster = if is_doubtful { reached.next().unwrap_or(held.root) } else { held.root };
-                        before.push(word(cluster) | CLUSTER);
-                        after.push(word(cluster) | CLUSTER);
+            for holder in group {
+                let may_split = uncertified.contains(&holder.root);
+                match holder.role() {
+                    KeyRole::Old if may_split => before.push(word_of(holder.doc)),
+                    KeyRole::Old => {}
+                    KeyRole::New => after.push(word_of(holder.doc)),
+                    // The other unchanged holders are in the same cluster and split component: the same node.
+                    KeyRole::Unchanged => {
+                        let cluster = if may_split { reached.next().unwrap_or(holder.root) } else { holder.root };
+                        before.push(word_of(cluster) | CLUSTER);
+                        after.push(word_of(cluster) | CLUSTER);
                         break;
                     }
                 }
@@ -184,19 +238,19 @@ impl KeyGroups {
     }
 }
 
-/// The edges of a star around the last of some nodes: clusters are behind documents.
+/// Adds a star around the last of some sorted nodes: the cluster if there is one, because clusters come after documents.
 fn star(nodes: &[u64], time: u32, difference: i32, edges: &mut Vec<EdgeDifference>) {
     let Some((last, others)) = nodes.split_last() else { return };
     edges.extend(others.iter().map(|node| EdgeDifference { a: *node, b: *last, time, difference }));
 }
 
-/// Adds up differences of the same edge at the same time.
+/// Adds up the differences of an edge at one time, and drops those that are 0.
 fn consolidate(edges: &mut Vec<EdgeDifference>) {
     edges.sort_unstable_by_key(|edge| (edge.time, edge.a, edge.b));
-    edges.dedup_by(|next, kept| {
-        let same = (next.time, next.a, next.b) == (kept.time, kept.a, kept.b);
+    edges.dedup_by(|next, sum| {
+        let same = (next.time, next.a, next.b) == (sum.time, sum.a, sum.b);
         if same {
-            kept.difference += next.difference;
+            sum.difference += next.difference;
         }
         same
     });

@@ -1,8 +1,8 @@
-//! Finds the unchanged documents that share a key with a changed one.
+//! Finds the unchanged documents that share a key with a changed one, and brings them together by key.
 //!
-//! In reading order: `changes` (which vectors differ), `filter` (their supershingles and keys as bitmaps), `postings` (the
-//! inverted index of supershingles) and `candidates` (documents found by the index, or by a scan of all vectors),
-//! `key_groups` (documents of one key, at the key's owner), `send_limit` (caps the candidates sent for each key).
+//! In reading order: `changes` (the documents whose vectors differ), `filter` (their supershingles and keys as bitmaps),
+//! `postings` (the inverted index of supershingles), `candidates` (unchanged documents found by the index, or by a scan of all
+//! vectors), `send_limit` (caps the candidates sent for each key), `key_groups` (all documents of a key, at the key's owner).
 
 mod candidates;
 mod changes;
@@ -11,8 +11,10 @@ mod key_groups;
 mod postings;
 mod send_limit;
 
-pub(crate) use self::candidates::Remainder;
+pub(crate) use self::candidates::{DealtHolders, Remainder};
 pub use self::changes::{Changes, changes, differences};
 pub use self::filter::ChangedKeys;
-pub(crate) use self::key_groups::{CLUSTER, DocSet, HolderReply, KeyGroups, KeyHolder, NEW, RootOf, STAYS, doc, word};
+pub(crate) use self::key_groups::{
+    CLUSTER, DocSet, HolderReply, KeyGroups, KeyHolder, KeyRole, RootOf, doc_of, word_of,
+};
 pub use self::postings::{NextRun, PostingIndex, post_all};

@@ -1,5 +1,7 @@
-//! How many holders of a key were sent while documents are gone over, in a table of fixed size that forgets: where it
-//! forgot, some are sent that need not be, and none is missed.
+//! The send limit: caps the unchanged holders of a key that a worker sends to the key's owner.
+//!
+//! A table of fixed size counts the holders that were sent for each key. Keys that meet in a slot evict each other, and an
+//! evicted key's count starts again at 0: then more holders are sent than needed, and never too few.
 
 use super::key_groups::MOST_HOLDERS;
 use crate::records::Key;
@@ -7,12 +9,11 @@ use crate::records::Key;
 /// The bits of a slot that count the holders that were sent.
 const SENT: u64 = 0xFF;
 
-/// Of keys met lately, in a direct-mapped table: bits that tell the key, and how many of its holders were sent. Where keys
-/// drive each other out, more are sent than would do.
+/// A direct-mapped table of keys, 8 bytes for each slot: bits that identify the key, and the count of holders sent for it.
 pub(crate) struct SendLimit(Vec<u64>);
 
 impl SendLimit {
-    /// For about so many keys that may be met.
+    /// A table for about `keys` of them: 2^8 to 2^19 slots.
     pub(crate) fn new(keys: u64) -> SendLimit {
         SendLimit(vec![0; keys.next_power_of_two().clamp(1 << 8, 1 << 19) as usize])
     }
@@ -21,7 +22,7 @@ impl SendLimit {
     pub(crate) fn sends(&mut self, key: Key) -> bool {
         let slots = self.0.len();
         let slot = &mut self.0[key.table_bits() as usize % slots];
-        // The last bits count; the others and the slot are 64 bits of the key at least.
+        // The last eight bits count. The other bits and the slot's number are at least 64 bits of the key.
         if (*slot ^ key.partition_bits()) & !SENT != 0 {
             *slot = key.partition_bits() & !SENT;
         }
@@ -37,13 +38,13 @@ mod tests {
 
     #[test]
     fn a_few_holders_of_every_key_are_sent() {
-        // More keys than there are slots: they drive each other out.
+        // Up to 5000 keys in 256 slots: they evict each other.
         for keys in [1, 200, 5000u64] {
-            let mut table = SendLimit::new(0);
+            let mut limit = SendLimit::new(0);
             let mut sent = vec![0; keys as usize];
-            for _ in 0..100 {
+            for _holder in 0..100 {
                 for key in 0..keys {
-                    sent[key as usize] += usize::from(table.sends(Key::of(1, &[key])));
+                    sent[key as usize] += usize::from(limit.sends(Key::of(1, &[key])));
                 }
             }
             assert!(sent.iter().all(|sent| *sent >= MOST_HOLDERS), "{keys} keys");

@@ -1,4 +1,8 @@
-//! Who stays where documents leave: the smallest of each cluster, and of each class of documents with the same vector.
+//! Remaining members: the smallest unchanged document of each cluster, and of each class of documents with the identical
+//! vector, that changed documents had.
+//!
+//! Cost: two all-gathers, of the roots that changed documents had and of their remaining members; and one pass over the roots
+//! of own documents, behind a filter that few of them pass.
 
 use anyhow::Result;
 use timely::worker::Worker;
@@ -11,22 +15,22 @@ use crate::records::DocId;
 use crate::structures::{DocFilter, Ownership};
 use crate::watch::Watch;
 
-/// The smallest documents that stay, by the roots that they had; of clusters that changed documents had, and only of those
-/// where somebody stays.
+/// The unchanged members of touched clusters: those that changed documents had. A cluster without an unchanged member is in
+/// neither map.
 #[derive(Debug, Default)]
 pub(crate) struct Remaining {
-    /// Of clusters of very similar documents.
+    /// The smallest unchanged member of a cluster of very similar documents, by its last root; at all workers.
     pub(crate) similar: RootOf,
-    /// Of those of virtually identical ones.
+    /// The same of virtually identical documents.
     pub(crate) identical: RootOf,
-    /// The own documents that stay in the clusters that changed documents had, ascending.
+    /// All own unchanged members of touched clusters of very similar documents, ascending.
     pub(crate) members: Vec<DocId>,
 }
 
-/// Finds who stays in the clusters that changed documents had. `changed` are own ones, ascending.
+/// Finds the unchanged members of the clusters that changed documents had. `changed` are own documents, ascending.
 ///
 /// # Errors
-/// Where a worker of this process failed.
+/// If a worker of this process failed.
 pub(crate) fn remaining(
     worker: &mut Worker,
     changed: &[DocId],
@@ -35,46 +39,53 @@ pub(crate) fn remaining(
     kernels: &'static Kernels,
     watch: &Watch,
 ) -> Result<Remaining> {
-    let mut had: Vec<(bool, DocId)> = Vec::new();
-    for own in changed.iter().map(|doc| owned.index(*doc)).filter(|own| roots.similar[*own] != DocId::NONE) {
-        had.extend([(false, roots.similar[own]), (true, roots.identical[own])]);
+    // The roots that changed documents had: (whether of identical ones, root).
+    let mut touched: Vec<(bool, DocId)> = Vec::new();
+    for index in changed.iter().map(|doc| owned.index(*doc)).filter(|index| roots.similar[*index] != DocId::NONE) {
+        touched.extend([(false, roots.similar[index]), (true, roots.identical[index])]);
     }
-    had.sort_unstable();
-    had.dedup();
-    let had = all_gather(worker, had, watch)?;
-    let (of_similar, of_identical) = had.split_at(had.partition_point(|(identical, _)| !identical));
-    let [mut similar, mut identical] =
-        [of_similar, of_identical].map(|had| had.iter().map(|(_, root)| (*root, DocId::NONE)).collect::<RootOf>());
-    // Documents with the same vector are of one cluster: whoever passes the sieve may be asked for both.
-    let sieve = DocFilter::new(similar.keys(), kernels);
+    touched.sort_unstable();
+    touched.dedup();
+    let touched = all_gather(worker, touched, watch)?;
+    let (of_similar, of_identical) = touched.split_at(touched.partition_point(|(is_identical, _)| !is_identical));
+    let [mut similar, mut identical] = [of_similar, of_identical]
+        .map(|touched| touched.iter().map(|(_, root)| (*root, DocId::NONE)).collect::<RootOf>());
+
+    // The smallest own unchanged document of each. Documents with the identical vector are in one cluster, so one filter is
+    // enough for both levels.
+    let filter = DocFilter::new(similar.keys(), kernels);
     let mut changed = changed.iter().copied().peekable();
     let mut members = Vec::new();
     for shard in owned.shards() {
         let first = owned.index(DocId::new(shard, 0));
-        sieve.each(&roots.similar[first..][..owned.rows(shard) as usize], |row| {
-            let (doc, own) = (DocId::new(shard, row as u64), first + row);
+        filter.each(&roots.similar[first..][..owned.rows(shard) as usize], |row| {
+            let (doc, index) = (DocId::new(shard, row as u64), first + row);
             while changed.next_if(|changed| *changed < doc).is_some() {}
-            let Some(heir) = similar.get_mut(&roots.similar[own]).filter(|_| changed.peek() != Some(&doc)) else {
+            let is_unchanged = changed.peek() != Some(&doc);
+            let Some(smallest) = similar.get_mut(&roots.similar[index]).filter(|_| is_unchanged) else {
                 return;
             };
             members.push(doc);
-            *heir = doc.min(*heir);
-            if let Some(heir) = identical.get_mut(&roots.identical[own]) {
-                *heir = doc.min(*heir);
+            *smallest = doc.min(*smallest);
+            if let Some(smallest) = identical.get_mut(&roots.identical[index]) {
+                *smallest = doc.min(*smallest);
             }
         });
     }
-    let mut found: Vec<(bool, DocId, DocId)> = Vec::new();
-    for (heirs, is_identical) in [(&similar, false), (&identical, true)] {
-        let some = heirs.iter().filter(|(_, heir)| **heir != DocId::NONE);
-        found.extend(some.map(|(root, heir)| (is_identical, *root, *heir)));
+
+    // The smallest of all workers.
+    let mut smallest: Vec<(bool, DocId, DocId)> = Vec::new();
+    for (smallest_of, is_identical) in [(&similar, false), (&identical, true)] {
+        let present = smallest_of.iter().filter(|(_, doc)| **doc != DocId::NONE);
+        smallest.extend(present.map(|(root, doc)| (is_identical, *root, *doc)));
     }
-    let mut heirs = Remaining { members, ..Remaining::default() };
-    for (is_identical, root, heir) in all_gather(worker, found, watch)? {
-        // In order: the smallest comes first.
-        (if is_identical { &mut heirs.identical } else { &mut heirs.similar }).entry(root).or_insert(heir);
+    let mut remaining = Remaining { members, ..Remaining::default() };
+    for (is_identical, root, doc) in all_gather(worker, smallest, watch)? {
+        let smallest_of = if is_identical { &mut remaining.identical } else { &mut remaining.similar };
+        // They come sorted: the smallest first.
+        smallest_of.entry(root).or_insert(doc);
     }
-    Ok(heirs)
+    Ok(remaining)
 }
 
 #[cfg(test)]
@@ -87,41 +98,54 @@ mod tests {
     use crate::records::mix;
 
     #[test]
-    fn the_smallest_that_stay_are_those_of_a_plain_search() {
+    fn remaining_members_are_those_of_a_plain_search() {
         let rows = [40, 0, 25, 31, 7];
-        let all: Vec<DocId> = Ownership::new(0, 1, &rows).docs().collect();
+        let docs: Vec<DocId> = Ownership::new(0, 1, &rows).docs().collect();
         for (seed, workers) in (0..30).map(|seed| (seed, 1 + seed as usize % 3)) {
             let random =
                 |doc: DocId, salt: u64, below: u64| mix(mix(seed ^ salt << 32) ^ doc.to_table() as u64) % below;
-            // Clusters by number, of which some members are identical; and some documents without a vector.
-            let class = |doc: DocId| (random(doc, 1, 20), random(doc, 2, 3));
-            let had = |doc: &&DocId| random(**doc, 3, 8) > 0;
+            // A document is in one of 20 clusters and in one of its three classes of identical documents; one in eight has no
+            // vector, and one in three changes.
+            let cluster = |doc: DocId| random(doc, 1, 20);
+            let class = |doc: DocId| (cluster(doc), random(doc, 2, 3));
+            let had_vector = |doc: &&DocId| random(**doc, 3, 8) > 0;
             let changes = |doc: &&DocId| random(**doc, 4, 3) == 0;
-            let first = |like: &dyn Fn(DocId) -> bool| *all.iter().filter(had).find(|other| like(**other)).unwrap();
-            let root = |doc: &DocId| match had(&doc) {
-                true => (first(&|other| class(other).0 == class(*doc).0), first(&|other| class(other) == class(*doc))),
-                false => (DocId::NONE, DocId::NONE),
+            let first_with =
+                |like: &dyn Fn(DocId) -> bool| *docs.iter().filter(had_vector).find(|other| like(**other)).unwrap();
+            let roots_of = |doc: &DocId| {
+                if had_vector(&doc) {
+                    let similar = first_with(&|other| cluster(other) == cluster(*doc));
+                    let identical = first_with(&|other| class(other) == class(*doc));
+                    (similar, identical)
+                } else {
+                    (DocId::NONE, DocId::NONE)
+                }
             };
-            let roots: BTreeMap<DocId, (DocId, DocId)> = all.iter().map(|doc| (*doc, root(doc))).collect();
+            let roots: BTreeMap<DocId, (DocId, DocId)> = docs.iter().map(|doc| (*doc, roots_of(doc))).collect();
+
+            // The plain search, for each changed document.
             let [mut similar, mut identical] = [RootOf::default(), RootOf::default()];
-            for changed in all.iter().filter(had).filter(changes) {
-                let stay = || all.iter().filter(had).filter(|doc| !changes(doc));
-                let (root, twin) = roots[changed];
-                similar.extend(stay().find(|doc| roots[doc].0 == root).map(|heir| (root, *heir)));
-                identical.extend(stay().find(|doc| roots[doc].1 == twin).map(|heir| (twin, *heir)));
+            for changed in docs.iter().filter(had_vector).filter(changes) {
+                let unchanged = || docs.iter().filter(had_vector).filter(|doc| !changes(doc));
+                let (similar_root, identical_root) = roots[changed];
+                let smallest = unchanged().find(|doc| roots[doc].0 == similar_root);
+                similar.extend(smallest.map(|doc| (similar_root, *doc)));
+                let smallest = unchanged().find(|doc| roots[doc].1 == identical_root);
+                identical.extend(smallest.map(|doc| (identical_root, *doc)));
             }
-            let changed: Vec<DocId> = all.iter().filter(changes).copied().collect();
-            let (roots, changed) = (roots.clone(), changed.clone());
+
+            let changed: Vec<DocId> = docs.iter().filter(changes).copied().collect();
             let guards = timely::execute(timely::Config::process(workers), move |worker| {
                 let owned = Ownership::new(worker.index(), worker.peers(), &rows);
                 let changed: Vec<DocId> = changed.iter().copied().filter(|doc| owned.has(*doc)).collect();
-                let own = VectorRoots {
+                let own_roots = VectorRoots {
                     similar: owned.docs().map(|doc| roots[&doc].0).collect(),
                     identical: owned.docs().map(|doc| roots[&doc].1).collect(),
                 };
-                let found = remaining(worker, &changed, &own, &owned, chosen().unwrap(), &Arc::default()).unwrap();
-                let stay = |doc: &DocId| !changed.contains(doc) && found.similar.contains_key(&roots[doc].0);
-                assert!(found.members.iter().copied().eq(owned.docs().filter(stay)), "seed {seed}");
+                let found =
+                    remaining(worker, &changed, &own_roots, &owned, chosen().unwrap(), &Arc::default()).unwrap();
+                let is_member = |doc: &DocId| !changed.contains(doc) && found.similar.contains_key(&roots[doc].0);
+                assert!(found.members.iter().copied().eq(owned.docs().filter(is_member)), "seed {seed}");
                 found
             });
             for found in guards.unwrap().join() {

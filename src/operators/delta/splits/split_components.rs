@@ -1,8 +1,9 @@
-//! The pieces into which clusters fall when some of their documents leave: components of those that stay.
+//! Split components: the components into which clusters fall when some of their documents leave.
 //!
-//! It is the work of `pairs` and `join` on the members of a few clusters: stars of the keys that they hold, in one
-//! union-find a process, and its forests joined. Members with the same vector are joined where they are. What a member
-//! takes is its vector while keys are sent, and 12 bytes a key of each distinct vector at a worker.
+//! This is grouping by key, as for a whole crawl, on the members of a few clusters: every key makes a star of the members
+//! that have it, one union-find per process takes the stars, and the union-finds of all processes are joined. Members with
+//! identical vectors are joined at once. Memory: the vector of each member until its keys are sent, and 12 bytes for each
+//! key of each distinct vector of a worker.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -20,132 +21,179 @@ use crate::records::{DocId, fold};
 use crate::structures::{DocHasher, Grouper, Numbering, Ownership, UnionFind};
 use crate::watch::Watch;
 
-/// A member under a key that it holds.
+/// A key of a member. The member's number is that of the dense numbering of all members.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-struct Member {
+struct MemberKey {
     key: [u32; 2],
     number: u32,
 }
 
 /// Partitions of keys for each worker.
-const PARTS: u64 = 64;
+const PARTITIONS: u64 = 64;
 
-/// Own documents that stay in some clusters, ascending, with their vectors.
+/// An unchanged member of a cluster that may split.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SplitMember {
+    pub(crate) doc: DocId,
+    /// The smallest document of its split component.
+    pub(crate) component: DocId,
+}
+
+/// Own unchanged documents of some clusters, ascending, with their vectors.
 #[derive(Debug, Default)]
 pub struct RemainingMembers {
     /// The documents.
     pub docs: Vec<DocId>,
-    /// Their vectors, one after the other.
+    /// Their vectors, concatenated.
     pub words: Vec<u64>,
 }
 
 impl RemainingMembers {
-    /// The members of two lists, each ascending, of vectors of `width` words.
+    /// Merges two lists without a common document, each ascending; vectors have `width` words.
     pub fn merged([a, b]: [RemainingMembers; 2], width: usize) -> RemainingMembers {
         if b.docs.is_empty() {
             return a;
         }
-        let mut all: Vec<(DocId, &[u64])> = Vec::with_capacity(a.docs.len() + b.docs.len());
-        for members in [&a, &b] {
-            all.extend(members.docs.iter().copied().zip(members.words.chunks_exact(width)));
+        let mut members: Vec<(DocId, &[u64])> = Vec::with_capacity(a.docs.len() + b.docs.len());
+        for list in [&a, &b] {
+            members.extend(list.docs.iter().copied().zip(list.words.chunks_exact(width)));
         }
-        all.sort_unstable_by_key(|(doc, _)| *doc);
+        members.sort_unstable_by_key(|(doc, _)| *doc);
         RemainingMembers {
-            docs: all.iter().map(|(doc, _)| *doc).collect(),
-            words: all.iter().flat_map(|(_, vector)| *vector).copied().collect(),
+            docs: members.iter().map(|(doc, _)| *doc).collect(),
+            words: members.iter().flat_map(|(_, vector)| *vector).copied().collect(),
         }
     }
 }
 
-/// The smallest document of the piece of each member, in their order. `owned` are all documents of this worker.
+/// Returns the smallest document of the split component of each member, in the order of the members.
+///
+/// `union_find` is shared by the `threads` workers of a process. `owned` are all documents of this worker.
+///
+/// ```text
+/// number the members of all workers densely
+/// for each own member:
+///     if an earlier own member has the same vector: union(member, earlier)
+///     else: send (key, member) to the key's worker, for each key of the member
+/// for each key received:
+///     union(member, first member of the key), for each member of the key
+/// join the union-finds of all processes
+/// return the document of each own member's root
+/// ```
 ///
 /// # Errors
-/// Where there are more members than one run can join, or a worker of this process failed.
+/// If there are more members than one run can join, or a worker of this process failed.
 pub fn split_components(
     worker: &mut Worker,
     members: RemainingMembers,
     keys: &VectorKeys,
-    (forest, threads): (&Shared<UnionFind>, usize),
+    union_find: &Shared<UnionFind>,
+    threads: usize,
     owned: &Ownership,
     watch: &Arc<Watch>,
 ) -> Result<Vec<DocId>> {
-    let (index, peers) = (worker.index(), worker.peers());
+    // Number the members.
     let RemainingMembers { docs, words } = members;
     let mut counts: BTreeMap<u32, u64> = owned.shards().map(|shard| (shard, 0)).collect();
     docs.iter().for_each(|doc| *counts.entry(doc.shard()).or_default() += 1);
-    let rows: Vec<u64> =
-        all_gather(worker, counts.into_iter().collect(), watch)?.into_iter().map(|(_, count)| count).collect();
+    let counts = all_gather(worker, counts.into_iter().collect(), watch)?;
+    let rows: Vec<u64> = counts.into_iter().map(|(_, count)| count).collect();
     let numbering = Numbering::new(&rows);
     if numbering.is_empty() {
         return Ok(Vec::new());
     }
     ensure!(
         numbering.len() < u64::from(u32::MAX),
-        "{} pages to compare are more than one run can join",
-        numbering.len()
+        "cannot join {} documents of clusters that may split: one run can join {} at most",
+        numbering.len(),
+        u32::MAX - 1
     );
-    let dense = Ownership::new(index, peers, &rows);
-    let forest = forest.of(|| UnionFind::new(numbering.len() as usize));
-    // All of the process have it before anybody may let it go.
+    let dense = Ownership::new(worker.index(), worker.peers(), &rows);
+    let union_find = union_find.of(|| UnionFind::new(numbering.len() as usize));
+    // All workers of the process have it before any of them drops it.
     barrier(worker, watch)?;
 
-    let parts = PARTS * peers as u64;
-    let mut dealer: Dealer<Member> = Dealer::new(index, parts as usize, watch);
-    let mut known: HashMap<u64, u32, BuildHasherDefault<DocHasher>> = HashMap::default();
+    // Group them by key.
     let width = words.len().checked_div(docs.len()).unwrap_or(0);
-    for (node, vector) in dense.docs().zip(words.chunks_exact(width.max(1))) {
-        let number = numbering.number(node) as u32;
-        match known.entry(fold(vector)) {
-            // Vectors with the same fold are taken for equal only where a key says so too.
-            Entry::Occupied(first) if vector == vector_of(&words, &numbering, &dense, *first.get(), width) => {
-                forest.join(&[(number, *first.get())])?;
-                continue;
-            }
-            Entry::Occupied(_) => {}
-            Entry::Vacant(slot) => _ = slot.insert(number),
-        }
-        for key in keys.megashingles(vector, u64::MAX) {
-            let bits = key.table_bits();
-            let member = Member { key: [bits as u32, (bits >> 32) as u32], number };
-            dealer.deal(key.partition_bits() % parts, member);
-        }
-    }
-    drop((words, known));
-    let mut of_part: BTreeMap<u64, Vec<Block<Member>>> = BTreeMap::new();
-    for block in all_to_all(worker, dealer, watch)? {
-        of_part.entry(block.part).or_default().push(block);
-    }
-    let (mut grouper, mut edges) = (Grouper::default(), Vec::new());
-    for blocks in of_part.into_values() {
-        let records = || blocks.iter().flat_map(|block| block.records());
-        grouper.clear(records().count());
-        grouper.add_all(records().map(|m| (u64::from(m.key[1]) << 32 | u64::from(m.key[0]), m.number)));
-        edges.clear();
-        edges.extend(grouper.stars().flat_map(|(middle, others)| others.map(move |node| (node, middle))));
-        forest.join(&edges)?;
-    }
+    let numbered = NumberedMembers { words, width, numbering: &numbering, dense: &dense };
+    let member_keys = numbered.deal_keys(worker, keys, &union_find, watch)?;
+    drop(numbered);
+    join_members_of_keys(all_to_all(worker, member_keys, watch)?, &union_find)?;
     barrier(worker, watch)?;
-    let roots = join_forests(worker, &numbering, &dense, forest, threads, watch)?.roots;
-    let mut pieces = vec![DocId::NONE; docs.len()];
-    let known = move |own: usize| [docs[own].to_table() as u64];
-    let ask = roots.clone();
-    let near = LocalAnswers::own(worker, known);
-    lookup(
-        worker,
-        &dense,
-        move || ask.clone().into_iter(),
-        &near,
-        watch,
-        |at, [doc]| {
-            pieces[at] = DocId::from_table(doc as i64);
-        },
-    )?;
-    Ok(pieces)
+
+    // Their roots, as documents.
+    let roots = join_forests(worker, &numbering, &dense, union_find, threads, watch)?.roots;
+    let mut components = vec![DocId::NONE; docs.len()];
+    let local = LocalAnswers::own(worker, move |member: usize| [docs[member].to_table() as u64]);
+    let questions = move || roots.clone().into_iter();
+    lookup(worker, &dense, questions, &local, watch, |member, [root]| {
+        components[member] = DocId::from_table(root as i64);
+    })?;
+    Ok(components)
 }
 
-/// The vector of a member of this worker, by its number among all.
-fn vector_of<'a>(words: &'a [u64], numbering: &Numbering, dense: &Ownership, number: u32, width: usize) -> &'a [u64] {
-    let own = dense.index(numbering.id(number.into()));
-    &words[own * width..][..width]
+/// The vectors of own members, found by their numbers among all members.
+struct NumberedMembers<'a> {
+    words: Vec<u64>,
+    width: usize,
+    numbering: &'a Numbering,
+    dense: &'a Ownership,
+}
+
+impl NumberedMembers<'_> {
+    /// The vector of an own member.
+    fn vector(&self, number: u32) -> &[u64] {
+        let index = self.dense.index(self.numbering.id(number.into()));
+        &self.words[index * self.width..][..self.width]
+    }
+
+    /// Deals out the keys of own members, for the first of each identical vector; joins the others with it.
+    fn deal_keys(
+        &self,
+        worker: &Worker,
+        keys: &VectorKeys,
+        union_find: &UnionFind,
+        watch: &Arc<Watch>,
+    ) -> Result<Dealer<MemberKey>> {
+        let partitions = PARTITIONS * worker.peers() as u64;
+        let mut dealer = Dealer::new(worker.index(), partitions as usize, watch);
+        let mut first_of: HashMap<u64, u32, BuildHasherDefault<DocHasher>> = HashMap::default();
+        for (node, vector) in self.dense.docs().zip(self.words.chunks_exact(self.width.max(1))) {
+            let number = self.numbering.number(node) as u32;
+            match first_of.entry(fold(vector)) {
+                // Equal hashes do not prove that vectors are equal: their words do.
+                Entry::Occupied(first) if vector == self.vector(*first.get()) => {
+                    union_find.join(&[(number, *first.get())])?;
+                    continue;
+                }
+                Entry::Occupied(_) => {}
+                Entry::Vacant(entry) => _ = entry.insert(number),
+            }
+            for key in keys.megashingles(vector, u64::MAX) {
+                let bits = key.table_bits();
+                let member = MemberKey { key: [bits as u32, (bits >> 32) as u32], number };
+                dealer.deal(key.partition_bits() % partitions, member);
+            }
+        }
+        Ok(dealer)
+    }
+}
+
+/// Joins the members that have a key, for every key of the blocks.
+fn join_members_of_keys(blocks: Vec<Block<MemberKey>>, union_find: &UnionFind) -> Result<()> {
+    let mut of_partition: BTreeMap<u64, Vec<Block<MemberKey>>> = BTreeMap::new();
+    for block in blocks {
+        of_partition.entry(block.part).or_default().push(block);
+    }
+    let (mut grouper, mut edges) = (Grouper::default(), Vec::new());
+    for blocks in of_partition.into_values() {
+        let members = || blocks.iter().flat_map(|block| block.records());
+        grouper.clear(members().count());
+        grouper.add_all(members().map(|m| (u64::from(m.key[1]) << 32 | u64::from(m.key[0]), m.number)));
+        edges.clear();
+        edges.extend(grouper.stars().flat_map(|(middle, others)| others.map(move |node| (node, middle))));
+        union_find.join(&edges)?;
+    }
+    Ok(())
 }

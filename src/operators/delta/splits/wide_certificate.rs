@@ -1,7 +1,8 @@
-//! Whether documents leave without parting anybody, by all that the holders of their keys hold: for the few of which the
-//! keys of their own do not show it.
+//! The wide certificate: proves that a document can leave its cluster from all keys of the documents that share its keys.
 //!
-//! Of every holder the vector is asked for, and where two of them hold one key, whichever it is, what they hold is joined.
+//! It is for the few documents without a certificate by their own keys alone. The vector of each of their holders is
+//! fetched, and a key that two holders have connects what they have, whether or not the document has it, too. Cost: two
+//! all-to-alls, one of which carries the vector of each holder.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
-use super::certificate::{RemainingHolder, holds};
+use super::certificate::{RemainingHolder, is_certified};
 use super::split_components::RemainingMembers;
 use crate::features::VectorKeys;
 use crate::operators::exchange::{Dealer, all_gather, all_to_all, blocks};
@@ -18,88 +19,112 @@ use crate::records::{DocId, Key};
 use crate::structures::ByKey;
 use crate::watch::Watch;
 
-/// A document that is retracted, and the holders of its keys, who are joined by no key of its own.
-pub(crate) struct Unproven {
+/// A retracted document that has no certificate by its own keys, and the unchanged holders of these keys.
+pub(crate) struct Uncertified {
     pub(crate) doc: DocId,
+    /// Sorted by document, as [`is_certified`] leaves them.
     pub(crate) holders: Vec<RemainingHolder>,
 }
 
-/// A document whose vector is asked for, on behalf of another.
+/// Asks the owner of `holder` for its vector, on behalf of a retracted document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct VectorQuestion {
-    stays: DocId,
-    of: DocId,
+    holder: DocId,
+    retracted: DocId,
 }
 
-/// A word of its vector.
+/// A word of the vector of `holder`, to the owner of the retracted document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct VectorWord {
-    of: DocId,
-    stays: DocId,
+    retracted: DocId,
+    holder: DocId,
     column: u64,
     word: u64,
 }
 
-/// Tells of each own document whether it leaves without parting anybody. Its holders are grouped by document and ascend, as
-/// [`holds`] leaves them. `staying` reads the vectors of own documents, ascending; `before` has the vectors that the
-/// retracted ones had.
+/// Returns for each document of `uncertified`, which are own ones, whether it can leave its cluster without splitting it.
+///
+/// `unchanged` reads the vectors of own unchanged documents, which ascend; `before` returns the vector that a retracted
+/// document had.
+///
+/// ```text
+/// for each uncertified document r:
+///     slot_of = the keys of r, numbered 0, 1, ...
+///     for each holder h of a key of r:
+///         for each key of h's vector:
+///             slot = slot_of[key], or the next free number
+///             add (h, slot) to the holders of r
+///     r is certified, if is_certified(holders of r, number of keys of r)
+/// ```
 ///
 /// # Errors
-/// Where vectors cannot be read, or a worker of this process failed.
-pub(crate) fn bridged<'a>(
+/// If vectors cannot be read, or a worker of this process failed.
+pub(crate) fn wide_certificates<'a>(
     worker: &mut Worker,
-    mut unproven: Vec<Unproven>,
-    staying: impl Fn(&[DocId]) -> Result<RemainingMembers>,
+    mut uncertified: Vec<Uncertified>,
+    unchanged: impl Fn(&[DocId]) -> Result<RemainingMembers>,
     before: impl Fn(DocId) -> Option<&'a [u64]>,
     keys: &VectorKeys,
     watch: &Arc<Watch>,
 ) -> Result<Vec<(DocId, bool)>> {
-    let peers = worker.peers();
-    if all_gather(worker, vec![u8::from(!unproven.is_empty())], watch)?.iter().all(|any| *any == 0) {
+    if all_gather(worker, vec![u8::from(!uncertified.is_empty())], watch)?.iter().all(|any| *any == 0) {
         return Ok(Vec::new());
     }
-    let mut asked = Dealer::new(worker.index(), peers, watch);
-    for Unproven { doc, holders } in &unproven {
-        for of_one in holders.chunk_by(|a, b| a.stays == b.stays).filter(|of_one| of_one[0].stays != DocId::NONE) {
-            let stays = of_one[0].stays;
-            asked.deal(stays.owner(peers) as u64, VectorQuestion { stays, of: *doc });
-        }
-    }
-    let mut asked: Vec<VectorQuestion> = blocks(all_to_all(worker, asked, watch)?);
-    asked.sort_unstable();
-    let mut docs: Vec<DocId> = asked.iter().map(|asked| asked.stays).collect();
-    docs.dedup();
-    let RemainingMembers { docs, words } = staying(&docs)?;
-    let mut told = Dealer::new(worker.index(), peers, watch);
-    let width = words.len().checked_div(docs.len()).unwrap_or(0);
-    let mut vectors = docs.iter().zip(words.chunks_exact(width.max(1))).peekable();
-    for VectorQuestion { stays, of } in asked {
-        while vectors.next_if(|(doc, _)| **doc < stays).is_some() {}
-        let Some((_, vector)) = vectors.peek().filter(|(doc, _)| **doc == stays) else { continue };
-        for (column, word) in (0..).zip(*vector) {
-            told.deal(of.owner(peers) as u64, VectorWord { of, stays, column, word: *word });
-        }
-    }
-    let mut told: Vec<VectorWord> = blocks(all_to_all(worker, told, watch)?);
-    told.sort_unstable();
-    let mut told = told.chunk_by(|a, b| a.of == b.of).peekable();
-    unproven.sort_unstable_by_key(|unproven| unproven.doc);
-    let own = keys.count() as u32;
-    let proven = unproven.into_iter().map(|Unproven { doc, mut holders }| {
-        // The document's own keys have their slots; other keys have those that follow.
-        let mut slots: ByKey<Key, u32> = HashMap::default();
-        slots.extend(before(doc).into_iter().flat_map(|old| keys.megashingles(old, u64::MAX).zip(0..)));
-        let words = told.next_if(|words| words[0].of == doc).unwrap_or_default();
-        for of_one in words.chunk_by(|a, b| a.stays == b.stays) {
-            let vector: Vec<u64> = of_one.iter().map(|told| told.word).collect();
+    let words = holder_vectors(worker, &uncertified, unchanged, watch)?;
+    let mut words = words.chunk_by(|a, b| a.retracted == b.retracted).peekable();
+    uncertified.sort_unstable_by_key(|uncertified| uncertified.doc);
+    let own_slots = keys.count() as u32;
+    let certified = uncertified.into_iter().map(|Uncertified { doc, mut holders }| {
+        // The document's own keys have the first slots; other keys have those that follow.
+        let mut slot_of: ByKey<Key, u32> = HashMap::default();
+        slot_of.extend(before(doc).into_iter().flat_map(|old| keys.megashingles(old, u64::MAX).zip(0..)));
+        let words = words.next_if(|words| words[0].retracted == doc).unwrap_or_default();
+        for of_holder in words.chunk_by(|a, b| a.holder == b.holder) {
+            let vector: Vec<u64> = of_holder.iter().map(|word| word.word).collect();
             for key in keys.megashingles(&vector, u64::MAX) {
-                let next = own + slots.len() as u32;
-                holders.push(RemainingHolder { stays: of_one[0].stays, slot: *slots.entry(key).or_insert(next) });
+                let next = own_slots + slot_of.len() as u32;
+                let slot = *slot_of.entry(key).or_insert(next);
+                holders.push(RemainingHolder { doc: of_holder[0].holder, slot });
             }
         }
-        (doc, holds(&mut holders, own))
+        (doc, is_certified(&mut holders, own_slots))
     });
-    Ok(proven.collect())
+    Ok(certified.collect())
+}
+
+/// The vectors of all holders of the keys of own uncertified documents, in the order of these, then of the holders.
+fn holder_vectors(
+    worker: &mut Worker,
+    uncertified: &[Uncertified],
+    unchanged: impl Fn(&[DocId]) -> Result<RemainingMembers>,
+    watch: &Arc<Watch>,
+) -> Result<Vec<VectorWord>> {
+    let peers = worker.peers();
+    let mut dealer = Dealer::new(worker.index(), peers, watch);
+    for Uncertified { doc, holders } in uncertified {
+        let of_holders = holders.chunk_by(|a, b| a.doc == b.doc).map(|of_holder| of_holder[0].doc);
+        for holder in of_holders.filter(|holder| *holder != DocId::NONE) {
+            dealer.deal(holder.owner(peers) as u64, VectorQuestion { holder, retracted: *doc });
+        }
+    }
+    let mut questions: Vec<VectorQuestion> = blocks(all_to_all(worker, dealer, watch)?);
+    questions.sort_unstable();
+    let mut docs: Vec<DocId> = questions.iter().map(|question| question.holder).collect();
+    docs.dedup();
+    let RemainingMembers { docs, words } = unchanged(&docs)?;
+    let width = words.len().checked_div(docs.len()).unwrap_or(0);
+    let mut vectors = docs.iter().zip(words.chunks_exact(width.max(1))).peekable();
+    let mut dealer = Dealer::new(worker.index(), peers, watch);
+    for VectorQuestion { holder, retracted } in questions {
+        while vectors.next_if(|(doc, _)| **doc < holder).is_some() {}
+        let Some((_, vector)) = vectors.peek().filter(|(doc, _)| **doc == holder) else { continue };
+        for (column, word) in (0..).zip(*vector) {
+            dealer.deal(retracted.owner(peers) as u64, VectorWord { retracted, holder, column, word: *word });
+        }
+    }
+    let mut words: Vec<VectorWord> = blocks(all_to_all(worker, dealer, watch)?);
+    words.sort_unstable();
+    Ok(words)
 }
