@@ -132,7 +132,7 @@ struct IdenticalRoots {
 /// To the owner of a document: its new root among virtually identical documents.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-struct IdenticalRoot {
+struct NewIdenticalRoot {
     doc: DocId,
     root: DocId,
 }
@@ -369,12 +369,12 @@ impl SliceStep<'_> {
             let first = old_root.map(|root| first_identical.get(&root).copied().unwrap_or(root));
             let Some(root) = inserted().chain(first).min() else { continue };
             for doc in inserted() {
-                dealer.deal(doc.owner(worker.peers()) as u64, IdenticalRoot { doc, root });
+                dealer.deal(doc.owner(worker.peers()) as u64, NewIdenticalRoot { doc, root });
             }
             new_roots.extend(old_root.map(|old_root| (old_root, root)));
         }
         let of_changed = blocks(all_to_all(worker, dealer, watch)?);
-        let of_changed = of_changed.into_iter().map(|IdenticalRoot { doc, root }| (doc, root)).collect();
+        let of_changed = of_changed.into_iter().map(|NewIdenticalRoot { doc, root }| (doc, root)).collect();
         let mut renamed = first_identical;
         renamed.extend(all_gather(worker, new_roots, watch)?);
         renamed.retain(|old, new| old != new);
