@@ -211,8 +211,8 @@ impl ReadWeek<'_> {
             index: index.as_ref(),
             next_run: next_run.as_ref().filter(|_| index.as_ref().is_some_and(|index| index.takes_more(&rows))),
             threads: plan.workers,
-            filter: &self.shared.filter,
-            union_find: &self.shared.forest,
+            filter: &self.shared.changed_keys,
+            union_find: &self.shared.union_find,
             watch,
         };
         let DeltaStats { changed_clusters: marks, postings: mut runs, .. } = delta(worker, &stage, &mut roots)?;

@@ -384,9 +384,18 @@ impl<'a> WeeksWorker<'a> {
     /// Writes the postings of the first week's vectors, and their list.
     fn post(&self, worker: &mut Worker) -> Result<Counted<WeeksCounts>> {
         let begun = Instant::now();
-        watch.enter(Stage::Postings);
-        let next = next_run(&postings.join("run"));
-        let runs = post_all(worker, &before, &rows, &next, task.worker_memory, &task.scratch, watch)?;
+        self.watch.enter(Stage::Postings);
+        let resources = &self.task.resources;
+        let next_run = NextRun { made: self.task.postings_folder().join("run"), name: "run".into() };
+        let runs = post_all(
+            worker,
+            &self.before,
+            &self.vectors.rows,
+            &next_run,
+            resources.worker_memory,
+            &resources.scratch,
+            self.watch,
+        )?;
         if worker.index() == 0 {
             let postings = BenchPostings { seconds: begun.elapsed().as_secs_f64(), runs };
             let text = serde_json::to_vec(&postings).context("a list is plain data")?;
@@ -431,26 +440,21 @@ impl<'a> WeeksWorker<'a> {
             slices: 1,
             index,
             next_run: index.is_some().then_some(&next_run),
-            threads: task.workers,
-            filter: &shared.filter,
-            union_find: &shared.forest,
-            watch,
+            threads: task.resources.threads,
+            filter: &self.shared.changed_keys,
+            union_find: &self.shared.union_find,
+            watch: self.watch,
         };
-        let did = delta(worker, &stage, &mut roots)?;
-        let sums =
-            vec![did.changed, did.examined, did.retracted, did.uncertified, did.candidates, did.edges, did.differences];
-        (Counted { sums, ..Counted::default() }, roots)
-    } else {
-        let clustering = Clustering {
-            files: if task.work == WeeksStep::First { before } else { after },
-            numbering: Rc::new(Numbering::new(&rows)),
-            keys,
-            agreements: method.agreements,
-            memory: Clustering::in_flight(task.worker_memory, &rows, worker.peers())?,
-            scratch: task.scratch.clone(),
-            shared: shared.clone(),
-            threads: task.workers,
-            watch: watch.clone(),
+        let stats = delta(worker, &stage, &mut roots)?;
+        let counts = WeeksCounts {
+            method: Some(Mode::Delta),
+            changed: stats.changed,
+            examined: stats.examined,
+            retracted: stats.retracted,
+            uncertified: stats.uncertified,
+            candidates: stats.candidates,
+            edges: stats.edges,
+            label_differences: stats.differences,
         };
         Ok((counts, roots))
     }
