@@ -80,12 +80,12 @@ impl fmt::Display for Description {
 }
 
 /// A row of a file.
-struct VectorRow {
+struct SyntheticRow {
     doc: i64,
     supershingles: [u64; WIDTH],
 }
 
-impl Table for VectorRow {
+impl Table for SyntheticRow {
     const NAME: &'static str = "vectors";
     const UNIQUE: &'static [&'static str] = &["doc", "vector", "supershingles"];
     const RANDOM: &'static [&'static str] = &["doc", "vector", "supershingles"];
@@ -180,7 +180,7 @@ impl Dataset {
             let end = range.end.min(start + STEP);
             for document in start..end {
                 let doc = DocId::new(shard, document - range.start).to_table();
-                writer.push(VectorRow { doc, supershingles: synthetic.vector(document) })?;
+                writer.push(SyntheticRow { doc, supershingles: synthetic.vector(document) })?;
             }
             progress(end - start);
         }

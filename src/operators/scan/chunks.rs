@@ -130,9 +130,24 @@ pub struct ChunkScan {
     heads: BinaryHeap<Reverse<(DocId, usize)>>,
 }
 
+impl VectorFiles {
+    /// Scans the vectors. Documents are read only if they are needed for the order or to select vectors.
+    pub fn chunks(&self) -> ChunkScan {
+        match (self.order, &self.only) {
+            (Order::Consecutive, None) => ChunkScan::new(self.clone(), false),
+            _ => ChunkScan::new(self.clone(), true),
+        }
+    }
+
+    /// Scans the vectors and their documents.
+    pub fn chunks_with_docs(&self) -> ChunkScan {
+        ChunkScan::new(self.clone(), true)
+    }
+}
+
 impl ChunkScan {
     /// Starts a scan, with the documents of the vectors or without.
-    pub(super) fn new(files: VectorFiles, with_docs: bool) -> ChunkScan {
+    fn new(files: VectorFiles, with_docs: bool) -> ChunkScan {
         ChunkScan {
             files,
             with_docs,

@@ -13,7 +13,6 @@ use std::rc::Rc;
 use anyhow::Result;
 use arrow_array::Int64Array;
 
-use super::chunks::ChunkScan;
 use super::pages::own_segments;
 use crate::kernels::memory::advise_huge_pages;
 use crate::records::DocId;
@@ -168,19 +167,6 @@ impl VectorFiles {
         found.sort_unstable();
         let places: Vec<VectorRow> = found.iter().map(|(_, place)| *place).collect();
         Ok((found.into_iter().map(|(doc, _)| doc).collect(), self.vectors(&places)?))
-    }
-
-    /// Scans the vectors. Documents are read only if they are needed for the order or to select vectors.
-    pub fn chunks(&self) -> ChunkScan {
-        match (self.order, &self.only) {
-            (Order::Consecutive, None) => ChunkScan::new(self.clone(), false),
-            _ => ChunkScan::new(self.clone(), true),
-        }
-    }
-
-    /// Scans the vectors and their documents.
-    pub fn chunks_with_docs(&self) -> ChunkScan {
-        ChunkScan::new(self.clone(), true)
     }
 
     /// The number of vectors.
