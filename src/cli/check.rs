@@ -129,8 +129,8 @@ const COLUMNS: [&str; 8] = ["host", "program", "clock", "certificate", "listens 
 impl HostRow {
     fn new(pool: &Pool, me: usize, checked: &Checked) -> HostRow {
         let name = match &pool.hosts[me].place {
-            HostReach::Here => "this machine".to_owned(),
-            HostReach::There { destination, .. } => destination.to_string(),
+            HostReach::Local => "this machine".to_owned(),
+            HostReach::Ssh(host) => host.destination().to_string(),
             HostReach::Task { task, .. } => format!("task {task}"),
         };
         let answers = match &checked.answers {

@@ -4,10 +4,12 @@
 //! rejects, 130 and 143 stopped by a signal.
 
 mod args;
+#[cfg(feature = "pool")]
 mod check;
 mod delete;
 mod errors;
 mod evolution;
+#[cfg(feature = "pool")]
 mod pool;
 mod print;
 mod run;
@@ -31,7 +33,6 @@ use signals::leave_to_handler;
 use worker::{ProcessWork, worker};
 
 use crate::bench;
-use crate::launch::serve_probe;
 use crate::log::{Display, Log};
 
 /// Clusters near-duplicate web pages of weekly crawls.
@@ -54,11 +55,13 @@ enum Command {
     Vacuum(vacuum::VacuumArgs),
     /// Measure how fast this machine reads, fingerprints and clusters.
     Bench(bench::BenchArgs),
+    #[cfg(feature = "pool")]
     /// A pool of machines: keys by which its processes know each other, and whether it is fit to run on.
     Pool(pool::PoolArgs),
     /// One process of several; started by `run`.
     #[command(hide = true)]
     Worker,
+    #[cfg(feature = "pool")]
     /// What a host finds out about itself; started by `pool check`.
     #[command(hide = true)]
     Probe,
@@ -82,9 +85,11 @@ pub fn main() -> ExitCode {
         Command::Bench(args) => {
             known_kernels().and_then(|()| bench::bench(&args, |task| ProcessWork::Bench(task).told()))
         }
+        #[cfg(feature = "pool")]
         Command::Pool(args) => pool::pool(&args),
         Command::Worker => worker(),
-        Command::Probe => serve_probe().map(|()| ExitCode::SUCCESS),
+        #[cfg(feature = "pool")]
+        Command::Probe => crate::launch::serve_probe().map(|()| ExitCode::SUCCESS),
     };
     leave_to_handler(&log);
     match result {

@@ -97,6 +97,11 @@ impl Config {
 
     /// Checks what no field can tell alone.
     fn check(self) -> Result<Config> {
+        let launcher = if self.tasks.is_some() { "[tasks]" } else { "[[hosts]]" };
+        ensure!(
+            cfg!(feature = "pool") || (self.hosts.is_empty() && self.tasks.is_none()),
+            "{launcher}: this nigh is built without the feature `pool`, and starts processes on this machine only"
+        );
         ensure!(
             self.hosts.is_empty() || self.processes.is_none(),
             "`processes` is for this machine alone: a pool has as many as it has [[hosts]]; list a host twice for two on it"

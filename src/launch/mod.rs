@@ -15,22 +15,37 @@
 //!            ◀── progress, outcome ────────────────┘
 //! ```
 
+#[cfg(not(feature = "pool"))]
+mod absent;
 mod events;
 mod exit_codes;
 mod handshake;
+mod hosts;
 mod pipes;
+#[cfg(feature = "pool")]
 mod pool;
 mod program;
+#[cfg(feature = "pool")]
 mod scheduler;
 mod supervise;
 mod threads;
 pub mod wire;
 
+#[cfg(not(feature = "pool"))]
+use self::absent::Running;
+#[cfg(not(feature = "pool"))]
+pub use self::absent::{Agents, SchedulerTask, SshHost, make, serve_task};
 pub use self::events::{EventSink, ProcessEvent};
 pub use self::exit_codes::EXIT_PANIC;
 pub use self::handshake::{Deadlines, Identity, Roster, join, listen};
-pub use self::pool::{Checked, HostReach, Pool, Questions, check, serve_probe};
-pub use self::scheduler::{SchedulerTask, serve_task};
+pub use self::hosts::{HostReach, Pool, ProcessHost};
+#[cfg(feature = "pool")]
+pub use self::pool::{Checked, Questions, SshHost, check, serve_probe};
+#[cfg(feature = "pool")]
+use self::scheduler::Running;
+#[cfg(feature = "pool")]
+pub use self::scheduler::{Agents, SchedulerTask, serve_task};
 pub use self::supervise::{Outcome, serve, supervise};
 pub use self::threads::{Peers, exit_on_panic, run_workers};
+#[cfg(feature = "pool")]
 pub use self::wire::{DEFAULT_DAYS, MadeKeys, make};

@@ -174,6 +174,23 @@ fn wrong_use_exits_with_two() {
 }
 
 #[test]
+#[cfg(not(feature = "pool"))]
+fn other_machines_are_refused_without_the_feature_pool() {
+    for (config, table) in [("pool", "[[hosts]]"), ("slurm", "[tasks]"), ("kubernetes", "[tasks]")] {
+        let config = format!("configs/{config}.toml");
+        let ran = run(&["run", "jobs/cluster.toml", "--config", &config, "--store", "nowhere"]);
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        for wanted in [config.as_str(), table, "built without the feature `pool`"] {
+            assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
+        }
+    }
+    let ran = run(&["pool", "keys", "--processes", "2", "--out", "nowhere"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("unrecognized subcommand"), "{}", ran.stderr);
+    assert!(!Path::new("nowhere").exists());
+}
+
+#[test]
 fn missing_and_unreadable_inputs_are_refused_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");

@@ -1,11 +1,13 @@
 //! What a user would notice, tested on real pages: one binary, its suites in reading order.
 //!
 //! Timings are not asserted here, except for bounds that only a hang would break; figures come from `nigh bench`. A test
-//! that needs something that this machine lacks is skipped and listed at the end: see `skips`.
+//! that needs something that this machine lacks is skipped and listed at the end: see `skips`. A suite of a cargo feature is
+//! built with that feature only.
 
 /// Running the program, and reading its tables.
 mod program;
 /// A real object store.
+#[cfg(feature = "cloud")]
 mod seaweed;
 /// What tests need of the machine, and how they report that it is not there.
 mod skips;
@@ -33,12 +35,15 @@ mod formats;
 /// The tables as they were reviewed: golden text and digests.
 mod golden;
 /// Unauthenticated peers are refused; processes work over TLS.
+#[cfg(feature = "pool")]
 mod intruders;
 /// What could not be downloaded, against a plain walk over the tables and the inputs.
 mod missing;
 /// A store in a bucket of a real server.
+#[cfg(feature = "cloud")]
 mod objects;
 /// A pool of three hosts with a real sshd each.
+#[cfg(all(feature = "cloud", feature = "pool"))]
 mod pool;
 /// Tables open in DuckDB, Polars and pyarrow.
 mod queries;
@@ -47,6 +52,7 @@ mod readers;
 /// Interrupted runs continue where they stopped; full disks and damaged stores are reported.
 mod survival;
 /// Tasks that a scheduler starts, SLURM or Kubernetes.
+#[cfg(feature = "pool")]
 mod tasks;
 /// Recall, estimates and chains against the exact similarity of real pages.
 mod truth;

@@ -201,6 +201,7 @@ impl Participant {
         })
     }
 
+    #[cfg(feature = "pool")]
     /// Forgets that a process has joined: it may do so again.
     pub fn forget(&self, other: usize) {
         self.joined.lock().unwrap_or_else(PoisonError::into_inner)[other] = false;

@@ -5,12 +5,11 @@
 
 mod hello;
 mod identity;
-mod join;
+pub(crate) mod join;
 mod messages;
 mod roster;
 mod unauthenticated;
 
 pub use self::identity::{Credentials, Identity, Secrets};
 pub use self::join::{Deadlines, join, listen};
-pub(crate) use self::join::{Participant, Unjoined};
 pub use self::roster::Roster;

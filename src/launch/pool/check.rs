@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::hosts::{Launch, Pool, ProcessHost};
 use super::probe::{Answers, Questions, clock_ms};
+use crate::launch::hosts::{Launch, Pool, ProcessHost};
 
 /// How long a host may take for each answer.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(40);
@@ -177,7 +177,7 @@ fn lines_of(pipe: impl std::io::Read + Send + 'static) -> Receiver<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::pool::hosts::tests::local;
+    use crate::launch::pool::ssh::tests::local;
 
     #[test]
     fn a_probe_has_the_variables_of_its_host_and_hears_every_question() {

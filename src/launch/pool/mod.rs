@@ -1,12 +1,13 @@
 //! A pool: machines on which processes are started by `ssh`.
 //!
-//! In reading order: `hosts` (the machines of a config), `check` (whether each of them is ready), `probe` (what a machine
-//! reports about itself).
+//! In reading order: `ssh` (a machine that is reached by ssh), `command` (runs a command with a time limit), `check`
+//! (whether each host of a config is ready), `probe` (what a machine reports about itself).
 
 mod check;
-pub(super) mod hosts;
+mod command;
 mod probe;
+pub(super) mod ssh;
 
 pub use self::check::{Checked, check};
-pub use self::hosts::{HostReach, Launch, Pool, ProcessHost};
 pub use self::probe::{Questions, serve_probe};
+pub use self::ssh::SshHost;

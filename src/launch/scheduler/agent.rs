@@ -21,7 +21,8 @@ use super::control::{Control, ControlFrame, MOST, broke};
 use super::task::SchedulerTask;
 use crate::config::{Config, Tasks};
 use crate::launch::events::{EventSink, ProcessEvent};
-use crate::launch::handshake::{Credentials, Deadlines, Identity, Participant, Unjoined};
+use crate::launch::handshake::join::{Participant, Unjoined};
+use crate::launch::handshake::{Credentials, Deadlines, Identity};
 use crate::launch::program::this_program;
 
 /// How long one attempt to reach task 0 may take, at most.

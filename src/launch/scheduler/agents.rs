@@ -27,7 +27,8 @@ use super::control::{Control, ControlFrame, MOST, broke};
 use super::task::SchedulerTask;
 use crate::config::{Config, Tasks};
 use crate::launch::events::{EventSink, ProcessEvent};
-use crate::launch::handshake::{Deadlines, Identity, Participant, Roster};
+use crate::launch::handshake::join::Participant;
+use crate::launch::handshake::{Deadlines, Identity, Roster};
 use crate::launch::pipes::{Pipes, ProcessExit};
 
 /// How long tasks wait for each other where the config does not say.

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{fmt, io};
 
-use crate::launch::wire::{Tls, watch_silence};
+use crate::launch::wire::Tls;
+use crate::launch::wire::link::watch_silence;
 
 /// The most bytes of a frame.
 pub(crate) const MOST: usize = 64 << 10;

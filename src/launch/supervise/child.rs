@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use crate::launch::Running;
+use crate::launch::hosts::{HostReach, Launch, ProcessHost};
 use crate::launch::pipes::{Pipes, ProcessExit};
-use crate::launch::pool::{HostReach, Launch, ProcessHost};
 use crate::launch::program::ended;
-use crate::launch::scheduler::Running;
 
 /// How long a process whose stdout ended may take to be gone.
 const GONE_DEADLINE: Duration = Duration::from_secs(5);

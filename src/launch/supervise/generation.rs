@@ -12,12 +12,12 @@ use anyhow::{Context, Result, bail};
 use super::child::Child;
 use super::process::{Outcome, ProcessReport, Ready, Start};
 use super::watchdog::{Finding, LOOK_EVERY, Watchdog};
+use crate::launch::Agents;
 use crate::launch::events::{EventSink, ProcessEvent};
 use crate::launch::exit_codes::{EXIT_PANIC, EXIT_PEER_LOST};
 use crate::launch::handshake::{Identity, Roster};
+use crate::launch::hosts::{HostReach, Pool};
 use crate::launch::pipes::{Pipes, ProcessExit};
-use crate::launch::pool::{HostReach, Pool};
-use crate::launch::scheduler::Agents;
 use crate::watch::Progress;
 
 /// How long a process may take to start and tell where it listens.
@@ -116,9 +116,9 @@ impl Drop for Processes<'_> {
                         voice(ProcessEvent { kind: "straggler", text: &text, epoch, process: Some(me) });
                     };
                     let done = process.closed || matches!(process.outcome, Some(Outcome::Done(_)));
-                    let host = &pool.hosts[process.me];
+                    let place = &pool.hosts[process.me].place;
                     // One that is frozen on another machine does not see that its stdin ended.
-                    if let (HostReach::There { .. }, false, Some(ready)) = (&host.place, done, &process.ready)
+                    if let (HostReach::Ssh(host), false, Some(ready)) = (place, done, &process.ready)
                         && !host.kill(ready.id)
                     {
                         straggles("cannot be reached");
@@ -173,7 +173,7 @@ impl Generation<'_> {
         sender: &Sender<(usize, StdoutMessage)>,
     ) -> Result<Result<(), GenerationFailure>> {
         let folder = std::env::current_dir().context("cannot tell the current folder")?;
-        let (folder, here) = (&folder, |me: usize| matches!(self.pool.hosts[me].place, HostReach::Here));
+        let (folder, here) = (&folder, |me: usize| matches!(self.pool.hosts[me].place, HostReach::Local));
         let started: Vec<Result<SupervisedProcess>> = std::thread::scope(|scope| {
             let start = |me| scope.spawn(move || self.spawn(me, folder, &sender.clone()));
             let threads: Vec<_> = (0..self.pool.processes()).map(start).collect();
@@ -351,7 +351,7 @@ impl Generation<'_> {
             Outcome::Failed { message, passes: true, .. } => {
                 GenerationEnd::Broken(self.broken(Some(me), format!("{}: {message}", self.pool.name(me)), began))
             }
-            Outcome::Failed { message, code, passes } if !matches!(self.pool.hosts[me].place, HostReach::Here) => {
+            Outcome::Failed { message, code, passes } if !matches!(self.pool.hosts[me].place, HostReach::Local) => {
                 GenerationEnd::Told(Outcome::Failed {
                     message: format!("{}: {message}", self.pool.name(me)),
                     code,
@@ -384,7 +384,7 @@ impl Generation<'_> {
                 return self.broken(Some(process), cause, began);
             }
         };
-        let away = matches!(self.pool.hosts[process].place, HostReach::There { .. });
+        let away = matches!(self.pool.hosts[process].place, HostReach::Ssh(_));
         let cause = match (status.code(), status.signal()) {
             (Some(EXIT_PEER_LOST), _) => format!("{name} lost the connection to another process"),
             (Some(EXIT_PANIC), _) => format!("{name} panicked (exit code {EXIT_PANIC}): a fault in this program"),

@@ -12,10 +12,10 @@ use anyhow::{Context, Result};
 
 use super::generation::{Generation, GenerationEnd};
 use super::process::Outcome;
+use crate::launch::Agents;
 use crate::launch::events::{EventSink, ProcessEvent};
 use crate::launch::handshake::{Identity, Secrets};
-use crate::launch::pool::{HostReach, Pool};
-use crate::launch::scheduler::Agents;
+use crate::launch::hosts::{HostReach, Pool};
 use crate::watch::Progress;
 
 /// How long is waited before each restart when a host could not be reached: it may be starting, too.
@@ -76,7 +76,7 @@ pub fn supervise(
             "{}: all processes are ended and started anew from what is committed (restart {epoch} of {})",
             broken.cause, pool.restarts
         );
-        let away = broken.process.is_some_and(|process| matches!(pool.hosts[process].place, HostReach::There { .. }));
+        let away = broken.process.is_some_and(|process| matches!(pool.hosts[process].place, HostReach::Ssh(_)));
         let pause = match broken.began || !away {
             true => Duration::ZERO,
             false => HOST_PAUSES[(epoch as usize - 1).min(HOST_PAUSES.len() - 1)],
@@ -99,11 +99,11 @@ fn told(outcome: Outcome, restarts: u64, voice: &EventSink) -> Outcome {
     outcome
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "pool"))]
 mod tests {
     use super::*;
     use crate::launch::events::{EventSink, ProcessEvent};
-    use crate::launch::pool::hosts::tests::local;
+    use crate::launch::pool::ssh::tests::local;
 
     /// Kind and text of what is said.
     type Said = Vec<(String, String)>;

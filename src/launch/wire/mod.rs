@@ -5,14 +5,15 @@
 
 pub(crate) mod frames;
 pub mod key_files;
+#[cfg(any(test, feature = "pool"))]
 pub mod keys;
-mod link;
+pub(crate) mod link;
 pub(crate) mod tls;
 
 pub use self::frames::MAX_FRAME_BYTES;
 pub(crate) use self::frames::REFUSED;
+#[cfg(feature = "pool")]
 pub use self::keys::{DEFAULT_DAYS, MadeKeys, make};
 pub use self::link::Link;
-pub(crate) use self::link::watch_silence;
 pub use self::tls::{Keys, Tls};
 pub(crate) use self::tls::{described, described_io};
