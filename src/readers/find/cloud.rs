@@ -150,7 +150,7 @@ mod tests {
     use std::net::TcpListener;
     use std::sync::Arc;
 
-    use object_store::local::LocalFileSystem;
+    use object_store::memory::InMemory;
 
     use super::*;
     use crate::config::Reading;
@@ -235,13 +235,12 @@ mod tests {
 
     #[test]
     fn a_store_is_listed_by_glob_and_prefix_and_read() {
-        let folder = tempfile::tempdir().unwrap();
+        let store: Store = Arc::new(InMemory::new());
         let file = pattern(RANGE as usize + 7);
         for name in ["w1/a.warc.gz", "w1/b.warc.gz", "w1/sub/c.warc.gz", "w2/d.warc.gz"] {
-            std::fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
-            std::fs::write(folder.path().join(name), &file).unwrap();
+            let (store, file) = (store.clone(), file.clone());
+            wait(async move { store.put(&Path::from(name), file.into()).await }).unwrap().unwrap();
         }
-        let store: Store = Arc::new(LocalFileSystem::new_with_prefix(folder.path()).unwrap());
         let listed = |key: &str| {
             let target = ObjectUrl { item: key.into(), store: "s3://bucket/".into(), key: key.into(), can_list: true };
             let mut objects = Vec::new();
