@@ -128,7 +128,7 @@ const COLUMNS: [&str; 8] = ["host", "program", "clock", "certificate", "listens 
 
 impl HostRow {
     fn new(pool: &Pool, me: usize, checked: &Checked) -> HostRow {
-        let name = match &pool.hosts[me].place {
+        let name = match &pool.hosts[me].reach {
             HostReach::Local => "this machine".to_owned(),
             HostReach::Ssh(host) => host.destination().to_string(),
             HostReach::Task { task, .. } => format!("task {task}"),

@@ -13,7 +13,7 @@ use super::hosts::{Launch, ProcessHost};
 use super::pipes::{Pipes, ProcessExit};
 use crate::config::{Config, Destination, HostTable, Tasks, Variables};
 
-/// What a user reads who asks for a launcher.
+/// The end of every error message.
 const ABSENT: &str = "this nigh is built without the feature `pool`";
 
 /// Always fails: there is no code that makes keys.
@@ -64,7 +64,7 @@ impl Agents {
         bail!("[tasks]: {ABSENT}")
     }
 
-    pub(crate) fn gather(&self, _: u64, _: &EventSink) -> Result<Vec<IpAddr>> {
+    pub(crate) fn wait_for_all(&self, _: u64, _: &EventSink) -> Result<Vec<IpAddr>> {
         match self.0 {}
     }
 
@@ -72,7 +72,7 @@ impl Agents {
         match self.0 {}
     }
 
-    pub(crate) fn begin(&self, _: usize) -> Result<(Running, Pipes)> {
+    pub(crate) fn start(&self, _: usize) -> Result<(Running, Pipes)> {
         match self.0 {}
     }
 
@@ -89,7 +89,7 @@ impl Agents {
 pub(crate) struct Running(Infallible);
 
 impl Running {
-    pub(crate) fn gone(&self, _: Duration) -> Option<ProcessExit> {
+    pub(crate) fn wait(&self, _: Duration) -> Option<ProcessExit> {
         match self.0 {}
     }
 

@@ -1,18 +1,18 @@
-//! Events of a run: what happened to which process, for the log.
+//! Events of a run: what happened to its processes, for the log.
 
 use std::sync::Arc;
 
-/// Says something to the user.
+/// Receives the events of a run and shows them to the user.
 pub type EventSink = Arc<dyn Fn(ProcessEvent<'_>) + Send + Sync>;
 
-/// Something that happens to the processes of a run.
+/// Something that happened to the processes of a run.
 pub struct ProcessEvent<'a> {
-    /// Its kind.
+    /// The kind of event, as the JSON log has it: `restart`, `lost`, `refused` ...
     pub kind: &'a str,
-    /// What a reader is told.
+    /// The message for a person.
     pub text: &'a str,
-    /// Which start of the processes it is about, from 0.
+    /// The restart number of the processes that the event is about, from 0.
     pub epoch: u64,
-    /// Which process, where it is one.
+    /// The process that the event is about; `None` for an event of all processes.
     pub process: Option<usize>,
 }

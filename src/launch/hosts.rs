@@ -1,8 +1,7 @@
-//! The machines of a pool, and the commands that start a process on each.
+//! The processes of a run: where each runs, and the command that starts it.
 //!
-//! A process on this machine is started directly, one on another by the user's own `ssh`: their keys, their ssh
-//! config; or by the agent of a task, where a scheduler has started those. All speak over the same pipes, so nothing
-//! else tells them apart.
+//! A process on this machine is started directly, a process on another machine by ssh or by the agent of a scheduler's task. All use the
+//! same pipes to their supervisor.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -16,39 +15,39 @@ use super::program::this_program;
 use super::{Agents, SchedulerTask, SshHost};
 use crate::config::{Config, Ports, Tasks, Variables};
 
-/// Where the processes of a run are, and when they are given up.
+/// The processes of a run, and the limits after which they count as failed.
 #[derive(Clone, Debug)]
 pub struct Pool {
     /// One for each process.
     pub hosts: Vec<ProcessHost>,
-    /// How often the processes are started anew.
+    /// How often the processes are restarted.
     pub restarts: u32,
-    /// How long a process may say nothing.
+    /// How long a process may send nothing.
     pub timeout: Duration,
-    /// For how long nothing may move.
+    /// How long all processes may make no progress.
     pub stall: Duration,
-    /// The folder of keys by which the processes know each other over TLS; loopback needs none.
+    /// The folder of keys for TLS between the processes; loopback needs none.
     pub keys: Option<PathBuf>,
-    /// The agents of the tasks, where a scheduler started them.
+    /// The agents of the tasks, if a scheduler started them.
     pub agents: Option<Agents>,
 }
 
-/// Where one process is.
+/// One process of a run.
 #[derive(Clone, Debug)]
 pub struct ProcessHost {
-    /// How it is reached.
-    pub place: HostReach,
-    /// Where it listens.
+    /// How the supervisor starts it.
+    pub reach: HostReach,
+    /// The address at which it listens.
     pub listen: IpAddr,
-    /// At which ports.
+    /// The ports of which it takes the first free one.
     pub ports: Ports,
-    /// Where the others connect to.
+    /// The address to which the other processes connect.
     pub address: IpAddr,
-    /// Variables that it gets.
+    /// Its environment variables.
     pub environment: Variables,
 }
 
-/// How a process is reached.
+/// How a supervisor starts a process.
 #[derive(Clone, Debug)]
 pub enum HostReach {
     /// The process is on this machine.
@@ -57,28 +56,28 @@ pub enum HostReach {
     Ssh(SshHost),
     /// The process is started by a task of a scheduler.
     Task {
-        /// The agents of the tasks.
+        /// The agents of all tasks.
         agents: Agents,
-        /// Which of them.
+        /// The number of the task.
         task: usize,
     },
 }
 
-/// How a process is started on a host.
+/// A command that starts a process.
 pub struct Launch {
-    /// What starts it.
+    /// The command.
     pub command: Command,
-    /// What its stdin begins with: the values of its variables, which may be secrets. Arguments can be seen by every
-    /// user of both machines, and a pipe by none.
+    /// The first bytes of its stdin: the values of its variables, which may be secrets. Every user of both machines can see the arguments
+    /// of a command; no other user can see a pipe.
     pub first: Vec<u8>,
 }
 
 impl Pool {
-    /// So many processes on this machine.
+    /// A pool of `processes` processes on this machine.
     pub fn here(processes: usize, config: &Config) -> Pool {
         let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let host = ProcessHost {
-            place: HostReach::Local,
+            reach: HostReach::Local,
             listen: loopback,
             ports: Ports::default(),
             address: loopback,
@@ -87,18 +86,16 @@ impl Pool {
         Pool::of(vec![host; processes], config)
     }
 
-    /// The hosts of a config; processes on this machine where it has none.
+    /// The hosts of a config, or processes on this machine if it has none.
     ///
     /// # Errors
-    /// Names the host whose address is not known.
+    /// The address of a host is not known; the message names the host.
     pub fn new(config: &Config) -> Result<Pool> {
-        match config.hosts.is_empty() {
-            true => Ok(Pool::here(config.processes(), config)),
-            false => Ok(Pool::of(
-                config.hosts.iter().map(|table| SshHost::process(table, config)).collect::<Result<_>>()?,
-                config,
-            )),
+        if config.hosts.is_empty() {
+            return Ok(Pool::here(config.processes(), config));
         }
+        let hosts = config.hosts.iter().map(|table| SshHost::process(table, config));
+        Ok(Pool::of(hosts.collect::<Result<_>>()?, config))
     }
 
     fn of(hosts: Vec<ProcessHost>, config: &Config) -> Pool {
@@ -112,17 +109,17 @@ impl Pool {
         }
     }
 
-    /// The tasks of a scheduler, of which this is the first: from now on the others may come, and `voice` says who does
-    /// not belong to them.
+    /// The tasks of a scheduler, as task 0 sees them. The other tasks may connect from now on; refused connections are reported to
+    /// `events`.
     ///
     /// # Errors
-    /// Where this machine has no port for them, or the keys of process 0 do not hold.
-    pub fn of_tasks(task: &SchedulerTask, table: &Tasks, config: &Config, voice: &EventSink) -> Result<Pool> {
-        let agents = Agents::open(task, table, config, voice)?;
+    /// No control port is free, or the keys of process 0 are missing or invalid.
+    pub fn of_tasks(task: &SchedulerTask, table: &Tasks, config: &Config, events: &EventSink) -> Result<Pool> {
+        let agents = Agents::open(task, table, config, events)?;
         let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-        let place = |task| if task == 0 { HostReach::Local } else { HostReach::Task { agents: agents.clone(), task } };
+        let reach = |task| if task == 0 { HostReach::Local } else { HostReach::Task { agents: agents.clone(), task } };
         let host = |task| ProcessHost {
-            place: place(task),
+            reach: reach(task),
             listen: table.listen.unwrap_or(unknown),
             ports: table.port,
             address: unknown,
@@ -132,14 +129,14 @@ impl Pool {
         Ok(Pool { agents: Some(agents.clone()), ..Pool::of(hosts, config) })
     }
 
-    /// The pool with the addresses that its hosts have now. Tasks are waited for.
+    /// Returns the pool with the current addresses of its hosts. Waits until all tasks are connected.
     ///
     /// # Errors
-    /// Names the tasks that do not come.
-    pub(crate) fn gathered(&self, epoch: u64, voice: &EventSink) -> Result<Pool> {
+    /// A task did not connect in time; the message names it.
+    pub(crate) fn with_addresses(&self, epoch: u64, events: &EventSink) -> Result<Pool> {
         let mut pool = self.clone();
         if let Some(agents) = &self.agents {
-            for (host, address) in pool.hosts.iter_mut().zip(agents.gather(epoch, voice)?) {
+            for (host, address) in pool.hosts.iter_mut().zip(agents.wait_for_all(epoch, events)?) {
                 (host.address, host.listen) =
                     (address, if host.listen.is_unspecified() { address } else { host.listen });
             }
@@ -147,24 +144,24 @@ impl Pool {
         Ok(pool)
     }
 
-    /// How many processes it has.
+    /// The number of processes.
     pub fn processes(&self) -> usize {
         self.hosts.len()
     }
 
-    /// Whether it needs no process but the one that asks.
+    /// Whether the calling process is the only process of the run.
     pub fn is_this_process(&self) -> bool {
-        matches!(&self.hosts[..], [ProcessHost { place: HostReach::Local, .. }])
+        matches!(&self.hosts[..], [ProcessHost { reach: HostReach::Local, .. }])
     }
 
-    /// Whether all its processes are on this machine.
+    /// Whether all processes run on this machine.
     pub fn is_on_this_machine(&self) -> bool {
-        self.hosts.iter().all(|host| matches!(host.place, HostReach::Local))
+        self.hosts.iter().all(|host| matches!(host.reach, HostReach::Local))
     }
 
-    /// What a user calls a process.
+    /// The name of a process in messages.
     pub fn name(&self, process: usize) -> String {
-        match &self.hosts[process].place {
+        match &self.hosts[process].reach {
             HostReach::Local => format!("process {process}"),
             HostReach::Ssh(host) => format!("process {process} on {}", host.destination()),
             HostReach::Task { agents, task } => match agents.host(*task) {
@@ -186,7 +183,7 @@ impl ProcessHost {
     /// # Errors
     /// This program cannot be found, or cannot be copied to the host.
     pub fn launch(&self, arguments: &[&str]) -> Result<Launch> {
-        if let HostReach::Ssh(host) = &self.place {
+        if let HostReach::Ssh(host) = &self.reach {
             return host.launch(arguments, &self.environment);
         }
         let mut command = Command::new(this_program()?);

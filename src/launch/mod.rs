@@ -1,14 +1,11 @@
-//! Processes and threads: how the workers of a run come to be, find each other, and end.
+//! Processes and threads: starts the workers of a run, connects them, watches them and ends them.
 //!
-//! In reading order: `threads` (the workers of one process), `join` (processes connect: what is said, `hello`; how,
-//! `speech`; by whom, `identity`; who is not known, `strangers`), `keys` (certificates of a pool), `tls`, `frames` and
-//! `link` (connections as the engine takes them), `process` (one process of several, as its supervisor sees and steers
-//! it), `hosts` (the machines, and how each is reached), `task`, `control`, `agents` and `agent` (processes that a
-//! scheduler starts), `child` (a process, whoever started it), `watchdog` (who fell silent), `generation` (processes
-//! that are started and ended together), `supervisor` (one generation after another, until one ends well), `check` and
-//! `probe` (whether a pool is fit to run on). Nothing here knows what a job computes.
+//! In reading order: `threads` (the workers of one process), `hosts` (the processes of a run and how each is reached), `handshake` (how
+//! processes find and check each other), `wire` (connections: keys, TLS, frames), `supervise` (starts, watches and restarts processes),
+//! `pool` (machines reached by ssh), `scheduler` (tasks of SLURM and Kubernetes); and the small `events`, `exit_codes`, `pipes` and
+//! `program`. `pool` and `scheduler` need the feature `pool`; without it `absent` stands in. Nothing here knows what a job computes.
 //!
-//! One process or several, threads are the same; only what lies between them differs:
+//! A run has one process or several. The threads are the same; only what connects them differs:
 //!
 //! ```text
 //! supervisor ── pipes, ssh, agents: start, roster ─▶ process 0 ◀─ TLS, or loopback ─▶ process 1 …

@@ -1,22 +1,22 @@
-//! The pipes to a started process, wherever it runs, and how it ended.
+//! The pipes of a started process, and its exit.
 
 use std::io::{Read, Write};
 use std::process::ExitStatus;
 
-/// What a process is told through, and heard.
+/// The pipes of a started process, on this machine or another.
 pub(crate) struct Pipes {
-    /// What is to be written to its stdin before anything else.
+    /// Bytes to write to its stdin before anything else.
     pub first: Vec<u8>,
-    /// When it is dropped, the process ends by itself.
+    /// Its stdin. The process ends by itself when this is dropped.
     pub stdin: Box<dyn Write + Send>,
     pub stdout: Box<dyn Read + Send>,
     pub stderr: Box<dyn Read + Send>,
 }
 
-/// How a process went.
+/// The end of a process.
 pub(crate) enum ProcessExit {
-    /// As the system says.
+    /// The process ended with this status of the system.
     Exited(ExitStatus),
-    /// With its task, and why that is taken for gone.
+    /// The task of the process was lost, for this reason; the process is taken for ended.
     Lost(String),
 }

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-/// How a child ended; `None` where it had to be killed after so long.
+/// Waits for a child and returns its status; `None` if it did not end within this time and was killed.
 pub(crate) fn ended(child: &mut Child, within: Duration) -> std::io::Result<Option<ExitStatus>> {
-    let begun = Instant::now();
+    let start = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        if begun.elapsed() > within {
+        if start.elapsed() > within {
             child.kill()?;
             child.wait()?;
             return Ok(None);
@@ -22,9 +22,9 @@ pub(crate) fn ended(child: &mut Child, within: Duration) -> std::io::Result<Opti
     }
 }
 
-/// Where this program is.
+/// The path of this program.
 pub(crate) fn this_program() -> Result<PathBuf> {
-    let path = std::env::current_exe().context("cannot tell where this program is")?;
-    // The link leads to the program even when its file was replaced meanwhile.
+    let path = std::env::current_exe().context("cannot find the file of this program")?;
+    // The link leads to the running program even if its file was replaced.
     Ok(if path.exists() { path } else { PathBuf::from("/proc/self/exe") })
 }

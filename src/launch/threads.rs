@@ -14,21 +14,21 @@ use crate::watch::Watch;
 
 /// The other processes of a run.
 pub enum Peers {
-    /// There are none.
+    /// No other processes.
     None,
-    /// A joined connection to each of the others, by its number; `None` at this process' own number, `me`.
+    /// A joined connection to each other process.
     Sockets {
         /// This process' number.
         me: usize,
-        /// One connection a process, this one's apart.
+        /// The connections by process number; `None` at `me`.
         sockets: Vec<Option<Link>>,
     },
 }
 
-/// Runs `work` on `workers` threads, and returns what each returned, in order.
+/// Runs `work` on `workers` threads and returns their results in the order of the workers.
 ///
 /// # Errors
-/// The first failure that any of them noted in the watch or returned.
+/// The first failure that a worker noted in the watch or returned.
 pub fn run_workers<T, F>(workers: usize, peers: Peers, watch: &Arc<Watch>, work: F) -> Result<Vec<T>>
 where
     T: Send + 'static,
@@ -44,15 +44,18 @@ where
             (tcp.into_iter().map(AllocatorBuilder::Tcp).collect(), Box::new(guard))
         }
     };
-    let noted = watch.clone();
-    let guards = timely::execute::execute_from(builders, guard, timely::WorkerConfig::default(), move |worker| {
-        let result = work(worker);
-        if result.is_err() {
-            // Dataflows of a worker that gave up would keep its thread for ever.
-            worker.installed_dataflows().into_iter().for_each(|dataflow| worker.drop_dataflow(dataflow));
+    let run = {
+        let watch = watch.clone();
+        move |worker: &mut Worker| {
+            let result = work(worker);
+            if result.is_err() {
+                // Unfinished dataflows would keep the thread of a failed worker running.
+                worker.installed_dataflows().into_iter().for_each(|dataflow| worker.drop_dataflow(dataflow));
+            }
+            result.map_err(|error| watch.fail(error))
         }
-        result.map_err(|error| noted.fail(error))
-    });
+    };
+    let guards = timely::execute::execute_from(builders, guard, timely::WorkerConfig::default(), run);
     let results = guards.map_err(|error| anyhow!("cannot start workers: {error}"))?.join();
     if let Some(failure) = watch.take_failure() {
         return Err(failure);
@@ -65,10 +68,10 @@ where
         .collect()
 }
 
-/// Ends the process with this exit code when any of its threads panics: the others would wait for it for ever.
+/// Ends the process with this exit code when one of its threads panics: the other threads would wait for it without end.
 ///
-/// A panic of the engine's network threads means that another process is gone; it exits with a code of its own, so
-/// that the supervisor can tell the cause from its victims.
+/// A panic of the engine's network threads means that the connection to another process was lost. The process then exits with
+/// [`EXIT_PEER_LOST`], so that the supervisor can distinguish it from the process that failed first.
 pub fn exit_on_panic(code: i32) {
     std::panic::set_hook(Box::new(move |info| {
         let payload = info.payload();
@@ -77,19 +80,19 @@ pub fn exit_on_panic(code: i32) {
             .map(|text| text.to_string())
             .or_else(|| payload.downcast_ref::<String>().cloned())
             .unwrap_or_default();
-        let place = info.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
+        let location = info.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("a thread");
         if message.contains(crate::launch::wire::REFUSED) {
-            // The other process, or something between, is not what it showed itself to be: a cause, not a victim.
+            // The peer, or something between, sends what nigh does not send: this is a cause of the failure, not an effect.
             eprintln!("nigh: a connection was ended: {message}, in {name}");
             std::process::exit(code);
         }
         if message.contains("timely communication error") || message.contains("MergeQueue poisoned") {
-            // The supervisor tells the cause.
+            // The supervisor reports the cause.
             std::process::exit(EXIT_PEER_LOST);
         }
-        eprintln!("nigh: a fault in this program, please report it: {message}{place}, in {name}");
+        eprintln!("nigh: a fault in this program, please report it: {message}{location}, in {name}");
         std::process::exit(code);
     }));
 }

@@ -90,13 +90,13 @@ fn a_run_whose_processes_are_killed_ends_by_itself_with_the_same_bytes() {
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         let restarted = ran.stderr.contains("was killed by SIGKILL");
         assert_eq!(restarted, ran.stderr.contains("(restart 1 of 3)"), "{}", ran.stderr);
-        assert_eq!(restarted, ran.stderr.contains("done; the processes were started anew once"), "{}", ran.stderr);
+        assert_eq!(restarted, ran.stderr.contains("done; the processes were restarted once"), "{}", ran.stderr);
         assert!(restarted || round > 1, "round {round}: {}", ran.stderr);
         restarts += usize::from(restarted);
         assert!(tables(&store.join("week=2024-01-08")) == undisturbed.tables(), "round {round}");
         assert!(!store.join("_work").exists());
     }
-    eprintln!("{restarts} of 8 runs were started anew");
+    eprintln!("{restarts} of 8 runs were restarted");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_frozen_process_is_detected_reported_and_replaced() {
             signal("KILL", frozen);
         }
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-        assert!(ran.stderr.contains("has said nothing for 3 s: it is frozen"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("has sent nothing for 3 s: it is frozen"), "{}", ran.stderr);
         assert!(gone, "the frozen process is still there");
         // Each event names its job, process and epoch.
         let events = ran.stderr.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
@@ -128,7 +128,7 @@ fn a_frozen_process_is_detected_reported_and_replaced() {
 #[test]
 fn after_the_last_restart_the_cause_is_reported_and_a_rerun_finishes_the_week() {
     let folder = tempfile::tempdir().unwrap();
-    for (restarts, wanted) in [(0, "process "), (1, "it was started anew once already")] {
+    for (restarts, wanted) in [(0, "process "), (1, "it was restarted once already")] {
         let config = format!("restarts = {restarts}\n");
         let mut run = Disturbed::begin(folder.path(), &format!("store-{restarts}"), 3, &config);
         let mut former = Vec::new();
@@ -141,7 +141,7 @@ fn after_the_last_restart_the_cause_is_reported_and_a_rerun_finishes_the_week() 
         assert_eq!(ran.code, Some(1), "{}", ran.stderr);
         let last = ran.stderr.lines().last().unwrap();
         assert!(last.contains(wanted) && last.contains("was killed by SIGKILL"), "{last}");
-        assert!(last.contains("the same command goes on from what is committed"), "{last}");
+        assert!(last.contains("the same command continues from what is committed"), "{last}");
         assert!(!former.iter().any(|id| Path::new(&format!("/proc/{id}")).exists()), "a process is left");
         let job = waves(folder.path());
         run_well(&["run", job.to_str().unwrap(), "-q", "--store", store.to_str().unwrap()]);

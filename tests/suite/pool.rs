@@ -350,7 +350,7 @@ fn a_process_that_freezes_on_its_host_is_killed_and_started_again() {
     let Some(pool) = Pool::new("frozen") else { return };
     let frozen = pool.run_disturbed(|| pool.signal("STOP", 3));
     assert_as_one_process(&frozen, &pool.store());
-    assert!(frozen.stderr.contains("process 2 on node-3 has said nothing"), "{}", frozen.stderr);
+    assert!(frozen.stderr.contains("process 2 on node-3 has sent nothing"), "{}", frozen.stderr);
     assert_eq!(pool.hosts.worker(3), None, "the frozen process is still there");
 }
 

@@ -259,7 +259,7 @@ fn a_task_or_its_process_that_is_killed_does_not_end_the_run() {
         wait_until_gone(&[orphan]);
         tasks[2] = runs.start(2, &store);
         let log = &all_end_well(&mut tasks)[0].stderr;
-        assert!(log.contains("process 2 on") && log.contains("its task is gone"), "{log}");
+        assert!(log.contains("process 2 on") && log.contains("its task, host or network has failed"), "{log}");
         runs.assert_same("a task was killed", &store, &undisturbed);
     }
 }

@@ -1,45 +1,45 @@
-//! What two processes tell each other before they work together, and what they refuse.
+//! The messages of the handshake, and what two processes must agree on.
 //!
-//! Later versions may add fields and keep those that are here, so that versions can tell each other that they differ.
+//! Later versions may add fields but keep these, so that two versions can report that they differ.
 
 use serde::{Deserialize, Serialize};
 
 use super::identity::Secret;
 use super::roster::Roster;
 
-/// The version of joining: of the words, and of who says which.
+/// The version of the handshake.
 const PROTOCOL: u32 = 2;
-/// Who speaks, and of which run it is.
+/// The sender of a message, and the run to which it belongs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Hello {
-    /// The version of joining.
+    /// The version of the handshake.
     protocol: u32,
-    /// The version of the program: what processes exchange has no other.
+    /// The version of the program; the format of exchanged data has no other version.
     program: String,
     job: u64,
     epoch: u64,
     /// A hash of the whole roster.
     roster: u64,
-    /// The process that speaks.
+    /// The process that sends.
     pub me: usize,
-    /// The process that it speaks to.
+    /// The process that shall receive.
     pub you: usize,
-    /// What only processes of the run know, where there are no certificates.
+    /// The secret of the run, if there are no certificates.
     pub secret: Option<Secret>,
 }
 
-/// What is said, in this order: hello, welcome, joined; or a reason instead.
+/// A message of the handshake. The order is hello, welcome, joined; or refused instead.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Message {
-    /// Who connects.
+    /// From the process that connects.
     Hello(Hello),
-    /// Who accepts.
+    /// From the process that accepts.
     Welcome(Hello),
-    /// Who connects accepts, too.
+    /// The connecting process has accepted, too.
     Joined,
-    /// Not with each other, and why.
+    /// The sender refuses the connection, for this reason.
     Refused(String),
 }
 
@@ -58,14 +58,15 @@ impl Hello {
         }
     }
 
-    /// Whether what the other process says goes with what this one would say to it; else the reason, with both values.
+    /// Checks that the other process' hello agrees with this process' hello to it. The error has both values that differ.
     pub fn check(&self, other: &Hello) -> Result<(), String> {
-        let (it, own) = (other.me, self.me);
-        let same = |what: &str, its: &dyn std::fmt::Display, ours: &dyn std::fmt::Display| {
-            let (its, ours) = (its.to_string(), ours.to_string());
-            match its == ours {
-                true => Ok(()),
-                false => Err(format!("process {it} {what} {its}, process {own} {what} {ours}")),
+        let (peer, me) = (other.me, self.me);
+        let same = |verb: &str, theirs: &dyn std::fmt::Display, ours: &dyn std::fmt::Display| {
+            let (theirs, ours) = (theirs.to_string(), ours.to_string());
+            if theirs == ours {
+                Ok(())
+            } else {
+                Err(format!("process {peer} {verb} {theirs}, process {me} {verb} {ours}"))
             }
         };
         same("joins by protocol version", &other.protocol, &self.protocol)?;
@@ -73,10 +74,10 @@ impl Hello {
         same("does job", &format_args!("{:016x}", other.job), &format_args!("{:016x}", self.job))?;
         same("is of epoch", &other.epoch, &self.epoch)?;
         same("has roster", &format_args!("{:016x}", other.roster), &format_args!("{:016x}", self.roster))?;
-        match other.you == own {
-            true => Ok(()),
-            false => Err(format!("process {it} looks for process {}, and this is process {own}", other.you)),
+        if other.you != me {
+            return Err(format!("process {peer} looks for process {}, and this is process {me}", other.you));
         }
+        Ok(())
     }
 }
 
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn every_difference_is_told_with_both_values() {
+    fn every_difference_is_reported_with_both_values() {
         assert_eq!(hello(0, 1).check(&hello(1, 0)), Ok(()));
         let differs = |change: fn(&mut Hello), words: &[&str]| {
             let mut other = hello(1, 0);

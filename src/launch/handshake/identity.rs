@@ -1,4 +1,4 @@
-//! How the processes of a run know each other.
+//! The identity of processes: how they authenticate each other.
 
 use std::io::Read;
 use std::net::SocketAddr;
@@ -8,23 +8,23 @@ use anyhow::{Context, Result, ensure};
 
 use crate::launch::wire::Keys;
 
-/// What shows that a process is of the run.
+/// A random number that only the processes of a run know.
 pub(crate) type Secret = [u8; 16];
 
-/// Known to the processes of one run only.
+/// The secrets of a run, one for each direction.
 #[derive(Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Secrets {
-    /// What the connecting process shows.
+    /// The secret that the connecting process sends.
     pub(crate) hello: Secret,
-    /// What the accepting process shows.
+    /// The secret that the accepting process sends.
     pub(crate) welcome: Secret,
 }
 
 impl Secrets {
-    /// New secrets from the system's generator.
+    /// New secrets from the system's random numbers.
     ///
     /// # Errors
-    /// Where the system has none.
+    /// `/dev/urandom` cannot be read.
     pub fn generate() -> Result<Secrets> {
         let mut bytes = [0; 32];
         let mut random = std::fs::File::open("/dev/urandom").context("cannot open the system's random numbers")?;
@@ -36,21 +36,21 @@ impl Secrets {
     }
 }
 
-/// How the processes of a run know each other, as a process is told.
+/// How the processes of a run authenticate each other.
 #[derive(Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Identity {
-    /// By secrets, over plain sockets: on loopback alone.
+    /// By secrets, over plain sockets: on loopback only.
     Secrets(Secrets),
-    /// By the certificates of a pool, over TLS. Each process reads its own files of this folder; no key is sent.
+    /// By the certificates of a pool, over TLS. Each process reads its own files in this folder; no key is sent.
     Keys(PathBuf),
 }
 
 impl Identity {
-    /// What process `me` shows, read and checked.
+    /// The credentials of process `me`, read and checked.
     ///
     /// # Errors
-    /// Names the file of a key or certificate that does not hold.
+    /// A key or certificate is missing or invalid; the message names its file.
     pub fn credentials(&self, me: usize) -> Result<Credentials> {
         match self {
             Identity::Secrets(secrets) => Ok(Credentials::Secrets(*secrets)),
@@ -62,12 +62,12 @@ impl Identity {
     }
 }
 
-/// What one process shows to others.
+/// The credentials of one process.
 #[derive(Clone)]
 pub enum Credentials {
     /// Secrets, over plain sockets.
     Secrets(Secrets),
-    /// Its certificate, over TLS.
+    /// Its key and certificate, over TLS.
     Keys(Keys),
 }
 
@@ -79,7 +79,7 @@ impl Credentials {
         }
     }
 
-    /// What anybody could read or change on the way stays on this machine.
+    /// Refuses an address that these credentials may not be used with: plain sockets must stay on this machine.
     pub(crate) fn allow(&self, address: SocketAddr) -> Result<()> {
         ensure!(
             matches!(self, Credentials::Keys(_)) || address.ip().is_loopback(),
@@ -89,11 +89,10 @@ impl Credentials {
     }
 }
 
-/// Whether the secret that is shown is the own one. All bytes are compared, whether or not the first differ: how long
-/// it takes tells nothing.
-pub(crate) fn same_secret(shown: Option<Secret>, own: Option<Secret>) -> bool {
-    match (shown, own) {
-        (Some(shown), Some(own)) => shown.iter().zip(&own).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0,
+/// Whether a received secret is the expected one. Always compares all bytes, so that the time reveals nothing.
+pub(crate) fn same_secret(received: Option<Secret>, expected: Option<Secret>) -> bool {
+    match (received, expected) {
+        (Some(received), Some(expected)) => received.iter().zip(&expected).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0,
         (_, None) => true,
         (None, Some(_)) => false,
     }

@@ -1,28 +1,28 @@
-//! Processes connect to each other, and to nobody else.
+//! Joining: every two processes of a run connect and authenticate each other. No other peer is accepted.
 //!
-//! Every process listens on a port and tells the supervisor, which tells the [`Roster`] to all. Process j then
-//! connects to every i < j, and accepts those above it, all at the same time. A connection is joined in these steps:
+//! Every process listens on a port and reports it to the supervisor, which sends the [`Roster`] to all. Process j then connects to every
+//! i < j and accepts connections of every k > j, all at the same time. A connection is joined in these steps:
 //!
 //! ```text
 //!    j                                                       i
-//! 1  TLS 1.3: j takes only the certificate of process i; i takes any certificate of the pool's authority
+//! 1  TLS 1.3: j accepts only the certificate of process i; i accepts any certificate of the pool's authority
 //! 2  hello: versions, job, epoch, roster, "I am j, you are i"  ─▶  i checks, the certificate's name against j, too
 //! 3  j checks  ◀─  welcome: the same of i; or refused, with the reason
 //! 4  joined; or refused, with the reason  ─▶  i counts j as joined
 //! 5  the engine's frames, both ways
 //! ```
 //!
-//! Without keys step 1 is left out, and hello and welcome carry a secret each that the processes of a run have from
-//! the supervisor's pipes; that is for loopback alone, and refused elsewhere.
+//! Without keys there is no step 1, and hello and welcome carry a secret each, which the processes of a run have from the supervisor's
+//! pipes. That is allowed on loopback only.
 //!
-//! What differs is a reason that both sides tell, with both values. A refusal is final for who hears it. A connection
-//! that breaks or stays silent is tried again until the deadline of the whole: it may be that the other was
-//! busy with strangers. These cost a thread for some seconds and nothing else: each step has a deadline, slow bytes
-//! do not extend it, and the oldest stranger makes room (see `strangers`). A stranger without the pool's certificate
-//! is never heard, one without the secret only up to 4 KiB. Nobody who did not come through step 4 reaches the engine.
+//! If the two sides differ in anything, both report it with both values. A refusal is final for the process that receives it. A connection
+//! that breaks or stays silent is tried again until the deadline of the whole: the other process may be busy with unauthenticated peers.
+//! Such a peer costs a thread for some seconds and nothing else: each step has a deadline, slow bytes do not extend it, and the oldest
+//! peer is closed to make room (see `unauthenticated`). The process reads no message of a peer without the pool's certificate, and at most
+//! 4 KiB of a peer without the secret. Only a peer that has passed step 4 reaches the engine.
 //!
-//! Known limitation: a secret shows that its owner is of the run, but not that nobody took the port of one that
-//! died; on a machine with hostile users, use keys on loopback, too.
+//! Known limitation: the secret proves that a peer belongs to the run, but another program may have taken the port of a process that
+//! ended. On a machine with hostile users, use keys on loopback, too.
 
 use std::io;
 use std::io::Read;
@@ -37,17 +37,17 @@ use super::hello::{Hello, Message};
 use super::identity::{Credentials, same_secret};
 use super::messages::{MessageStream, Timed};
 use super::roster::Roster;
-use super::unauthenticated::{RefusalSink, Strangers};
+use super::unauthenticated::{RefusalSink, Unauthenticated};
 use crate::launch::wire::{Link, Tls};
 
-/// How long the steps may take.
+/// The timeouts of the steps.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadlines {
-    /// All connections together.
+    /// Of all connections together.
     pub join: Duration,
-    /// The TLS handshake of one.
+    /// Of the TLS handshake of one connection.
     pub handshake: Duration,
-    /// Its hello and welcome.
+    /// Of the hello and welcome of one connection.
     pub hello: Duration,
 }
 
@@ -58,28 +58,28 @@ impl Default for Deadlines {
     }
 }
 
-/// How long one who was refused may take to read why.
-const PARTING: Duration = Duration::from_secs(1);
-/// How long to wait before a broken connection is tried again.
-const AGAIN: Duration = Duration::from_millis(100);
-/// How often the door is looked at.
-const LOOK: Duration = Duration::from_millis(2);
+/// How long a refused peer may take to read the reason.
+const CLOSE_DEADLINE: Duration = Duration::from_secs(1);
+/// The pause before a broken connection is tried again.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// How often the listener is polled.
+const POLL_EVERY: Duration = Duration::from_millis(2);
 
-/// Opens this process' port at `address`; the system chooses one for port 0.
+/// Listens at `address`, and returns the actual address; the system chooses the port if it is 0.
 ///
 /// # Errors
-/// Where the system gives none, and off loopback without keys.
+/// The port is not free, or the address is not on loopback and there are no keys.
 pub fn listen(address: SocketAddr, credentials: &Credentials) -> Result<(TcpListener, SocketAddr)> {
     credentials.allow(address)?;
     let listener = TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
-    let address = listener.local_addr().context("cannot tell the port")?;
+    let address = listener.local_addr().context("cannot find the port")?;
     Ok((listener, address))
 }
 
-/// Connects to all other processes of the roster; this one is number `me`. `None` stands at its own place.
+/// Connects to all other processes of the roster as process `me`. Returns the connections by process number, `None` at `me`.
 ///
 /// # Errors
-/// Names the process that did not join within the deadline, or that refused, and why.
+/// A process did not join within the deadline, or refused; the message has its number and the reason.
 pub fn join(
     me: usize,
     listener: &TcpListener,
@@ -92,73 +92,74 @@ pub fn join(
     Arc::new(Participant::new(me, roster.clone(), credentials.clone(), deadlines)).join(listener)
 }
 
-/// One process that joins.
+/// A process that joins others.
 pub(crate) struct Participant {
     me: usize,
     roster: Roster,
     credentials: Credentials,
     deadlines: Deadlines,
-    /// When all must have joined.
+    /// When all processes must have joined.
     until: Instant,
-    pub strangers: Strangers,
-    /// Who has, of those that connect to this process.
+    pub unauthenticated: Unauthenticated,
+    /// Whether each process that connects to this one has joined.
     joined: Mutex<Vec<bool>>,
 }
 
-/// A process with its connection; or why there is none and never will be.
-type News = Result<(usize, Link)>;
+/// A process with its connection, or a final error.
+type JoinResult = Result<(usize, Link)>;
 
 impl Participant {
-    /// One of several processes: its supervisor reads its stderr, and adds of which run it is.
+    /// A process of a run. It reports refused connections on stderr, which its supervisor reads.
     pub fn new(me: usize, roster: Roster, credentials: Credentials, deadlines: Deadlines) -> Participant {
-        let say = move |text: &str| eprintln!("nigh: process {me} {text}");
-        Participant::telling(me, roster, credentials, deadlines, Box::new(say))
+        let report = move |text: &str| eprintln!("nigh: process {me} {text}");
+        Participant::with_report(me, roster, credentials, deadlines, Box::new(report))
     }
 
-    /// One that tells of strangers in its own way.
-    pub fn telling(
+    /// A process that reports refused connections to `report`.
+    pub fn with_report(
         me: usize,
         roster: Roster,
         credentials: Credentials,
         deadlines: Deadlines,
-        say: RefusalSink,
+        report: RefusalSink,
     ) -> Participant {
         let joined = Mutex::new(vec![false; roster.addresses.len()]);
         let until = Instant::now() + deadlines.join;
-        Participant { me, roster, credentials, deadlines, until, strangers: Strangers::new(say), joined }
+        Participant { me, roster, credentials, deadlines, until, unauthenticated: Unauthenticated::new(report), joined }
     }
 
     fn join(self: &Arc<Participant>, listener: &TcpListener) -> Result<Vec<Option<Link>>> {
-        let links = self.gather(listener);
-        self.strangers.close_all();
+        let links = self.connect_all(listener);
+        self.unauthenticated.close_all();
         links
     }
 
-    fn gather(self: &Arc<Participant>, listener: &TcpListener) -> Result<Vec<Option<Link>>> {
+    /// Connects to the processes below this one and accepts those above.
+    fn connect_all(self: &Arc<Participant>, listener: &TcpListener) -> Result<Vec<Option<Link>>> {
         let (me, count) = (self.me, self.roster.addresses.len());
         let mut links: Vec<Option<Link>> = (0..count).map(|_| None).collect();
-        let (sender, news) = channel();
+        let (sender, results) = channel();
         for other in 0..me {
-            let (party, sender) = (self.clone(), sender.clone());
-            thread(move || sender.send(party.connect(other)).unwrap_or(()))?;
+            let (participant, sender) = (self.clone(), sender.clone());
+            spawn(move || sender.send(participant.connect(other)).unwrap_or(()))?;
         }
         listener.set_nonblocking(true).context("cannot listen")?;
         let mut missing = count - 1;
         while missing > 0 {
-            self.let_in(listener, &sender)?;
-            match news.recv_timeout(LOOK) {
+            self.accept(listener, &sender)?;
+            match results.recv_timeout(POLL_EVERY) {
                 Ok(Ok((other, link))) => {
-                    link.watch_silence(self.roster.peer_timeout).context("cannot have a connection watched")?;
+                    link.watch_silence(self.roster.peer_timeout).context("cannot set the timeouts of a connection")?;
                     missing -= usize::from(links[other].replace(link).is_none());
                 }
                 Ok(Err(error)) => return Err(error),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
-            // Those that connect from here have their own words for it, and some time to say them.
-            if Instant::now() > self.until + AGAIN {
+            // The threads that connect from here have more exact errors, and some time to report them.
+            if Instant::now() > self.until + RETRY_PAUSE {
                 let late: Vec<String> =
                     (0..count).filter(|at| *at != me && links[*at].is_none()).map(|at| at.to_string()).collect();
-                let refused = self.strangers.last().map_or_else(String::new, |last| format!("; {last}"));
+                let refused = self.unauthenticated.last().map_or_else(String::new, |last| format!("; {last}"));
                 let (late, seconds) = (late.join(", "), self.deadlines.join.as_secs_f32());
                 bail!("process {late} did not join process {me} within {seconds} s{refused}");
             }
@@ -166,78 +167,82 @@ impl Participant {
         Ok(links)
     }
 
-    /// Lets in who stands at the door now, each with a thread of its own.
-    fn let_in(self: &Arc<Participant>, listener: &TcpListener, sender: &Sender<News>) -> Result<()> {
+    /// Accepts the connections that wait at the listener, each in a thread of its own.
+    fn accept(self: &Arc<Participant>, listener: &TcpListener, sender: &Sender<JoinResult>) -> Result<()> {
         loop {
-            let (socket, who) = match listener.accept() {
+            let (socket, peer) = match listener.accept() {
                 Ok(accepted) => accepted,
-                // Also what became of one connection, or what the system lacks just now: the deadline bounds it.
+                // No connection waits; or an error of one connection or of the system, which may pass: the deadline bounds it.
                 Err(_) => return Ok(()),
             };
             let sender = sender.clone();
-            self.ask(socket, who, move |other, socket, connection| {
+            self.authenticate(socket, peer, move |other, socket, connection| {
                 let _ = sender.send(joined(socket, connection).map(|link| (other, link)));
             })?;
         }
     }
 
-    /// Asks who it is, in a thread of its own; `known` takes a process of the run.
-    pub fn ask(
+    /// Authenticates a peer in a thread of its own, and passes it to `accepted` if it is a process of the run.
+    pub fn authenticate(
         self: &Arc<Participant>,
         socket: TcpStream,
-        who: SocketAddr,
-        known: impl FnOnce(usize, TcpStream, Option<rustls::Connection>) + Send + 'static,
+        peer: SocketAddr,
+        accepted: impl FnOnce(usize, TcpStream, Option<rustls::Connection>) + Send + 'static,
     ) -> Result<()> {
-        // What it lacks to be let in passes: it comes again.
-        let Ok(number) = self.strangers.enter(&socket) else { return Ok(()) };
-        let party = self.clone();
-        thread(move || match party.welcome(&socket, number) {
-            Ok((other, connection)) => known(other, socket, connection),
+        // An error of the system may pass: the peer tries again.
+        let Ok(number) = self.unauthenticated.add(&socket) else { return Ok(()) };
+        let participant = self.clone();
+        spawn(move || match participant.welcome(&socket, number) {
+            Ok((other, connection)) => accepted(other, socket, connection),
             Err(reason) => {
-                party.strangers.refused(who, &reason);
-                part(&socket);
-                party.strangers.leave(number);
+                participant.unauthenticated.refused(peer, &reason);
+                close_after_read(&socket);
+                participant.unauthenticated.remove(number);
             }
         })
     }
 
     #[cfg(feature = "pool")]
-    /// Forgets that a process has joined: it may do so again.
+    /// Forgets that a process has joined: it may join again.
     pub fn forget(&self, other: usize) {
         self.joined.lock().unwrap_or_else(PoisonError::into_inner)[other] = false;
     }
 
-    /// Steps 1 to 4 as the process that accepts; or the reason why not.
+    /// Steps 1 to 4 as the process that accepts. The error is the reason of the refusal.
     fn welcome(&self, socket: &TcpStream, number: u64) -> Result<(usize, Option<rustls::Connection>), String> {
-        let plain = |error: io::Error| self.silent(&error, self.deadlines.handshake);
-        socket.set_nonblocking(false).and_then(|()| socket.set_nodelay(true)).map_err(plain)?;
+        let handshake_error = |error: io::Error| self.described(&error, self.deadlines.handshake);
+        socket.set_nonblocking(false).and_then(|()| socket.set_nodelay(true)).map_err(handshake_error)?;
         let mut connection = match &self.credentials {
             Credentials::Secrets(_) => None,
             Credentials::Keys(keys) => Some(keys.accept().map_err(|error| crate::launch::wire::described(&error))?),
         };
         if let Some(connection) = &mut connection {
-            self.handshake(socket, connection).map_err(plain)?;
+            self.handshake(socket, connection).map_err(handshake_error)?;
         }
-        let slow = |error: io::Error| self.silent(&error, self.deadlines.hello);
-        let mut wire = self.wire(socket, &mut connection);
-        let Message::Hello(hello) = wire.hear().map_err(slow)? else { return Err("its first word is no hello".into()) };
+        let hello_error = |error: io::Error| self.described(&error, self.deadlines.hello);
+        let mut messages = self.messages(socket, &mut connection);
+        let Message::Hello(hello) = messages.receive().map_err(hello_error)? else {
+            return Err("its first message is not a hello".into());
+        };
         let own = Hello::new(self.me, hello.me, &self.roster, self.credentials.secret(|secrets| secrets.welcome));
-        if let Err(reason) =
-            self.known(&wire, &hello).and_then(|()| own.check(&hello)).and_then(|()| self.free(hello.me))
+        if let Err(reason) = self
+            .check_identity(&messages, &hello)
+            .and_then(|()| own.check(&hello))
+            .and_then(|()| self.check_free(hello.me))
         {
-            // Whether it hears it or not, it is refused.
-            let _ = wire.say(&Message::Refused(reason.clone()));
+            // The peer is refused, whether it receives the reason or not.
+            let _ = messages.send(&Message::Refused(reason.clone()));
             return Err(reason);
         }
-        wire.say(&Message::Welcome(own)).map_err(slow)?;
-        match wire.hear().map_err(slow)? {
+        messages.send(&Message::Welcome(own)).map_err(hello_error)?;
+        match messages.receive().map_err(hello_error)? {
             Message::Joined => {}
             Message::Refused(reason) => return Err(format!("process {} refuses: {reason}", hello.me)),
-            _ => return Err("its last word is not that it joined".into()),
+            _ => return Err("its last message is not that it has joined".into()),
         }
-        // One that was closed to make room for another has only its last word left.
-        if !self.strangers.leave(number) {
-            return Err("too many others came meanwhile".into());
+        // The connection may have been closed to make room, with this message still to be read.
+        if !self.unauthenticated.remove(number) {
+            return Err("it was closed to make room for other connections".into());
         }
         let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::replace(&mut joined[hello.me], true) {
@@ -246,26 +251,24 @@ impl Participant {
         Ok((hello.me, connection))
     }
 
-    /// Whether who says hello is who it says.
-    fn known(&self, wire: &MessageStream<'_>, hello: &Hello) -> Result<(), String> {
+    /// Checks that the sender of a hello is the process that it claims to be.
+    fn check_identity(&self, messages: &MessageStream<'_>, hello: &Hello) -> Result<(), String> {
         let me = hello.me;
-        match (&self.credentials, wire.connection()) {
-            (Credentials::Keys(keys), Some(connection)) => keys.check(connection, me).map_err(|error| {
-                format!("it says that it is process {me}: {}", crate::launch::wire::described(&error))
-            }),
-            (credentials, _) => match same_secret(hello.secret, credentials.secret(|secrets| secrets.hello)) {
-                true => Ok(()),
-                false => Err(format!("it says that it is process {me}, and does not know the secret of this run")),
-            },
+        match (&self.credentials, messages.connection()) {
+            (Credentials::Keys(keys), Some(connection)) => keys
+                .check(connection, me)
+                .map_err(|error| format!("it claims to be process {me}: {}", crate::launch::wire::described(&error))),
+            (credentials, _) if same_secret(hello.secret, credentials.secret(|secrets| secrets.hello)) => Ok(()),
+            _ => Err(format!("it claims to be process {me}, and does not know the secret of this run")),
         }
     }
 
-    /// Whether a process may connect to this one, and has not.
-    fn free(&self, other: usize) -> Result<(), String> {
+    /// Checks that a process may connect to this one and has not joined yet.
+    fn check_free(&self, other: usize) -> Result<(), String> {
         let joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
         match joined.get(other) {
             Some(_) if other <= self.me => {
-                Err(format!("process {other} does not connect to process {}, but waits for it", self.me))
+                Err(format!("process {other} must wait for a connection of process {}, not connect to it", self.me))
             }
             Some(true) => Err(format!("process {other} has joined already")),
             Some(false) => Ok(()),
@@ -273,22 +276,22 @@ impl Participant {
         }
     }
 
-    /// Connects, again and again until the deadline.
-    fn connect(&self, other: usize) -> News {
+    /// Connects to a process; tries again until the deadline.
+    fn connect(&self, other: usize) -> JoinResult {
         let (me, address) = (self.me, self.roster.addresses[other]);
         loop {
-            let broken = match self.attempt(other, address) {
+            let error = match self.attempt(other, address) {
                 Ok(link) => return Ok((other, link)),
                 Err(Unjoined::Refused(reason)) => {
                     bail!("process {me} cannot join process {other} at {address}: {reason}")
                 }
                 Err(Unjoined::Broken(reason)) => reason,
             };
-            if Instant::now() + AGAIN >= self.until {
+            if Instant::now() + RETRY_PAUSE >= self.until {
                 let seconds = self.deadlines.join.as_secs_f32();
-                bail!("process {me} could not join process {other} at {address} within {seconds} s: {broken}");
+                bail!("process {me} could not join process {other} at {address} within {seconds} s: {error}");
             }
-            std::thread::sleep(AGAIN);
+            std::thread::sleep(RETRY_PAUSE);
         }
     }
 
@@ -310,29 +313,29 @@ impl Participant {
         if let Some(connection) = &mut connection
             && let Err(error) = self.handshake(socket, connection)
         {
-            // The alert that says why may lie unread at the other side, and would go with the connection.
-            part(socket);
+            // The other side may not have read the alert with the reason yet.
+            close_after_read(socket);
             return Err(self.unjoined(&error, self.deadlines.handshake));
         }
-        let slow = |error: io::Error| self.unjoined(&error, self.deadlines.hello);
-        let mut wire = self.wire(socket, &mut connection);
+        let hello_error = |error: io::Error| self.unjoined(&error, self.deadlines.hello);
+        let mut messages = self.messages(socket, &mut connection);
         let own = Hello::new(self.me, other, &self.roster, self.credentials.secret(|secrets| secrets.hello));
-        // Who is refused by TLS learns it when it reads, and may not be able to write any more.
-        let said = wire.say(&Message::Hello(own.clone()));
-        let welcome = match (wire.hear(), said) {
+        // A process that TLS refuses learns that when it reads, and may be unable to write by then.
+        let sent = messages.send(&Message::Hello(own.clone()));
+        let welcome = match (messages.receive(), sent) {
             (Ok(Message::Welcome(welcome)), _) => welcome,
             (Ok(Message::Refused(reason)), _) => return Err(Unjoined::Refused(format!("it refuses: {reason}"))),
-            (Ok(_), _) => return Err(Unjoined::Refused("its first word is no welcome".into())),
-            (Err(error), _) => return Err(slow(error)),
+            (Ok(_), _) => return Err(Unjoined::Refused("its first message is not a welcome".into())),
+            (Err(error), _) => return Err(hello_error(error)),
         };
         let secret = same_secret(welcome.secret, self.credentials.secret(|secrets| secrets.welcome));
         let known = secret.then_some(()).ok_or_else(|| "it does not know the secret of this run".to_owned());
         if let Err(reason) = known.and_then(|()| own.check(&welcome)) {
-            let _ = wire.say(&Message::Refused(reason.clone()));
-            part(socket);
+            let _ = messages.send(&Message::Refused(reason.clone()));
+            close_after_read(socket);
             return Err(Unjoined::Refused(reason));
         }
-        wire.say(&Message::Joined).map_err(slow)?;
+        messages.send(&Message::Joined).map_err(hello_error)?;
         Ok(connection)
     }
 
@@ -340,7 +343,7 @@ impl Participant {
         let mut timed = Timed::new(socket, self.deadline(self.deadlines.handshake));
         while connection.is_handshaking() || connection.wants_write() {
             if let Err(error) = connection.complete_io(&mut timed) {
-                // The alert that says why may stand behind what was to be written before it.
+                // The alert with the reason may still be in the buffer, behind other records.
                 while connection.wants_write() && connection.write_tls(&mut timed).is_ok() {}
                 return Err(error);
             }
@@ -348,46 +351,46 @@ impl Participant {
         Ok(())
     }
 
-    /// When a step that begins now must be over.
+    /// The deadline of a step that starts now.
     fn deadline(&self, step: Duration) -> Instant {
         (Instant::now() + step).min(self.until)
     }
 
-    fn wire<'a>(&self, socket: &'a TcpStream, connection: &'a mut Option<rustls::Connection>) -> MessageStream<'a> {
+    fn messages<'a>(&self, socket: &'a TcpStream, connection: &'a mut Option<rustls::Connection>) -> MessageStream<'a> {
         MessageStream::new(socket, connection.as_mut(), self.deadline(self.deadlines.hello))
     }
 
-    /// An error of the network in words.
-    fn silent(&self, error: &io::Error, step: Duration) -> String {
+    /// The message for an error of the network.
+    fn described(&self, error: &io::Error, step: Duration) -> String {
         match error.kind() {
-            io::ErrorKind::TimedOut => format!("it did not say who it is within {} s", step.as_secs_f32()),
+            io::ErrorKind::TimedOut => format!("it did not identify itself within {} s", step.as_secs_f32()),
             io::ErrorKind::UnexpectedEof => {
-                "it closed the connection, or had to make room, before it had said who it is".into()
+                "it closed the connection, or was closed to make room, before it had identified itself".into()
             }
             _ => crate::launch::wire::described_io(error),
         }
     }
 
-    /// What TLS or a strange word says is final; what the network does may pass.
+    /// Classifies an error: an error of TLS or an invalid message is final, an error of the network may pass.
     fn unjoined(&self, error: &io::Error, step: Duration) -> Unjoined {
         let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         match error.kind() {
             _ if inner.is_some() => Unjoined::Refused(crate::launch::wire::described_io(error)),
             io::ErrorKind::InvalidData => Unjoined::Refused(error.to_string()),
-            _ => Unjoined::Broken(self.silent(error, step)),
+            _ => Unjoined::Broken(self.described(error, step)),
         }
     }
 }
 
-/// Why a connection was not joined.
+/// The reason why a connection was not joined.
 pub(crate) enum Unjoined {
-    /// The other side said so, or shows that it is another: there is no use in trying again.
+    /// The other side refused, or is not the expected process: another attempt would fail, too.
     Refused(String),
-    /// It broke, or stayed silent.
+    /// The connection broke or stayed silent.
     Broken(String),
 }
 
-/// A connection as the engine takes it: without deadlines.
+/// Makes a connection for the engine: without timeouts.
 fn joined(socket: TcpStream, connection: Option<rustls::Connection>) -> Result<Link> {
     socket.set_read_timeout(None).and_then(|()| socket.set_write_timeout(None)).context("cannot use a connection")?;
     Ok(match connection {
@@ -396,17 +399,16 @@ fn joined(socket: TcpStream, connection: Option<rustls::Connection>) -> Result<L
     })
 }
 
-/// Ends a connection so that the other side can read the last word: bytes of it that are not read would
-/// have the system throw that away.
-fn part(socket: &TcpStream) {
-    let mut rest = Timed::new(socket, Instant::now() + PARTING);
+/// Closes a connection after the other side could read the last message: with unread bytes, the system would discard that message.
+fn close_after_read(socket: &TcpStream) {
+    let mut rest = Timed::new(socket, Instant::now() + CLOSE_DEADLINE);
     if socket.shutdown(std::net::Shutdown::Write).is_ok() {
         let _ = io::copy(&mut (&mut rest).take(64 << 10), &mut io::sink());
     }
     let _ = socket.shutdown(std::net::Shutdown::Both);
 }
 
-fn thread(work: impl FnOnce() + Send + 'static) -> Result<()> {
+fn spawn(work: impl FnOnce() + Send + 'static) -> Result<()> {
     let thread = std::thread::Builder::new().name("nigh:join".into()).spawn(work);
     thread.map(|_| ()).map_err(|error| anyhow!("cannot start a thread to join others: {error}"))
 }
@@ -427,7 +429,7 @@ mod tests {
 
     const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-    /// As patient as a loaded machine needs; a test that waits for a deadline takes one of its own.
+    /// Long enough for a loaded machine; a test that waits for a deadline has its own.
     const PATIENT: Deadlines =
         Deadlines { join: Duration::from_secs(60), handshake: Duration::from_secs(30), hello: Duration::from_secs(30) };
 
@@ -450,12 +452,12 @@ mod tests {
 
     type Joining = JoinHandle<Result<Vec<Option<Link>>>>;
 
-    fn start(party: &Arc<Participant>, listener: TcpListener) -> Joining {
-        let party = party.clone();
-        std::thread::spawn(move || party.join(&listener))
+    fn start(participant: &Arc<Participant>, listener: TcpListener) -> Joining {
+        let participant = participant.clone();
+        std::thread::spawn(move || participant.join(&listener))
     }
 
-    /// Every two processes say something to each other, more than sockets hold, and goodbye.
+    /// Asserts that every two processes can exchange more bytes than sockets hold, and close the connection.
     fn assert_joined(joined: Vec<Vec<Option<Link>>>) {
         const BYTES: usize = 3 << 20;
         let mut threads = Vec::new();
@@ -465,7 +467,7 @@ mod tests {
                 let Some(link) = link else { continue };
                 let (mut reader, mut writer) = (link.try_clone().unwrap(), link);
                 threads.push(std::thread::spawn(move || {
-                    // A frame as the engine has it.
+                    // A frame of the engine.
                     let mut frame = vec![me as u8; 48 + BYTES];
                     frame[32..40].copy_from_slice(&(BYTES as u64).to_be_bytes());
                     writer.write_all(&frame).unwrap();
@@ -482,29 +484,32 @@ mod tests {
         threads.into_iter().for_each(|thread| thread.join().unwrap());
     }
 
-    /// What one process said that tried to join process 0 of three in some way, and what process 0 said of it; the
-    /// three then join each other.
+    /// Lets an intruder try to join process 0 of three. Returns its error and the last refusal of process 0. The three processes then join
+    /// each other.
     fn intruder(identity: &Identity, intrude: impl FnOnce(&Roster) -> String) -> (String, String) {
         let (listeners, roster) = three(identity);
-        let party = |me| Arc::new(Participant::new(me, roster.clone(), identity.credentials(me).unwrap(), PATIENT));
-        let parties: Vec<Arc<Participant>> = (0..3).map(party).collect();
+        let participant =
+            |me| Arc::new(Participant::new(me, roster.clone(), identity.credentials(me).unwrap(), PATIENT));
+        let participants: Vec<Arc<Participant>> = (0..3).map(participant).collect();
         let mut listeners = listeners.into_iter();
-        let mut threads = vec![start(&parties[0], listeners.next().unwrap())];
+        let mut threads = vec![start(&participants[0], listeners.next().unwrap())];
         let theirs = intrude(&roster);
         let begun = Instant::now();
         let ours = loop {
-            if let Some(last) = parties[0].strangers.last() {
+            if let Some(last) = participants[0].unauthenticated.last() {
                 break last;
             }
             assert!(begun.elapsed() < PATIENT.join, "nothing was refused");
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_EVERY);
         };
-        threads.extend(parties[1..].iter().zip(listeners).map(|(party, listener)| start(party, listener)));
+        threads.extend(
+            participants[1..].iter().zip(listeners).map(|(participant, listener)| start(participant, listener)),
+        );
         assert_joined(threads.into_iter().map(|thread| thread.join().unwrap().unwrap()).collect());
         (theirs, ours)
     }
 
-    /// A process of the program that should not be there.
+    /// Joins as a process with these credentials and returns the error.
     fn impostor(me: usize, roster: Roster, credentials: &Credentials) -> String {
         let (listener, _) = listen(LOOPBACK, credentials).unwrap();
         let error = join(me, &listener, &roster, credentials, PATIENT).err().expect("it was refused");
@@ -574,19 +579,19 @@ mod tests {
         let other = secrets().credentials(1).unwrap();
         let (theirs, ours) = intruder(&identity, |roster| impostor(1, roster.clone(), &other));
         assert_words(&theirs, &["process 1 cannot join process 0", "does not know the secret of this run"]);
-        assert_words(&ours, &["it is process 1", "does not know the secret of this run"]);
+        assert_words(&ours, &["it claims to be process 1", "does not know the secret of this run"]);
     }
 
     #[test]
     fn the_certificate_of_another_pool_is_refused() {
         let (own, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let identity = keys(own.path());
-        let stranger = keys(other.path()).credentials(1).unwrap();
-        let (theirs, ours) = intruder(&identity, |roster| impostor(1, roster.clone(), &stranger));
-        // It does not take ours either, and says so before it shows its own.
+        let foreign = keys(other.path()).credentials(1).unwrap();
+        let (theirs, ours) = intruder(&identity, |roster| impostor(1, roster.clone(), &foreign));
+        // It does not accept our certificate either, and refuses before it sends its own.
         assert_words(&theirs, &["process 1 cannot join process 0", "not of the authority of this pool"]);
         assert_words(&ours, &["127.0.0.1", "the other side refuses the connection"]);
-        // One that takes any certificate is refused for its own.
+        // A process that accepts any certificate is refused for its own.
         let mixed = tempfile::tempdir().unwrap();
         for (from, name) in [(&own, "authority.pem"), (&other, "process-001.pem"), (&other, "process-001.key")]
             .map(|(f, n)| (f.path(), n))
@@ -607,36 +612,36 @@ mod tests {
         let (theirs, ours) = intruder(&identity, |roster| impostor(1, roster.clone(), &second));
         let reason = "that of process-2.nigh.internal, not of process-1.nigh.internal";
         assert_words(&theirs, &["process 1 cannot join process 0", "it refuses", reason]);
-        assert_words(&ours, &["says that it is process 1", reason]);
+        assert_words(&ours, &["claims to be process 1", reason]);
     }
 
-    /// What both sides of a connection that is not joined say of it: who connects, as process 1, and who accepts.
+    /// The errors of both sides of a connection that is not joined: process 1, which connects, and process 0, which accepts.
     fn unjoined(client: Credentials, server: Credentials) -> (String, String) {
         let (listener, address) = listen(LOOPBACK, &server).unwrap();
         let roster = Roster::new(7, 3, vec![address; 2]);
-        let party = |me, credentials| Participant::new(me, roster.clone(), credentials, PATIENT);
-        let (one, zero) = (party(1, client), party(0, server));
+        let participant = |me, credentials| Participant::new(me, roster.clone(), credentials, PATIENT);
+        let (one, zero) = (participant(1, client), participant(0, server));
         let connecting = std::thread::spawn(move || match one.introduce(&TcpStream::connect(address).unwrap(), 0) {
             Err(Unjoined::Refused(reason)) => reason,
             Err(Unjoined::Broken(reason)) => panic!("it would try again: {reason}"),
             Ok(_) => panic!("it joined"),
         });
         let (socket, _) = listener.accept().unwrap();
-        let number = zero.strangers.enter(&socket).unwrap();
+        let number = zero.unauthenticated.add(&socket).unwrap();
         let ours = zero.welcome(&socket, number).expect_err("it is not joined");
-        part(&socket);
+        close_after_read(&socket);
         (connecting.join().unwrap(), ours)
     }
 
     #[test]
-    fn a_certificate_that_expires_before_a_handshake_is_told_by_both_sides() {
+    fn a_certificate_that_expires_before_a_handshake_is_reported_by_both_sides() {
         let shown = "the certificate expired on 2023-11-14T22:13:20Z";
         let own = "the other side refuses the connection: this one's certificate has expired there";
         for expired in [1, 0] {
             let folder = tempfile::tempdir().unwrap();
             let identity = keys(folder.path());
             keys::expire(folder.path(), expired);
-            // Its file was looked at when it was still valid.
+            // The process loaded its file when the certificate was still valid.
             let late = Credentials::Keys(crate::launch::wire::Keys::load_unchecked(folder.path(), expired));
             let valid = identity.credentials(1 - expired).unwrap();
             let (client, server) = if expired == 1 { (late, valid) } else { (valid, late) };
@@ -648,7 +653,7 @@ mod tests {
     }
 
     #[test]
-    fn a_straggler_and_another_job_are_refused() {
+    fn a_process_of_an_earlier_generation_and_of_another_job_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         for identity in [secrets(), keys(folder.path())] {
             let own = identity.credentials(1).unwrap();
@@ -666,13 +671,14 @@ mod tests {
     #[test]
     fn garbage_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        for (identity, reason) in [(secrets(), "this is no process of nigh"), (keys(folder.path()), "this is not TLS")]
+        for (identity, reason) in
+            [(secrets(), "this is not a process of nigh"), (keys(folder.path()), "this is not TLS")]
         {
             let (_, ours) = intruder(&identity, |roster| {
                 let mut garbage = TcpStream::connect(roster.addresses[0]).unwrap();
                 garbage.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
                 let mut answer = Vec::new();
-                // Also where the system cuts it.
+                // The system may cut the connection.
                 let _ = garbage.read_to_end(&mut answer);
                 String::from_utf8_lossy(&answer).into_owned()
             });
@@ -681,7 +687,7 @@ mod tests {
     }
 
     #[test]
-    fn more_silent_strangers_than_there_is_room_for_keep_nobody_out() {
+    fn too_many_silent_peers_do_not_keep_the_processes_of_the_run_out() {
         let folder = tempfile::tempdir().unwrap();
         for identity in [secrets(), keys(folder.path())] {
             let mut silent = Vec::new();
@@ -689,7 +695,7 @@ mod tests {
                 silent.extend((0..200).map(|_| TcpStream::connect(roster.addresses[0]).unwrap()));
                 String::new()
             });
-            assert_words(&ours, &["it closed the connection, or had to make room"]);
+            assert_words(&ours, &["it closed the connection, or was closed to make room"]);
         }
     }
 
@@ -698,12 +704,12 @@ mod tests {
         let identity = secrets();
         let (listeners, roster) = three(&identity);
         let deadlines = Deadlines { join: PATIENT.join, handshake: PATIENT.hello, hello: Duration::from_millis(300) };
-        let party = Arc::new(Participant::new(0, roster.clone(), identity.credentials(0).unwrap(), deadlines));
+        let participant = Arc::new(Participant::new(0, roster.clone(), identity.credentials(0).unwrap(), deadlines));
         let (socket, server) = {
             let socket = TcpStream::connect(roster.addresses[0]).unwrap();
             (socket, listeners[0].accept().unwrap().0)
         };
-        // A byte every 20 ms would be heard for ever if each were waited for.
+        // A byte every 20 ms would keep the connection open without end if each byte extended the deadline.
         let ended = Arc::new(std::sync::atomic::AtomicBool::new(false));
         let dripping = std::thread::spawn({
             let (ended, mut socket) = (ended.clone(), socket.try_clone().unwrap());
@@ -716,15 +722,15 @@ mod tests {
                 }
             }
         });
-        let number = party.strangers.enter(&server).unwrap();
-        let reason = party.welcome(&server, number).err().unwrap();
+        let number = participant.unauthenticated.add(&server).unwrap();
+        let reason = participant.welcome(&server, number).err().unwrap();
         ended.store(true, std::sync::atomic::Ordering::Relaxed);
-        assert_words(&reason, &["it did not say who it is within 0.3 s"]);
+        assert_words(&reason, &["it did not identify itself within 0.3 s"]);
         dripping.join().unwrap();
     }
 
     #[test]
-    fn a_process_that_never_comes_is_named_with_who_came_instead() {
+    fn a_process_that_does_not_join_is_named_with_the_connections_that_were_refused() {
         let identity = secrets();
         let (mut listeners, roster) = three(&identity);
         let short = Deadlines { join: Duration::from_secs(2), ..PATIENT };
@@ -732,8 +738,11 @@ mod tests {
         garbage.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
         let credentials = identity.credentials(0).unwrap();
         let error = join(0, &listeners.remove(0), &roster, &credentials, short).err().unwrap();
-        assert_words(&format!("{error:#}"), &["process 1, 2 did not join process 0 within 2 s", "no process of nigh"]);
-        // Whom it would connect to is named with the address.
+        assert_words(
+            &format!("{error:#}"),
+            &["process 1, 2 did not join process 0 within 2 s", "not a process of nigh"],
+        );
+        // A process to which this one connects is named with its address.
         drop(listeners.remove(0));
         let credentials = identity.credentials(2).unwrap();
         let error = join(2, &listeners.remove(0), &roster, &credentials, short).err().unwrap();

@@ -1,6 +1,6 @@
-//! Words on a connection that is being joined, each said and heard in time.
+//! Sends and receives the messages of the handshake, each within a deadline.
 //!
-//! A word is the bytes `nigh-jn\n`, the length of what follows as four little-endian bytes, and JSON.
+//! A message is the bytes `nigh-jn\n`, the length of the rest as four little-endian bytes, and JSON.
 
 use std::io;
 use std::io::{Read, Write};
@@ -11,14 +11,14 @@ use rustls::Connection;
 
 use super::hello::Message;
 
-/// The first bytes of every word.
+/// The first bytes of every message.
 const MAGIC: [u8; 8] = *b"nigh-jn\n";
-/// The most bytes of JSON in a word; a stranger cannot have more kept.
-const MAX_WORD: usize = 4096;
+/// The most bytes of JSON in a message: an unauthenticated peer cannot make the process store more.
+const MAX_MESSAGE: usize = 4096;
 /// The most characters of a reason.
 const MAX_REASON: usize = 1000;
 
-/// A connection, encrypted or not, of which every step ends in time.
+/// A connection, encrypted or not, whose operations end by a deadline.
 pub(crate) struct MessageStream<'a> {
     timed: Timed<'a>,
     connection: Option<&'a mut Connection>,
@@ -29,19 +29,19 @@ impl<'a> MessageStream<'a> {
         MessageStream { timed: Timed::new(socket, deadline), connection }
     }
 
-    /// What TLS knows of the other side.
+    /// The TLS connection, if there is one.
     pub fn connection(&self) -> Option<&Connection> {
         self.connection.as_deref()
     }
 
-    /// Says a word.
-    pub fn say(&mut self, word: &Message) -> io::Result<()> {
-        say(self, word)
+    /// Sends a message.
+    pub fn send(&mut self, message: &Message) -> io::Result<()> {
+        send(self, message)
     }
 
-    /// Hears a word.
-    pub fn hear(&mut self) -> io::Result<Message> {
-        hear(self)
+    /// Receives a message.
+    pub fn receive(&mut self) -> io::Result<Message> {
+        receive(self)
     }
 }
 
@@ -57,7 +57,7 @@ impl Read for MessageStream<'_> {
                 return Ok(0);
             }
             if let Err(error) = connection.process_new_packets() {
-                // The other side should hear of it, if it still listens.
+                // Sends the alert, so that the other side learns the reason.
                 let _ = connection.write_tls(&mut self.timed);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, error));
             }
@@ -82,12 +82,12 @@ impl Write for MessageStream<'_> {
     }
 }
 
-/// Says a word.
-fn say(to: &mut impl Write, word: &Message) -> io::Result<()> {
+/// Writes a message.
+fn send(to: &mut impl Write, message: &Message) -> io::Result<()> {
     let cut = |reason: &String| Message::Refused(reason.chars().take(MAX_REASON).collect());
-    let json = match word {
+    let json = match message {
         Message::Refused(reason) => serde_json::to_vec(&cut(reason)),
-        word => serde_json::to_vec(word),
+        message => serde_json::to_vec(message),
     };
     let json = json.map_err(io::Error::other)?;
     let length = u32::try_from(json.len()).map_err(io::Error::other)?;
@@ -95,25 +95,26 @@ fn say(to: &mut impl Write, word: &Message) -> io::Result<()> {
     to.flush()
 }
 
-/// Hears a word, and no byte more: what follows may be the engine's.
-fn hear(from: &mut impl Read) -> io::Result<Message> {
-    let strange = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
+/// Reads a message and not a byte more: the next bytes may be frames of the engine.
+fn receive(from: &mut impl Read) -> io::Result<Message> {
+    let invalid = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text.to_owned());
     let mut head = [0; 12];
     from.read_exact(&mut head)?;
     let (magic, length) = head.split_at(MAGIC.len());
     if magic != MAGIC {
-        return Err(strange("this is no process of nigh: its first bytes are others"));
+        return Err(invalid("this is not a process of nigh: its first bytes differ"));
     }
     let length = u32::from_le_bytes(length.try_into().map_err(io::Error::other)?) as usize;
-    if length > MAX_WORD {
-        return Err(strange(&format!("a word of {length} bytes: at most {MAX_WORD} are heard")));
+    if length > MAX_MESSAGE {
+        return Err(invalid(&format!("a message of {length} bytes: at most {MAX_MESSAGE} are allowed")));
     }
     let mut json = vec![0; length];
     from.read_exact(&mut json)?;
-    serde_json::from_slice(&json).map_err(|error| strange(&format!("a word that this version does not know ({error})")))
+    serde_json::from_slice(&json)
+        .map_err(|error| invalid(&format!("a message that this version does not know ({error})")))
 }
 
-/// A socket of which every step ends in time, however slowly bytes come.
+/// A socket whose operations end by a deadline, however slowly bytes arrive.
 pub(crate) struct Timed<'a> {
     socket: &'a TcpStream,
     deadline: Instant,
@@ -130,7 +131,7 @@ impl<'a> Timed<'a> {
     }
 }
 
-/// The system says that a time ran out as if the socket did not block.
+/// The system reports a timeout as `WouldBlock`.
 fn timed_out(error: io::Error) -> io::Error {
     if error.kind() == io::ErrorKind::WouldBlock { io::ErrorKind::TimedOut.into() } else { error }
 }
@@ -164,37 +165,37 @@ mod tests {
     }
 
     #[test]
-    fn words_are_heard_as_they_were_said_and_no_byte_more() {
+    fn messages_are_received_as_they_were_sent_and_not_a_byte_more() {
         let mut bytes = Vec::new();
-        for word in [
+        for message in [
             Message::Hello(hello(1, 0)),
             Message::Welcome(hello(0, 1)),
             Message::Joined,
             Message::Refused("why".into()),
         ] {
-            say(&mut bytes, &word).unwrap();
+            send(&mut bytes, &message).unwrap();
         }
         bytes.extend(b"the engine's");
         let mut rest = &bytes[..];
-        assert!(matches!(hear(&mut rest).unwrap(), Message::Hello(heard) if heard == hello(1, 0)));
-        assert!(matches!(hear(&mut rest).unwrap(), Message::Welcome(heard) if heard == hello(0, 1)));
-        assert!(matches!(hear(&mut rest).unwrap(), Message::Joined));
-        assert!(matches!(hear(&mut rest).unwrap(), Message::Refused(reason) if reason == "why"));
+        assert!(matches!(receive(&mut rest).unwrap(), Message::Hello(received) if received == hello(1, 0)));
+        assert!(matches!(receive(&mut rest).unwrap(), Message::Welcome(received) if received == hello(0, 1)));
+        assert!(matches!(receive(&mut rest).unwrap(), Message::Joined));
+        assert!(matches!(receive(&mut rest).unwrap(), Message::Refused(reason) if reason == "why"));
         assert_eq!(rest, b"the engine's");
-        assert_eq!(hear(&mut &bytes[..20]).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(receive(&mut &bytes[..20]).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 
     #[test]
-    fn garbage_and_words_too_long_are_not_heard() {
+    fn garbage_and_messages_that_are_too_long_are_refused() {
         let refused = |bytes: &[u8], wanted: &str| {
-            let error = hear(&mut &bytes[..]).unwrap_err();
+            let error = receive(&mut &bytes[..]).unwrap_err();
             assert!(error.to_string().contains(wanted), "{error}");
         };
-        refused(b"GET / HTTP/1.1\r\n\r\n", "no process of nigh");
+        refused(b"GET / HTTP/1.1\r\n\r\n", "not a process of nigh");
         refused(b"nigh-jn\n\xff\xff\xff\xff", "4294967295 bytes: at most 4096");
         refused(b"nigh-jn\n\x02\0\0\0{}", "does not know");
         let mut bytes = Vec::new();
-        say(&mut bytes, &Message::Refused("x".repeat(100_000))).unwrap();
-        assert!(matches!(hear(&mut &bytes[..]).unwrap(), Message::Refused(reason) if reason.len() == MAX_REASON));
+        send(&mut bytes, &Message::Refused("x".repeat(100_000))).unwrap();
+        assert!(matches!(receive(&mut &bytes[..]).unwrap(), Message::Refused(reason) if reason.len() == MAX_REASON));
     }
 }

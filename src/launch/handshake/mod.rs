@@ -1,14 +1,15 @@
-//! How the processes of a run join.
+//! The handshake of processes: how the processes of a run connect and authenticate each other.
 //!
-//! In reading order: `roster` (the processes and their addresses), `identity` (what a process proves), `hello` and `messages`
-//! (what processes send each other), `unauthenticated` (limits for peers that have proved nothing yet), `join` (the protocol).
+//! In reading order: `join` (the protocol), `roster` (the processes and their addresses), `identity` (how a process authenticates itself),
+//! `hello` (the messages, and what they must agree on), `messages` (sends and receives them in time), `unauthenticated` (limits for peers
+//! that have not authenticated themselves yet).
 
 mod hello;
 mod identity;
 pub(crate) mod join;
 mod messages;
 mod roster;
-mod unauthenticated;
+pub(crate) mod unauthenticated;
 
 pub use self::identity::{Credentials, Identity, Secrets};
 pub use self::join::{Deadlines, join, listen};

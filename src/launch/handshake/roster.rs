@@ -1,22 +1,22 @@
-//! The processes of a run: their addresses, and how many workers each of them has.
+//! The roster: the processes of a generation and their addresses.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// How long the other machine may be silent where the roster says nothing else.
+/// The default timeout of a machine that does not answer.
 const PEER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The processes of one generation of a run: started together, ended together.
+/// The processes of one generation of a run; all have the same roster.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Roster {
-    /// A hash of what the run computes.
+    /// A hash of the work of the run.
     pub job: u64,
-    /// Which start of the run's processes this is, from 0: a straggler of an earlier one is refused.
+    /// The number of the generation, from 0: a process of an earlier generation is refused.
     pub epoch: u64,
-    /// Where each process listens, by its number.
+    /// The addresses at which the processes listen, by process number.
     pub addresses: Vec<SocketAddr>,
-    /// After so long a machine that does not answer is given up.
+    /// A connection whose machine does not answer for this time is ended.
     pub peer_timeout: Duration,
 }
 
@@ -26,7 +26,7 @@ impl Roster {
         Roster { job, epoch, addresses, peer_timeout: PEER_TIMEOUT }
     }
 
-    /// A hash of everything in it.
+    /// A hash of the whole roster.
     pub(crate) fn hash(&self) -> u64 {
         let bytes = serde_json::to_vec(self).expect("a roster is plain data");
         xxhash_rust::xxh3::xxh3_64(&bytes)

@@ -1,23 +1,23 @@
-//! Connections that have not said who they are: bounded in number, and told of when they are refused.
+//! Peers that have not authenticated themselves yet: bounds their number, and reports those that are refused.
 
 use std::collections::VecDeque;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Mutex, PoisonError};
 
-/// Connections that may be strangers at a time. When one more comes the oldest is closed: a process of the run needs
-/// milliseconds to say who it is, and tries again, so that those who only hold a place do not keep it out.
-const MOST: usize = 128;
-/// Refusals that are told one by one; after them only each doubling is.
-const TOLD: u64 = 8;
+/// The most unauthenticated connections at a time. One more closes the oldest: a process of the run needs milliseconds to authenticate
+/// itself, and tries again, so connections that stay silent cannot keep it out.
+const MAX_CONNECTIONS: usize = 128;
+/// How many refusals are reported one by one; after these, only each doubling of their number is.
+const REPORTED: u64 = 8;
 
-/// The strangers at the door of a process.
-pub(crate) struct Strangers {
+/// The unauthenticated peers of a process.
+pub(crate) struct Unauthenticated {
     state: Mutex<PeerQueue>,
-    /// Tells of a refusal.
-    say: RefusalSink,
+    /// Reports a refusal.
+    report: RefusalSink,
 }
 
-/// Says a line whose subject, who refuses, is still missing.
+/// Receives a message about refused connections; its subject, the process that refuses, is still missing.
 pub(crate) type RefusalSink = Box<dyn Fn(&str) + Send + Sync>;
 
 #[derive(Default)]
@@ -28,21 +28,21 @@ struct PeerQueue {
     last: Option<String>,
 }
 
-impl Strangers {
-    /// None yet; of those that are refused `say` will tell.
-    pub fn new(say: RefusalSink) -> Strangers {
-        Strangers { state: Mutex::default(), say }
+impl Unauthenticated {
+    /// No peers yet; refusals go to `report`.
+    pub fn new(report: RefusalSink) -> Unauthenticated {
+        Unauthenticated { state: Mutex::default(), report }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, PeerQueue> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets one in, and closes the oldest where there are too many. The number is for [`Strangers::leave`].
-    pub fn enter(&self, socket: &TcpStream) -> std::io::Result<u64> {
+    /// Adds a connection, and closes the oldest if there are too many. Returns a number for [`Unauthenticated::remove`].
+    pub fn add(&self, socket: &TcpStream) -> std::io::Result<u64> {
         let socket = socket.try_clone()?;
         let mut state = self.state();
-        if state.waiting.len() >= MOST {
+        if state.waiting.len() >= MAX_CONNECTIONS {
             state.waiting.pop_front().into_iter().for_each(|(_, oldest)| close(&oldest));
         }
         state.next += 1;
@@ -51,41 +51,41 @@ impl Strangers {
         Ok(number)
     }
 
-    /// Forgets one: it has said who it is, or was refused. Says whether it was still let in.
-    pub fn leave(&self, number: u64) -> bool {
+    /// Removes a connection that was authenticated or refused. Returns `false` if it was closed before, to make room.
+    pub fn remove(&self, number: u64) -> bool {
         let mut state = self.state();
         let before = state.waiting.len();
         state.waiting.retain(|(other, _)| *other != number);
         state.waiting.len() < before
     }
 
-    /// Closes all: nobody else is waited for.
+    /// Closes all connections: no further process is expected.
     pub fn close_all(&self) {
         self.state().waiting.drain(..).for_each(|(_, socket)| close(&socket));
     }
 
-    /// Notes a refusal, and tells of it unless there were many.
-    pub fn refused(&self, who: SocketAddr, reason: &str) {
+    /// Counts a refusal, and reports it unless there were many.
+    pub fn refused(&self, peer: SocketAddr, reason: &str) {
         let mut state = self.state();
         state.refused += 1;
         let refused = state.refused;
-        state.last = Some(format!("{refused} connections were refused, the last from {who}: {reason}"));
-        // Whoever reads what is said may be slow; nobody else waits for that.
+        state.last = Some(format!("{refused} connections were refused, the last from {peer}: {reason}"));
+        // The report may be slow: no other connection waits for it.
         drop(state);
-        if refused <= TOLD {
-            (self.say)(&format!("refused a connection from {who}: {reason}"));
+        if refused <= REPORTED {
+            (self.report)(&format!("refused a connection from {peer}: {reason}"));
         } else if refused.is_power_of_two() {
-            (self.say)(&format!("refused {refused} connections so far; now from {who}: {reason}"));
+            (self.report)(&format!("refused {refused} connections so far; now from {peer}: {reason}"));
         }
     }
 
-    /// What was refused, in words; `None` where nothing was.
+    /// A message about all refusals so far; `None` if there were none.
     pub fn last(&self) -> Option<String> {
         self.state().last.clone()
     }
 }
 
 fn close(socket: &TcpStream) {
-    // An error says that it is closed already.
+    // An error means that it is closed already.
     let _ = socket.shutdown(Shutdown::Both);
 }

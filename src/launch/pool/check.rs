@@ -1,4 +1,4 @@
-//! Tries every host of a pool before a job needs it.
+//! Checks every host of a pool before a job needs it: `nigh pool check`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
@@ -11,22 +11,22 @@ use anyhow::{Context, Result, anyhow, bail};
 use super::probe::{Answers, Questions, clock_ms};
 use crate::launch::hosts::{Launch, Pool, ProcessHost};
 
-/// How long a host may take for each answer.
+/// The timeout of each answer of a host.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(40);
-/// How long a probe whose pipes ended may take to end.
-const ENDING: Duration = Duration::from_secs(2);
+/// How long a probe may run after its pipes ended.
+const EXIT_DEADLINE: Duration = Duration::from_secs(2);
 
-/// What was found out about one process' host.
+/// The result of the check of one process' host.
 pub struct Checked {
-    /// What it answers, or why it does not.
+    /// Its answers, or the reason why there are none.
     pub answers: Result<Answers>,
-    /// Milliseconds that its clock is ahead of the one here, and how much of that may be the way there.
+    /// Milliseconds by which its clock is ahead of this machine's, and the round-trip time, which is the uncertainty of that.
     pub clock: (i64, u64),
-    /// The processes that it cannot reach, each with the reason.
+    /// The processes that it cannot reach, with the reasons.
     pub unreachable: Vec<(usize, String)>,
 }
 
-/// A host that is being asked; the probe ends when it is dropped.
+/// The probe that runs on a host; it ends when this is dropped.
 struct ProbedHost {
     child: Child,
     stdin: ChildStdin,
@@ -36,28 +36,28 @@ struct ProbedHost {
 
 impl Drop for ProbedHost {
     fn drop(&mut self) {
-        // An error says that it ended already.
+        // An error means that it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Asks all hosts of a pool; `questions` are the same for all, but for where each listens and what its number is.
+/// Checks all hosts of a pool at the same time. `questions` gives the questions for a process by its number.
 ///
 /// # Errors
-/// Where this program cannot start another one at all.
+/// This program cannot start any other program.
 pub fn check(pool: &Pool, questions: impl Fn(usize, &ProcessHost) -> Questions + Sync) -> Result<Vec<Checked>> {
     let questions = &questions;
-    let mut asked: Vec<(Option<ProbedHost>, Checked)> = std::thread::scope(|scope| {
+    let mut probes: Vec<(Option<ProbedHost>, Checked)> = std::thread::scope(|scope| {
         let threads: Vec<_> = pool
             .hosts
             .iter()
             .enumerate()
             .map(|(me, host)| scope.spawn(move || first_answers(host, &questions(me, host))))
             .collect();
-        threads.into_iter().map(|thread| thread.join().expect("asking does not panic")).collect()
+        threads.into_iter().map(|thread| thread.join().expect("first_answers does not panic")).collect()
     });
-    let addresses: Vec<Option<SocketAddr>> = asked
+    let addresses: Vec<Option<SocketAddr>> = probes
         .iter()
         .zip(&pool.hosts)
         .map(|((_, checked), host)| {
@@ -66,15 +66,15 @@ pub fn check(pool: &Pool, questions: impl Fn(usize, &ProcessHost) -> Questions +
         })
         .collect();
     std::thread::scope(|scope| {
-        for (me, (asked, checked)) in asked.iter_mut().enumerate() {
+        for (me, (probe, checked)) in probes.iter_mut().enumerate() {
             let addresses = &addresses;
             scope.spawn(move || {
-                let Some(asked) = asked else { return };
+                let Some(probe) = probe else { return };
                 let known = |(other, address): (usize, &Option<SocketAddr>)| Some((other, (*address)?));
                 let others: Vec<(usize, SocketAddr)> =
                     addresses.iter().enumerate().filter_map(known).filter(|(other, _)| *other != me).collect();
                 let addresses: Vec<SocketAddr> = others.iter().map(|(_, address)| *address).collect();
-                match asked.ask::<Vec<Option<String>>>(&addresses) {
+                match probe.ask::<Vec<Option<String>>>(&addresses) {
                     Ok(reasons) => {
                         let each = others.iter().zip(reasons);
                         checked.unreachable = each.filter_map(|((other, _), reason)| Some((*other, reason?))).collect();
@@ -84,21 +84,21 @@ pub fn check(pool: &Pool, questions: impl Fn(usize, &ProcessHost) -> Questions +
             });
         }
     });
-    Ok(asked.into_iter().map(|(_, checked)| checked).collect())
+    Ok(probes.into_iter().map(|(_, checked)| checked).collect())
 }
 
 fn first_answers(host: &ProcessHost, questions: &Questions) -> (Option<ProbedHost>, Checked) {
-    // A probe's file there may have to be sent first: only what follows counts for the clock.
+    // The program may have to be copied first: the clock is compared after that.
     let mut clock = (0, 0);
-    let answers = ProbedHost::start(host).and_then(|mut asked| {
-        let asked_at = clock_ms();
-        let answers: Answers = asked.ask(questions)?;
-        let way = clock_ms().saturating_sub(asked_at);
-        clock = (answers.clock_ms as i64 - (asked_at + way / 2) as i64, way);
-        Ok((asked, answers))
+    let answers = ProbedHost::start(host).and_then(|mut probe| {
+        let sent_at = clock_ms();
+        let answers: Answers = probe.ask(questions)?;
+        let round_trip = clock_ms().saturating_sub(sent_at);
+        clock = (answers.clock_ms as i64 - (sent_at + round_trip / 2) as i64, round_trip);
+        Ok((probe, answers))
     });
     match answers {
-        Ok((asked, answers)) => (Some(asked), Checked { answers: Ok(answers), clock, unreachable: Vec::new() }),
+        Ok((probe, answers)) => (Some(probe), Checked { answers: Ok(answers), clock, unreachable: Vec::new() }),
         Err(error) => (None, Checked { answers: Err(error), clock, unreachable: Vec::new() }),
     }
 }
@@ -110,7 +110,7 @@ impl ProbedHost {
         let mut child =
             command.spawn().with_context(|| format!("cannot start {}", command.get_program().to_string_lossy()))?;
         let mut stdin = child.stdin.take().context("a child has a stdin")?;
-        // As for every question: where it is gone already, its stdout ends.
+        // If the probe has ended already, its stdout ends: see `ask`.
         let _ = stdin.write_all(&first);
         let lines = lines_of(child.stdout.take().context("a child has a stdout")?);
         let stderr = lines_of(child.stderr.take().context("a child has a stderr")?);
@@ -120,41 +120,42 @@ impl ProbedHost {
     fn ask<T: serde::de::DeserializeOwned>(&mut self, question: &impl serde::Serialize) -> Result<T> {
         let mut line = serde_json::to_vec(question).context("a question is plain data")?;
         line.push(b'\n');
-        // Where it is gone already, its stdout ends.
+        // If the probe has ended already, its stdout ends.
         let _ = self.stdin.write_all(&line);
         loop {
-            let Ok(line) = self.lines.recv_timeout(ANSWER_DEADLINE) else { bail!(self.silence()) };
-            // Whatever a login prints there is no answer.
+            let Ok(line) = self.lines.recv_timeout(ANSWER_DEADLINE) else { bail!(self.failure()) };
+            // Lines that a login prints are not answers.
             if let Ok(answer) = serde_json::from_str(&line) {
                 return Ok(answer);
             }
         }
     }
 
-    /// Why it says nothing more.
-    fn silence(&mut self) -> anyhow::Error {
-        let said: Vec<String> = std::iter::from_fn(|| self.stderr.recv_timeout(Duration::from_secs(1)).ok()).collect();
-        // Its pipes end a moment before it does.
-        let begun = Instant::now();
+    /// The reason why the probe sends no answer.
+    fn failure(&mut self) -> anyhow::Error {
+        let errors: Vec<String> =
+            std::iter::from_fn(|| self.stderr.recv_timeout(Duration::from_secs(1)).ok()).collect();
+        // The pipes of a probe end a moment before the probe.
+        let start = Instant::now();
         let status = loop {
             match self.child.try_wait().ok().flatten() {
-                None if begun.elapsed() < ENDING => std::thread::sleep(Duration::from_millis(10)),
+                None if start.elapsed() < EXIT_DEADLINE => std::thread::sleep(Duration::from_millis(10)),
                 status => break status,
             }
         };
         let code = status.and_then(|status| status.code());
         let why = match (status, code) {
             (None, _) => format!("no answer within {} s", ANSWER_DEADLINE.as_secs()),
-            (_, Some(255)) => "ssh cannot reach it, or log in there".to_owned(),
+            (_, Some(255)) => "ssh cannot reach it or cannot log in".to_owned(),
             (_, Some(126 | 127)) => {
-                "the program is not there: set `binary` to its path, or to \"copy\" to send it along".to_owned()
+                "the program is not there: set `binary` to its path, or to \"copy\" to have it copied".to_owned()
             }
             (_, Some(2)) => {
-                "the program there is another version: set `binary` to \"copy\" to send this one along".to_owned()
+                "the program there is another version: set `binary` to \"copy\" to have this one copied".to_owned()
             }
             (Some(status), _) => format!("the program there ended ({status})"),
         };
-        match said.iter().rev().find(|line| !line.trim().is_empty()) {
+        match errors.iter().rev().find(|line| !line.trim().is_empty()) {
             Some(line) => anyhow!("{why} ({})", line.trim()),
             None => anyhow!(why),
         }
@@ -180,9 +181,9 @@ mod tests {
     use crate::launch::pool::ssh::tests::local;
 
     #[test]
-    fn a_probe_has_the_variables_of_its_host_and_hears_every_question() {
+    fn a_probe_has_the_variables_of_its_host_and_receives_every_question() {
         let folder = tempfile::tempdir().unwrap();
-        // What `sh probe` runs: it answers, and tells a variable where a version would be.
+        // `sh probe` runs this: it answers with a variable in the place of the version.
         let probe = r#"
             read -r questions
             case $questions in '{"folder":'*) ;; *) exit 9 ;; esac

@@ -9,29 +9,30 @@ use anyhow::{Context, Result};
 
 use crate::launch::program::ended;
 
-/// Runs a command to its end, for at most so long.
-pub(crate) fn finished(command: &mut Command, input: Option<Vec<u8>>, within: Duration) -> Result<Output> {
+/// Runs a command to its end, with `input` on its stdin, for at most `within`.
+pub(crate) fn run_within(command: &mut Command, input: Option<Vec<u8>>, within: Duration) -> Result<Output> {
     let name = command.get_program().to_string_lossy().into_owned();
     let failed = || format!("cannot run {name}");
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().with_context(failed)?;
     if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
-        // Where it ends early, its exit code tells.
+        // A command that ends early closes the pipe: its exit code is the error.
         std::thread::spawn(move || stdin.write_all(&input));
     }
-    let (stdout, stderr) = (all_of(child.stdout.take()), all_of(child.stderr.take()));
+    let (stdout, stderr) = (read_all(child.stdout.take()), read_all(child.stderr.take()));
     let status = ended(&mut child, within).with_context(failed)?;
     let status = status.with_context(|| format!("{name} did not end within {} s", within.as_secs()))?;
-    // What it started in turn may keep the pipes for longer.
-    let said = |pipe: Receiver<Vec<u8>>| pipe.recv_timeout(Duration::from_secs(2)).unwrap_or_default();
-    Ok(Output { status, stdout: said(stdout), stderr: said(stderr) })
+    // Its own children may keep the pipes open.
+    let output = |pipe: Receiver<Vec<u8>>| pipe.recv_timeout(Duration::from_secs(2)).unwrap_or_default();
+    Ok(Output { status, stdout: output(stdout), stderr: output(stderr) })
 }
 
-fn all_of(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+/// Reads a pipe to its end in a thread of its own.
+fn read_all(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // What was read before an error still tells something.
+            // The bytes before an error are kept.
             let _ = pipe.read_to_end(&mut bytes);
         }
         let _ = sender.send(bytes);

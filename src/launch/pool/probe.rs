@@ -1,8 +1,8 @@
-//! What a host of a pool finds out about itself: asked by `nigh pool check` over the pipes that a process would have.
+//! The probe of a host: answers the questions of `nigh pool check` about its machine, over the pipes that a process would have.
 //!
 //! ```text
-//! ─▶ Questions             ◀─ Answers       and it listens, as a process would
-//! ─▶ addresses of others   ◀─ those that cannot be reached
+//! ─▶ Questions                   ◀─ Answers; the probe now listens, as a process would
+//! ─▶ addresses of other probes   ◀─ for each, the error if it cannot be reached
 //! ```
 
 use std::io::Write;
@@ -15,44 +15,44 @@ use serde::{Deserialize, Serialize};
 
 use crate::launch::wire::Keys;
 
-/// How long another process' port may take to answer.
+/// The timeout of a connection to another probe's port.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
-/// So many inputs that are not as they should be are named.
+/// How many wrong inputs a message names.
 const NAMED: usize = 3;
 
-/// What a host is asked.
+/// The questions to a probe.
 #[derive(Serialize, Deserialize)]
 pub struct Questions {
-    /// The folder that relative paths start from.
+    /// The folder of the run: relative paths start there.
     pub folder: PathBuf,
-    /// Where it is to listen.
+    /// The address at which to listen.
     pub listen: SocketAddr,
-    /// The last port that it may listen at.
+    /// The last port to try.
     pub last_port: u16,
-    /// A file that was written elsewhere, beside or in the store, and what is in it.
+    /// A file in or beside the store, just written on the machine of the check, and its text.
     pub written: Option<(PathBuf, String)>,
-    /// Inputs, and their bytes.
+    /// Input files and their sizes in bytes.
     pub inputs: Vec<(PathBuf, u64)>,
-    /// The folder of keys, and the process whose it needs.
+    /// The folder of keys and the number of the process.
     pub keys: Option<(PathBuf, usize)>,
 }
 
-/// What a host answers; each question that was not answered well has a text that says why.
+/// The answers of a probe. An error is a text for the user.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Answers {
-    /// The version of the program there.
+    /// The version of its program.
     pub version: String,
     /// Its clock, in milliseconds since 1970.
     pub clock_ms: u64,
-    /// Whether the folder is there.
+    /// Whether the folder exists.
     pub folder: Result<(), String>,
-    /// Where it listens.
+    /// The address at which it listens.
     pub address: Result<SocketAddr, String>,
-    /// The bytes that are free where the store is, if there is one.
+    /// Free bytes in the file system of the store; `None` without a store.
     pub store: Option<Result<u64, String>>,
-    /// Inputs that are not there, or are others; the first few are named.
+    /// Whether all inputs exist with the right size; the error names the first few that do not.
     pub inputs: Result<(), String>,
-    /// When the certificate of the process expires, in seconds since 1970, if there is one.
+    /// When the certificate of the process expires, in seconds since 1970; `None` without keys.
     pub expiry: Option<Result<u64, String>>,
 }
 
@@ -61,14 +61,14 @@ pub fn clock_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64)
 }
 
-/// Answers one supervisor over stdin and stdout.
+/// Answers one check over stdin and stdout.
 ///
 /// # Errors
-/// Where it cannot be understood.
+/// A line is missing or not understood.
 pub fn serve_probe() -> Result<()> {
     let mut lines = std::io::stdin().lines();
-    let mut line = || lines.next().context("nobody asks any more")?.context("cannot read what is asked");
-    let questions: Questions = serde_json::from_str(&line()?).context("who asks speaks another version")?;
+    let mut line = || lines.next().context("the check has ended")?.context("cannot read a question");
+    let questions: Questions = serde_json::from_str(&line()?).context("the check is of another version of nigh")?;
     let folder = std::env::set_current_dir(&questions.folder);
     let listener = bind(questions.listen, questions.last_port);
     let answers = Answers {
@@ -79,21 +79,21 @@ pub fn serve_probe() -> Result<()> {
             .as_ref()
             .map_err(Clone::clone)
             .and_then(|listener| listener.local_addr().map_err(|error| error.to_string())),
-        store: questions.written.map(|(path, text)| store(&path, &text)),
-        inputs: inputs(&questions.inputs),
+        store: questions.written.map(|(path, text)| free_bytes(&path, &text)),
+        inputs: check_inputs(&questions.inputs),
         expiry: questions.keys.map(|(folder, me)| Keys::expiry(&folder, me).map_err(|error| format!("{error:#}"))),
     };
-    say(&answers)?;
+    send(&answers)?;
     if let Ok(listener) = listener {
-        // To accept is the answer.
+        // An accepted connection is all that another probe needs.
         std::thread::spawn(move || listener.incoming().for_each(drop));
     }
-    let others: Vec<SocketAddr> = serde_json::from_str(&line()?).context("who asks speaks another version")?;
+    let others: Vec<SocketAddr> = serde_json::from_str(&line()?).context("the check is of another version of nigh")?;
     let threads: Vec<_> = others.into_iter().map(|other| std::thread::spawn(move || unreachable(other))).collect();
     let unreachable: Vec<Option<String>> =
         threads.into_iter().map(|thread| thread.join().unwrap_or_default()).collect();
-    say(&unreachable)?;
-    // Others may still try to connect: who asks says when it is over, by ending stdin.
+    send(&unreachable)?;
+    // Other probes may still try to connect: the check ends stdin when all are done.
     lines.for_each(drop);
     Ok(())
 }
@@ -113,14 +113,14 @@ fn unreachable(address: SocketAddr) -> Option<String> {
     TcpStream::connect_timeout(&address, CONNECT_DEADLINE).err().map(|error| format!("cannot reach {address}: {error}"))
 }
 
-fn store(path: &Path, text: &str) -> Result<u64, String> {
+fn free_bytes(path: &Path, text: &str) -> Result<u64, String> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let failed = |error: &dyn std::fmt::Display| format!("cannot use {}: {error}", folder.display());
     match std::fs::read_to_string(path) {
         Ok(found) if found == text => {}
-        Ok(_) => return Err(failed(&"it is not the folder of the machine that asks")),
+        Ok(_) => return Err(failed(&"it is not the same folder as on the machine of the check")),
         Err(error) if folder.is_dir() => {
-            return Err(failed(&format_args!("a file that was just written there is not seen ({error})")));
+            return Err(failed(&format_args!("a file that was just written there is not visible ({error})")));
         }
         Err(error) => return Err(failed(&error)),
     }
@@ -130,24 +130,24 @@ fn store(path: &Path, text: &str) -> Result<u64, String> {
     Ok(space.f_bavail.saturating_mul(space.f_frsize))
 }
 
-fn inputs(inputs: &[(PathBuf, u64)]) -> Result<(), String> {
-    let odd = |(path, bytes): &(PathBuf, u64)| match std::fs::metadata(path) {
+fn check_inputs(inputs: &[(PathBuf, u64)]) -> Result<(), String> {
+    let wrong = |(path, bytes): &(PathBuf, u64)| match std::fs::metadata(path) {
         Ok(found) if found.len() == *bytes => None,
         Ok(found) => Some(format!("{} has {} bytes instead of {bytes}", path.display(), found.len())),
         Err(error) => Some(format!("{}: {error}", path.display())),
     };
-    let odd: Vec<String> = inputs.iter().filter_map(odd).collect();
-    match odd.len() {
+    let wrong: Vec<String> = inputs.iter().filter_map(wrong).collect();
+    match wrong.len() {
         0 => Ok(()),
-        count => Err(format!("{count} of {} inputs: {}", inputs.len(), odd[..count.min(NAMED)].join("; "))),
+        count => Err(format!("{count} of {} inputs: {}", inputs.len(), wrong[..count.min(NAMED)].join("; "))),
     }
 }
 
-fn say(what: &impl Serialize) -> Result<()> {
-    let mut line = serde_json::to_vec(what).context("answers are plain data")?;
+fn send(answer: &impl Serialize) -> Result<()> {
+    let mut line = serde_json::to_vec(answer).context("answers are plain data")?;
     line.push(b'\n');
     let mut stdout = std::io::stdout().lock();
-    stdout.write_all(&line).and_then(|()| stdout.flush()).context("nobody listens any more")
+    stdout.write_all(&line).and_then(|()| stdout.flush()).context("the check has ended")
 }
 
 #[cfg(test)]
@@ -155,15 +155,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_not_seen_or_is_another_is_told() {
+    fn a_file_that_is_not_visible_or_differs_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("probe");
-        assert!(store(&path, "text").unwrap_err().contains("is not seen"));
+        assert!(free_bytes(&path, "text").unwrap_err().contains("is not visible"));
         std::fs::write(&path, "other").unwrap();
-        assert!(store(&path, "text").unwrap_err().contains("is not the folder"));
-        assert!(store(&path, "other").unwrap() > 0);
-        assert!(inputs(&[(path.clone(), 5)]).is_ok());
-        let error = inputs(&[(path, 6), (folder.path().join("gone"), 1)]).unwrap_err();
+        assert!(free_bytes(&path, "text").unwrap_err().contains("is not the same folder"));
+        assert!(free_bytes(&path, "other").unwrap() > 0);
+        assert!(check_inputs(&[(path.clone(), 5)]).is_ok());
+        let error = check_inputs(&[(path, 6), (folder.path().join("gone"), 1)]).unwrap_err();
         assert!(error.contains("2 of 2 inputs") && error.contains("5 bytes instead of 6"), "{error}");
     }
 

@@ -1,4 +1,10 @@
-//! A machine that is reached by the user's own `ssh`: with their keys and their ssh config.
+//! A machine that is reached by ssh: starts a process there, copies the program there, and kills a process there.
+//!
+//! The command is the user's own `ssh`, with their keys and their ssh config. It runs a script in a plain `sh` of the machine:
+//!
+//! ```text
+//! set -- PROGRAM ARGUMENTS; read and export each variable, a line of stdin each; exec "$@"
+//! ```
 
 use std::net::ToSocketAddrs;
 use std::process::{Command, Output, Stdio};
@@ -6,12 +12,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::command::finished;
+use super::command::run_within;
 use crate::config::{Config, Destination, HostTable, Variables};
 use crate::launch::hosts::{HostReach, Launch, ProcessHost};
 use crate::launch::program::this_program;
 
-/// Options of ours, after the user's own: ssh takes the first of each.
+/// Options that nigh adds after those of the user: ssh uses the first value of each option.
 const SSH_OPTIONS: [&str; 9] = [
     "-T",
     "-o",
@@ -23,26 +29,26 @@ const SSH_OPTIONS: [&str; 9] = [
     "-o",
     "ServerAliveCountMax=3",
 ];
-/// Where a program that is sent along is put, as the shell there says it.
+/// The folder of copied programs on the machine, as its shell writes it.
 const CACHE: &str = "${XDG_CACHE_HOME:-$HOME/.cache}/nigh";
 
 /// A machine reached by ssh.
 #[derive(Clone, Debug)]
 pub struct SshHost {
-    /// The command that reaches it, with the user's options.
+    /// The ssh command with the user's options.
     ssh: Vec<String>,
-    /// What the command connects to.
+    /// The destination of the command.
     destination: Destination,
-    /// The program there.
+    /// The program on the machine.
     binary: Binary,
 }
 
-/// The program on another machine.
+/// The program that a machine runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Binary {
-    /// It is there.
+    /// A program that is installed there, by its path.
     Installed(String),
-    /// It is sent along.
+    /// A copy of this program.
     Copy,
 }
 
@@ -55,7 +61,7 @@ impl SshHost {
         let name = table.address.as_deref().unwrap_or(table.name.machine());
         let address =
             (name, 0).to_socket_addrs().ok().and_then(|mut addresses| addresses.next()).with_context(|| {
-                format!("the address of the host {name} is not known here: set `address` in its [[hosts]]")
+                format!("cannot find the address of the host {name}: set `address` in its [[hosts]]")
             })?;
         let binary = table.binary.as_ref().or(config.binary.as_ref());
         let binary = match binary.map(String::as_str) {
@@ -65,7 +71,7 @@ impl SshHost {
         };
         let ssh = config.ssh.clone().unwrap_or_else(|| vec!["ssh".to_owned()]);
         Ok(ProcessHost {
-            place: HostReach::Ssh(SshHost { ssh, destination: table.name.clone(), binary }),
+            reach: HostReach::Ssh(SshHost { ssh, destination: table.name.clone(), binary }),
             listen: table.listen.unwrap_or(address.ip()),
             ports: table.port,
             address: address.ip(),
@@ -73,7 +79,7 @@ impl SshHost {
         })
     }
 
-    /// What `ssh` connects to.
+    /// The destination of `ssh`.
     pub(crate) fn destination(&self) -> &Destination {
         &self.destination
     }
@@ -83,49 +89,50 @@ impl SshHost {
         let variables = &variables.0;
         let program = match &self.binary {
             Binary::Installed(path) => quoted_path(path),
-            Binary::Copy => format!("\"{CACHE}\"/{}", self.send_program()?),
+            Binary::Copy => format!("\"{CACHE}\"/{}", self.copy_program()?),
         };
-        let words: Vec<String> =
+        let command: Vec<String> =
             std::iter::once(program).chain(arguments.iter().map(|argument| quoted(argument))).collect();
-        // A shell reads one line from a pipe and no byte more: what follows the values is the program's. The words are
-        // set first, so that they mean what they do without the variables.
+        // A shell reads one line from a pipe and not a byte more: the program reads what follows the values. The arguments are set first,
+        // so that the variables cannot change their meaning.
         let reads = variables.keys().map(|name| format!("IFS= read -r {name} && export {name} || exit; "));
-        let script = format!("set -- {}; {}exec \"$@\"", words.join(" "), reads.collect::<String>());
+        let script = format!("set -- {}; {}exec \"$@\"", command.join(" "), reads.collect::<String>());
         let first = variables.values().map(|value| format!("{value}\n")).collect::<String>().into_bytes();
         Ok(Launch { command: self.shell(&script), first })
     }
 
     /// Runs a script in the shell of the host, for at most this time.
     fn script(&self, script: &str, within: Duration) -> Result<Output> {
-        finished(self.shell(script).stdin(Stdio::null()), None, within)
+        run_within(self.shell(script).stdin(Stdio::null()), None, within)
     }
 
-    /// Kills a process there, frozen or not; says whether it is known to be gone.
+    /// Kills a process of the machine, frozen or not. Returns whether the process has certainly ended.
     pub(crate) fn kill(&self, process: u32) -> bool {
-        // Its number may be another program's by now: only a worker of ours is killed.
+        // Another program may have the process id by now: the script kills only a worker of nigh.
         let script = format!(
             "if tr '\\0' ' ' < /proc/{process}/cmdline 2>/dev/null | grep -q ' worker $'; then kill -KILL {process}; fi"
         );
         self.script(&script, Duration::from_secs(5)).is_ok_and(|output| output.status.success())
     }
 
-    /// Sends this program there, unless it is there already; its name in the cache.
-    fn send_program(&self) -> Result<String> {
-        let failed = || format!("cannot send this program to {}", self.destination);
+    /// Copies this program to the machine unless it is there already. Returns its name in the cache.
+    fn copy_program(&self) -> Result<String> {
+        let failed = || format!("cannot copy this program to {}", self.destination);
         let bytes = std::fs::read(this_program()?).with_context(failed)?;
         let (size, name) = (bytes.len(), format!("nigh-{:016x}", xxhash_rust::xxh3::xxh3_64(&bytes)));
         let within = Duration::from_secs(300);
-        let there = self.script(&format!("test -x \"{CACHE}/{name}\" && echo there"), within).with_context(failed)?;
-        if String::from_utf8_lossy(&there.stdout).trim() == "there" {
+        let answer =
+            self.script(&format!("test -x \"{CACHE}/{name}\" && echo present"), within).with_context(failed)?;
+        if String::from_utf8_lossy(&answer.stdout).trim() == "present" {
             return Ok(name);
         }
-        // Whole or not at all: it gets its name when all its bytes are there.
+        // The file gets its name when all its bytes are written.
         let script = format!(
             "set -e; d=\"{CACHE}\"; mkdir -p \"$d\"; umask 077; t=\"$d/{name}.$$\"; trap 'rm -f \"$t\"' EXIT; cat > \"$t\"; \
              test \"$(wc -c < \"$t\")\" -eq {size}; chmod 700 \"$t\"; mv \"$t\" \"$d/{name}\""
         );
         let mut command = self.shell(&script);
-        let output = finished(command.stdin(Stdio::piped()), Some(bytes), within).with_context(failed)?;
+        let output = run_within(command.stdin(Stdio::piped()), Some(bytes), within).with_context(failed)?;
         ensure!(output.status.success(), "{}: {}", failed(), String::from_utf8_lossy(&output.stderr).trim());
         Ok(name)
     }
@@ -134,18 +141,18 @@ impl SshHost {
     fn shell(&self, script: &str) -> Command {
         let mut command = Command::new(&self.ssh[0]);
         command.args(&self.ssh[1..]).args(SSH_OPTIONS).args([self.destination.as_str(), "--"]);
-        // Whatever shell the user has there, a plain one runs it.
+        // The user's login shell may be another: a plain one runs the script.
         command.arg(format!("exec sh -c {}", quoted(script)));
         command
     }
 }
 
-/// A word that a shell takes as it is.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', "'\\''"))
+/// Quotes an argument for a shell.
+fn quoted(argument: &str) -> String {
+    format!("'{}'", argument.replace('\'', "'\\''"))
 }
 
-/// A path that a shell takes as it is, but for the `~/` that it begins with.
+/// Quotes a path for a shell; a leading `~/` is still the home folder.
 fn quoted_path(path: &str) -> String {
     match path.strip_prefix("~/") {
         Some(rest) => format!("\"$HOME\"/{}", quoted(rest)),
@@ -162,7 +169,7 @@ pub(in crate::launch) mod tests {
         toml::from_str(text).unwrap()
     }
 
-    /// A pool whose `ssh` is a shell of this machine that does something and then drops what precedes the script.
+    /// A pool whose `ssh` is a shell of this machine: it runs `before`, and then the script.
     pub fn local(binary: &str, before: &str) -> Pool {
         let ssh = r#"while [ "$1" != -- ]; do shift; done; shift; exec sh -c "$*""#;
         let ssh = ["sh".to_owned(), "-c".to_owned(), format!("{before}\n{ssh}"), "ssh".to_owned()];
@@ -175,12 +182,12 @@ pub(in crate::launch) mod tests {
     }
 
     fn ssh_host(pool: &Pool) -> &SshHost {
-        let HostReach::Ssh(host) = &pool.hosts[0].place else { panic!("the host is reached by ssh") };
+        let HostReach::Ssh(host) = &pool.hosts[0].reach else { panic!("the host is reached by ssh") };
         host
     }
 
     #[test]
-    fn nothing_of_a_command_is_lost_on_its_way_through_the_shells() {
+    fn arguments_and_variables_pass_the_shells_unchanged() {
         let script = "printf '%s|' \"$EMPTY\" \"$ODD\" \"$SPACED\" \"$PLAIN\" \"$@\"; cat";
         let arguments = ["-c", script, "x", "it's", "a b", "$HOME", "*"];
         let mut shells = 0;
@@ -199,29 +206,29 @@ pub(in crate::launch) mod tests {
                 let shown = ["date", "secret-7"].iter().any(|value| argument.contains(value));
                 assert!(!shown, "every user of the machine sees {argument}");
             }
-            // What the program is told begins where the values end.
+            // The program's own input begins after the values.
             first.extend(b"{\"me\":0}\n{}");
-            let output = finished(command.stdin(Stdio::piped()), Some(first), Duration::from_secs(60)).unwrap();
-            let said = String::from_utf8(output.stdout).unwrap();
+            let output = run_within(command.stdin(Stdio::piped()), Some(first), Duration::from_secs(60)).unwrap();
+            let stdout = String::from_utf8(output.stdout).unwrap();
             let wanted = "|it's $HOME; `date` \"x\" \\ *|  \ta\\ |secret-7|it's|a b|$HOME|*|{\"me\":0}\n{}";
-            assert_eq!(said, wanted, "{shell}");
+            assert_eq!(stdout, wanted, "{shell}");
         }
-        assert!(shells > 0, "no shell is here");
+        assert!(shells > 0, "this machine has no shell");
     }
 
     #[test]
-    fn a_program_is_sent_once_and_under_its_hash() {
+    fn a_program_is_copied_once_and_named_by_its_hash() {
         let folder = tempfile::tempdir().unwrap();
-        // The cache is where the variable says; the shell that stands for ssh hands it on.
+        // The shell that stands for ssh passes the variable of the cache on.
         let cache = folder.path().join("with space");
         let pool = local("copy", &format!("export XDG_CACHE_HOME='{}'", cache.display()));
         let host = ssh_host(&pool);
-        let name = host.send_program().unwrap();
-        let sent = cache.join("nigh").join(&name);
-        assert_eq!(std::fs::read(&sent).unwrap(), std::fs::read(this_program().unwrap()).unwrap());
-        let first = std::fs::metadata(&sent).unwrap().modified().unwrap();
-        assert_eq!(host.send_program().unwrap(), name);
-        assert_eq!(std::fs::metadata(&sent).unwrap().modified().unwrap(), first);
+        let name = host.copy_program().unwrap();
+        let copy = cache.join("nigh").join(&name);
+        assert_eq!(std::fs::read(&copy).unwrap(), std::fs::read(this_program().unwrap()).unwrap());
+        let first = std::fs::metadata(&copy).unwrap().modified().unwrap();
+        assert_eq!(host.copy_program().unwrap(), name);
+        assert_eq!(std::fs::metadata(&copy).unwrap().modified().unwrap(), first);
         assert_eq!(std::fs::read_dir(cache.join("nigh")).unwrap().count(), 1, "no other file stays");
     }
 

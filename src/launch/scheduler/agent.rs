@@ -1,8 +1,8 @@
-//! The agent of a task: starts a process where the task is, as often as the supervisor asks for one.
+//! The agent of a task: starts, feeds and kills a process on its machine as the supervisor requests.
 //!
-//! It looks for task 0 until that is there, shows its certificate, and then only does what it is told. When the
-//! connection ends or falls silent it kills its process, and tries for a while to come back: where nobody listens at
-//! the supervisor's port any more the run is over, and so is the agent.
+//! It connects to task 0, as soon as that listens, and authenticates itself by its certificate. When the connection ends or falls silent, it
+//! kills its process and tries for a while to connect again. If nothing listens at the supervisor's port any more, the run has ended, and the
+//! agent ends, too.
 
 use std::io;
 use std::io::{Read, Write};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::agents::{WAIT, roster};
-use super::control::{Control, ControlFrame, MOST, broke};
+use super::control::{Control, ControlFrame, MAX_FRAME, broke};
 use super::task::SchedulerTask;
 use crate::config::{Config, Tasks};
 use crate::launch::events::{EventSink, ProcessEvent};
@@ -25,79 +25,79 @@ use crate::launch::handshake::join::{Participant, Unjoined};
 use crate::launch::handshake::{Credentials, Deadlines, Identity};
 use crate::launch::program::this_program;
 
-/// How long one attempt to reach task 0 may take, at most.
-const ATTEMPT: Duration = Duration::from_secs(10);
-/// How long to wait before the next one.
-const AGAIN: Duration = Duration::from_millis(500);
-/// How long a supervisor that was lost is looked for, besides the config's `timeout`.
-const COME_BACK: Duration = Duration::from_secs(30);
-/// How often it is looked whether the process has ended.
-const LOOK: Duration = Duration::from_millis(20);
+/// The longest time of one attempt to connect to task 0.
+const ATTEMPT_DEADLINE: Duration = Duration::from_secs(10);
+/// The pause before the next attempt.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// How long to try to reach a lost supervisor again, in addition to the config's `timeout`.
+const RECONNECT_DEADLINE: Duration = Duration::from_secs(30);
+/// How often to poll for the end of the process.
+const POLL_EVERY: Duration = Duration::from_millis(20);
 
-/// One task's agent.
+/// The agent of one task.
 struct TaskAgent<'a> {
     task: &'a SchedulerTask,
     table: &'a Tasks,
     credentials: Credentials,
     timeout: Duration,
-    voice: &'a EventSink,
+    events: &'a EventSink,
 }
 
-/// Whether task 0 was there before.
+/// Whether task 0 was connected before.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sought {
+enum Attempt {
     First,
-    Again,
+    Reconnect,
 }
 
-/// How a control connection ended.
+/// The end of a control connection.
 enum Ending {
-    /// The supervisor said that the run is over, with this exit code.
+    /// The run has ended with this exit code.
     Finished(u8),
-    /// It broke, or fell silent.
+    /// The connection broke or fell silent, for this reason.
     Lost(String),
 }
 
-/// Serves the supervisor of a run, which is task 0, until the run is over. Returns the run's exit code.
+/// Serves task 0, the supervisor of the run, until the run has ended. Returns the run's exit code.
 ///
 /// # Errors
-/// Where task 0 does not come in time, refuses this one, or is gone.
-pub fn serve_task(task: &SchedulerTask, table: &Tasks, config: &Config, voice: &EventSink) -> Result<u8> {
-    let keys = config.keys.clone().context("tasks know each other by `keys`")?;
+/// Task 0 cannot be reached in time, refuses this task, or has ended.
+pub fn serve_task(task: &SchedulerTask, table: &Tasks, config: &Config, events: &EventSink) -> Result<u8> {
+    let keys = config.keys.clone().context("tasks authenticate each other by `keys`")?;
     let credentials = Identity::Keys(keys).credentials(task.me)?;
-    let agent = TaskAgent { task, table, credentials, timeout: config.timeout(), voice };
-    let mut control = agent.find(table.wait.map_or(WAIT, |wait| wait.0), Sought::First)?;
+    let agent = TaskAgent { task, table, credentials, timeout: config.timeout(), events };
+    let mut control = agent.connect(table.wait.map_or(WAIT, |wait| wait.0), Attempt::First)?;
     loop {
-        match agent.attend(&control) {
+        match agent.serve(&control) {
             Ending::Finished(code) => return Ok(code),
             Ending::Lost(reason) => {
                 let text = format!("task {} lost task 0 at {}: {reason}", task.me, task.supervisor);
-                agent.tell(&text);
-                control = agent.find(COME_BACK + config.timeout(), Sought::Again).context(text)?;
+                agent.report(&text);
+                control = agent.connect(RECONNECT_DEADLINE + config.timeout(), Attempt::Reconnect).context(text)?;
             }
         }
     }
 }
 
 impl TaskAgent<'_> {
-    fn tell(&self, text: &str) {
-        (self.voice)(ProcessEvent { kind: "lost", text, epoch: 0, process: Some(self.task.me) });
+    fn report(&self, text: &str) {
+        (self.events)(ProcessEvent { kind: "lost", text, epoch: 0, process: Some(self.task.me) });
     }
 
-    /// Finds task 0, and tells it where this one is.
-    fn find(&self, within: Duration, sought: Sought) -> Result<Control> {
+    /// Connects to task 0 and sends it the name of this host.
+    fn connect(&self, within: Duration, attempt: Attempt) -> Result<Control> {
         let (until, ports) = (Instant::now() + within, self.table.control);
         let mut last = "it has no address".to_owned();
         let late = |last: &str| {
-            let (me, place, seconds) = (self.task.me, &self.task.supervisor, within.as_secs_f32());
-            anyhow!("task {me} could not join task 0 at {place} within {seconds} s: {last}")
+            let (me, supervisor, seconds) = (self.task.me, &self.task.supervisor, within.as_secs_f32());
+            anyhow!("task {me} could not join task 0 at {supervisor} within {seconds} s: {last}")
         };
         loop {
-            let mut gone = sought == Sought::Again;
+            let mut ended = attempt == Attempt::Reconnect;
             match (self.task.supervisor.as_str(), 0).to_socket_addrs() {
                 Err(error) => {
-                    gone = false;
-                    last = format!("its address is not known here ({error})");
+                    ended = false;
+                    last = format!("cannot find its address ({error})");
                 }
                 Ok(addresses) => {
                     for address in addresses {
@@ -107,15 +107,15 @@ impl TaskAgent<'_> {
                             if left.is_zero() {
                                 return Err(late(&last));
                             }
-                            match self.attempt(address, left.min(ATTEMPT)) {
+                            match self.attempt(address, left.min(ATTEMPT_DEADLINE)) {
                                 Ok(control) => return Ok(control),
-                                Err(Unfound::Closed) => last = format!("nobody listens at {address}"),
-                                Err(Unfound::Refused(reason)) if ports.first == ports.last => {
+                                Err(ConnectError::Closed) => last = format!("nothing listens at {address}"),
+                                Err(ConnectError::Refused(reason)) if ports.first == ports.last => {
                                     bail!("task {} cannot join task 0 at {address}: {reason}", self.task.me)
                                 }
-                                // Another run of this machine may have the port.
-                                Err(Unfound::Refused(reason) | Unfound::Broken(reason)) => {
-                                    gone = false;
+                                // Another run on this machine may have the port.
+                                Err(ConnectError::Refused(reason) | ConnectError::Broken(reason)) => {
+                                    ended = false;
                                     last = format!("{address}: {reason}");
                                 }
                             }
@@ -123,64 +123,64 @@ impl TaskAgent<'_> {
                     }
                 }
             }
-            if gone {
+            if ended {
                 bail!("{last}: task 0 has ended, and this task with it");
             }
-            if Instant::now() + AGAIN >= until {
+            if Instant::now() + RETRY_PAUSE >= until {
                 return Err(late(&last));
             }
-            std::thread::sleep(AGAIN);
+            std::thread::sleep(RETRY_PAUSE);
         }
     }
 
-    /// Tries one port, for at most so long.
-    fn attempt(&self, address: SocketAddr, within: Duration) -> Result<Control, Unfound> {
+    /// Tries one port, for at most `within`.
+    fn attempt(&self, address: SocketAddr, within: Duration) -> Result<Control, ConnectError> {
         let until = Instant::now() + within;
-        let broken = |error: io::Error| Unfound::Broken(error.to_string());
+        let broken = |error: io::Error| ConnectError::Broken(error.to_string());
         let socket = TcpStream::connect_timeout(&address, within).map_err(|error| match error.kind() {
-            io::ErrorKind::ConnectionRefused => Unfound::Closed,
+            io::ErrorKind::ConnectionRefused => ConnectError::Closed,
             _ => broken(error),
         })?;
         let (left, most) = (until.saturating_duration_since(Instant::now()), Deadlines::default());
         let deadlines = Deadlines { join: left, handshake: most.handshake.min(left), hello: most.hello.min(left) };
-        let party = Participant::new(self.task.me, roster(self.task), self.credentials.clone(), deadlines);
-        let connection = party.introduce(&socket, 0).map_err(|unjoined| match unjoined {
-            Unjoined::Refused(reason) => Unfound::Refused(reason),
-            Unjoined::Broken(reason) => Unfound::Broken(reason),
+        let participant = Participant::new(self.task.me, roster(self.task), self.credentials.clone(), deadlines);
+        let connection = participant.introduce(&socket, 0).map_err(|unjoined| match unjoined {
+            Unjoined::Refused(reason) => ConnectError::Refused(reason),
+            Unjoined::Broken(reason) => ConnectError::Broken(reason),
         })?;
-        let connection = connection.ok_or_else(|| Unfound::Refused("it has no TLS".to_owned()))?;
+        let connection = connection.ok_or_else(|| ConnectError::Refused("it has no TLS".to_owned()))?;
         let control = Control::new(socket, connection, self.timeout).map_err(broken)?;
         control.send(&ControlFrame::Name(host())).map_err(broken)?;
         Ok(control)
     }
 
-    /// Does what the supervisor says; no process is left when it returns.
-    fn attend(&self, control: &Control) -> Ending {
+    /// Serves the requests of the supervisor. No process is left when it returns.
+    fn serve(&self, control: &Control) -> Ending {
         let mut process: Option<AgentProcess> = None;
         loop {
-            match control.hear() {
+            match control.receive() {
                 Ok(ControlFrame::Beat) => {}
                 Ok(ControlFrame::Begin) => {
-                    // One that is still there is killed: what it says would be taken for the next one's.
+                    // A process that still runs is killed: its output would be taken for that of the next one.
                     drop(process.take());
                     match AgentProcess::start(control) {
                         Ok(started) => process = Some(started),
                         Err(error) => {
                             let text = format!("task {} cannot start a process: {error:#}\n", self.task.me);
-                            let said = control.send(&ControlFrame::Errors(text.into_bytes()));
-                            // The shell's words for a program that cannot be started.
-                            if let Err(error) = said.and_then(|()| control.send(&ControlFrame::Ended(126 << 8))) {
+                            let sent = control.send(&ControlFrame::Errors(text.into_bytes()));
+                            // Exit code 126, as of a shell that cannot start a program.
+                            if let Err(error) = sent.and_then(|()| control.send(&ControlFrame::Ended(126 << 8))) {
                                 return Ending::Lost(broke(&error, self.timeout));
                             }
                         }
                     }
                 }
-                Ok(ControlFrame::Input(bytes)) => process.iter().for_each(|process| process.tell(bytes.clone())),
+                Ok(ControlFrame::Input(bytes)) => process.iter().for_each(|process| process.write(bytes.clone())),
                 Ok(ControlFrame::InputEnd) => process.iter_mut().for_each(AgentProcess::end_input),
                 Ok(ControlFrame::Kill) => process.iter().for_each(AgentProcess::kill),
                 Ok(ControlFrame::Finish(code)) => return Ending::Finished(code),
                 Ok(frame) => {
-                    self.tell(&format!("task 0 says {frame}, which is not for an agent"));
+                    self.report(&format!("task 0 sent {frame}, which is not for an agent"));
                     control.cut();
                     return Ending::Lost("it does not keep to the protocol".to_owned());
                 }
@@ -193,23 +193,23 @@ impl TaskAgent<'_> {
     }
 }
 
-/// Why task 0 was not found.
-enum Unfound {
-    /// Nobody listens there.
+/// The reason why an attempt to connect to task 0 failed.
+enum ConnectError {
+    /// Nothing listens at the port.
     Closed,
-    /// Who listens is not task 0 of this run, or does not want this task.
+    /// The listener is not task 0 of this run, or refused this task.
     Refused(String),
-    /// The network, or a deadline.
+    /// An error of the network, or a deadline.
     Broken(String),
 }
 
-/// What the scheduler or the system calls this machine.
+/// The name of this machine for the scheduler, or for the system.
 fn host() -> String {
     let system = || rustix::system::uname().nodename().to_string_lossy().into_owned();
     std::env::var("SLURMD_NODENAME").unwrap_or_else(|_| system())
 }
 
-/// The process that the supervisor asked for; it is killed when this is dropped.
+/// The process that the supervisor requested; dropping it kills the process.
 struct AgentProcess {
     child: Arc<Mutex<Child>>,
     input: Option<Sender<Vec<u8>>>,
@@ -224,26 +224,29 @@ impl AgentProcess {
         let mut stdin = child.stdin.take().context("a child has a stdin")?;
         let stdout = child.stdout.take().context("a child has a stdout")?;
         let stderr = child.stderr.take().context("a child has a stderr")?;
-        // A process that does not read must not keep the agent from hearing what else is said.
+        // In a thread of its own: a process that does not read must not block the agent.
         let (input, bytes) = channel::<Vec<u8>>();
-        std::thread::spawn(move || bytes.into_iter().try_for_each(|some| stdin.write_all(&some)));
+        std::thread::spawn(move || bytes.into_iter().try_for_each(|chunk| stdin.write_all(&chunk)));
         let child = Arc::new(Mutex::new(child));
-        let (followed, control) = (child.clone(), control.clone());
-        let follower = std::thread::spawn(move || {
-            let (to, kept) = (control.clone(), followed.clone());
-            let errors = std::thread::spawn(move || hand_on(stderr, &to, ControlFrame::Errors));
-            hand_on(stdout, &control, ControlFrame::Output);
-            // One that cannot say anything any more is of no use.
-            let status = ended(&kept);
-            let _ = errors.join();
-            // Where the connection is gone, who reads from it knows.
-            let _ = control.send(&ControlFrame::Ended(status.map_or(1 << 8, ExitStatusExt::into_raw)));
+        let follower = std::thread::spawn({
+            let (child, control) = (child.clone(), control.clone());
+            move || {
+                let errors = std::thread::spawn({
+                    let control = control.clone();
+                    move || forward(stderr, &control, ControlFrame::Errors)
+                });
+                forward(stdout, &control, ControlFrame::Output);
+                let status = wait(&child);
+                let _ = errors.join();
+                // If the connection has ended, the thread that reads from it notices.
+                let _ = control.send(&ControlFrame::Ended(status.map_or(1 << 8, ExitStatusExt::into_raw)));
+            }
         });
         Ok(AgentProcess { child, input: Some(input), follower: Some(follower) })
     }
 
-    fn tell(&self, bytes: Vec<u8>) {
-        // One that ended needs to be told nothing.
+    fn write(&self, bytes: Vec<u8>) {
+        // A process that has ended needs no input.
         self.input.iter().for_each(|input| drop(input.send(bytes.clone())));
     }
 
@@ -252,7 +255,7 @@ impl AgentProcess {
     }
 
     fn kill(&self) {
-        // An error says that it ended already.
+        // An error means that it has ended already.
         let _ = self.child.lock().unwrap_or_else(PoisonError::into_inner).kill();
     }
 }
@@ -261,15 +264,15 @@ impl Drop for AgentProcess {
     fn drop(&mut self) {
         self.kill();
         if let Some(follower) = self.follower.take() {
-            // It has nothing to say when it panics.
+            // A panic of the thread is reported by the panic hook.
             let _ = follower.join();
         }
     }
 }
 
-/// Hands on what a process writes, until it ends that.
-fn hand_on(mut pipe: impl Read, control: &Control, frame: impl Fn(Vec<u8>) -> ControlFrame) {
-    let mut bytes = vec![0; MOST];
+/// Forwards the output of a process until the pipe ends.
+fn forward(mut pipe: impl Read, control: &Control, frame: impl Fn(Vec<u8>) -> ControlFrame) {
+    let mut bytes = vec![0; MAX_FRAME];
     loop {
         match pipe.read(&mut bytes) {
             Ok(read @ 1..) if control.send(&frame(bytes[..read].to_vec())).is_ok() => {}
@@ -279,15 +282,15 @@ fn hand_on(mut pipe: impl Read, control: &Control, frame: impl Fn(Vec<u8>) -> Co
     }
 }
 
-/// How a process ends, which may take as long as it likes.
-fn ended(child: &Mutex<Child>) -> Option<ExitStatus> {
+/// Waits for the end of a process, without a limit.
+fn wait(child: &Mutex<Child>) -> Option<ExitStatus> {
     loop {
         match child.lock().unwrap_or_else(PoisonError::into_inner).try_wait() {
             Ok(None) => {}
             Ok(status) => return status,
             Err(_) => return None,
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_EVERY);
     }
 }
 
@@ -298,7 +301,7 @@ mod tests {
     use super::*;
     use crate::launch::wire::keys;
 
-    /// So many ports in a row, at which somebody listens who never says a word.
+    /// Listeners at consecutive ports that accept connections and send nothing.
     fn silent_ports(count: u16) -> Vec<TcpListener> {
         loop {
             let first = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -311,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_ports_do_not_hold_a_task_for_longer_than_it_waits() {
+    fn silent_ports_do_not_delay_a_task_beyond_its_deadline() {
         let folder = tempfile::tempdir().unwrap();
         keys::make(folder.path(), 2, 1).unwrap();
         let ports = silent_ports(12);
@@ -320,16 +323,18 @@ mod tests {
         let table: Tasks = toml::from_str(&text).unwrap();
         let task = SchedulerTask { me: 1, count: 2, supervisor: "127.0.0.1".into(), job: 7, cpus: None, machines: 1 };
         let credentials = Identity::Keys(folder.path().to_owned()).credentials(1).unwrap();
-        let voice: EventSink = Arc::new(|_| {});
+        let events: EventSink = Arc::new(|_| {});
         let timeout = Duration::from_secs(20);
-        let agent = TaskAgent { task: &task, table: &table, credentials, timeout, voice: &voice };
-        for (sought, within) in [(Sought::First, Duration::from_secs(1)), (Sought::Again, Duration::from_secs(6))] {
-            let begun = Instant::now();
-            let error = agent.find(within, sought).err().unwrap().to_string();
-            // A handshake with each of them takes five seconds, and twelve a minute.
-            assert!(begun.elapsed() < Duration::from_secs(30), "{:?}: {error}", begun.elapsed());
-            let said = format!("task 1 could not join task 0 at 127.0.0.1 within {} s: 127.0.0.1:", within.as_secs());
-            assert!(error.contains(&said) && error.contains("did not say who it is"), "{error}");
+        let agent = TaskAgent { task: &task, table: &table, credentials, timeout, events: &events };
+        for (attempt, within) in
+            [(Attempt::First, Duration::from_secs(1)), (Attempt::Reconnect, Duration::from_secs(6))]
+        {
+            let start = Instant::now();
+            let error = agent.connect(within, attempt).err().unwrap().to_string();
+            // A handshake with each port takes five seconds, and with all twelve a minute.
+            assert!(start.elapsed() < Duration::from_secs(30), "{:?}: {error}", start.elapsed());
+            let wanted = format!("task 1 could not join task 0 at 127.0.0.1 within {} s: 127.0.0.1:", within.as_secs());
+            assert!(error.contains(&wanted) && error.contains("did not identify itself"), "{error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The tasks of a scheduler, as their supervisor has them: an agent each, which starts processes where the task is.
+//! The agents of a scheduler's tasks, as task 0 (the supervisor) sees them. Each agent starts the process of its task.
 //!
 //! ```text
 //! task 0: supervisor ── pipes ────────▶ process 0 ◀──────────┐
@@ -6,10 +6,9 @@
 //!           └── control connection ── task 1: agent ── pipes ─▶ process 1
 //! ```
 //!
-//! An agent does what `sshd` does for a pool over ssh: it starts a process when it is told to, hands on its pipes, and
-//! kills it when it is told to or when the supervisor is gone. Agents come in any order, are known by their
-//! certificates (the steps of `join`), and one that was lost may come again, as a new task of the same number: it takes
-//! the former's place.
+//! An agent does what `sshd` does for a pool over ssh: on request it starts a process, forwards its pipes, and kills it; it also kills it
+//! when the supervisor has ended. Agents connect in any order and authenticate themselves by their certificates (the steps of `join`). An
+//! agent that was lost may connect again, also as a new task of the same number: it replaces the former one.
 
 use std::io;
 use std::io::{Read, Write};
@@ -23,99 +22,103 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::control::{Control, ControlFrame, MOST, broke};
+use super::control::{Control, ControlFrame, MAX_FRAME, broke};
 use super::task::SchedulerTask;
 use crate::config::{Config, Tasks};
 use crate::launch::events::{EventSink, ProcessEvent};
 use crate::launch::handshake::join::Participant;
+use crate::launch::handshake::unauthenticated::RefusalSink;
 use crate::launch::handshake::{Deadlines, Identity, Roster};
 use crate::launch::pipes::{Pipes, ProcessExit};
 
-/// How long tasks wait for each other where the config does not say.
+/// How long tasks wait for each other by default.
 pub(crate) const WAIT: Duration = Duration::from_secs(300);
-/// Who is missing after so long is told, and then again after twice as long.
-const TOLD_AFTER: Duration = Duration::from_secs(10);
-/// The door is open for as long as the run lasts.
-const OPEN: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
-/// How long an agent may take to have a process killed.
+/// After this time the missing tasks are reported, and again after twice the time.
+const REPORT_AFTER: Duration = Duration::from_secs(10);
+/// Agents may join as long as the run lasts.
+const JOIN_DEADLINE: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+/// How long an agent may take to kill a process.
 const KILL_DEADLINE: Duration = Duration::from_secs(5);
-/// How long agents may take to end once they were told to.
-const PARTING: Duration = Duration::from_secs(3);
+/// How long agents may take to end after the end of the run.
+const FINISH_DEADLINE: Duration = Duration::from_secs(3);
 
-/// The agents of a run; every handle is the same.
+/// The agents of a run; clones share them.
 #[derive(Clone)]
 pub struct Agents(Arc<AgentsInner>);
 
 struct AgentsInner {
     wait: Duration,
     timeout: Duration,
-    /// Where agents are told to go, for messages.
-    door: String,
-    party: Arc<Participant>,
+    /// The address to which agents connect, for messages.
+    address: String,
+    participant: Arc<Participant>,
     announcer: Arc<Announcer>,
     state: Mutex<AgentsState>,
     changed: Condvar,
 }
 
-/// Says what happens at the door, and in which epoch.
+/// Reports what happens at the listener, with the current epoch.
 struct Announcer {
-    voice: EventSink,
+    events: EventSink,
     epoch: AtomicU64,
 }
 
 impl Announcer {
-    fn say(&self, kind: &str, text: &str, task: usize) {
+    fn report(&self, kind: &str, text: &str, task: usize) {
         let epoch = self.epoch.load(Ordering::Relaxed);
-        (self.voice)(ProcessEvent { kind, text, epoch, process: Some(task) });
+        (self.events)(ProcessEvent { kind, text, epoch, process: Some(task) });
     }
 }
 
-/// What is known of the tasks, by their number; task 0 has no agent.
+/// The state of the tasks, by their number; task 0 has no agent.
 struct AgentsState {
     agents: Vec<Option<Arc<ConnectedAgent>>>,
-    /// Where each is, or was last.
+    /// The host of each task, now or last.
     hosts: Vec<Option<String>>,
-    /// Why the last agent of a task was lost.
+    /// The reason why the last agent of a task was lost.
     lost: Vec<Option<String>>,
-    /// Which tasks know how the run ended.
-    told: Vec<bool>,
+    /// Which tasks need not be informed of the end of the run any more.
+    informed: Vec<bool>,
+    /// The exit code of the run, after its end.
     finished: Option<u8>,
 }
 
-/// One agent that has come.
+/// One connected agent.
 pub(crate) struct ConnectedAgent {
     control: Control,
     host: String,
-    /// Where it reached this machine, and from where.
+    /// The addresses of the connection: this machine's and the agent's.
     addresses: (IpAddr, IpAddr),
-    /// Which process of it is the current one: what is meant for a former one is not sent.
-    turn: Mutex<u64>,
-    hearing: Mutex<FrameReceiver>,
+    /// The number of its current process: input for an earlier process is not sent.
+    current: Mutex<u64>,
+    receiver: Mutex<FrameReceiver>,
 }
 
-/// Who hears what an agent says.
+/// The receiver of the frames of an agent.
 enum FrameReceiver {
-    Nobody,
-    Generation(ProcessReceivers),
-    /// It is gone, and this is why.
+    /// No process runs.
+    None,
+    Process(ProcessReceivers),
+    /// The agent was lost, for this reason.
     Lost(String),
 }
 
+/// The pipes and the exit of a process.
 struct ProcessReceivers {
     output: Sender<Vec<u8>>,
     errors: Sender<Vec<u8>>,
-    gone: Sender<ProcessExit>,
+    exit: Sender<ProcessExit>,
 }
 
 /// A process that an agent started.
 pub(crate) struct Running {
     agent: Arc<ConnectedAgent>,
-    gone: Receiver<ProcessExit>,
+    exit: Receiver<ProcessExit>,
 }
 
 impl std::fmt::Debug for Agents {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "agents at {}", self.0.door)
+        write!(f, "agents at {}", self.0.address)
     }
 }
 
@@ -123,18 +126,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What both sides of a control connection must agree on, in the words of `join`.
+/// The roster on which both sides of a control connection must agree, as `join` checks it.
 pub(crate) fn roster(task: &SchedulerTask) -> Roster {
     Roster::new(task.job, 0, vec![SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0); task.count])
 }
 
 impl Agents {
-    /// Opens the door of task 0, and lets the agents of the other tasks in from now on.
+    /// Listens as task 0, and accepts the agents of the other tasks from now on.
     ///
     /// # Errors
-    /// Where no port is free, or the keys of process 0 do not hold.
-    pub(crate) fn open(task: &SchedulerTask, table: &Tasks, config: &Config, voice: &EventSink) -> Result<Agents> {
-        let keys = config.keys.clone().context("tasks know each other by `keys`")?;
+    /// No port is free, or the keys of process 0 are missing or invalid.
+    pub(crate) fn open(task: &SchedulerTask, table: &Tasks, config: &Config, events: &EventSink) -> Result<Agents> {
+        let keys = config.keys.clone().context("tasks authenticate each other by `keys`")?;
         let credentials = Identity::Keys(keys).credentials(0)?;
         let listen = table.listen.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         let mut address = SocketAddr::new(listen, table.control.first);
@@ -148,135 +151,139 @@ impl Agents {
                 }
             }
         };
-        let deadlines = Deadlines { join: OPEN, ..Deadlines::default() };
+        let deadlines = Deadlines { join: JOIN_DEADLINE, ..Deadlines::default() };
         let state = AgentsState {
             agents: vec![None; task.count],
             hosts: vec![None; task.count],
             lost: vec![None; task.count],
-            told: vec![false; task.count],
+            informed: vec![false; task.count],
             finished: None,
         };
-        let announcer = Arc::new(Announcer { voice: voice.clone(), epoch: AtomicU64::new(0) });
-        let told = announcer.clone();
-        let say = Box::new(move |text: &str| told.say("refused", &format!("task 0 {text}"), 0));
+        let announcer = Arc::new(Announcer { events: events.clone(), epoch: AtomicU64::new(0) });
+        let report: RefusalSink = Box::new({
+            let announcer = announcer.clone();
+            move |text| announcer.report("refused", &format!("task 0 {text}"), 0)
+        });
         let agents = Agents(Arc::new(AgentsInner {
             wait: table.wait.map_or(WAIT, |wait| wait.0),
             timeout: config.timeout(),
-            door: format!("{} port {}", task.supervisor, address.port()),
-            party: Arc::new(Participant::telling(0, roster(task), credentials, deadlines, say)),
+            address: format!("{} port {}", task.supervisor, address.port()),
+            participant: Arc::new(Participant::with_report(0, roster(task), credentials, deadlines, report)),
             announcer,
             state: Mutex::new(state),
             changed: Condvar::new(),
         }));
         let shared = agents.0.clone();
-        std::thread::Builder::new().name("nigh:door".into()).spawn(move || shared.let_in(&listener))?;
+        std::thread::Builder::new().name("nigh:listener".into()).spawn(move || shared.accept(&listener))?;
         Ok(agents)
     }
 
-    /// Waits until there is an agent for every task; gives the address of every task, task 0's first.
+    /// Waits until every task has an agent. Returns the addresses of the tasks by number.
     ///
     /// # Errors
-    /// Names the tasks that did not come in time, and why they were lost where they had been there.
-    pub(crate) fn gather(&self, epoch: u64, voice: &EventSink) -> Result<Vec<IpAddr>> {
+    /// A task did not connect in time; the message has its number, and the reason why it was lost if it was connected before.
+    pub(crate) fn wait_for_all(&self, epoch: u64, events: &EventSink) -> Result<Vec<IpAddr>> {
         let shared = &self.0;
         shared.announcer.epoch.store(epoch, Ordering::Relaxed);
-        let begun = Instant::now();
-        let mut tell_after = TOLD_AFTER;
+        let start = Instant::now();
+        let mut report_after = REPORT_AFTER;
         let mut state = lock(&shared.state);
         loop {
             let missing: Vec<usize> = (1..state.agents.len()).filter(|task| state.agents[*task].is_none()).collect();
             if missing.is_empty() {
                 return Ok(addresses(&state.agents));
             }
-            let waited = begun.elapsed();
-            let names: Vec<String> = missing.iter().map(|task| named(*task, state.lost[*task].as_deref())).collect();
+            let waited = start.elapsed();
+            let names: Vec<String> =
+                missing.iter().map(|task| described(*task, state.lost[*task].as_deref())).collect();
             let (names, count) = (names.join(", "), state.agents.len());
             if waited >= shared.wait {
-                let refused = shared.party.strangers.last().map_or_else(String::new, |last| format!("; {last}"));
+                let refused =
+                    shared.participant.unauthenticated.last().map_or_else(String::new, |last| format!("; {last}"));
                 let seconds = shared.wait.as_secs_f32();
-                bail!("{names} of {count} tasks did not join task 0 at {} within {seconds} s{refused}", shared.door);
+                bail!("{names} of {count} tasks did not join task 0 at {} within {seconds} s{refused}", shared.address);
             }
-            if waited >= tell_after {
-                tell_after *= 2;
-                let text = format!("{names} of {count} tasks are waited for, at {}", shared.door);
-                voice(ProcessEvent { kind: "waiting", text: &text, epoch, process: None });
+            if waited >= report_after {
+                report_after *= 2;
+                let text = format!("waiting for {names} of {count} tasks, at {}", shared.address);
+                events(ProcessEvent { kind: "waiting", text: &text, epoch, process: None });
             }
-            let pause = (shared.wait - waited).min(tell_after.saturating_sub(waited)).max(Duration::from_millis(1));
+            let pause = (shared.wait - waited).min(report_after.saturating_sub(waited)).max(Duration::from_millis(1));
             state = shared.changed.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// Where a task is, or was last.
+    /// The host of a task, now or last.
     pub(crate) fn host(&self, task: usize) -> Option<String> {
         lock(&self.0.state).hosts[task].clone()
     }
 
-    /// Has the agent of a task start a process.
-    pub(crate) fn begin(&self, task: usize) -> Result<(Running, Pipes)> {
+    /// Lets the agent of a task start a process.
+    pub(crate) fn start(&self, task: usize) -> Result<(Running, Pipes)> {
         let agent = lock(&self.0.state).agents[task].clone();
-        let agent = agent.with_context(|| format!("task {task} is not there"))?;
+        let agent = agent.with_context(|| format!("task {task} is not connected"))?;
         let (output, stdout) = channel();
         let (errors, stderr) = channel();
-        let (gone, is_gone) = channel();
-        match &mut *lock(&agent.hearing) {
+        let (exit, exit_receiver) = channel();
+        match &mut *lock(&agent.receiver) {
             FrameReceiver::Lost(reason) => bail!("its task was lost: {reason}"),
-            hearing => *hearing = FrameReceiver::Generation(ProcessReceivers { output, errors, gone }),
+            receiver => *receiver = FrameReceiver::Process(ProcessReceivers { output, errors, exit }),
         }
-        let mut turn = lock(&agent.turn);
-        *turn += 1;
+        let mut current = lock(&agent.current);
+        *current += 1;
         agent.control.send(&ControlFrame::Begin).context("its task was lost")?;
-        let stdin = Stdin { agent: agent.clone(), turn: *turn };
-        drop(turn);
+        let stdin = Stdin { agent: agent.clone(), process: *current };
+        drop(current);
         let pipes = Pipes {
             first: Vec::new(),
             stdin: Box::new(stdin),
             stdout: Box::new(ProcessOutput::from(stdout)),
             stderr: Box::new(ProcessOutput::from(stderr)),
         };
-        Ok((Running { agent, gone: is_gone }, pipes))
+        Ok((Running { agent, exit: exit_receiver }, pipes))
     }
 
-    /// Tells all agents that the run is over, with this exit code; those that have not come yet are waited for where it
-    /// ended well, since nobody else would tell them. A task that comes after that waits for nothing.
+    /// Informs all agents that the run has ended with this exit code, and waits for their end. After a success it also waits for tasks that
+    /// are not connected, to inform them; after a failure such a task ends by itself.
     pub fn finish(&self, code: u8) {
         let shared = &self.0;
-        let patience = if code == 0 { shared.wait } else { PARTING };
+        let timeout = if code == 0 { shared.wait } else { FINISH_DEADLINE };
         let mut state = lock(&shared.state);
         state.finished = Some(code);
         let present: Vec<Arc<ConnectedAgent>> = state.agents.iter().flatten().cloned().collect();
         for task in 0..state.agents.len() {
-            // One that was lost ends by itself; only after a good end it is told when it comes back.
-            state.told[task] = state.agents[task].is_some() || (code != 0 && state.lost[task].is_some());
+            // A lost task ends by itself; after a success it is informed if it connects again.
+            state.informed[task] = state.agents[task].is_some() || (code != 0 && state.lost[task].is_some());
         }
         drop(state);
         present.iter().for_each(|agent| agent.finish(code));
-        self.wait_until(patience, |state| state.told.iter().skip(1).all(|told| *told));
-        // They end, and their connections with them.
-        self.wait_until(PARTING, |state| state.agents.iter().all(Option::is_none));
+        self.wait_until(timeout, |state| state.informed.iter().skip(1).all(|informed| *informed));
+        // Agents end, and their connections with them.
+        self.wait_until(FINISH_DEADLINE, |state| state.agents.iter().all(Option::is_none));
     }
 
-    /// Whether the run is over.
+    /// Whether the run has ended.
     pub(crate) fn is_finished(&self) -> bool {
         lock(&self.0.state).finished.is_some()
     }
 
-    fn wait_until(&self, patience: Duration, reached: impl Fn(&AgentsState) -> bool) {
+    fn wait_until(&self, timeout: Duration, reached: impl Fn(&AgentsState) -> bool) {
         let shared = &self.0;
         let waiting = |state: &mut AgentsState| !reached(state);
-        drop(shared.changed.wait_timeout_while(lock(&shared.state), patience, waiting));
+        drop(shared.changed.wait_timeout_while(lock(&shared.state), timeout, waiting));
     }
 }
 
-/// A task that is waited for, and why it is not there any more.
-fn named(task: usize, lost: Option<&str>) -> String {
+/// A missing task, and the reason why it was lost if it was.
+fn described(task: usize, lost: Option<&str>) -> String {
     match lost {
         None => format!("task {task}"),
         Some(reason) => format!("task {task} (it was lost: {reason})"),
     }
 }
 
-/// Where the processes of the tasks reach each other. An agent on the machine of task 0 may have come by loopback:
-/// others reach it as they reach task 0.
+/// The addresses at which the processes of the tasks reach each other. An agent on the machine of task 0 may have connected over loopback:
+/// the other tasks reach it at the address of task 0.
 fn addresses(agents: &[Option<Arc<ConnectedAgent>>]) -> Vec<IpAddr> {
     let known = || agents.iter().flatten().map(|agent| agent.addresses);
     let from_elsewhere = known().find(|(_, from)| !from.is_loopback());
@@ -289,59 +296,59 @@ fn addresses(agents: &[Option<Arc<ConnectedAgent>>]) -> Vec<IpAddr> {
 }
 
 impl AgentsInner {
-    /// Lets agents in until the program ends.
-    fn let_in(self: &Arc<AgentsInner>, listener: &TcpListener) {
+    /// Accepts agents until the program ends.
+    fn accept(self: &Arc<AgentsInner>, listener: &TcpListener) {
         loop {
-            // What became of one connection, or what the system lacks just now, passes.
-            let Ok((socket, who)) = listener.accept() else {
+            // An error of one connection or of the system may pass.
+            let Ok((socket, peer)) = listener.accept() else {
                 std::thread::sleep(Duration::from_millis(100));
                 continue;
             };
             let shared = self.clone();
-            let asked = self.party.ask(socket, who, move |task, socket, connection| {
-                shared.party.forget(task);
-                if let Err(error) = shared.attend(task, socket, connection) {
-                    let text = format!("task {task} at {who} came and went: {error:#}");
-                    shared.announcer.say("lost", &text, task);
+            let result = self.participant.authenticate(socket, peer, move |task, socket, connection| {
+                shared.participant.forget(task);
+                if let Err(error) = shared.follow(task, socket, connection) {
+                    let text = format!("task {task} at {peer} connected and was lost: {error:#}");
+                    shared.announcer.report("lost", &text, task);
                 }
             });
-            if let Err(error) = asked {
-                self.announcer.say("refused", &format!("task 0 cannot let {who} in: {error:#}"), 0);
+            if let Err(error) = result {
+                self.announcer.report("refused", &format!("task 0 cannot accept {peer}: {error:#}"), 0);
             }
         }
     }
 
-    /// Follows an agent until it is gone.
-    fn attend(&self, task: usize, socket: TcpStream, connection: Option<rustls::Connection>) -> Result<()> {
-        let connection = connection.context("it came without TLS")?;
+    /// Receives the frames of an agent until its connection ends.
+    fn follow(&self, task: usize, socket: TcpStream, connection: Option<rustls::Connection>) -> Result<()> {
+        let connection = connection.context("it connected without TLS")?;
         let control = Control::new(socket, connection, self.timeout)?;
         let (here, there) = control.addresses()?;
         let host = loop {
-            match control.hear()? {
+            match control.receive()? {
                 ControlFrame::Name(host) => break host,
                 ControlFrame::Beat => {}
-                frame => return Err(anyhow!("it says {frame} instead of where it is")),
+                frame => return Err(anyhow!("it sent {frame} instead of its host's name")),
             }
         };
-        let hearing = Mutex::new(FrameReceiver::Nobody);
+        let receiver = Mutex::new(FrameReceiver::None);
         let addresses = (here.ip().to_canonical(), there.ip().to_canonical());
-        let agent = Arc::new(ConnectedAgent { control, host, addresses, turn: Mutex::new(0), hearing });
+        let agent = Arc::new(ConnectedAgent { control, host, addresses, current: Mutex::new(0), receiver });
         let finished = {
             let mut state = lock(&self.state);
             if let Some(former) = state.agents[task].replace(agent.clone()) {
-                former.lose("another task of this number came".to_owned());
+                former.lose("another task of this number connected".to_owned());
             }
             state.hosts[task] = Some(agent.host.clone());
             state.lost[task] = None;
-            state.told[task] = state.finished.is_some();
+            state.informed[task] = state.finished.is_some();
             state.finished
         };
         self.changed.notify_all();
         finished.iter().for_each(|code| agent.finish(*code));
         let reason = loop {
-            match agent.control.hear() {
+            match agent.control.receive() {
                 Ok(frame) => {
-                    if let Err(reason) = agent.hears(frame) {
+                    if let Err(reason) = agent.pass(frame) {
                         break reason;
                     }
                 }
@@ -361,38 +368,38 @@ impl AgentsInner {
 }
 
 impl ConnectedAgent {
-    /// Gives a frame to who waits for it.
-    fn hears(&self, frame: ControlFrame) -> Result<(), String> {
-        let mut hearing = lock(&self.hearing);
-        match (&*hearing, frame) {
+    /// Passes a frame to the receiver of the process.
+    fn pass(&self, frame: ControlFrame) -> Result<(), String> {
+        let mut receiver = lock(&self.receiver);
+        match (&*receiver, frame) {
             (_, ControlFrame::Beat) => {}
-            // Nobody may listen any more.
-            (FrameReceiver::Generation(ears), ControlFrame::Output(bytes)) => drop(ears.output.send(bytes)),
-            (FrameReceiver::Generation(ears), ControlFrame::Errors(bytes)) => drop(ears.errors.send(bytes)),
-            (FrameReceiver::Generation(ears), ControlFrame::Ended(status)) => {
-                let _ = ears.gone.send(ProcessExit::Exited(ExitStatus::from_raw(status)));
-                *hearing = FrameReceiver::Nobody;
+            // The supervisor may not read the pipes any more.
+            (FrameReceiver::Process(process), ControlFrame::Output(bytes)) => drop(process.output.send(bytes)),
+            (FrameReceiver::Process(process), ControlFrame::Errors(bytes)) => drop(process.errors.send(bytes)),
+            (FrameReceiver::Process(process), ControlFrame::Ended(status)) => {
+                let _ = process.exit.send(ProcessExit::Exited(ExitStatus::from_raw(status)));
+                *receiver = FrameReceiver::None;
             }
             (FrameReceiver::Lost(reason), _) => return Err(reason.clone()),
-            (_, frame) => return Err(format!("it says {frame} at the wrong time")),
+            (_, frame) => return Err(format!("it sent {frame} at the wrong time")),
         }
         Ok(())
     }
 
-    /// Notes that it is gone.
+    /// Notes that the agent is lost, and ends its connection.
     fn lose(&self, reason: String) {
-        let mut hearing = lock(&self.hearing);
-        if let FrameReceiver::Generation(ears) = &*hearing {
-            let _ = ears.gone.send(ProcessExit::Lost(reason.clone()));
+        let mut receiver = lock(&self.receiver);
+        if let FrameReceiver::Process(process) = &*receiver {
+            let _ = process.exit.send(ProcessExit::Lost(reason.clone()));
         }
-        if !matches!(&*hearing, FrameReceiver::Lost(_)) {
-            *hearing = FrameReceiver::Lost(reason);
+        if !matches!(&*receiver, FrameReceiver::Lost(_)) {
+            *receiver = FrameReceiver::Lost(reason);
         }
         self.control.cut();
     }
 
     fn finish(&self, code: u8) {
-        // One that is gone hears nothing.
+        // An error means that the agent has ended.
         if self.control.send(&ControlFrame::Finish(code)).is_ok() {
             self.control.end();
         }
@@ -400,64 +407,62 @@ impl ConnectedAgent {
 }
 
 impl Running {
-    /// How the process ended, or its task; `None` where it did not within this time.
-    pub fn gone(&self, within: Duration) -> Option<ProcessExit> {
-        match self.gone.recv_timeout(within) {
-            Ok(gone) => Some(gone),
+    /// Waits for the end of the process or its task; `None` if it does not end within this time.
+    pub fn wait(&self, within: Duration) -> Option<ProcessExit> {
+        match self.exit.recv_timeout(within) {
+            Ok(exit) => Some(exit),
             Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => Some(ProcessExit::Lost("it ended already".to_owned())),
+            Err(RecvTimeoutError::Disconnected) => Some(ProcessExit::Lost("it has ended already".to_owned())),
         }
     }
 
-    /// Has the process killed; says whether it is known to be gone. A task that does not answer is given up: its agent
-    /// kills the process when it hears again.
+    /// Kills the process. Returns whether it has certainly ended. A task that does not answer counts as lost: its agent kills the process
+    /// when it notices that.
     pub fn kill(&self) -> bool {
-        let said = self.agent.control.send(&ControlFrame::Kill);
-        let gone = said.is_ok() && self.gone(KILL_DEADLINE).is_some();
-        if !gone {
+        let sent = self.agent.control.send(&ControlFrame::Kill);
+        let ended = sent.is_ok() && self.wait(KILL_DEADLINE).is_some();
+        if !ended {
             self.agent.lose("it does not answer".to_owned());
         }
-        gone
+        ended
     }
 }
 
 /// The stdin of a process that an agent started.
 struct Stdin {
     agent: Arc<ConnectedAgent>,
-    turn: u64,
+    /// The number of its process.
+    process: u64,
 }
 
 impl Stdin {
-    /// Says something to the process, and to no later one.
-    fn say(&self, frame: &ControlFrame) -> io::Result<()> {
-        let turn = lock(&self.agent.turn);
-        match *turn == self.turn {
-            true => self.agent.control.send(frame),
-            false => Err(io::ErrorKind::BrokenPipe.into()),
-        }
+    /// Sends a frame for this process; an error if another process runs by now.
+    fn send(&self, frame: &ControlFrame) -> io::Result<()> {
+        let current = lock(&self.agent.current);
+        if *current == self.process { self.agent.control.send(frame) } else { Err(io::ErrorKind::BrokenPipe.into()) }
     }
 }
 
 impl Write for Stdin {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let some = &bytes[..bytes.len().min(MOST)];
-        self.say(&ControlFrame::Input(some.to_vec())).map(|()| some.len())
+        let chunk = &bytes[..bytes.len().min(MAX_FRAME)];
+        self.send(&ControlFrame::Input(chunk.to_vec())).map(|()| chunk.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // Whatever was written was sent.
+        // `write` has sent everything.
         Ok(())
     }
 }
 
 impl Drop for Stdin {
     fn drop(&mut self) {
-        // A process that is gone needs no end of its stdin.
-        let _ = self.say(&ControlFrame::InputEnd);
+        // A process that has ended needs no end of its stdin.
+        let _ = self.send(&ControlFrame::InputEnd);
     }
 }
 
-/// What a process wrote, as it comes.
+/// The output of a process, read from its frames.
 struct ProcessOutput {
     frames: Receiver<Vec<u8>>,
     rest: io::Cursor<Vec<u8>>,
@@ -475,7 +480,7 @@ impl Read for ProcessOutput {
             match self.rest.read(out)? {
                 0 if !out.is_empty() => match self.frames.recv() {
                     Ok(frame) => self.rest = io::Cursor::new(frame),
-                    // Nobody writes any more.
+                    // The process has ended.
                     Err(_) => return Ok(0),
                 },
                 read => return Ok(read),
@@ -489,11 +494,11 @@ mod tests {
     use super::*;
     use crate::launch::wire::keys;
 
-    /// What is said: kind, text, epoch and process.
-    type Said = (String, String, u64, Option<usize>);
+    /// An event: kind, text, epoch and process.
+    type Received = (String, String, u64, Option<usize>);
 
     #[test]
-    fn what_happens_at_the_door_is_an_event_that_names_the_task() {
+    fn refused_and_lost_connections_are_events_that_name_the_task() {
         let folder = tempfile::tempdir().unwrap();
         keys::make(folder.path(), 2, 1).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -504,17 +509,17 @@ mod tests {
         );
         let config: Config = toml::from_str(&text).unwrap();
         let task = SchedulerTask { me: 0, count: 2, supervisor: "127.0.0.1".into(), job: 7, cpus: None, machines: 1 };
-        let (sender, events) = channel::<Said>();
+        let (sender, received) = channel::<Received>();
         let sender = Mutex::new(sender);
-        let voice: EventSink = Arc::new(move |event| {
+        let events: EventSink = Arc::new(move |event| {
             let ProcessEvent { kind, text, epoch, process } = event;
             let _ = lock(&sender).send((kind.to_owned(), text.to_owned(), epoch, process));
         });
-        let agents = Agents::open(&task, config.tasks.as_ref().unwrap(), &config, &voice).unwrap();
-        let door: u16 = agents.0.door.rsplit(' ').next().unwrap().parse().unwrap();
-        let next = || events.recv_timeout(Duration::from_secs(60)).unwrap();
+        let agents = Agents::open(&task, config.tasks.as_ref().unwrap(), &config, &events).unwrap();
+        let port: u16 = agents.0.address.rsplit(' ').next().unwrap().parse().unwrap();
+        let next = || received.recv_timeout(Duration::from_secs(60)).unwrap();
 
-        TcpStream::connect(("127.0.0.1", door)).unwrap().write_all(&[0xff; 1000]).unwrap();
+        TcpStream::connect(("127.0.0.1", port)).unwrap().write_all(&[0xff; 1000]).unwrap();
         let (kind, text, epoch, process) = next();
         assert_eq!((kind.as_str(), epoch, process), ("refused", 0, Some(0)));
         assert!(text.starts_with("task 0 refused a connection from 127.0.0.1") && text.contains("not TLS"), "{text}");
@@ -522,11 +527,11 @@ mod tests {
         // A task of the run that does not keep to the protocol; in another epoch.
         agents.0.announcer.epoch.store(3, Ordering::Relaxed);
         let credentials = Identity::Keys(folder.path().to_owned()).credentials(1).unwrap();
-        let party = Participant::new(1, roster(&task), credentials, Deadlines::default());
-        let socket = TcpStream::connect(("127.0.0.1", door)).unwrap();
-        let connection = party.introduce(&socket, 0).ok().flatten().expect("it is let in");
+        let participant = Participant::new(1, roster(&task), credentials, Deadlines::default());
+        let socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let connection = participant.introduce(&socket, 0).ok().flatten().expect("it is accepted");
         let control = Control::new(socket, connection, Duration::from_secs(20)).unwrap();
-        control.send(&ControlFrame::Output(vec![7; MOST])).unwrap();
+        control.send(&ControlFrame::Output(vec![7; MAX_FRAME])).unwrap();
         let (kind, text, epoch, process) = next();
         assert_eq!((kind.as_str(), epoch, process), ("lost", 3, Some(1)));
         assert!(text.contains("task 1 at 127.0.0.1") && text.contains("`output` (65536 bytes) instead"), "{text}");

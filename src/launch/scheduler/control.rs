@@ -1,8 +1,8 @@
-//! What a supervisor and the agent of a task tell each other, once they know each other.
+//! The control connection between the supervisor and the agent of a task: frames over TLS.
 //!
-//! Frames over TLS: a byte that says which, four little-endian bytes of length, and at most 64 KiB. What is longer goes
-//! in several. Both sides say a beat every second or more often: one that hears nothing for the config's `timeout`
-//! gives the other up. What comes through is what would go through the pipes of a child.
+//! A frame is a byte for its kind, four little-endian bytes of length, and at most 64 KiB; longer data takes several frames. Both sides send
+//! a heartbeat at least every second. A side that receives nothing for the config's `timeout` ends the connection. The frames carry what
+//! would go through the pipes of a child.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -14,39 +14,39 @@ use crate::launch::wire::Tls;
 use crate::launch::wire::link::watch_silence;
 
 /// The most bytes of a frame.
-pub(crate) const MOST: usize = 64 << 10;
-/// How often each side shows that it is there, at least.
+pub(crate) const MAX_FRAME: usize = 64 << 10;
+/// The longest pause between heartbeats.
 const BEAT_EVERY: Duration = Duration::from_secs(1);
 /// The most bytes of the name of a host.
-const MOST_NAME: usize = 255;
+const MAX_NAME: usize = 255;
 
-/// What is said. Messages have it as [`std::fmt::Display`] does, without its bytes; hence no `Debug` but for tests.
+/// A frame. Error messages show it by [`std::fmt::Display`], without its bytes; hence no `Debug` except in tests.
 #[derive(PartialEq, Eq)]
 #[cfg_attr(test, derive(Debug))]
 pub(crate) enum ControlFrame {
-    /// The sender is there.
+    /// A heartbeat.
     Beat,
-    /// The agent's first: the name of its host.
+    /// From the agent, first: the name of its host.
     Name(String),
     /// To the agent: start the process.
     Begin,
     /// To the agent: bytes for its stdin.
     Input(Vec<u8>),
-    /// To the agent: its stdin ends.
+    /// To the agent: end of its stdin.
     InputEnd,
-    /// To the agent: kill it.
+    /// To the agent: kill the process.
     Kill,
-    /// To the agent: the run is over, with this exit code.
+    /// To the agent: the run has ended with this exit code.
     Finish(u8),
-    /// To the supervisor: what the process wrote to stdout.
+    /// To the supervisor: bytes of the process' stdout.
     Output(Vec<u8>),
-    /// To the supervisor: what it wrote to stderr.
+    /// To the supervisor: bytes of its stderr.
     Errors(Vec<u8>),
-    /// To the supervisor: it has ended, as the system says it.
+    /// To the supervisor: the process has ended with this wait status of the system.
     Ended(i32),
 }
 
-/// Its kind and its length: what it holds may be anything, and much.
+/// Shows the kind and the length: the bytes may be anything, and many.
 impl fmt::Display for ControlFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, length) = match self {
@@ -82,21 +82,21 @@ impl ControlFrame {
         [&[kind][..], &(payload.len() as u32).to_le_bytes(), payload].concat()
     }
 
-    /// Reads one, and no byte more.
+    /// Reads a frame and not a byte more.
     fn read(from: &mut impl Read) -> io::Result<ControlFrame> {
-        let strange = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
+        let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
         let mut head = [0; 5];
         from.read_exact(&mut head)?;
         let [kind, length @ ..] = head;
         let length = u32::from_le_bytes(length) as usize;
-        if length > MOST {
-            return Err(strange(format!("a frame of {length} bytes: at most {MOST} are taken")));
+        if length > MAX_FRAME {
+            return Err(invalid(format!("a frame of {length} bytes: at most {MAX_FRAME} are allowed")));
         }
         let mut payload = vec![0; length];
         from.read_exact(&mut payload)?;
         match (kind, &payload[..]) {
             (0, []) => Ok(ControlFrame::Beat),
-            (1, name) if name.len() <= MOST_NAME => {
+            (1, name) if name.len() <= MAX_NAME => {
                 let name = String::from_utf8_lossy(name);
                 Ok(ControlFrame::Name(name.chars().filter(|c| !c.is_control()).collect()))
             }
@@ -110,12 +110,12 @@ impl ControlFrame {
             (9, status) if status.len() == 4 => {
                 Ok(ControlFrame::Ended(i32::from_le_bytes(status.try_into().map_err(io::Error::other)?)))
             }
-            _ => Err(strange(format!("a frame of kind {kind} with {length} bytes, which this version does not know"))),
+            _ => Err(invalid(format!("a frame of kind {kind} with {length} bytes, which this version does not know"))),
         }
     }
 }
 
-/// A connection between the supervisor and an agent; every handle is the same connection.
+/// A connection between the supervisor and an agent; clones share the connection.
 #[derive(Clone)]
 pub(crate) struct Control {
     tls: Tls,
@@ -123,44 +123,46 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// A connection whose two sides know each other; it ends when the other side is silent for so long.
+    /// A connection whose two sides have authenticated each other. It ends when the other side is silent for `timeout`.
     pub fn new(socket: TcpStream, connection: rustls::Connection, timeout: Duration) -> io::Result<Control> {
         watch_silence(&socket, timeout)?;
         socket.set_read_timeout(Some(timeout))?;
         socket.set_write_timeout(Some(timeout))?;
         let control = Control { tls: Tls::new(socket, connection), sending: Arc::default() };
-        let (beating, pause) = (control.clone(), BEAT_EVERY.min(timeout / 4));
-        std::thread::Builder::new().name("nigh:beat".into()).spawn(move || {
-            while beating.send(&ControlFrame::Beat).is_ok() {
-                std::thread::sleep(pause);
+        std::thread::Builder::new().name("nigh:beat".into()).spawn({
+            let (control, pause) = (control.clone(), BEAT_EVERY.min(timeout / 4));
+            move || {
+                while control.send(&ControlFrame::Beat).is_ok() {
+                    std::thread::sleep(pause);
+                }
             }
         })?;
         Ok(control)
     }
 
-    /// Says something.
+    /// Sends a frame.
     pub fn send(&self, frame: &ControlFrame) -> io::Result<()> {
-        let _one = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
-        let said = self.tls.clone().write_all(&frame.bytes());
-        if said.is_err() {
-            // Half a frame may have gone: nothing can follow it.
+        let _guard = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let sent = self.tls.clone().write_all(&frame.bytes());
+        if sent.is_err() {
+            // Part of a frame may be sent: nothing can follow it.
             self.cut();
         }
-        said
+        sent
     }
 
-    /// Hears the next frame.
-    pub fn hear(&self) -> io::Result<ControlFrame> {
+    /// Receives the next frame.
+    pub fn receive(&self) -> io::Result<ControlFrame> {
         ControlFrame::read(&mut self.tls.clone())
     }
 
-    /// Says that nothing more is said.
+    /// Ends the sending direction.
     pub fn end(&self) {
-        // An error says that the other side is gone.
+        // An error means that the other side has ended.
         let _ = self.tls.shutdown(Shutdown::Write);
     }
 
-    /// Ends it at once, whatever is on its way.
+    /// Ends the connection at once; data on its way may be lost.
     pub fn cut(&self) {
         let _ = self.tls.socket().shutdown(Shutdown::Both);
     }
@@ -171,11 +173,11 @@ impl Control {
     }
 }
 
-/// Why a connection broke, in words.
+/// The message for a broken connection.
 pub(crate) fn broke(error: &io::Error, timeout: Duration) -> String {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            format!("nothing was heard for {} s", timeout.as_secs_f32())
+            format!("nothing was received for {} s", timeout.as_secs_f32())
         }
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
             "the connection ended".to_owned()
@@ -194,7 +196,7 @@ mod tests {
             ControlFrame::Beat,
             ControlFrame::Name("node-1".into()),
             ControlFrame::Begin,
-            ControlFrame::Input(vec![7; MOST]),
+            ControlFrame::Input(vec![7; MAX_FRAME]),
             ControlFrame::InputEnd,
             ControlFrame::Kill,
             ControlFrame::Finish(143),
@@ -210,13 +212,13 @@ mod tests {
 
     #[test]
     fn a_message_has_the_kind_and_the_length_of_a_frame() {
-        assert_eq!(ControlFrame::Output(vec![7; MOST]).to_string(), "`output` (65536 bytes)");
+        assert_eq!(ControlFrame::Output(vec![7; MAX_FRAME]).to_string(), "`output` (65536 bytes)");
         assert_eq!(ControlFrame::Name("node-1".into()).to_string(), "`name` (6 bytes)");
         assert_eq!(ControlFrame::Begin.to_string(), "`begin` (0 bytes)");
     }
 
     #[test]
-    fn what_is_no_frame_is_not_taken() {
+    fn invalid_frames_are_refused() {
         let refused = |bytes: &[u8], wanted: &str| {
             let error = ControlFrame::read(&mut &bytes[..]).unwrap_err();
             assert!(error.to_string().contains(wanted), "{error}");

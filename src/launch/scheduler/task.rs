@@ -1,4 +1,4 @@
-//! Which task of a scheduler this process is: what its variables say.
+//! Finds which task of a scheduler this process is, from the scheduler's environment variables.
 //!
 //! ```text
 //!              this task              all tasks                             task 0 is at
@@ -6,8 +6,7 @@
 //! Kubernetes   JOB_COMPLETION_INDEX   NIGH_TASKS, from the manifest         <job>-0.<service>, from HOSTNAME = <job>-<index>
 //! ```
 //!
-//! SLURM gives task 0 to the first node, but for `--distribution=arbitrary`: there the config's `supervisor` says where
-//! it is.
+//! SLURM puts task 0 on the first node, except with `--distribution=arbitrary`: then the config's `supervisor` has its host.
 
 use anyhow::{Context, Result, anyhow, ensure};
 
@@ -16,17 +15,17 @@ use crate::config::{Scheduler, Tasks};
 /// One of the tasks of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchedulerTask {
-    /// Its number, from 0.
+    /// The number of the task, from 0.
     pub me: usize,
-    /// How many there are.
+    /// The number of tasks.
     pub count: usize,
     /// The host name or address of task 0.
     pub supervisor: String,
-    /// A hash of what tells the run from others of the same scheduler.
+    /// A hash of the scheduler's job: it differs between runs.
     pub job: u64,
-    /// The processors that the scheduler gives each task, where it says so.
+    /// The processors of each task, if the scheduler reports them.
     pub cpus: Option<usize>,
-    /// How many machines the tasks are on, as far as memory goes: a pod is one.
+    /// The number of machines that share out memory; a pod counts as one.
     pub machines: usize,
 }
 
@@ -34,13 +33,13 @@ impl SchedulerTask {
     /// Reads the variables of the config's scheduler.
     ///
     /// # Errors
-    /// Names the variable that is missing or odd, and says how the program is to be started.
+    /// A variable is missing or invalid; the message has its name, and how to start the program.
     pub fn find(table: &Tasks, variable: impl Fn(&str) -> Option<String>) -> Result<SchedulerTask> {
         let task = match table.scheduler {
-            Scheduler::Slurm => slurm(table, &SchedulerVariables { how: "run it under srun", variable: &variable }),
+            Scheduler::Slurm => slurm(table, &SchedulerVariables { advice: "run it under srun", variable: &variable }),
             Scheduler::Kubernetes => {
-                let how = "run it as an Indexed Job, as scripts/kubernetes.yaml does";
-                kubernetes(table, &SchedulerVariables { how, variable: &variable })
+                let advice = "run it as an Indexed Job, as scripts/kubernetes.yaml does";
+                kubernetes(table, &SchedulerVariables { advice, variable: &variable })
             }
         }?;
         ensure!(task.me < task.count, "this is task {}, and there are {}, numbered from 0", task.me, task.count);
@@ -48,26 +47,26 @@ impl SchedulerTask {
     }
 }
 
-/// The environment, and what to do where something is not in it.
+/// The environment variables, and the advice for errors.
 struct SchedulerVariables<'a> {
-    how: &'a str,
+    advice: &'a str,
     variable: &'a dyn Fn(&str) -> Option<String>,
 }
 
 impl SchedulerVariables<'_> {
-    /// The first of these that is set.
-    fn maybe(&self, names: &[&str]) -> Option<String> {
+    /// The first of these variables that is set.
+    fn optional(&self, names: &[&str]) -> Option<String> {
         names.iter().find_map(|name| (self.variable)(name).filter(|value| !value.is_empty()))
     }
 
     fn text(&self, names: &[&str]) -> Result<String> {
-        let missing = || format!("{} is not set: a config with [tasks] is for a scheduler: {}", names[0], self.how);
-        self.maybe(names).with_context(missing)
+        let missing = || format!("{} is not set: a config with [tasks] is for a scheduler: {}", names[0], self.advice);
+        self.optional(names).with_context(missing)
     }
 
     fn number(&self, names: &[&str]) -> Result<usize> {
         let text = self.text(names)?;
-        text.parse().map_err(|_| anyhow!("{} = {text:?} is no number: {}", names[0], self.how))
+        text.parse().map_err(|_| anyhow!("{} = {text:?} is not a number: {}", names[0], self.advice))
     }
 }
 
@@ -76,15 +75,15 @@ fn slurm(table: &Tasks, variables: &SchedulerVariables<'_>) -> Result<SchedulerT
         Some(supervisor) => supervisor.clone(),
         None => first_node(&variables.text(&["SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"])?)?,
     };
-    // A job that was put back in the queue has its number again.
-    let run = ["SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"].map(|name| variables.maybe(&[name]));
-    let machines = variables.maybe(&["SLURM_STEP_NUM_NODES", "SLURM_JOB_NUM_NODES"]);
+    // A job that was requeued keeps its number: the restart count differs.
+    let ids = ["SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"].map(|name| variables.optional(&[name]));
+    let machines = variables.optional(&["SLURM_STEP_NUM_NODES", "SLURM_JOB_NUM_NODES"]);
     Ok(SchedulerTask {
         me: variables.number(&["SLURM_PROCID"])?,
         count: variables.number(&["SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"])?,
         supervisor,
-        job: hash("slurm", &run.map(Option::unwrap_or_default)),
-        cpus: variables.maybe(&["SLURM_CPUS_PER_TASK"]).and_then(|text| text.parse().ok()).filter(|cpus| *cpus > 0),
+        job: hash("slurm", &ids.map(Option::unwrap_or_default)),
+        cpus: variables.optional(&["SLURM_CPUS_PER_TASK"]).and_then(|text| text.parse().ok()).filter(|cpus| *cpus > 0),
         machines: machines.and_then(|text| text.parse().ok()).unwrap_or(1),
     })
 }
@@ -96,7 +95,7 @@ fn kubernetes(table: &Tasks, variables: &SchedulerVariables<'_>) -> Result<Sched
     let job = host.strip_suffix(&format!("-{me}")).with_context(|| {
         format!(
             "HOSTNAME is {host:?}, and the pod of index {me} of an Indexed Job is called <job>-{me}: {}",
-            variables.how
+            variables.advice
         )
     })?;
     let supervisor = match (&table.supervisor, &table.service) {
@@ -106,13 +105,13 @@ fn kubernetes(table: &Tasks, variables: &SchedulerVariables<'_>) -> Result<Sched
     Ok(SchedulerTask { me, count, supervisor, job: hash("kubernetes", &[job.to_owned()]), cpus: None, machines: count })
 }
 
-fn hash(scheduler: &str, run: &[String]) -> u64 {
-    xxhash_rust::xxh3::xxh3_64(format!("{scheduler} {}", run.join(" ")).as_bytes())
+fn hash(scheduler: &str, ids: &[String]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(format!("{scheduler} {}", ids.join(" ")).as_bytes())
 }
 
 /// The first host of a list as SLURM writes it: `node[01-03,7],x1` begins with `node01`.
 fn first_node(list: &str) -> Result<String> {
-    let odd = || anyhow!("{list:?} is no list of nodes as SLURM writes it");
+    let invalid = || anyhow!("{list:?} is not a list of nodes as SLURM writes it");
     let (mut host, mut rest) = (String::new(), list);
     loop {
         let Some(at) = rest.find(['[', ',', ']']) else {
@@ -121,16 +120,16 @@ fn first_node(list: &str) -> Result<String> {
         };
         host.push_str(&rest[..at]);
         if !rest[at..].starts_with('[') {
-            ensure!(rest[at..].starts_with(','), odd());
+            ensure!(rest[at..].starts_with(','), invalid());
             break;
         }
-        let (numbers, after) = rest[at + 1..].split_once(']').ok_or_else(odd)?;
+        let (numbers, after) = rest[at + 1..].split_once(']').ok_or_else(invalid)?;
         let first = numbers.split(['-', ',']).next().unwrap_or_default();
-        ensure!(!first.is_empty() && first.bytes().all(|byte| byte.is_ascii_digit()), odd());
+        ensure!(!first.is_empty() && first.bytes().all(|byte| byte.is_ascii_digit()), invalid());
         host.push_str(first);
         rest = after;
     }
-    ensure!(!host.is_empty(), odd());
+    ensure!(!host.is_empty(), invalid());
     Ok(host)
 }
 
@@ -193,7 +192,7 @@ mod tests {
         let task = find(config, &variables).unwrap();
         assert_eq!((task.me, task.count, task.machines, task.supervisor.as_str()), (1, 3, 3, "week-2-0.pods"));
         let first = find(config, &[("JOB_COMPLETION_INDEX", "0"), ("NIGH_TASKS", "3"), ("HOSTNAME", "week-2-0")]);
-        assert_eq!(first.unwrap().job, task.job, "the pods of a Job know that they are of one");
+        assert_eq!(first.unwrap().job, task.job, "the pods of a Job have the same hash");
         let error = find(config, &variables[1..]).unwrap_err();
         assert!(error.contains("JOB_COMPLETION_INDEX is not set") && error.contains("Indexed Job"), "{error}");
         let error = find(config, &[variables[0], variables[2]]).unwrap_err();

@@ -1,7 +1,7 @@
 //! Starts the processes of a run, watches them, and restarts them.
 //!
-//! In reading order: `supervisor` (a run, over all restarts), `generation` (the processes of one start), `child` (one started
-//! process), `watchdog` (notices silence and stalls), `process` (the side of the started process).
+//! In reading order: `supervisor` (runs one generation after another), `generation` (the processes of one start), `child` (one started
+//! process), `watchdog` (finds processes that are silent or stalled), `process` (the code of the started process).
 
 mod child;
 mod generation;

@@ -1,8 +1,8 @@
-//! One process of several: told by its supervisor what to do, telling it how it goes.
+//! One process of several: receives its work from the supervisor, joins the other processes, and reports its progress.
 //!
-//! Lines of JSON over the process' own pipes: [`Start`] and then the [`Roster`] come in on stdin, [`ProcessReport`]s go
-//! out on stdout, from the first moment on: a process that falls silent is taken for frozen. When stdin ends the
-//! supervisor is gone, and so is the process.
+//! The messages are lines of JSON over the pipes of the process. It reads [`Start`] and then the [`Roster`] from stdin, and writes
+//! [`ProcessReport`]s to stdout from its first moment: the supervisor takes a silent process for frozen. When stdin ends, the supervisor
+//! has ended, and the process exits.
 
 use std::io::{BufRead, Stdout, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -17,68 +17,68 @@ use crate::launch::handshake::{Credentials, Deadlines, Identity, Roster, join, l
 use crate::launch::threads::Peers;
 use crate::watch::{Progress, Watch};
 
-/// How often a process tells its counters.
+/// How often a process reports its counters.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
 
-/// What a process is told first.
+/// The first message to a process.
 #[derive(Serialize, Deserialize)]
 pub struct Start {
-    /// Its number.
+    /// The number of the process.
     pub me: usize,
     /// The folder that relative paths start from.
     pub folder: PathBuf,
-    /// Where it is to listen; at a port of the system's choosing where that is 0.
+    /// The address at which to listen; the system chooses the port if it is 0.
     pub listen: SocketAddr,
-    /// The last port that it may listen at; it takes the first that is free.
+    /// The last port to try; the process takes the first that is free.
     pub last_port: u16,
-    /// What the processes of the run know each other by.
+    /// How the processes of the run identify themselves to each other.
     pub identity: Identity,
-    /// What to do, as its caller wrote it.
+    /// The work, as the caller of `supervise` wrote it.
     pub plan: Box<serde_json::value::RawValue>,
 }
 
-/// What a process tells.
+/// A message of a process to its supervisor.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProcessReport {
-    /// It listens.
+    /// The process listens.
     Ready(Ready),
     /// Its counters.
     Progress(Progress),
-    /// How it ended.
+    /// The process has ended its work.
     Ended(Outcome),
 }
 
 /// A process that listens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
-    /// Where.
+    /// The address at which it listens.
     pub address: SocketAddr,
-    /// Its number on its machine.
+    /// Its process id on its machine.
     pub id: u32,
     /// The version of its program.
     pub version: String,
 }
 
-/// How a process ended.
+/// The outcome of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// Well; process 0 has a result, as its caller wrote it.
+    /// Success. Process 0 has a result, as the caller of `serve` wrote it.
     Done(Option<String>),
-    /// With this message and exit code.
+    /// Failure.
     Failed {
-        /// What went wrong, and where.
+        /// The error message.
         message: String,
-        /// The exit code for it.
+        /// The exit code of the program for this error.
         code: u8,
-        /// Whether another attempt may go well.
+        /// Whether another attempt may succeed.
         passes: bool,
     },
 }
 
 impl Outcome {
-    /// The exit code that says it.
+    /// The exit code of a process with this outcome.
     pub fn code(&self) -> u8 {
         match self {
             Outcome::Done(_) => 0,
@@ -87,49 +87,49 @@ impl Outcome {
     }
 }
 
-/// Serves one supervisor over stdin and stdout: joins the other processes and does the work. Returns the exit code.
+/// Runs this process for one supervisor, over stdin and stdout: joins the other processes and does the work. Returns the exit code.
 ///
-/// When a worker fails the process says so (`failure` puts it in words) and exits at once: its network threads would
-/// wait for the other processes, and these for it.
+/// When a worker fails, the process reports the failure (`failure` makes its message) and exits at once: its network threads would wait
+/// for the other processes, and those for this one.
 ///
 /// # Errors
-/// Where the supervisor cannot be understood.
+/// A line of the supervisor is missing or not understood.
 pub fn serve(
     work: impl FnOnce(&str, Peers, Arc<Watch>) -> Outcome,
     failure: impl Fn(&anyhow::Error) -> Outcome + Clone + Send + 'static,
 ) -> Result<u8> {
     let mut lines = std::io::stdin().lock().lines();
-    let mut line = || lines.next().context("the supervisor is gone")?.context("cannot read from the supervisor");
-    let start: Start = serde_json::from_str(&line()?).context("the supervisor speaks another version")?;
+    let mut line = || lines.next().context("the supervisor has ended")?.context("cannot read from the supervisor");
+    let start: Start = serde_json::from_str(&line()?).context("the supervisor is of another version of nigh")?;
     let stdout = Arc::new(Mutex::new(std::io::stdout()));
     let watch = Arc::new(Watch::default());
-    keep_telling(&watch, &stdout, failure.clone());
+    report_progress(&watch, &stdout, failure.clone());
     let end = |outcome: Outcome| {
         let code = outcome.code();
-        tell(&stdout, &ProcessReport::Ended(outcome)).map(|()| code)
+        report(&stdout, &ProcessReport::Ended(outcome)).map(|()| code)
     };
     let ready = prepare(&start).and_then(|(listener, credentials)| {
-        let address = listener.local_addr().context("cannot tell the port")?;
+        let address = listener.local_addr().context("cannot find the port")?;
         let (id, version) = (std::process::id(), env!("CARGO_PKG_VERSION").to_owned());
-        tell(&stdout, &ProcessReport::Ready(Ready { address, id, version })).map(|()| (listener, credentials))
+        report(&stdout, &ProcessReport::Ready(Ready { address, id, version })).map(|()| (listener, credentials))
     });
     let (listener, credentials) = match ready {
         Ok(ready) => ready,
         Err(error) => return end(failure(&error)),
     };
-    let roster: Roster = serde_json::from_str(&line()?).context("the supervisor speaks another version")?;
+    let roster: Roster = serde_json::from_str(&line()?).context("the supervisor is of another version of nigh")?;
     drop(lines);
     end_with_supervisor();
     let sockets = match join(start.me, &listener, &roster, &credentials, Deadlines::default()) {
         Ok(sockets) => sockets,
-        // Another process may be gone, or not be there yet.
+        // Another process may have failed, or may not have started yet.
         Err(error) => return end(Outcome::Failed { message: format!("{error:#}"), code: 1, passes: true }),
     };
     drop(listener);
     end(work(start.plan.get(), Peers::Sockets { me: start.me, sockets }, watch))
 }
 
-/// Goes to the folder, reads what the process shows to others, and opens the port.
+/// Changes to the folder of the run, loads the credentials, and opens the port.
 fn prepare(start: &Start) -> Result<(TcpListener, Credentials)> {
     std::env::set_current_dir(&start.folder).with_context(|| {
         format!(
@@ -148,8 +148,8 @@ fn prepare(start: &Start) -> Result<(TcpListener, Credentials)> {
     }
 }
 
-/// Tells the counters, and the first failure, from a thread of its own.
-fn keep_telling(
+/// Starts a thread that reports the counters, and the first failure.
+fn report_progress(
     watch: &Arc<Watch>,
     stdout: &Arc<Mutex<Stdout>>,
     failure: impl Fn(&anyhow::Error) -> Outcome + Send + 'static,
@@ -160,10 +160,10 @@ fn keep_telling(
             if let Some(error) = watch.take_failure() {
                 let outcome = failure(&error);
                 let code = outcome.code();
-                let _ = tell(&stdout, &ProcessReport::Ended(outcome));
+                let _ = report(&stdout, &ProcessReport::Ended(outcome));
                 std::process::exit(code.into());
             }
-            if tell(&stdout, &ProcessReport::Progress(watch.progress())).is_err() {
+            if report(&stdout, &ProcessReport::Progress(watch.progress())).is_err() {
                 std::process::exit(1);
             }
             std::thread::sleep(REPORT_EVERY);
@@ -171,18 +171,18 @@ fn keep_telling(
     });
 }
 
-/// Ends this process when the supervisor is gone.
+/// Starts a thread that ends this process when the supervisor has ended.
 fn end_with_supervisor() {
     std::thread::spawn(|| {
-        // Nothing more is said on stdin: it ends when the supervisor does.
+        // The supervisor sends nothing more: stdin ends when the supervisor does.
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         std::process::exit(1);
     });
 }
 
-fn tell(stdout: &Mutex<Stdout>, report: &ProcessReport) -> Result<()> {
+fn report(stdout: &Mutex<Stdout>, report: &ProcessReport) -> Result<()> {
     let mut line = serde_json::to_vec(report).context("a report is plain data")?;
     line.push(b'\n');
     let mut stdout = stdout.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    stdout.write_all(&line).and_then(|()| stdout.flush()).context("the supervisor is gone")
+    stdout.write_all(&line).and_then(|()| stdout.flush()).context("the supervisor has ended")
 }

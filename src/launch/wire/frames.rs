@@ -1,32 +1,29 @@
-//! The engine's frames: refused where they claim too many bytes.
+//! The length limit of the engine's frames: refuses a frame with a larger length.
 //!
-//! The engine puts 48 bytes before each message, six big-endian numbers of which the fifth is the message's length,
-//! and makes room for whatever length it reads. [`Frames`] follows the headers as bytes pass on their way to the
-//! engine: a claim beyond the limit ends the connection before the engine has seen it. Messages themselves are
-//! not looked at, so that it costs nothing that could be measured.
+//! The engine puts a header of 48 bytes before each message, six big-endian numbers, of which the fifth is the message's length. It allocates
+//! any length that it reads. [`Frames`] follows the headers in the bytes on their way to the engine: a length beyond the limit ends the
+//! connection before the engine reads it. It does not read the messages, so the cost is too small to measure.
 //!
-//! It knows the engine's format (`timely_communication` 0.31, `MessageHeader`), which is why that is pinned; a test
-//! compares.
+//! The format is that of `timely_communication` 0.31 (`MessageHeader`), whose version is pinned for this reason; a test compares.
 
 use std::io;
 
-/// The most bytes that one message may have. Messages are blocks of 24 KiB, small batches, and what all workers tell
-/// each other at once; none comes near.
+/// The most bytes of one message. Messages are blocks of 24 KiB, small batches, and all-gathers; all are much smaller.
 pub const MAX_FRAME_BYTES: u64 = 1 << 30;
-/// Bytes of a header.
+/// The bytes of a header.
 const HEADER: usize = 48;
-/// Where the length lies in it.
+/// The position of the length in the header.
 const LENGTH: std::ops::Range<usize> = 32..40;
-/// What the error of a refused frame begins with.
+/// The beginning of the error message of a refused frame.
 pub(crate) const REFUSED: &str = "refused a frame";
 
-/// Where a stream of frames is.
+/// The position in a stream of frames.
 #[derive(Clone)]
 pub struct Frames {
     header: [u8; HEADER],
-    /// Bytes of the header that have passed.
+    /// Bytes of the current header that have passed.
     read: usize,
-    /// Bytes of the message that are still to pass.
+    /// Bytes of the current message that have not passed yet.
     left: u64,
 }
 
@@ -40,7 +37,7 @@ impl Frames {
     /// Follows the next bytes of the stream.
     ///
     /// # Errors
-    /// Where they hold a header that claims more than [`MAX_FRAME_BYTES`].
+    /// A header has a length of more than [`MAX_FRAME_BYTES`].
     pub fn pass(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         loop {
             let skipped = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len());
@@ -57,7 +54,7 @@ impl Frames {
                 self.read = 0;
                 self.left = u64::from_be_bytes(self.header[LENGTH].try_into().expect("a length has eight bytes"));
                 if self.left > MAX_FRAME_BYTES {
-                    let text = format!("{REFUSED} of {} bytes: at most {MAX_FRAME_BYTES} are taken", self.left);
+                    let text = format!("{REFUSED} of {} bytes: at most {MAX_FRAME_BYTES} are allowed", self.left);
                     return Err(io::Error::new(io::ErrorKind::InvalidData, text));
                 }
             }
@@ -80,17 +77,17 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_the_engine_pass_however_they_are_cut() {
+    fn frames_of_the_engine_pass_in_chunks_of_any_size() {
         let bytes: Vec<u8> = [0, 1, 47, 48, 49, 1000, 0, 0].iter().flat_map(|length| frame(*length, *length)).collect();
         for step in 1..200 {
             let mut frames = Frames::default();
-            bytes.chunks(step).for_each(|some| frames.pass(some).unwrap());
+            bytes.chunks(step).for_each(|chunk| frames.pass(chunk).unwrap());
             assert_eq!((frames.left, frames.read), (0, 0), "{step}");
         }
     }
 
     #[test]
-    fn a_frame_that_claims_too_much_is_refused_with_its_last_byte_of_header() {
+    fn a_frame_that_is_too_long_is_refused_at_the_last_byte_of_its_header() {
         let limit = MAX_FRAME_BYTES as usize;
         Frames::default().pass(&frame(limit, 100)).unwrap();
         for claim in [limit + 1, 1 << 60, usize::MAX] {
@@ -98,7 +95,7 @@ mod tests {
                 let bytes = [frame(70, 70), frame(claim, 0)].concat();
                 let mut frames = Frames::default();
                 let (last, before) = (bytes.len() - 1, &bytes[..bytes.len() - 1]);
-                before.chunks(step).for_each(|some| frames.pass(some).unwrap());
+                before.chunks(step).for_each(|chunk| frames.pass(chunk).unwrap());
                 let error = frames.pass(&bytes[last..]).unwrap_err();
                 assert!(error.to_string().contains(&claim.to_string()), "{error}");
             }

@@ -1,21 +1,21 @@
-//! The keys of a pool: one authority, and a certificate of it for each process.
+//! Makes the keys of a pool: one authority, and a certificate of it for each process.
 //!
 //! A folder of keys holds
 //!
 //! ```text
-//! authority.pem      whom all processes trust
-//! authority.key      makes further certificates: stays with who runs the pool, no process needs it
-//! process-007.pem    says `process-7.nigh.internal`, the only name under which it is accepted
-//! process-007.key    belongs to process 7 alone
+//! authority.pem      the authority that all processes trust
+//! authority.key      signs further certificates: the owner of the pool keeps it, no process needs it
+//! process-007.pem    has the name `process-7.nigh.internal`; it is accepted under no other name
+//! process-007.key    of process 7 only
 //! ```
 //!
 //! Process 7 needs `authority.pem` and its own two files. Keys are ECDSA on P-256, readable by their owner only.
 //!
-//! No file is ever written over. Each is written under another name, synced, and then given its own; a key comes
-//! before its certificate, so that a run which was interrupted goes on with the key that is there.
+//! No file is overwritten. Each file is written under a temporary name, synced, and then linked to its own name. A key is written before its
+//! certificate, so that an interrupted run continues with the key that exists.
 //!
-//! Certificates of processes expire. The authority's own end is not checked by those who trust it: who no longer
-//! wants an authority makes another one in another folder.
+//! Certificates of processes expire. Processes do not check the expiry of the authority's certificate: to retire an authority, make another
+//! one in another folder.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -32,38 +32,37 @@ use super::tls::Keys;
 
 /// Seconds of a day.
 const DAY: u64 = 24 * 60 * 60;
-/// How many days certificates are valid where nothing else is asked for.
+/// The default validity of certificates in days.
 pub const DEFAULT_DAYS: u32 = 365;
-/// How many days the authority says that it is valid.
+/// The validity in the authority's certificate, in days.
 const AUTHORITY_DAYS: u32 = 20 * 365;
-/// Clocks of other machines may be late by as much.
+/// Certificates are valid from this time ago: clocks of other machines may be late.
 const EARLIER: Duration = Duration::from_secs(DAY);
 
-/// Its key.
+/// The file of the authority's key.
 const AUTHORITY_KEY: &str = "authority.key";
 
-/// What was made.
+/// The result of [`make`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MadeKeys {
-    /// Whether the authority was made, too; otherwise the one of the folder was used.
+    /// Whether a new authority was made; otherwise the folder had one.
     pub new_authority: bool,
-    /// The processes that got a certificate.
+    /// The processes with new certificates.
     pub made: Vec<usize>,
-    /// The processes that had one, which still holds.
+    /// The processes that had a valid certificate.
     pub kept: Vec<usize>,
 }
 
-/// Makes the keys of a pool of so many processes in a folder, with certificates that are valid for so many days; what
-/// the folder has already is kept.
+/// Makes the keys of a pool in a folder, with certificates that are valid for `days` days. Existing keys and certificates are kept.
 ///
 /// # Errors
-/// Names the file that cannot be read or written, or that no longer holds: an expired certificate, for instance.
+/// A file cannot be read or written, or is invalid, such as an expired certificate; the message has its name.
 pub fn make(folder: &Path, processes: usize, days: u32) -> Result<MadeKeys> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let authority = folder.join(AUTHORITY);
     let new_authority = !authority.exists();
     let pair = pair(&folder.join(AUTHORITY_KEY), &authority)?;
-    let parameters = of_authority()?;
+    let parameters = authority_parameters()?;
     if new_authority {
         let certificate = parameters.self_signed(&pair).context("cannot sign the authority's certificate")?;
         create(&authority, certificate.pem().as_bytes(), false)?;
@@ -75,24 +74,23 @@ pub fn make(folder: &Path, processes: usize, days: u32) -> Result<MadeKeys> {
         let new = !path.exists();
         let pair = self::pair(&key(folder, process), &path)?;
         if new {
-            let certificate = of_process(process, days)?.signed_by(&pair, &issuer);
+            let certificate = process_parameters(process, days)?.signed_by(&pair, &issuer);
             let certificate = certificate.with_context(|| format!("cannot sign {}", path.display()))?;
             create(&path, certificate.pem().as_bytes(), false)?;
         }
-        // As the process itself will look at it: an authority's certificate and key that do not belong together
-        // would otherwise be noticed there.
+        // The checks of the process itself: they would find, for instance, an authority's certificate of another key.
         Keys::load(folder, process)?;
         if new { &mut all.made } else { &mut all.kept }.push(process);
     }
     Ok(all)
 }
 
-/// The key of a file; a new one where there is neither the file nor the certificate that would go with it.
+/// Reads the key of a file; makes a new one if neither the file nor its certificate exists.
 fn pair(path: &Path, certificate: &Path) -> Result<KeyPair> {
     if !path.exists() {
         ensure!(
             !certificate.exists(),
-            "{} has no key: {} is missing (put it back, or remove the certificate to have both made anew)",
+            "{} has no key: {} is missing (put it back, or remove the certificate to have both made again)",
             certificate.display(),
             path.display()
         );
@@ -101,10 +99,10 @@ fn pair(path: &Path, certificate: &Path) -> Result<KeyPair> {
         return Ok(pair);
     }
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    KeyPair::from_pem(&text).with_context(|| format!("{} is no key", path.display()))
+    KeyPair::from_pem(&text).with_context(|| format!("{} is not a key", path.display()))
 }
 
-fn of_authority() -> Result<CertificateParams> {
+fn authority_parameters() -> Result<CertificateParams> {
     let mut parameters =
         valid(CertificateParams::new(Vec::new()).context("cannot name the authority")?, AUTHORITY_DAYS);
     parameters.distinguished_name.push(DnType::CommonName, "nigh pool authority");
@@ -114,7 +112,7 @@ fn of_authority() -> Result<CertificateParams> {
     Ok(parameters)
 }
 
-fn of_process(process: usize, days: u32) -> Result<CertificateParams> {
+fn process_parameters(process: usize, days: u32) -> Result<CertificateParams> {
     let parameters = CertificateParams::new(vec![name(process)]).context("cannot name a process")?;
     let mut parameters = valid(parameters, days);
     parameters.distinguished_name.push(DnType::CommonName, name(process));
@@ -123,7 +121,7 @@ fn of_process(process: usize, days: u32) -> Result<CertificateParams> {
     Ok(parameters)
 }
 
-/// Valid from a day ago, for so many days from now.
+/// Sets the validity: from [`EARLIER`] ago until `days` days from now.
 fn valid(mut parameters: CertificateParams, days: u32) -> CertificateParams {
     let now = SystemTime::now();
     parameters.not_before = (now - EARLIER).into();
@@ -131,19 +129,19 @@ fn valid(mut parameters: CertificateParams, days: u32) -> CertificateParams {
     parameters
 }
 
-/// Puts a certificate that has expired in the place of a process'.
+/// Replaces the certificate of a process by an expired one.
 #[cfg(test)]
 pub(crate) fn expire(folder: &Path, process: usize) {
     let pair = |path: std::path::PathBuf| KeyPair::from_pem(&std::fs::read_to_string(path).unwrap()).unwrap();
-    let mut parameters = of_process(process, DEFAULT_DAYS).unwrap();
+    let mut parameters = process_parameters(process, DEFAULT_DAYS).unwrap();
     let second = |seconds: u64| std::time::UNIX_EPOCH + Duration::from_secs(seconds);
     (parameters.not_before, parameters.not_after) = (second(1_600_000_000).into(), second(1_700_000_000).into());
-    let issuer = Issuer::new(of_authority().unwrap(), pair(folder.join(AUTHORITY_KEY)));
+    let issuer = Issuer::new(authority_parameters().unwrap(), pair(folder.join(AUTHORITY_KEY)));
     let expired = parameters.signed_by(&pair(key(folder, process)), &issuer).unwrap();
     std::fs::write(certificate(folder, process), expired.pem()).unwrap();
 }
 
-/// Writes a file that is not there yet, whole or not at all.
+/// Writes a new file, whole or not at all.
 fn create(path: &Path, bytes: &[u8], private: bool) -> Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
@@ -151,13 +149,13 @@ fn create(path: &Path, bytes: &[u8], private: bool) -> Result<()> {
         let mut file = options(private).open(&temporary)?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        // Unlike a rename, a link is refused where the name is taken.
+        // Unlike a rename, a link fails if the name exists.
         std::fs::hard_link(&temporary, path)?;
         std::fs::remove_file(&temporary)?;
         File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
     };
     write().map_err(|error| {
-        // It may not have been made at all.
+        // The temporary file may not exist.
         let _ = std::fs::remove_file(&temporary);
         anyhow::Error::new(error).context(format!("cannot write {}", path.display()))
     })
@@ -201,12 +199,12 @@ mod tests {
             assert_eq!(mode & 0o077 == 0, name.ends_with(".key"), "{name}: {mode:o}");
         }
         assert_eq!(make(&pool, 3, 30).unwrap(), MadeKeys { new_authority: false, made: vec![2], kept: vec![0, 1] });
-        assert!(first.iter().all(|file| listed(&pool).contains(file)), "what was there is as it was");
+        assert!(first.iter().all(|file| listed(&pool).contains(file)), "existing files are unchanged");
         assert_eq!(make(&pool, 3, 30).unwrap().made, Vec::<usize>::new());
     }
 
     #[test]
-    fn an_interrupted_run_goes_on_with_the_keys_that_are_there() {
+    fn an_interrupted_run_continues_with_the_existing_keys() {
         let folder = tempfile::tempdir().unwrap();
         make(folder.path(), 1, 30).unwrap();
         let keys = ["authority.key", "process-000.key"].map(|name| std::fs::read(folder.path().join(name)).unwrap());
@@ -218,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_hold_is_named() {
+    fn an_invalid_file_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let refused = |words: &[&str]| {
             let error = format!("{:#}", make(folder.path(), 2, 30).unwrap_err());
@@ -231,14 +229,14 @@ mod tests {
         std::fs::rename(&key, folder.path().join("kept")).unwrap();
         refused(&["authority.pem has no key", "authority.key is missing"]);
         std::fs::write(&key, "dear diary").unwrap();
-        refused(&["authority.key is no key"]);
+        refused(&["authority.key is not a key"]);
         std::fs::rename(folder.path().join("kept"), &key).unwrap();
         std::fs::copy(other.path().join("authority.pem"), &own).unwrap();
         refused(&["process-000.pem", "not of the authority"]);
     }
 
     #[test]
-    fn an_expired_certificate_says_which_file_and_when() {
+    fn the_error_of_an_expired_certificate_has_the_file_and_the_time() {
         let folder = tempfile::tempdir().unwrap();
         make(folder.path(), 1, 30).unwrap();
         expire(folder.path(), 0);
@@ -249,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_says_when_it_expires() {
+    fn the_expiry_of_a_certificate_is_returned() {
         let folder = tempfile::tempdir().unwrap();
         make(folder.path(), 2, 30).unwrap();
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();

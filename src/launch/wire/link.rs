@@ -1,4 +1,4 @@
-//! A connection between two processes, as the engine takes it.
+//! A connection between two processes as the engine uses it: plain or TLS, with the length limit of frames and a timeout of silence.
 
 use std::io;
 use std::io::{Read, Write};
@@ -10,16 +10,16 @@ use timely::communication::allocator::zero_copy::stream::Stream;
 use super::frames::Frames;
 use super::tls::Tls;
 
-/// The system asks a silent machine at least so often; it takes no more than nine hours.
-const MOST_PAUSE: Duration = Duration::from_secs(2 * 60 * 60);
+/// The longest pause between keepalive probes; the system allows nine hours at most.
+const MAX_PAUSE: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// A joined connection: plain on loopback, else TLS. What is read from it keeps to the limit of frames.
+/// A joined connection: plain on loopback, otherwise TLS. Frames that it returns are within the length limit.
 pub struct Link {
     wire: Wire,
     frames: Frames,
 }
 
-/// What lies below.
+/// The connection below.
 #[derive(Debug)]
 enum Wire {
     Plain(TcpStream),
@@ -33,12 +33,12 @@ impl std::fmt::Debug for Tls {
 }
 
 impl Link {
-    /// A connection that nobody can listen to: on loopback.
+    /// A plain connection, on loopback.
     pub(crate) fn plain(socket: TcpStream) -> Link {
         Link { wire: Wire::Plain(socket), frames: Frames::default() }
     }
 
-    /// An encrypted one.
+    /// An encrypted connection.
     pub(crate) fn tls(tls: Tls) -> Link {
         Link { wire: Wire::Tls(tls), frames: Frames::default() }
     }
@@ -50,24 +50,23 @@ impl Link {
         }
     }
 
-    /// Ends the connection when the other machine does not answer for so long.
+    /// Ends the connection when the other machine does not answer for `timeout`.
     pub(crate) fn watch_silence(&self, timeout: Duration) -> io::Result<()> {
         watch_silence(self.socket(), timeout)
     }
 }
 
-/// Ends a connection when the other machine does not answer for so long: bytes that it does not acknowledge, or
-/// where there are none to send, the system's own questions. A process that is frozen does not show: its system
-/// answers for it.
+/// Ends a connection when the other machine does not answer for `timeout`: it acknowledges neither sent bytes nor, if there are none, the
+/// system's keepalive probes. A frozen process is not noticed: the system of its machine answers.
 pub(crate) fn watch_silence(socket: &TcpStream, timeout: Duration) -> io::Result<()> {
     use rustix::net::sockopt;
-    let pause = (timeout / 4).clamp(Duration::from_secs(1), MOST_PAUSE);
+    let pause = (timeout / 4).clamp(Duration::from_secs(1), MAX_PAUSE);
     sockopt::set_socket_keepalive(socket, true)?;
     sockopt::set_tcp_keepidle(socket, pause)?;
     sockopt::set_tcp_keepintvl(socket, pause)?;
     sockopt::set_tcp_keepcnt(socket, 3)?;
     #[cfg(target_os = "linux")]
-    // The system's number has a sign.
+    // The system's value is a signed number.
     sockopt::set_tcp_user_timeout(socket, i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX).unsigned_abs())?;
     Ok(())
 }
@@ -100,7 +99,7 @@ impl Write for Link {
 }
 
 impl Stream for Link {
-    /// One handle reads, the other writes.
+    /// The engine reads from one handle and writes to the other.
     fn try_clone(&self) -> io::Result<Link> {
         let wire = match &self.wire {
             Wire::Plain(socket) => Wire::Plain(socket.try_clone()?),
@@ -128,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_time_of_a_config_can_be_watched_for() {
+    fn any_timeout_of_a_config_is_accepted() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         for timeout in [Duration::from_millis(1), Duration::from_secs(20), Duration::from_secs(200_000), Duration::MAX]

@@ -1,21 +1,19 @@
 //! Mutual TLS 1.3 between the processes of a pool.
 //!
-//! Both sides show a certificate of the pool's authority (see `keys`). Who connects checks that the other's name is
-//! that of the process it looks for; who accepts learns the number from the hello that follows, and checks the name
-//! then, with [`Keys::check`]. A client that is refused learns it only when it reads: TLS 1.3 has no answer to its
-//! certificate. Hence the welcome of `join`.
+//! Both sides present a certificate of the pool's authority (see `keys`). The client checks that the server's name is that of the process
+//! that it connects to. The server learns the client's number from the hello that follows, and checks the name then, with [`Keys::check`].
+//! A client that is refused learns that only when it reads: TLS 1.3 does not acknowledge a client's certificate. Hence the welcome of `join`.
 //!
-//! [`Tls`] is what the engine's two threads of a connection share. A connection of rustls is one state for both
-//! directions, so that it lies behind a lock; no thread waits for the network while it holds it:
+//! The engine's two threads of a connection share a [`Tls`]. A connection of rustls has one state for both directions, so it is behind a
+//! lock; no thread waits for the network while it holds that lock:
 //!
 //! ```text
 //! read:   socket ─▶ raw          lock: raw ─▶ connection ─▶ the engine's buffer
 //! write:                         lock: bytes ─▶ connection ─▶ records      records ─▶ socket
 //! ```
 //!
-//! What the connection has decrypted is taken before more is read, and before the end is looked at: the other side's
-//! goodbye may come with its last bytes. A connection that ends without a goodbye was cut, which is an error.
-//! Sessions are not resumed: processes join once.
+//! Decrypted bytes are returned before more are read and before the end is checked: the other side's `close_notify` may arrive with its last
+//! bytes. A connection that ends without `close_notify` was cut, which is an error. Sessions are not resumed: processes join once.
 
 use std::io;
 use std::io::{Read, Write};
@@ -35,15 +33,15 @@ use rustls::{
     ServerConnection,
 };
 
-/// Bytes that are read from a socket at once.
+/// The most bytes of one read from a socket.
 const RAW: usize = 128 << 10;
-/// Bytes that are encrypted at once: as many system calls are made for fewer.
+/// The most bytes that are encrypted at once; a smaller limit needs more system calls.
 const SENT: usize = 128 << 10;
 
-/// The year 5138: no certificate is valid for so long.
+/// The year 5138, when every certificate has expired.
 const FAR: Duration = Duration::from_secs(100_000_000_000);
 
-/// What one process needs to join others: its own key, and whom to trust.
+/// The TLS keys of one process: its own key and certificate, and the authority that it trusts.
 #[derive(Clone)]
 pub struct Keys {
     server: Arc<ServerConfig>,
@@ -52,20 +50,20 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Reads the keys of a process from the pool's folder, and checks that they hold.
+    /// Reads the keys of a process from the pool's folder and checks them.
     ///
     /// # Errors
-    /// Names the file that is missing, damaged, expired, of another process or of another authority.
+    /// A file is missing, damaged, expired, of another process or of another authority; the message has its name.
     pub fn load(folder: &Path, process: usize) -> Result<Keys> {
-        let (keys, own) = Keys::read(folder, process)?;
-        named_as(&keys.names, &own, process).map_err(|error| {
+        let (keys, certificate) = Keys::read(folder, process)?;
+        check_name(&keys.names, &certificate, process).map_err(|error| {
             let (path, why) = (super::key_files::certificate(folder, process), described(&error));
             anyhow!("{}: {why} (remove it and its key, and `nigh pool keys` makes new ones)", path.display())
         })?;
         Ok(keys)
     }
 
-    /// The keys of a folder with whatever certificate lies there: those of an intruder.
+    /// Reads the keys of a folder without checks, as an intruder would.
     #[cfg(test)]
     pub fn load_unchecked(folder: &Path, process: usize) -> Keys {
         Keys::read(folder, process).unwrap().0
@@ -74,28 +72,29 @@ impl Keys {
     fn read(folder: &Path, process: usize) -> Result<(Keys, CertificateDer<'static>)> {
         let (path, key) = (super::key_files::certificate(folder, process), super::key_files::key(folder, process));
         let authority: CertificateDer = read(&folder.join(super::key_files::AUTHORITY), "certificate")?;
-        let own: CertificateDer = read(&path, "certificate")?;
+        let certificate: CertificateDer = read(&path, "certificate")?;
         let mut roots = RootCertStore::empty();
-        let named =
-            || format!("{} is no certificate of an authority", folder.join(super::key_files::AUTHORITY).display());
-        roots.add(authority).with_context(named)?;
+        let not_authority =
+            || format!("{} is not a certificate of an authority", folder.join(super::key_files::AUTHORITY).display());
+        roots.add(authority).with_context(not_authority)?;
         let (roots, ring) = (Arc::new(roots), Arc::new(rustls::crypto::ring::default_provider()));
         let names = WebPkiServerVerifier::builder_with_provider(roots.clone(), ring.clone()).build();
-        let names = names.with_context(named)?;
-        let clients = WebPkiClientVerifier::builder_with_provider(roots, ring.clone()).build().with_context(named)?;
-        let mine = |error| anyhow::Error::new(error).context(format!("{} and {}", path.display(), key.display()));
-        let private = || read::<PrivateKeyDer>(&key, "key");
+        let names = names.with_context(not_authority)?;
+        let clients =
+            WebPkiClientVerifier::builder_with_provider(roots, ring.clone()).build().with_context(not_authority)?;
+        let own_files = |error| anyhow::Error::new(error).context(format!("{} and {}", path.display(), key.display()));
+        let private_key = || read::<PrivateKeyDer>(&key, "key");
         let only = [&rustls::version::TLS13];
         let server = ServerConfig::builder_with_provider(ring.clone()).with_protocol_versions(&only);
-        let server = server.context("ring has TLS 1.3")?.with_client_cert_verifier(clients);
-        let mut server = server.with_single_cert(vec![own.clone()], private()?).map_err(mine)?;
+        let server = server.context("ring supports TLS 1.3")?.with_client_cert_verifier(clients);
+        let mut server = server.with_single_cert(vec![certificate.clone()], private_key()?).map_err(own_files)?;
         server.session_storage = Arc::new(NoServerSessionStorage {});
         server.send_tls13_tickets = 0;
         let client = ClientConfig::builder_with_provider(ring).with_protocol_versions(&only);
-        let client = client.context("ring has TLS 1.3")?.with_webpki_verifier(names.clone());
-        let mut client = client.with_client_auth_cert(vec![own.clone()], private()?).map_err(mine)?;
+        let client = client.context("ring supports TLS 1.3")?.with_webpki_verifier(names.clone());
+        let mut client = client.with_client_auth_cert(vec![certificate.clone()], private_key()?).map_err(own_files)?;
         client.resumption = Resumption::disabled();
-        Ok((Keys { server: Arc::new(server), client: Arc::new(client), names }, own))
+        Ok((Keys { server: Arc::new(server), client: Arc::new(client), names }, certificate))
     }
 
     /// When the certificate of a process expires, in seconds since 1970.
@@ -104,11 +103,11 @@ impl Keys {
     /// As [`Keys::load`].
     pub fn expiry(folder: &Path, process: usize) -> Result<u64> {
         Keys::load(folder, process)?;
-        let (keys, own) = Keys::read(folder, process)?;
+        let (keys, certificate) = Keys::read(folder, process)?;
         let name = server_name(process)?;
-        // What has expired by then says when it did.
+        // The error of an expired certificate has the time of its expiry.
         let far = UnixTime::since_unix_epoch(FAR);
-        match keys.names.verify_server_cert(&own, &[], &name, &[], far) {
+        match keys.names.verify_server_cert(&certificate, &[], &name, &[], far) {
             Err(Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })) => {
                 Ok(not_after.as_secs())
             }
@@ -119,24 +118,25 @@ impl Keys {
         }
     }
 
-    /// The side that accepts a connection.
+    /// A new connection for the server side.
     pub(crate) fn accept(&self) -> Result<Connection, Error> {
         let mut connection = ServerConnection::new(self.server.clone())?;
         connection.set_buffer_limit(Some(SENT));
         Ok(connection.into())
     }
 
-    /// The side that connects to a process.
+    /// A new connection for the client side, to a process.
     pub(crate) fn connect(&self, process: usize) -> Result<Connection, Error> {
         let mut connection = ClientConnection::new(self.client.clone(), server_name(process)?)?;
         connection.set_buffer_limit(Some(SENT));
         Ok(connection.into())
     }
 
-    /// Checks that the other side of a connection has the certificate of a process.
+    /// Checks that the peer of a connection has presented the certificate of a process.
     pub(crate) fn check(&self, connection: &Connection, process: usize) -> Result<(), Error> {
-        let shown = connection.peer_certificates().and_then(|all| all.first()).ok_or(Error::NoCertificatesPresented)?;
-        named_as(&self.names, shown, process)
+        let presented =
+            connection.peer_certificates().and_then(|all| all.first()).ok_or(Error::NoCertificatesPresented)?;
+        check_name(&self.names, presented, process)
     }
 }
 
@@ -144,19 +144,20 @@ impl Keys {
 fn read<T: PemObject>(path: &Path, what: &str) -> Result<T> {
     let bytes = std::fs::read(path)
         .with_context(|| format!("cannot read the {what} {} (`nigh pool keys` makes keys)", path.display()))?;
-    T::from_pem_slice(&bytes).map_err(|error| anyhow!("{} is no {what}: {error}", path.display()))
+    T::from_pem_slice(&bytes).map_err(|error| anyhow!("{} is not a {what}: {error}", path.display()))
 }
 
 fn server_name(process: usize) -> Result<ServerName<'static>, Error> {
     ServerName::try_from(super::key_files::name(process)).map_err(|error| Error::General(error.to_string()))
 }
 
-fn named_as(names: &WebPkiServerVerifier, certificate: &CertificateDer, process: usize) -> Result<(), Error> {
+/// Checks that a certificate is valid and has the name of a process.
+fn check_name(names: &WebPkiServerVerifier, certificate: &CertificateDer, process: usize) -> Result<(), Error> {
     let name = server_name(process)?;
     names.verify_server_cert(certificate, &[], &name, &[], UnixTime::now()).map(|_| ())
 }
 
-/// An error of TLS in words: what is wrong with the certificate, where it is that.
+/// The message for an error of TLS; it says what is wrong with a certificate.
 pub(crate) fn described(error: &Error) -> String {
     use CertificateError as Certificate;
     let day = |time: &UnixTime| {
@@ -175,7 +176,7 @@ pub(crate) fn described(error: &Error) -> String {
             "the certificate is not of the authority of this pool".into()
         }
         Error::InvalidCertificate(Certificate::NotValidForNameContext { presented, expected }) => {
-            // The names come as `DnsName("...")`.
+            // The names have the form `DnsName("...")`.
             let name = |name: &String| name.split('"').nth(1).unwrap_or(name).to_owned();
             let presented: Vec<String> = presented.iter().map(name).collect();
             format!("the certificate is that of {}, not of {}", presented.join(", "), expected.to_str())
@@ -191,7 +192,7 @@ pub(crate) fn described(error: &Error) -> String {
     }
 }
 
-/// An I/O error in words, one of TLS within it as [`described`] does.
+/// The message for an I/O error; [`described`] makes it for an error of TLS within it.
 pub(crate) fn described_io(error: &io::Error) -> String {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
         Some(inner) => described(inner),
@@ -199,7 +200,7 @@ pub(crate) fn described_io(error: &io::Error) -> String {
     }
 }
 
-/// A connection that was joined, shared by the thread that reads and the one that writes.
+/// A joined connection; the thread that reads and the thread that writes share it.
 #[derive(Clone)]
 pub struct Tls(Arc<TlsState>);
 
@@ -207,11 +208,11 @@ struct TlsState {
     socket: TcpStream,
     connection: Mutex<Connection>,
     raw: Mutex<Raw>,
-    /// Records on their way to the socket; whoever holds it sends, so that records stay in order.
+    /// Records on their way to the socket. A thread holds this lock while it sends, so that records stay in order.
     records: Mutex<Vec<u8>>,
 }
 
-/// Bytes of the socket that the connection has not taken yet.
+/// Bytes of the socket that the connection has not decrypted yet.
 struct Raw {
     bytes: Box<[u8]>,
     at: usize,
@@ -223,7 +224,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Tls {
-    /// A connection whose handshake is over, on a socket that blocks.
+    /// A connection after its handshake, on a blocking socket.
     pub(crate) fn new(socket: TcpStream, connection: Connection) -> Tls {
         let raw = Raw { bytes: vec![0; RAW].into(), at: 0, end: 0 };
         let (connection, raw, records) = (Mutex::new(connection), Mutex::new(raw), Mutex::default());
@@ -235,26 +236,26 @@ impl Tls {
         &self.0.socket
     }
 
-    /// Gives the connection something to send, and sends it.
-    fn send<T>(&self, say: impl FnOnce(&mut Connection) -> io::Result<T>) -> io::Result<T> {
+    /// Lets `write` give the connection data to send, and sends the records.
+    fn send<T>(&self, write: impl FnOnce(&mut Connection) -> io::Result<T>) -> io::Result<T> {
         let mut records = lock(&self.0.records);
         records.clear();
-        let said = {
+        let result = {
             let mut connection = lock(&self.0.connection);
-            let said = say(&mut connection)?;
+            let result = write(&mut connection)?;
             while connection.wants_write() {
                 connection.write_tls(&mut *records)?;
             }
-            said
+            result
         };
         (&self.0.socket).write_all(&records)?;
-        Ok(said)
+        Ok(result)
     }
 
-    /// Says goodbye, and ends one direction or both.
+    /// Sends `close_notify` and ends one direction or both.
     ///
     /// # Errors
-    /// As the socket.
+    /// Errors of the socket.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         if how != Shutdown::Read {
             self.send(|connection| {
@@ -266,14 +267,14 @@ impl Tls {
     }
 }
 
-/// Fills `out` with what the connection has decrypted or can decrypt of `raw`; `None` where it needs more.
+/// Fills `out` with decrypted bytes of the connection and of `raw`. Returns the number of bytes, or `None` if it needs more of the socket.
 fn decrypt(connection: &mut Connection, raw: &mut Raw, out: &mut [u8]) -> io::Result<Option<usize>> {
-    let mut given = 0;
-    while given < out.len() {
-        match connection.reader().read(&mut out[given..]) {
-            Ok(0) => return Ok(Some(given)),
+    let mut filled = 0;
+    while filled < out.len() {
+        match connection.reader().read(&mut out[filled..]) {
+            Ok(0) => return Ok(Some(filled)),
             Ok(more) => {
-                given += more;
+                filled += more;
                 continue;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -285,7 +286,7 @@ fn decrypt(connection: &mut Connection, raw: &mut Raw, out: &mut [u8]) -> io::Re
         raw.at += connection.read_tls(&mut &raw.bytes[raw.at..raw.end])?;
         connection.process_new_packets().map_err(io::Error::other)?;
     }
-    Ok((given > 0).then_some(given))
+    Ok((filled > 0).then_some(filled))
 }
 
 impl Read for Tls {
@@ -295,8 +296,8 @@ impl Read for Tls {
         }
         let mut raw = lock(&self.0.raw);
         loop {
-            if let Some(given) = decrypt(&mut lock(&self.0.connection), &mut raw, out)? {
-                return Ok(given);
+            if let Some(filled) = decrypt(&mut lock(&self.0.connection), &mut raw, out)? {
+                return Ok(filled);
             }
             match (&self.0.socket).read(&mut raw.bytes) {
                 Ok(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was cut")),
@@ -314,7 +315,7 @@ impl Write for Tls {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // Whatever was written was sent.
+        // `write` has sent everything.
         Ok(())
     }
 }
