@@ -27,6 +27,18 @@ pub enum Peers {
 
 /// Runs `work` on `workers` threads and returns their results in the order of the workers.
 ///
+/// ```
+/// use std::sync::Arc;
+///
+/// use nigh::launch::{Peers, run_workers};
+/// use nigh::watch::Watch;
+///
+/// let watch = Arc::new(Watch::default());
+/// let numbers = run_workers(2, Peers::None, &watch, |worker| Ok(worker.index()))?;
+/// assert_eq!(numbers, [0, 1]);
+/// # Ok::<(), anyhow::Error>(())
+/// ```
+///
 /// # Errors
 /// The first failure that a worker noted in the watch or returned.
 pub fn run_workers<T, F>(workers: usize, peers: Peers, watch: &Arc<Watch>, work: F) -> Result<Vec<T>>
@@ -71,7 +83,7 @@ where
 /// Ends the process with this exit code when one of its threads panics: the other threads would wait for it without end.
 ///
 /// A panic of the engine's network threads means that the connection to another process was lost. The process then exits with
-/// [`EXIT_PEER_LOST`], so that the supervisor can distinguish it from the process that failed first.
+/// `EXIT_PEER_LOST`, so that the supervisor can distinguish it from the process that failed first.
 pub fn exit_on_panic(code: i32) {
     std::panic::set_hook(Box::new(move |info| {
         let payload = info.payload();
