@@ -85,8 +85,8 @@ pub type BySize = [u64; SizeClass::ALL.len()];
 /// Sums of containment (Phi) and similarity (Psi) over the URLs of a class.
 ///
 /// ```
-/// use nigh::stats::Retained;
-/// let mut class = Retained::default();
+/// use nigh::stats::RetentionSums;
+/// let mut class = RetentionSums::default();
 /// // A cluster of 4 URLs: 3 of them are later in a cluster of 6, 1 is alone.
 /// assert!(class.add(3, 4, 6) && class.add(1, 4, 1));
 /// assert_eq!(class.documents, 4);
