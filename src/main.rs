@@ -1,4 +1,21 @@
-//! The program `nigh`: see [`nigh::cli`] for its subcommands, [`nigh::jobs`] for what it computes.
+//! The program `nigh`: clusters near-duplicate web pages of weekly crawls, and writes the clusters as Parquet tables.
+//!
+//! Everything is in the library; this file is its table of contents, in reading order:
+//!
+//! - [`nigh::cli`]: the subcommands, their flags, and the exit code;
+//! - [`nigh::config`]: job files (what to compute) and config files (where to compute);
+//! - [`nigh::plan`]: the plan of a run, which all processes share;
+//! - [`nigh::jobs`]: what a run computes, from top to bottom: start with [`nigh::jobs::cluster`];
+//! - [`nigh::readers`], [`nigh::text`], [`nigh::features`]: from crawl files to pages, to words, to feature vectors;
+//! - [`nigh::operators`], [`nigh::structures`]: the steps of the dataflow, and the data structures that they use;
+//! - [`nigh::tables`], [`nigh::state`]: the Parquet tables, and the store that holds the tables of all weeks;
+//! - [`nigh::mirror`], [`nigh::objects`]: a store in a bucket, and the client of object stores;
+//! - [`nigh::launch`]: starting, watching and restarting the processes of a run, on one machine or on a pool;
+//! - [`nigh::stats`], [`nigh::summary`], [`nigh::report`]: what a run found, as numbers and as text;
+//! - [`nigh::progress`], [`nigh::watch`], [`nigh::log`], [`nigh::metrics`]: what a run reports while it works;
+//! - [`nigh::kernels`]: the inner loops, by instruction set;
+//! - [`nigh::records`]: the types that everything shares: documents, URLs, weeks;
+//! - [`nigh::bench`]: the benchmarks.
 
 use std::process::ExitCode;
 

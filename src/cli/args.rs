@@ -1,4 +1,4 @@
-//! The arguments of `nigh run` and `nigh show`.
+//! The flags of `nigh run` and `nigh show`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,59 +8,70 @@ use clap::Args;
 use crate::config::Count;
 use crate::records::Week;
 
+/// Examples at the end of `nigh help run`.
+const RUN_EXAMPLES: &str = "\
+Examples:
+  The first week of a store:
+    nigh run jobs/cluster.toml --input 'crawl/*.warc.gz' --week 2024-01-08 --store clusters
+  A later week, on 8 worker threads:
+    nigh run jobs/weekly.toml --input 'crawl-2/*.warc.gz' --week 2024-01-15 --store clusters --workers 8
+
+An interrupted run continues if the same command is given again.";
+
 #[derive(Args)]
+#[command(after_help = RUN_EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// The job: what to compute (jobs/cluster.toml, for instance).
+    /// Job file: what to compute, for example jobs/cluster.toml.
     pub(crate) job: PathBuf,
-    /// The config: where to compute.
+    /// Config file: where to compute [default: this machine].
     #[arg(long)]
     pub(crate) config: Option<PathBuf>,
-    /// Crawl files instead of the job's: paths, folders, globs, listings (*.paths, *.paths.gz), URLs.
+    /// Crawl files: paths, folders, globs, listings (*.paths, *.paths.gz) or URLs. Overrides the job.
     #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
     pub(crate) input: Vec<String>,
-    /// The week of the crawl, instead of the job's.
+    /// Week of the crawl. Overrides the job.
     #[arg(long, value_name = "YYYY-MM-DD")]
     pub(crate) week: Option<Week>,
-    /// The folder of tables, or s3://BUCKET/PREFIX, instead of the job's.
+    /// Folder of all tables, or s3://BUCKET/PREFIX. Overrides the job.
     #[arg(long, value_name = "DIR_OR_URL")]
     pub(crate) store: Option<PathBuf>,
-    /// The folder in which a store in a bucket is worked on, instead of the config's.
+    /// Local folder for the work on a store in a bucket. Overrides the config.
     #[arg(long, value_name = "DIR")]
     pub(crate) mirror: Option<PathBuf>,
-    /// Worker threads of each process, instead of the config's.
+    /// Worker threads in each process. Overrides the config.
     #[arg(long, value_name = "N")]
     pub(crate) workers: Option<Count>,
-    /// Processes on this machine, instead of the config's.
+    /// Processes on this machine. Overrides the config.
     #[arg(long, value_name = "N")]
     pub(crate) processes: Option<Count>,
-    /// Make the store's last week anew, where it is there already.
+    /// Compute the store's last week again if it exists.
     #[arg(long)]
     pub(crate) replace: bool,
-    /// Print what would be done and needed, check inputs and store, and stop.
+    /// Check inputs and store, print the plan with its memory and disk space, and stop.
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Print one JSON object on stdout, and JSON events on stderr.
+    /// Print the summary as one JSON object on stdout, and events as JSON lines on stderr.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Serve the run's counters for Prometheus, for all of its processes, at this address: 127.0.0.1:9184, for instance.
+    /// Serve metrics of all processes for Prometheus at this address, for example 127.0.0.1:9184.
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) metrics: Option<SocketAddr>,
-    /// No progress.
+    /// Show no progress.
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Print the plan before the run, and how long each part took after it (where it runs in one process).
+    /// Print the plan before the run, and the time of each stage after it (if there is one process).
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct ShowArgs {
-    /// The folder of tables, or s3://BUCKET/PREFIX.
+    /// Folder of all tables, or s3://BUCKET/PREFIX.
     pub(crate) store: PathBuf,
-    /// The week; the last one where it is not given.
+    /// Week to show [default: the last one].
     #[arg(long, value_name = "YYYY-MM-DD")]
     pub(crate) week: Option<Week>,
-    /// What became of the clusters of the week before.
+    /// Show how clusters changed since the week before.
     #[arg(long)]
     pub(crate) changes: bool,
     /// Print one JSON object.

@@ -1,4 +1,4 @@
-//! `nigh pool check`: tries every host of a pool, and says what to fix.
+//! `nigh pool check`: checks every host of a pool, and prints what to fix.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,42 +7,42 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use super::errors::WrongUse;
-use super::session::home;
+use super::session::locate_store;
 use crate::config::{Bytes, Job, read_config, read_job};
 use crate::launch::{Checked, HostReach, Pool, Questions, check as ask};
 use crate::report::print;
 
-/// A clock that is further off than this is to be set: certificates and the ages of files go by it.
+/// The largest accepted difference of a host's clock, in milliseconds: certificates and the ages of files depend on clocks.
 const CLOCK_OFF_MS: u64 = 5000;
-/// Less than this is next to nothing.
+/// Less free disk space than this is reported.
 const LITTLE_SPACE: Bytes = Bytes(1 << 30);
-/// A certificate that is valid for less is to be replaced.
+/// A certificate that is valid for fewer days is reported.
 const FEW_DAYS: u64 = 14;
-/// Seconds of a day.
+/// Seconds in a day.
 const DAY: u64 = 24 * 60 * 60;
-/// So many inputs are looked at on every host, evenly spread over all.
+/// The number of input files checked on every host, spread evenly over all input files.
 const INPUTS: usize = 1000;
 
-/// What is to be checked.
+/// The flags of `nigh pool check`.
 #[derive(Args)]
 pub struct CheckArgs {
-    /// The job whose store and inputs must be visible on every host.
+    /// Job file; every host must see its store and inputs.
     job: Option<PathBuf>,
-    /// The config with the hosts.
+    /// Config file with the hosts.
     #[arg(long)]
     config: PathBuf,
-    /// The folder of tables, or s3://BUCKET/PREFIX, instead of the job's.
+    /// Folder of all tables, or s3://BUCKET/PREFIX. Overrides the job.
     #[arg(long, value_name = "DIR_OR_URL")]
     store: Option<PathBuf>,
-    /// The folder in which a store in a bucket is worked on, instead of the config's: every host must see it.
+    /// Local folder for the work on a store in a bucket; every host must see it. Overrides the config.
     #[arg(long, value_name = "DIR")]
     mirror: Option<PathBuf>,
-    /// Crawl files instead of the job's.
+    /// Crawl files. Overrides the job.
     #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
     input: Vec<String>,
 }
 
-/// A file that tells whether two machines see the same folder; it is removed when this is dropped.
+/// A file in the store. A host that finds its text there sees the same folder. The file is removed when this is dropped.
 struct Written {
     path: PathBuf,
     text: String,
@@ -50,13 +50,13 @@ struct Written {
 
 impl Drop for Written {
     fn drop(&mut self) {
-        // Where it cannot be removed it is a few bytes.
+        // If this fails, a file of a few bytes stays.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
 impl Written {
-    /// A file in the store, or in the folder that the store would be made in.
+    /// Writes the file in the store, or in its nearest parent folder that exists.
     fn beside(store: &Path) -> Result<Written> {
         let folder = store.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("."));
         let id = std::process::id();
@@ -67,7 +67,7 @@ impl Written {
     }
 }
 
-/// Checks the pool, and prints a table of what was found.
+/// Checks the pool, and prints a table with one row for each process, and what to fix.
 pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
     let wrong_use = |error: anyhow::Error| WrongUse(format!("{error:#}"));
     let config = read_config(&args.config).map_err(wrong_use)?;
@@ -91,13 +91,13 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
     let written = match args.store.clone().or(store) {
         None => None,
         Some(store) => {
-            let home = home(&store, args.mirror.as_deref(), &config)?;
-            // Only this machine speaks to a bucket; the others work in its mirror.
-            home.reach()?;
-            Some(Written::beside(home.store().root())?)
+            let location = locate_store(&store, args.mirror.as_deref(), &config)?;
+            // Only this machine talks to the bucket; the others work in its mirror.
+            location.reach()?;
+            Some(Written::beside(location.store().root())?)
         }
     };
-    let folder = std::env::current_dir().context("cannot tell the current folder")?;
+    let folder = std::env::current_dir().context("cannot find the current folder")?;
     let checked = ask(&pool, |me, host| Questions {
         folder: folder.clone(),
         listen: (host.listen, host.ports.first).into(),
@@ -110,13 +110,14 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
     print(&table(&rows))?;
     let to_fix: Vec<String> =
         rows.iter().flat_map(|row| row.to_fix.iter().map(|text| format!("  {}: {text}\n", row.host))).collect();
-    match to_fix.is_empty() {
-        true => print("All is well\n").map(|()| ExitCode::SUCCESS),
-        false => print(&format!("To fix\n{}", to_fix.concat())).map(|()| ExitCode::FAILURE),
+    if to_fix.is_empty() {
+        print("All is well\n").map(|()| ExitCode::SUCCESS)
+    } else {
+        print(&format!("To fix\n{}", to_fix.concat())).map(|()| ExitCode::FAILURE)
     }
 }
 
-/// What is said of a process' host: its cells, and what is to be fixed.
+/// The result for the host of one process: its cells in the table, and what to fix.
 struct HostRow {
     host: String,
     cells: [String; 8],
@@ -143,11 +144,14 @@ impl HostRow {
         let mut to_fix = Vec::new();
         let version = env!("CARGO_PKG_VERSION");
         if answers.version != version {
-            to_fix.push(format!("nigh there is {}, here {version}: install the same", answers.version));
+            to_fix.push(format!(
+                "nigh is version {} there and {version} here: install the same version",
+                answers.version
+            ));
         }
         let (ahead, way) = checked.clock;
         if ahead.unsigned_abs() > CLOCK_OFF_MS + way {
-            to_fix.push(format!("its clock is off by {:.1} s: set it", ahead as f64 / 1e3));
+            to_fix.push(format!("its clock is off by {:.1} s: set the clock", ahead as f64 / 1e3));
         }
         to_fix.extend(answers.folder.clone().err());
         to_fix.extend(answers.address.clone().err());
@@ -155,7 +159,7 @@ impl HostRow {
         let free = match &answers.store {
             None => "-".to_owned(),
             Some(Ok(free)) if *free < LITTLE_SPACE.0 => {
-                to_fix.push(format!("{} are free for the store", Bytes(*free)));
+                to_fix.push(format!("only {} are free for the store", Bytes(*free)));
                 Bytes(*free).to_string()
             }
             Some(Ok(free)) => Bytes(*free).to_string(),
@@ -170,7 +174,7 @@ impl HostRow {
                 let days = expiry.saturating_sub(answers.clock_ms / 1000) / DAY;
                 if days < FEW_DAYS {
                     to_fix.push(format!(
-                        "its certificate expires in {days} days: remove it and its key, and `nigh pool keys` makes new ones"
+                        "its certificate expires in {days} days: remove it and its key, and run `nigh pool keys` again"
                     ));
                 }
                 format!("{days} days")

@@ -1,20 +1,23 @@
-//! `nigh delete`: pages leave a store's last week, and their URLs the store.
+//! `nigh delete`: computes the last week of a store again without some pages, and forgets their URLs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
 
 use super::errors::WrongUse;
-use super::print::say_json;
-use super::session::{Session, end_when_lost, home, notify, pool_of, take_work};
+use super::print::print_json;
+use super::session::{
+    Session, check_kernels, check_name, locate_store, lock, notify, pool_of, read_manifest, take_work,
+};
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, cluster};
 use crate::config::{Config, Count, Mode, Reading, read_config};
 use crate::jobs::deletion;
 use crate::launch::{Peers, Pool};
 use crate::log::{Display, Log};
+use crate::mirror::WriteGuard;
 use crate::plan::{Deletion, Plan};
 use crate::records::{DocId, Week};
 use crate::report::{grouped, print};
@@ -22,64 +25,74 @@ use crate::state::{Earlier, Manifest, Store};
 use crate::summary::Summary;
 use crate::text::{InvalidPattern, UrlPatterns, canonical};
 
+/// Examples at the end of `nigh help delete`.
+const DELETE_EXAMPLES: &str = "\
+Examples:
+    nigh delete --store clusters --host private.example --dry-run
+    nigh delete --store clusters --prefix https://example.org/~someone/
+
+Tables of earlier weeks keep the pages until `nigh vacuum` removes those weeks.";
+
 #[derive(Args)]
+#[command(after_help = DELETE_EXAMPLES)]
 pub(crate) struct DeleteArgs {
-    /// The folder of tables, or s3://BUCKET/PREFIX.
+    /// Folder of all tables, or s3://BUCKET/PREFIX.
     #[arg(long, value_name = "DIR_OR_URL")]
     store: PathBuf,
-    /// The folder in which a store in a bucket is worked on, instead of the config's.
+    /// Local folder for the work on a store in a bucket. Overrides the config.
     #[arg(long, value_name = "DIR")]
     mirror: Option<PathBuf>,
     #[command(flatten)]
-    meant: Meant,
-    /// The config: where to compute.
+    selection: PageSelection,
+    /// Config file: where to compute [default: this machine].
     #[arg(long)]
     config: Option<PathBuf>,
-    /// Worker threads of each process, instead of the config's.
+    /// Worker threads in each process. Overrides the config.
     #[arg(long, value_name = "N")]
     workers: Option<Count>,
-    /// Processes on this machine, instead of the config's.
+    /// Processes on this machine. Overrides the config.
     #[arg(long, value_name = "N")]
     processes: Option<Count>,
     /// Print how many URLs would be deleted, and stop.
     #[arg(long)]
     dry_run: bool,
-    /// Print one JSON object on stdout, and JSON events on stderr.
+    /// Print the result as one JSON object on stdout, and events as JSON lines on stderr.
     #[arg(long)]
     json: bool,
-    /// No progress.
+    /// Show no progress.
     #[arg(short, long)]
     quiet: bool,
 }
 
-/// Which pages.
+/// The pages to delete.
 #[derive(Args)]
 #[group(required = true, multiple = true)]
-struct Meant {
-    /// The pages of these URLs.
+struct PageSelection {
+    /// Delete the pages of these URLs.
     #[arg(long, num_args = 1.., value_name = "URL")]
     url: Vec<String>,
-    /// The pages of URLs listed in a file, one a line.
+    /// Delete the pages of the URLs in this file, one on each line.
     #[arg(long, value_name = "FILE")]
     urls: Option<PathBuf>,
-    /// All pages of these hosts, not of their subdomains.
+    /// Delete all pages of these hosts, but not of their subdomains.
     #[arg(long, num_args = 1.., value_name = "HOST")]
     host: Vec<String>,
-    /// All pages whose URL begins so.
+    /// Delete all pages whose URL starts with one of these.
     #[arg(long, num_args = 1.., value_name = "URL")]
     prefix: Vec<String>,
 }
 
-/// What was deleted.
+/// The result of the command, as `--json` prints it.
 #[derive(serde::Serialize)]
-struct Deleted {
-    /// From which week.
+struct DeletionSummary {
+    /// The week that is computed again.
     week: Week,
-    /// URLs of the store that were meant.
+    /// Selected URLs that the store has, from any of its weeks.
     urls: u64,
-    /// Whether links or bad records of the week name such URLs, where none of them is the store's.
-    named: bool,
-    /// Their pages in the week; not known before it is made anew.
+    /// Whether links or rejects of the week mention selected URLs, although the store has no page of them.
+    #[serde(rename = "named")]
+    is_mentioned: bool,
+    /// Deleted pages of the week; `None` before it is computed again.
     documents: Option<u64>,
 }
 
@@ -90,66 +103,85 @@ impl DeleteArgs {
     }
 }
 
-/// Deletes pages, and says how many.
+/// Deletes the selected pages, and prints how many there were.
 pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
-    let wrong_use = |error: anyhow::Error| WrongUse(format!("{error:#}"));
-    let config = args.config.as_deref().map_or_else(|| Ok(Config::default()), read_config).map_err(wrong_use)?;
-    super::session::known_kernels()?;
-    let patterns = args.meant.patterns()?;
-    let home = home(&args.store, args.mirror.as_deref(), &config)?;
-    let store = home.store().clone();
-    if args.store.to_str().is_none() {
-        return Err(WrongUse(format!("--store {}: the name is no UTF-8", args.store.display())).into());
-    }
-    store.check_writable()?;
-    // A folder that is no store is not made one by its lock.
-    home.expect()?;
+    let config = args.config.as_deref().map_or_else(|| Ok(Config::default()), read_config);
+    let config = config.map_err(WrongUse::from_error)?;
+    check_kernels()?;
+    let patterns = args.selection.patterns()?;
+    let location = locate_store(&args.store, args.mirror.as_deref(), &config)?;
+    check_name(&args.store)?;
+    location.store().check_writable()?;
+    // Locking creates the folder, so check first that it is a store.
+    location.expect()?;
     let pool = pool_of(&config, args.processes)?;
-    let notify_user = notify(log);
-    let mut taken = match args.dry_run {
-        true => home.look(&notify_user).map(|()| None)?,
-        false => Some(home.take(&notify_user, end_when_lost(log))?),
-    };
-    let store = if taken.is_some() { take_work(&store, &pool, 0)? } else { store };
-    if taken.is_some() {
+    let (mut guard, store) = if args.dry_run {
+        location.look(&notify(log))?;
+        (None, location.store().clone())
+    } else {
+        let guard = lock(&location, log)?;
+        let store = take_work(location.store(), &pool, 0)?;
         store.recover()?;
-    }
-    let manifest = manifest(&store)?;
-    let plan = plan(&store, &manifest, &config, args, &patterns, &pool)?;
+        (Some(guard), store)
+    };
+    let manifest = read_manifest(&store, &args.store)?;
+    let plan = make_plan(&store, &manifest, &config, args, &patterns, &pool)?;
     log.name(format!("delete {}", plan.week));
-    let docs = find(&store, &manifest, &patterns)?;
-    // Others may still name what has no page here.
-    let named = docs.is_empty() && deletion::is_named(&store, plan.week, &patterns)?;
-    let mut deleted = Deleted { week: plan.week, urls: docs.len() as u64, named, documents: None };
-    let Some(taken) = taken.as_mut().filter(|_| !docs.is_empty() || named) else {
-        return done(args, &deleted, &patterns, log);
-    };
+    let docs = selected_docs(&store, &manifest, &patterns)?;
+    // Pages of other URLs may link to a selected URL of which the store has no page.
+    let is_mentioned = docs.is_empty() && deletion::is_mentioned(&store, plan.week, &patterns)?;
+    let mut summary = DeletionSummary { week: plan.week, urls: docs.len() as u64, is_mentioned, documents: None };
+    if let Some(guard) = &mut guard
+        && (!docs.is_empty() || is_mentioned)
+    {
+        let session = Session { pool: &pool, log, bytes: 0, metrics: None };
+        summary.documents = Some(delete(plan, &docs, &session, &store, &args.store, guard)?);
+    }
+    print_result(args, &summary, &patterns, log)
+}
+
+/// Computes and publishes the week of the plan without the documents. Returns how many of them were in the week. The caller has
+/// locked the store.
+fn delete(
+    plan: Plan,
+    docs: &[DocId],
+    session: &Session<'_>,
+    store: &Store,
+    given_store: &Path,
+    guard: &mut WriteGuard,
+) -> Result<u64> {
+    let Session { pool, log, .. } = *session;
+    let week = plan.week;
     let begin = |store: &Store| {
-        let dropped = store.begin(plan.week, &plan.method, &plan.key())?.dropped;
+        let dropped = store.begin(week, &plan.method, &plan.key())?.dropped;
         if dropped > 0 {
-            log.notice(&format!("week {} was being made anew: its {dropped} waves are dropped", plan.week));
+            log.notice(&format!("week {week} was being computed again: its {dropped} unfinished waves are dropped"));
         }
-        deletion::note(&store.unfinished(plan.week), &docs)
+        deletion::write_deleted(&store.unfinished(week), docs)
     };
-    begin(&store)?;
-    let before = Summary::read(&store.week(plan.week))?;
-    let (kept, week, key) = (store.clone(), plan.week, plan.key().hash);
-    let is_made = move || -> Result<bool> {
-        let manifest = kept.manifest()?;
-        Ok(manifest.is_some_and(|manifest| manifest.weeks.iter().any(|known| known.week == week && known.key == key)))
+    begin(store)?;
+    let before = Summary::read(&store.week(week))?;
+    let is_committed = {
+        let (store, key) = (store.clone(), plan.key().hash);
+        move || -> Result<bool> {
+            let manifest = store.manifest()?;
+            let weeks = manifest.map_or_else(Vec::new, |manifest| manifest.weeks);
+            Ok(weeks.iter().any(|committed| committed.week == week && committed.key == key))
+        }
     };
-    let (made, root) = (is_made.clone(), args.store.display().to_string());
-    stop_on_signals(log, &pool, taken.publish_handle(), move || {
-        let text = format!("week {week} of {root} is as it was. The same command begins anew");
-        (!made().unwrap_or(false)).then_some(text)
+    stop_on_signals(log, pool, guard.publish_handle(), {
+        let (is_committed, root) = (is_committed.clone(), given_store.display().to_string());
+        move || {
+            let text = format!("week {week} of {root} is unchanged. The same command starts again");
+            (!is_committed().unwrap_or(false)).then_some(text)
+        }
     });
-    let run = Session { pool: &pool, log, bytes: 0, metrics: None };
     let work = |epoch| {
         let mut plan = plan.clone();
         if epoch > 0 {
-            let store = take_work(&store, &pool, epoch)?;
+            let store = take_work(store, pool, epoch)?;
             store.recover()?;
-            if is_made()? {
+            if is_committed()? {
                 return Ok(None);
             }
             begin(&store)?;
@@ -157,59 +189,51 @@ pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
         }
         Ok(Some(ProcessWork::Run(Box::new(plan))))
     };
-    let alone = plan.clone();
-    let after = match run.compute(work, |watch| cluster(alone, Peers::None, watch))? {
-        Some(summary) => summary,
-        None => Summary::read(&store.week(week))?,
-    };
-    taken.publish(false, &notify_user)?;
-    deleted.documents = Some(before.counts.documents - after.counts.documents);
-    done(args, &deleted, &patterns, log)
+    let plan_here = plan.clone();
+    let after = session.compute(work, |watch| cluster(plan_here, Peers::None, watch))?;
+    let after = after.map_or_else(|| Summary::read(&store.week(week)), Ok)?;
+    guard.publish(false, &notify(log))?;
+    Ok(before.counts.documents - after.counts.documents)
 }
 
-fn manifest(store: &Store) -> Result<Manifest> {
-    store.manifest()?.with_context(|| {
-        let root = store.root().display();
-        format!("{root} is not a nigh store (no manifest.json): `nigh run jobs/cluster.toml` makes a store")
-    })
-}
-
-impl Meant {
+impl PageSelection {
+    /// The patterns of the flags.
+    ///
+    /// # Errors
+    /// Names the flag, or the line of the file, that is not a URL or a host.
     fn patterns(&self) -> Result<UrlPatterns> {
         let mut urls = self.url.clone();
         if let Some(path) = &self.urls {
             let text = std::fs::read_to_string(path)
                 .map_err(|error| WrongUse(format!("--urls: cannot read {}: {error}", path.display())))?;
-            for (number, line) in text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty()) {
+            for (index, line) in text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty()) {
                 if canonical(line).is_none() {
-                    let place = format!("{}, line {}", path.display(), number + 1);
+                    let place = format!("{}, line {}", path.display(), index + 1);
                     return Err(WrongUse(format!("{place}: `{line}` is not an http or https URL")).into());
                 }
                 urls.push(line.to_owned());
             }
         }
-        let patterns = UrlPatterns::new(&urls, &self.host, &self.prefix).map_err(|InvalidPattern(what)| {
-            let flag = match () {
-                () if self.host.contains(&what) => "--host",
-                () if self.prefix.contains(&what) => "--prefix",
-                () => "--url",
+        let invalid = |InvalidPattern(text): InvalidPattern| {
+            let (flag, wanted) = if self.host.contains(&text) {
+                ("--host", "a host such as example.com or example.com:8080")
+            } else if self.prefix.contains(&text) {
+                ("--prefix", "the start of an http or https URL in its canonical form (as tables have URLs)")
+            } else {
+                ("--url", "an http or https URL")
             };
-            let wanted = match flag {
-                "--host" => "a host, as example.com or example.com:8080",
-                "--prefix" => "the beginning of an http or https URL in its canonical form (as tables have URLs)",
-                _ => "an http or https URL",
-            };
-            WrongUse(format!("{flag}: `{what}` is not {wanted}"))
-        })?;
+            WrongUse(format!("{flag}: `{text}` is not {wanted}"))
+        };
+        let patterns = UrlPatterns::new(&urls, &self.host, &self.prefix).map_err(invalid)?;
         if patterns.is_empty() {
-            return Err(WrongUse("--urls: the file lists no URL".into()).into());
+            return Err(WrongUse("--urls: the file has no URL".into()).into());
         }
         Ok(patterns)
     }
 }
 
-/// The week as it is to be made.
-fn plan(
+/// The plan to compute the last week again, from its own tables.
+fn make_plan(
     store: &Store,
     manifest: &Manifest,
     config: &Config,
@@ -217,7 +241,7 @@ fn plan(
     patterns: &UrlPatterns,
     pool: &Pool,
 ) -> Result<Plan> {
-    let last = manifest.weeks.last().with_context(|| format!("{} has no week yet", store.root().display()))?;
+    let last = manifest.weeks.last().with_context(|| format!("{} has no week yet", args.store.display()))?;
     let whole = store.whole(last.week)?;
     let path = store.week(last.week).join("job.toml");
     let job = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -234,7 +258,7 @@ fn plan(
         reading: Reading::default(),
         inputs: Vec::new(),
         waves: Vec::new(),
-        // What was bad when the crawl was read is no worse now.
+        // The rejects were accepted when the crawl was read.
         max_reject_share: 1.0,
         job: format!("{job}# Deleted since: {patterns}.\n"),
         processes,
@@ -243,29 +267,29 @@ fn plan(
     })
 }
 
-/// The ids of all URLs that are meant.
-fn find(store: &Store, manifest: &Manifest, patterns: &UrlPatterns) -> Result<Vec<DocId>> {
+/// The ids of all selected URLs that the store has.
+fn selected_docs(store: &Store, manifest: &Manifest, patterns: &UrlPatterns) -> Result<Vec<DocId>> {
     let weeks = Earlier { removed: manifest.removed.clone(), weeks: manifest.weeks.clone() };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    deletion::matching(store, &weeks, patterns, manifest.method.shards, threads)
+    deletion::matching_docs(store, &weeks, patterns, manifest.method.shards, threads)
 }
 
-fn done(args: &DeleteArgs, deleted: &Deleted, patterns: &UrlPatterns, log: &Log) -> Result<ExitCode> {
+fn print_result(args: &DeleteArgs, summary: &DeletionSummary, patterns: &UrlPatterns, log: &Log) -> Result<ExitCode> {
     if args.json {
-        say_json(deleted)?;
+        print_json(summary)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let Deleted { week, urls, named, documents } = deleted;
+    let DeletionSummary { week, urls, is_mentioned, documents } = summary;
     let store = args.store.display();
     let text = match documents {
-        None if *named => {
-            format!("Would leave out what links and bad records of week {week} say of such URLs ({patterns})\n")
+        None if *is_mentioned => {
+            format!("Would remove links and rejects of week {week} that mention these URLs ({patterns})\n")
         }
-        None if *urls == 0 => format!("{store} knows no such URL ({patterns}): nothing to delete\n"),
+        None if *urls == 0 => format!("{store} has no such URL ({patterns}): nothing to delete\n"),
         None => format!("Would delete {} URLs from {store}, week {week} ({patterns})\n", grouped(*urls)),
-        Some(_) if *named => {
+        Some(_) if *is_mentioned => {
             format!(
-                "Left out what links and bad records of week {week} say of such URLs ({patterns}); it has no such page\n"
+                "Removed links and rejects of week {week} that mention these URLs ({patterns}); the week has no page of them\n"
             )
         }
         Some(documents) => format!(
@@ -276,7 +300,7 @@ fn done(args: &DeleteArgs, deleted: &Deleted, patterns: &UrlPatterns, log: &Log)
     };
     print(&text)?;
     if *urls > 0 && documents.is_some() {
-        log.notice("tables of earlier weeks keep their pages: `nigh vacuum` removes weeks");
+        log.notice("tables of earlier weeks still have these pages: `nigh vacuum` removes old weeks");
     }
     Ok(ExitCode::SUCCESS)
 }

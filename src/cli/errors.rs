@@ -1,8 +1,8 @@
-//! Errors to exit codes, and which errors may pass with another attempt.
+//! Exit codes of errors, and which errors may not occur again at the next attempt.
 
 use crate::operators::ingest::TooManyRejects;
 
-/// An error of whoever called: exit code 2.
+/// A mistake in the command, the job or the config: exit code 2.
 #[derive(Debug)]
 pub(crate) struct WrongUse(pub(crate) String);
 
@@ -14,6 +14,14 @@ impl std::fmt::Display for WrongUse {
 
 impl std::error::Error for WrongUse {}
 
+impl WrongUse {
+    /// Makes any error one of wrong use, with the same message.
+    pub(crate) fn from_error(error: anyhow::Error) -> WrongUse {
+        WrongUse(format!("{error:#}"))
+    }
+}
+
+/// The exit code of an error: 2 for wrong use, 3 for too many rejects, 1 for all others.
 pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
     if error.is::<WrongUse>() {
         2
@@ -24,10 +32,10 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// Whether an error may be gone at the next attempt: what comes from a network, or from a file system that is on one.
-pub(crate) fn passes(error: &anyhow::Error) -> bool {
+/// Whether another attempt may succeed: the error came from a network, or from a file system that may be on one.
+pub(crate) fn is_transient(error: &anyhow::Error) -> bool {
     use std::io::ErrorKind;
-    let network = |error: &std::io::Error| {
+    let is_from_network = |error: &std::io::Error| {
         matches!(
             error.kind(),
             ErrorKind::TimedOut
@@ -39,5 +47,5 @@ pub(crate) fn passes(error: &anyhow::Error) -> bool {
                 | ErrorKind::StaleNetworkFileHandle
         ) || error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
     };
-    error.chain().any(|cause| cause.downcast_ref().is_some_and(network))
+    error.chain().any(|cause| cause.downcast_ref().is_some_and(is_from_network))
 }

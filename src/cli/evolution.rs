@@ -1,21 +1,22 @@
-//! `nigh run` of an evolution job: the weeks of a store in, tables about them out.
+//! `nigh run` of an evolution job: reads the weeks of a store, and writes tables about how their clusters change.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::args::RunArgs;
 use super::errors::WrongUse;
-use super::print::say_json;
-use super::session::{Session, end_when_lost, home, notify, take_work};
+use super::print::print_json;
+use super::session::{Session, check_name, locate_store, lock, notify, open_bucket, take_work};
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, evolution};
 use crate::config::{Config, Evolution, Job};
 use crate::jobs::{EvolutionPlan, FOLDER};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
+use crate::mirror::WriteGuard;
 use crate::report;
 use crate::report::print;
 use crate::state::{History, Results, Store};
@@ -24,123 +25,128 @@ use crate::summary::EvolutionSummary;
 /// Runs the job, and prints its summary.
 pub(crate) fn run(mut job: Evolution, config: &Config, pool: &Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
     job.store = args.store.clone().or(job.store);
-    let place = args.job.display();
-    let wrong_use = |text: String| -> Result<ExitCode> { Err(WrongUse(format!("{place}: {text}")).into()) };
-    if !args.input.is_empty() {
-        return wrong_use("--input is for jobs that read a crawl, this one reads the weeks of a store".into());
+    let folder = check_flags(&job, args)?;
+    let location = locate_store(&folder, args.mirror.as_deref(), config)?;
+    if location.is_in_bucket() {
+        location.expect()?;
     }
-    if args.week.is_some() {
-        return wrong_use("--week is for jobs that make one week: set `first` and `last` in the job".into());
-    }
-    if args.replace {
-        return wrong_use("--replace is for jobs that make one week: this one's tables are always made anew".into());
-    }
-    let Some(folder) = &job.store else {
-        return wrong_use("no store: give --store DIR, or set it in the job".into());
-    };
-    if folder.to_str().is_none() {
-        return wrong_use(format!("--store {}: the name is no UTF-8", folder.display()));
-    }
-    let home = home(folder, args.mirror.as_deref(), config)?;
-    let notify_user = notify(log);
-    let take = || home.take(&notify_user, end_when_lost(log));
-    let early = match home.is_in_bucket() {
-        true => {
-            home.expect()?;
-            match args.dry_run {
-                true => home.look(&notify_user).map(|()| None)?,
-                false => Some(take()?),
-            }
-        }
-        false => None,
-    };
-    let store = home.store();
-    let checked = plan(store, &job, config, args, pool)?;
+    let early_guard = open_bucket(&location, args.dry_run, log)?;
+    let store = location.store();
+    let plan = make_plan(store, &job, config, args, pool)?;
     store.check_writable()?;
     if args.dry_run {
-        match args.json {
-            true => say_json(&serde_json::json!({ "plan": checked }))?,
-            false => print(&planned(&checked, folder))?,
+        if args.json {
+            print_json(&serde_json::json!({ "plan": plan }))?;
+        } else {
+            print(&plan_text(&plan, &folder))?;
         }
         return Ok(ExitCode::SUCCESS);
     }
     if args.verbose && !args.json {
-        eprint!("{}", planned(&checked, folder));
+        eprint!("{}", plan_text(&plan, &folder));
     }
-    // What a run that was killed left is mended under the lock; what it was about to list is then a week, too.
-    let mut taken = early.map_or_else(take, Ok)?;
+    let mut guard = early_guard.map_or_else(|| lock(&location, log), Ok)?;
     let store = take_work(store, pool, 0)?;
     store.recover()?;
-    let plan = plan(&store, &job, config, args, pool)?;
-    let results = Results::of(&store, FOLDER);
-    results.begin()?;
-    let made = Arc::new(Mutex::new(results));
-    let now = made.clone();
-    let former = folder.join(FOLDER).display().to_string();
-    stop_on_signals(log, pool, taken.publish_handle(), move || {
-        let results = now.lock().unwrap_or_else(PoisonError::into_inner);
-        // Afterwards there is as little to stop as after a week's commit.
-        (!results.has_begun_to_commit()).then(|| format!("{former} is as it was. The same command begins anew"))
-    });
-    let run = Session { pool, log, bytes: 0, metrics: args.metrics };
-    let work = |epoch| {
-        let mut plan = plan.clone();
-        if epoch > 0 {
-            let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
-            if made.is_committed() {
-                // The processes before did all of it, and did not live to tell.
-                return Ok(None);
-            }
-            // What they were making is made again.
-            let store = take_work(&store, pool, epoch)?;
-            let results = Results::of(&store, FOLDER);
-            results.begin()?;
-            plan.work = store.work_name();
-            *made = results;
-        }
-        Ok(Some(ProcessWork::Evolution(Box::new(plan))))
-    };
-    let alone = plan.clone();
-    let mut summary: EvolutionSummary = match run.compute(work, move |watch| evolution(alone, Peers::None, watch))? {
-        Some(summary) => summary,
-        None => read_summary(&store)?,
-    };
-    taken.publish(false, &notify_user)?;
-    if home.is_in_bucket() {
+    // Plan again: the recovery may have finished the commit of a killed run, which adds a week.
+    let plan = make_plan(&store, &job, config, args, pool)?;
+    let session = Session { pool, log, bytes: 0, metrics: args.metrics };
+    let mut summary = compute(plan, &session, &store, &folder, &mut guard)?;
+    if location.is_in_bucket() {
+        // The name of the bucket, not that of the mirror.
         summary.store = folder.clone();
     }
-    match args.json {
-        true => say_json(&summary)?,
-        false => print(&report::evolution(&summary, &folder.join(FOLDER)))?,
+    if args.json {
+        print_json(&summary)?;
+    } else {
+        print(&report::evolution(&summary, &folder.join(FOLDER)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The summary of the tables in a store.
+/// Refuses flags that mean nothing for this job. Returns the name of the store.
+fn check_flags(job: &Evolution, args: &RunArgs) -> Result<PathBuf> {
+    let wrong_use = |text: &str| Err(WrongUse(format!("{}: {text}", args.job.display())).into());
+    if !args.input.is_empty() {
+        return wrong_use("--input is for jobs that read a crawl; this one reads the weeks of a store");
+    }
+    if args.week.is_some() {
+        return wrong_use("--week is for jobs that make one week: set `first` and `last` in the job");
+    }
+    if args.replace {
+        return wrong_use("--replace is for jobs that make one week: this job always replaces its tables");
+    }
+    let Some(store) = &job.store else {
+        return wrong_use("no store: give --store DIR, or set it in the job");
+    };
+    check_name(store)?;
+    Ok(store.clone())
+}
+
+/// Computes and publishes the tables. The caller has locked the store.
+fn compute(
+    plan: EvolutionPlan,
+    session: &Session<'_>,
+    store: &Store,
+    folder: &Path,
+    guard: &mut WriteGuard,
+) -> Result<EvolutionSummary> {
+    let Session { pool, log, .. } = *session;
+    let results = Results::of(store, FOLDER);
+    results.begin()?;
+    // A restart begins new results, and the signal handler must look at those.
+    let results = Arc::new(Mutex::new(results));
+    stop_on_signals(log, pool, guard.publish_handle(), {
+        let (results, tables) = (results.clone(), folder.join(FOLDER).display().to_string());
+        move || {
+            let results = results.lock().unwrap_or_else(PoisonError::into_inner);
+            // Once the commit has begun, the run ends by itself.
+            let text = format!("{tables} is unchanged. The same command starts again");
+            (!results.has_begun_to_commit()).then_some(text)
+        }
+    });
+    let work = |epoch| {
+        let mut plan = plan.clone();
+        if epoch > 0 {
+            let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+            if results.is_committed() {
+                // The processes committed the tables, and failed before they reported it.
+                return Ok(None);
+            }
+            // Unfinished tables are made again.
+            let store = take_work(store, pool, epoch)?;
+            *results = Results::of(&store, FOLDER);
+            results.begin()?;
+            plan.work = store.work_name();
+        }
+        Ok(Some(ProcessWork::Evolution(Box::new(plan))))
+    };
+    let plan_here = plan.clone();
+    let summary = session.compute(work, move |watch| evolution(plan_here, Peers::None, watch))?;
+    let summary = summary.map_or_else(|| read_summary(store), Ok)?;
+    guard.publish(false, &notify(log))?;
+    Ok(summary)
+}
+
+/// The summary that is kept with the tables of a store.
 fn read_summary(store: &Store) -> Result<EvolutionSummary> {
     let path = Results::of(store, FOLDER).folder().join("summary.json");
     let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_slice(&text).with_context(|| format!("{} is damaged", path.display()))
 }
 
-/// The job's weeks, with config and flags.
-pub(crate) fn plan(
-    store: &Store,
-    job: &Evolution,
-    config: &Config,
-    args: &RunArgs,
-    pool: &Pool,
-) -> Result<EvolutionPlan> {
+/// The plan for the weeks that the job names, with config and flags applied.
+fn make_plan(store: &Store, job: &Evolution, config: &Config, args: &RunArgs, pool: &Pool) -> Result<EvolutionPlan> {
     let processes = pool.processes();
     let workers = args.workers.map_or(config.workers(processes), |count| count.0);
     let history = History::open(store, job.first, job.last)?;
-    let Ok(text) = toml::to_string(&Job::Evolution(job.clone())) else { bail!("the job cannot be written down") };
+    let job = toml::to_string(&Job::Evolution(job.clone())).context("cannot write the job as TOML")?;
     let worker_memory = config.memory() / (processes * workers) as u64;
-    Ok(EvolutionPlan { work: store.work_name(), history, job: text, processes, workers, worker_memory })
+    Ok(EvolutionPlan { work: store.work_name(), history, job, processes, workers, worker_memory })
 }
 
-/// What a run would do.
-fn planned(plan: &EvolutionPlan, store: &Path) -> String {
+/// The plan as a dry run prints it.
+fn plan_text(plan: &EvolutionPlan, store: &Path) -> String {
     let history = &plan.history;
     let urls: u64 = history.last().rows.iter().sum();
     let (first, last, weeks) = (history.first().week, history.last().week, history.weeks.len());

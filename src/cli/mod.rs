@@ -1,7 +1,21 @@
-//! The command line: subcommands, their flags, and what they do.
+//! The command line: the subcommands, and the one place that decides the exit code.
 //!
-//! Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 failed, 2 wrong use, 3 too many
-//! rejects, 130 and 143 stopped by a signal.
+//! The subcommands, each with the files that implement it:
+//!
+//! - `nigh run` computes a week, or the evolution of a store's weeks. `run.rs` reads job and config; `week.rs` makes a week from a
+//!   crawl; `evolution.rs` compares the weeks; `tasks.rs` serves where a scheduler starts the processes.
+//! - `nigh show`: `show.rs` prints the summary of a week.
+//! - `nigh delete`: `delete.rs` removes pages from the last week.
+//! - `nigh vacuum`: `vacuum.rs` removes old weeks.
+//! - `nigh bench` measures speed: see [`crate::bench`].
+//! - `nigh pool`: `pool.rs` makes keys, `check.rs` checks the hosts; only with the feature `pool`.
+//! - `nigh worker` (`worker.rs`) and `nigh probe` are hidden: other processes of `nigh` start them.
+//!
+//! What they share: `args.rs` (the flags of `run` and `show`), `session.rs` (one run, in this process or in several),
+//! `signals.rs` (what Ctrl-C does), `print.rs` (results on stdout), `errors.rs` (the exit codes).
+//!
+//! Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 failed, 2 wrong use, 3 too many rejects, 130 and 143
+//! stopped by a signal.
 
 mod args;
 #[cfg(feature = "pool")]
@@ -27,7 +41,7 @@ use args::{RunArgs, ShowArgs};
 use clap::{Parser, Subcommand};
 use errors::exit_code;
 use run::run;
-use session::known_kernels;
+use session::check_kernels;
 use show::show;
 use signals::leave_to_handler;
 use worker::{ProcessWork, worker};
@@ -35,9 +49,12 @@ use worker::{ProcessWork, worker};
 use crate::bench;
 use crate::log::{Display, Log};
 
-/// Clusters near-duplicate web pages of weekly crawls.
+/// Find near-duplicate web pages in weekly crawls, and write the clusters as Parquet tables.
 #[derive(Parser)]
 #[command(name = "nigh", version, about, max_term_width = 100)]
+#[command(
+    after_help = "Start with `nigh help run`. Exit codes: 0 done, 1 failed, 2 wrong use, 3 too many bad records."
+)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -45,29 +62,29 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run a job: read a crawl, find its clusters, write tables; or compare the weeks of a store.
+    /// Run a job: cluster the pages of a crawl, or compare the weeks of a store.
     Run(RunArgs),
-    /// Print the summary of a store's week.
+    /// Print the summary of a week.
     Show(ShowArgs),
-    /// Delete pages from a store's last week, and their URLs from the store.
+    /// Delete pages from the last week of a store, and forget their URLs.
     Delete(delete::DeleteArgs),
     /// Remove old weeks from a store.
     Vacuum(vacuum::VacuumArgs),
     /// Measure how fast this machine reads, fingerprints and clusters.
     Bench(bench::BenchArgs),
+    /// Make TLS keys for a pool of machines, or check that the machines are ready.
     #[cfg(feature = "pool")]
-    /// A pool of machines: keys by which its processes know each other, and whether it is fit to run on.
     Pool(pool::PoolArgs),
-    /// One process of several; started by `run`.
+    /// Work as one process of several; `nigh run` starts it.
     #[command(hide = true)]
     Worker,
+    /// Report on this host; `nigh pool check` starts it.
     #[cfg(feature = "pool")]
-    /// What a host finds out about itself; started by `pool check`.
     #[command(hide = true)]
     Probe,
 }
 
-/// Runs the program with this process' arguments; the one place that decides the exit code.
+/// Runs the program with this process' arguments. The only place that decides the exit code.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     raise_open_files();
@@ -83,7 +100,7 @@ pub fn main() -> ExitCode {
         Command::Delete(args) => delete::run(&args, &log),
         Command::Vacuum(args) => vacuum::run(&args, &log),
         Command::Bench(args) => {
-            known_kernels().and_then(|()| bench::bench(&args, |task| ProcessWork::Bench(task).told()))
+            check_kernels().and_then(|()| bench::bench(&args, |task| ProcessWork::Bench(task).json_text()))
         }
         #[cfg(feature = "pool")]
         Command::Pool(args) => pool::pool(&args),
@@ -101,11 +118,11 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Raises the number of files that may be open to what the system allows: a week's waves, and the weeks before it, are a
-/// file each in every table of a shard.
+/// Raises the limit on open files as far as the system allows. A worker opens many: each table of a shard has one file for each
+/// wave of each week.
 fn raise_open_files() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    // Where it cannot be raised it stays: what opens too many files says so.
+    // If this fails, the old limit holds, and opening one file too many is reported as an error.
     let _ = setrlimit(Resource::Nofile, rustix::process::Rlimit { current: limit.maximum, ..limit });
 }

@@ -1,4 +1,4 @@
-//! `nigh pool`: what several machines need before they can run a job together.
+//! `nigh pool`: makes TLS keys for several machines, and checks that they are ready to run a job.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use crate::config::Count;
 use crate::launch::{DEFAULT_DAYS, MadeKeys};
 use crate::report::print;
 
-/// Arguments of `nigh pool`.
+/// The flags of `nigh pool`.
 #[derive(Args)]
 pub(crate) struct PoolArgs {
     #[command(subcommand)]
@@ -20,26 +20,26 @@ pub(crate) struct PoolArgs {
 
 #[derive(Subcommand)]
 enum PoolCommand {
-    /// Make an authority and a key for each process, by which they know each other.
+    /// Make an authority, and a key and a certificate for each process, which connect by TLS.
     Keys(KeysArgs),
-    /// Try every host: ssh, program, clock, ports, disk, whether inputs and store are visible; print what to fix.
+    /// Check every host (ssh, program, clock, ports, disk, inputs and store) and print what to fix.
     Check(CheckArgs),
 }
 
 #[derive(Args)]
 struct KeysArgs {
-    /// How many processes; those that have a key in the folder keep it.
+    /// Number of processes. A key that is already in the folder is kept.
     #[arg(long, value_name = "N")]
     processes: Count,
-    /// The folder for the keys; an authority that is there is used.
+    /// Folder for the keys. An authority that is already there is used.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// How many days the certificates are valid.
+    /// Days for which the certificates are valid.
     #[arg(long, value_name = "N", default_value_t = DEFAULT_DAYS, value_parser = clap::value_parser!(u32).range(1..=3650))]
     days: u32,
 }
 
-/// Does what `nigh pool` was asked for.
+/// Runs the subcommand.
 pub(crate) fn pool(args: &PoolArgs) -> Result<ExitCode> {
     match &args.what {
         PoolCommand::Keys(args) => make_keys(args),

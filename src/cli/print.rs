@@ -1,23 +1,28 @@
-//! Prints summaries, for people and as JSON.
+//! Results on stdout: as text for people, or as one line of JSON.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use serde::Serialize;
 
-use super::worker::told;
 use crate::report;
 use crate::report::print;
 use crate::summary::Summary;
 
-pub(crate) fn say_json(summary: &impl serde::Serialize) -> Result<()> {
-    print(&format!("{}\n", told(summary)?))
+/// Plain data as one line of JSON, without the end of the line.
+pub(crate) fn json_text(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).context("plain data has a JSON form")
 }
 
+/// Prints plain data as one line of JSON.
+pub(crate) fn print_json(value: &impl Serialize) -> Result<()> {
+    print(&format!("{}\n", json_text(value)?))
+}
+
+/// Prints the summary of a week.
 pub(crate) fn print_summary(summary: &Summary, json: bool) -> Result<()> {
     print(&summary_text(summary, json)?)
 }
 
+/// The summary of a week as it is printed.
 pub(crate) fn summary_text(summary: &Summary, json: bool) -> Result<String> {
-    match json {
-        true => Ok(format!("{}\n", told(summary)?)),
-        false => Ok(report::summary(summary)),
-    }
+    if json { Ok(format!("{}\n", json_text(summary)?)) } else { Ok(report::summary(summary)) }
 }

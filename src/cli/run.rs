@@ -1,4 +1,4 @@
-//! `nigh run`: reads a job and a config, and starts the job.
+//! `nigh run`: reads the job and the config, finds the pool of processes, and starts the job.
 
 use std::process::ExitCode;
 
@@ -6,25 +6,26 @@ use anyhow::Result;
 
 use super::args::RunArgs;
 use super::errors::{WrongUse, exit_code};
-use super::session::{known_kernels, pool_of};
+use super::session::{check_kernels, pool_of};
 use super::signals::leave_to_handler;
-use super::tasks::TaskRole;
-use super::week::Crawled;
+use super::tasks::{TaskRole, task_role};
+use super::week::CrawlJob;
 use crate::config::{Config, Job, read_config, read_job};
 use crate::launch::Pool;
 use crate::log::Log;
 
+/// Runs the job. In a task that a scheduler started, other than the first, serves the run instead.
 pub(crate) fn run(args: &RunArgs, log: &Log) -> Result<ExitCode> {
-    let wrong_use = |error: anyhow::Error| WrongUse(format!("{error:#}"));
-    let job = read_job(&args.job).map_err(wrong_use)?;
+    let job = read_job(&args.job).map_err(WrongUse::from_error)?;
     log.name(job_name(&job, args));
-    let mut config = args.config.as_deref().map_or_else(|| Ok(Config::default()), read_config).map_err(wrong_use)?;
-    known_kernels()?;
+    let config = args.config.as_deref().map_or_else(|| Ok(Config::default()), read_config);
+    let mut config = config.map_err(WrongUse::from_error)?;
+    check_kernels()?;
     let pool = match config.tasks.clone() {
         None => pool_of(&config, args.processes)?,
-        Some(table) => match super::tasks::part(&table, &mut config, args, log)? {
+        Some(table) => match task_role(&table, &mut config, args, log)? {
             TaskRole::Supervisor(pool) => pool,
-            TaskRole::Over(code) => return Ok(ExitCode::from(code)),
+            TaskRole::Served(code) => return Ok(ExitCode::from(code)),
         },
     };
     let agents = pool.agents.clone();
@@ -38,13 +39,13 @@ pub(crate) fn run(args: &RunArgs, log: &Log) -> Result<ExitCode> {
 
 fn run_job(job: Job, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
     match job {
-        Job::Cluster(job) => super::week::run(Crawled::First(job), config, pool, args, log),
-        Job::Weekly(job) => super::week::run(Crawled::Later(job), config, pool, args, log),
+        Job::Cluster(job) => super::week::run(CrawlJob::First(job), config, pool, args, log),
+        Job::Weekly(job) => super::week::run(CrawlJob::Later(job), config, pool, args, log),
         Job::Evolution(job) => super::evolution::run(job, config, &pool, args, log),
     }
 }
 
-/// What log lines call a run.
+/// The name of the run in log lines: the kind of the job, and its week.
 fn job_name(job: &Job, args: &RunArgs) -> String {
     let (kind, week) = match job {
         Job::Cluster(job) => ("cluster", args.week.or(job.week)),

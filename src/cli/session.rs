@@ -1,10 +1,11 @@
-//! One run: in this process or in several, with progress, metrics and a folder for its work.
+//! One run of a command: its store, its pool, and its work in this process or in several, with progress and metrics.
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
+use serde::de::DeserializeOwned;
 
 use super::errors::WrongUse;
 use super::worker::ProcessWork;
@@ -12,68 +13,86 @@ use crate::config::{Config, Count};
 use crate::launch::{EventSink, Outcome, Pool, exit_on_panic, supervise};
 use crate::log::Log;
 use crate::metrics::Metrics;
-use crate::mirror::{Notify, StoreLocation, url_of};
+use crate::mirror::{Notify, StoreLocation, WriteGuard, url_of};
 use crate::operators::ingest::TooManyRejects;
 use crate::records::short_hash;
-use crate::state::Store;
+use crate::state::{Manifest, Store};
 use crate::watch::{Progress, Watch};
 use crate::{kernels, progress};
 
-/// Finds out before anything is done whether `NIGH_KERNELS` names a level that this machine has.
-pub(crate) fn known_kernels() -> Result<()> {
-    kernels::chosen().map(|_| ()).map_err(|error| WrongUse(format!("{error:#}")).into())
+/// Checks that this machine has the instruction set that `NIGH_KERNELS` names, before a run starts.
+pub(crate) fn check_kernels() -> Result<()> {
+    kernels::chosen().map(|_| ()).map_err(|error| WrongUse::from_error(error).into())
 }
 
-/// How a run is computed, and shown.
+/// Where a run is computed, and where it reports.
 pub(crate) struct Session<'a> {
     pub(crate) pool: &'a Pool,
     pub(crate) log: &'a Log,
     /// Bytes of input that are still to be read.
     pub(crate) bytes: u64,
-    /// Where metrics are served.
+    /// The address at which metrics are served.
     pub(crate) metrics: Option<SocketAddr>,
 }
 
 impl Session<'_> {
-    /// Does the work in this process, by `alone`, or in several; `None` where a generation of processes did all of it
-    /// and did not live to tell. What the processes are to do comes from `work`, made anew for each generation.
-    pub(crate) fn compute<S: serde::de::DeserializeOwned>(
+    /// Computes the run and returns its summary: in this process with `compute_here`, or in the processes of the pool.
+    ///
+    /// `work` returns what the processes have to do, by their restart number from 0; it is called again before each restart, and
+    /// returns `None` if nothing is left to do. Then the summary is `None`, too: the processes committed the run and died
+    /// before they could report it.
+    pub(crate) fn compute<S: DeserializeOwned>(
+        &self,
+        work: impl FnMut(u64) -> Result<Option<ProcessWork>>,
+        compute_here: impl FnOnce(&Arc<Watch>) -> Result<Option<S>>,
+    ) -> Result<Option<S>> {
+        if self.pool.is_this_process() { self.in_this_process(compute_here).map(Some) } else { self.in_pool(work) }
+    }
+
+    fn in_this_process<S>(&self, compute: impl FnOnce(&Arc<Watch>) -> Result<Option<S>>) -> Result<S> {
+        exit_on_panic(1);
+        self.log.set_process(0);
+        let watch = Arc::new(Watch::default());
+        let _metrics = self.serve_metrics({
+            let watch = watch.clone();
+            move || vec![watch.progress()]
+        })?;
+        let shown = progress::show(self.log, self.bytes, {
+            let watch = watch.clone();
+            move || watch.progress()
+        });
+        let summary = compute(&watch)?;
+        drop(shown);
+        self.log.spans(&watch.spans());
+        summary.context("worker 0 returns the summary")
+    }
+
+    fn in_pool<S: DeserializeOwned>(
         &self,
         mut work: impl FnMut(u64) -> Result<Option<ProcessWork>>,
-        alone: impl FnOnce(&Arc<Watch>) -> Result<Option<S>>,
     ) -> Result<Option<S>> {
-        if self.pool.is_this_process() {
-            exit_on_panic(1);
-            self.log.set_process(0);
-            let watch = Arc::new(Watch::default());
-            let read = watch.clone();
-            let _metrics = self.serve_metrics(move || vec![read.progress()])?;
-            let read = watch.clone();
-            let shown = progress::show(self.log, self.bytes, move || read.progress());
-            let summary = alone(&watch)?;
-            drop(shown);
-            self.log.spans(&watch.spans());
-            return summary.context("worker 0 gives the summary").map(Some);
-        }
         let progresses = Arc::new(Mutex::new(Vec::<Progress>::new()));
-        let read = progresses.clone();
-        let _metrics =
-            self.serve_metrics(move || read.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone())?;
-        let read = progresses.clone();
-        let _shown = progress::show(self.log, self.bytes, move || {
-            let progresses = read.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            progresses.iter().copied().reduce(Progress::sum).unwrap_or_default()
+        let _metrics = self.serve_metrics({
+            let progresses = progresses.clone();
+            move || progresses.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        })?;
+        let _shown = progress::show(self.log, self.bytes, {
+            let progresses = progresses.clone();
+            move || {
+                let progresses = progresses.lock().unwrap_or_else(PoisonError::into_inner);
+                progresses.iter().copied().reduce(Progress::sum).unwrap_or_default()
+            }
         });
         let log = self.log.clone();
-        let voice: EventSink = Arc::new(move |event| {
-            // A plan may be asked for and come to nothing: only a restart begins an epoch.
+        let events: EventSink = Arc::new(move |event| {
+            // Only a restart begins an epoch. A call of `work` does not: it may find that nothing is left to do.
             if event.kind == "restart" {
                 log.set_epoch(event.epoch);
             }
             log.event(event);
         });
-        let mut plans = |epoch| work(epoch)?.map(|work| work.told()).transpose();
-        match supervise(self.pool, &mut plans, &progresses, &voice)? {
+        let mut plans = |epoch| work(epoch)?.map(|work| work.json_text()).transpose();
+        match supervise(self.pool, &mut plans, &progresses, &events)? {
             Outcome::Done(summary) => {
                 summary.map(|summary| serde_json::from_str(&summary).context("a summary is plain data")).transpose()
             }
@@ -81,9 +100,7 @@ impl Session<'_> {
             Outcome::Failed { message, .. } => bail!(message),
         }
     }
-}
 
-impl Session<'_> {
     fn serve_metrics(&self, read: impl Fn() -> Vec<Progress> + Send + 'static) -> Result<Option<Metrics>> {
         let Some(address) = self.metrics else { return Ok(None) };
         let metrics = Metrics::serve(address, read)?;
@@ -92,27 +109,34 @@ impl Session<'_> {
     }
 }
 
-/// The machines of a config, with the command's flags.
+/// The processes of a run: those of the config, or as many on this machine as `--processes` asks for.
+///
+/// # Errors
+/// If `--processes` is given for a pool of machines, or the config is for tasks of a scheduler.
 pub(crate) fn pool_of(config: &Config, processes: Option<Count>) -> Result<Pool> {
     if config.tasks.is_some() {
-        bail!(WrongUse("a config with [tasks] is for `nigh run`, which the scheduler starts".into()));
+        bail!(WrongUse("a config with [tasks] works only with `nigh run`, started by the scheduler".into()));
     }
     match processes {
         Some(_) if !config.hosts.is_empty() => bail!(WrongUse(
-            "--processes is for this machine alone: a pool has as many processes as its config has [[hosts]]".into()
+            "--processes is for this machine only: a pool has one process for each [[hosts]] of its config".into()
         )),
         Some(count) => Ok(Pool::here(count.0, config)),
         None => Pool::new(config),
     }
 }
 
-/// The store of a command: what is given, worked on where the flag, the config or this user's cache says.
-pub(crate) fn home(given: &Path, flag: Option<&Path>, config: &Config) -> Result<StoreLocation> {
+/// The store that a command names. If it is in a bucket, the local folder for the work is `flag` (`--mirror`), the config's `mirror`,
+/// or a folder in this user's cache.
+///
+/// # Errors
+/// If a pool of machines works on a bucket and no mirror is given: all machines must see the same folder.
+pub(crate) fn locate_store(given: &Path, flag: Option<&Path>, config: &Config) -> Result<StoreLocation> {
     let mirror = flag.or(config.mirror.as_deref());
     let is_shared = !config.hosts.is_empty() || config.tasks.is_some();
     if mirror.is_none() && is_shared && url_of(given)?.is_some() {
         let text = format!(
-            "a pool works on {} in a folder that all of its machines see: give it as `mirror` in the config, or by --mirror",
+            "a pool needs a local folder that all of its machines see for the work on {}: give it as `mirror` in the config, or by --mirror",
             given.display()
         );
         return Err(WrongUse(text).into());
@@ -120,30 +144,68 @@ pub(crate) fn home(given: &Path, flag: Option<&Path>, config: &Config) -> Result
     StoreLocation::at(given, mirror)
 }
 
-/// Says what a person should know.
+/// Refuses a store whose name cannot be written in plans and jobs, which are UTF-8.
+pub(crate) fn check_name(store: &Path) -> Result<()> {
+    if store.to_str().is_none() {
+        bail!(WrongUse(format!("--store {}: the name is not UTF-8", store.display())));
+    }
+    Ok(())
+}
+
+/// Reads the manifest of a store that must exist; `given` is its name in messages.
+pub(crate) fn read_manifest(store: &Store, given: &Path) -> Result<Manifest> {
+    let missing = || {
+        format!(
+            "{} is not a nigh store (no manifest.json): `nigh run jobs/cluster.toml` makes a store",
+            given.display()
+        )
+    };
+    store.manifest()?.with_context(missing)
+}
+
+/// Opens a store in a bucket before its weeks are read, because only then is the mirror up to date. Returns the right to write, which
+/// locks the bucket; `None` in a dry run, which writes nothing.
+///
+/// Also `None` for a store that is a folder. It is locked later, by [`lock`]: locking creates the folder, and a run that is
+/// refused must not.
+pub(crate) fn open_bucket(location: &StoreLocation, dry_run: bool, log: &Log) -> Result<Option<WriteGuard>> {
+    if !location.is_in_bucket() {
+        Ok(None)
+    } else if dry_run {
+        location.look(&notify(log)).map(|()| None)
+    } else {
+        lock(location, log).map(Some)
+    }
+}
+
+/// Locks a store for writing. Ends the program if the lock is lost later.
+pub(crate) fn lock(location: &StoreLocation, log: &Log) -> Result<WriteGuard> {
+    let exit_when_lost = {
+        let log = log.clone();
+        move |reason: &str| {
+            log.error(reason);
+            std::process::exit(1);
+        }
+    };
+    location.take(&notify(log), exit_when_lost)
+}
+
+/// Messages of a store in a bucket, as notices in the log.
 pub(crate) fn notify(log: &Log) -> Notify {
     let log = log.clone();
     Arc::new(move |text| log.notice(text))
 }
 
-/// Ends the run whose lock is another's.
-pub(crate) fn end_when_lost(log: &Log) -> impl Fn(&str) + Send + 'static {
-    let log = log.clone();
-    move |reason| {
-        log.error(reason);
-        std::process::exit(1);
-    }
-}
-
-/// The store, for the generation of processes of this number. Processes on this machine are surely gone before the next
-/// ones begin; one on a host that cannot be reached is not, and would find its folder of work moved away.
+/// Takes over the folder of unfinished work, for the processes with this restart number.
+///
+/// On other machines the folder has a new name for each restart. A process on a host that cannot be reached may still run; it finds
+/// its folder moved away, so that it cannot write into the work of its successors. Processes on this machine are known to have ended.
 pub(crate) fn take_work(store: &Store, pool: &Pool, epoch: u64) -> Result<Store> {
-    let store = match pool.is_on_this_machine() {
-        true => Store::at(store.root()),
-        false => {
-            let name = format!("{} {} {epoch}", std::process::id(), jiff::Timestamp::now());
-            store.working_in(&format!("_work-{}", short_hash(name.as_bytes())))
-        }
+    let store = if pool.is_on_this_machine() {
+        Store::at(store.root())
+    } else {
+        let name = format!("{} {} {epoch}", std::process::id(), jiff::Timestamp::now());
+        store.working_in(&format!("_work-{}", short_hash(name.as_bytes())))
     };
     store.take_work()?;
     Ok(store)
@@ -154,14 +216,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_of_several_machines_wants_a_mirror_that_all_see() {
+    fn a_pool_that_works_on_a_bucket_needs_a_mirror() {
         let tasks = "keys = \"k\"\n[tasks]\nscheduler = \"slurm\"\n";
         let hosts = "[[hosts]]\nname = \"a\"\n";
         for text in [tasks, hosts] {
             let config: Config = toml::from_str(text).unwrap();
-            let error = home(Path::new("s3://bucket/store"), None, &config).unwrap_err();
+            let error = locate_store(Path::new("s3://bucket/store"), None, &config).unwrap_err();
             assert!(error.is::<WrongUse>() && error.to_string().contains("`mirror` in the config"), "{error}");
-            home(Path::new("folder"), None, &config).unwrap();
+            locate_store(Path::new("folder"), None, &config).unwrap();
         }
     }
 }

@@ -1,51 +1,48 @@
-//! `nigh show`: the summary of a week.
+//! `nigh show`: prints the summary of a week, or how its clusters changed.
 
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
 use super::args::ShowArgs;
-use super::print::summary_text;
+use super::print::{json_text, summary_text};
+use super::session::read_manifest;
 use crate::mirror::ReadStore;
 use crate::report;
 use crate::report::print;
 use crate::summary::Summary;
 
+/// Prints what the flags ask for. A store in a bucket is read in place: only the files that are needed are fetched.
 pub(crate) fn show(args: &ShowArgs) -> Result<ExitCode> {
-    let text = ReadStore::at(&args.store, |look| shown(args, look))?;
+    let text = ReadStore::at(&args.store, |store| show_text(args, store))?;
     print(&text).map(|()| ExitCode::SUCCESS)
 }
 
-/// What is to be said of a store.
-pub(crate) fn shown(args: &ShowArgs, look: &ReadStore) -> Result<String> {
-    let store = look.store();
-    let manifest = store.manifest()?.with_context(|| {
-        format!("{} is not a nigh store (no manifest.json): `nigh run` makes a store", args.store.display())
-    })?;
+fn show_text(args: &ShowArgs, read_store: &ReadStore) -> Result<String> {
+    let store = read_store.store();
+    let root = args.store.display();
+    let manifest = read_manifest(store, &args.store)?;
     let weeks: Vec<String> = manifest.weeks.iter().map(|week| week.week.to_string()).collect();
-    let known = match args.week {
+    let shown = match args.week {
         Some(week) => manifest
             .weeks
             .iter()
-            .find(|known| known.week == week)
-            .with_context(|| format!("{} has no week {week}; it has {}", args.store.display(), weeks.join(", ")))?,
-        None => manifest.weeks.last().with_context(|| format!("{} has no week yet", args.store.display()))?,
+            .find(|committed| committed.week == week)
+            .with_context(|| format!("{root} has no week {week}; it has {}", weeks.join(", ")))?,
+        None => manifest.weeks.last().with_context(|| format!("{root} has no week yet"))?,
     };
-    look.need(&known.week.folder(), &["summary.json"])?;
-    let mut summary = Summary::read(&store.week(known.week))?;
-    // Where the store is now, not where it was made.
+    read_store.need(&shown.week.folder(), &["summary.json"])?;
+    let mut summary = Summary::read(&store.week(shown.week))?;
+    // The store may have moved since the week was made.
     summary.store = args.store.clone();
-    if args.changes {
-        let since = summary.since.with_context(|| {
-            format!("week {} is the first of {}: nothing has changed yet", known.week, args.store.display())
-        })?;
-        look.need(&known.week.folder(), &["changes/", "clusters/"])?;
-        look.need(&since.week.folder(), &["clusters/"])?;
-        let changes = report::changes(known.week, &store.week(known.week), &store.week(since.week), since)?;
-        return match args.json {
-            true => Ok(format!("{}\n", serde_json::to_string(&changes).context("changes are plain data")?)),
-            false => Ok(changes.to_string()),
-        };
+    if !args.changes {
+        return summary_text(&summary, args.json);
     }
-    summary_text(&summary, args.json)
+    let since = summary.since.with_context(|| {
+        format!("week {} is the first of {root}: there is no week before to compare with", shown.week)
+    })?;
+    read_store.need(&shown.week.folder(), &["changes/", "clusters/"])?;
+    read_store.need(&since.week.folder(), &["clusters/"])?;
+    let changes = report::changes(shown.week, &store.week(shown.week), &store.week(since.week), since)?;
+    if args.json { Ok(format!("{}\n", json_text(&changes)?)) } else { Ok(changes.to_string()) }
 }

@@ -1,4 +1,4 @@
-//! `nigh run` of a job that makes a week from a crawl: a store's first, or a later one.
+//! `nigh run` of a job that makes a week from a crawl: the first week of a store, or a later one.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,226 +7,291 @@ use anyhow::{Result, bail, ensure};
 
 use super::args::RunArgs;
 use super::errors::WrongUse;
-use super::print::print_summary;
-use super::session::{Session, end_when_lost, home, notify, take_work};
+use super::print::{print_json, print_summary};
+use super::session::{Session, check_name, locate_store, lock, notify, open_bucket, take_work};
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, cluster};
-use crate::config::{Cluster, Config, Job, Mode, Reading, Weekly};
+use crate::config::{Bytes, Cluster, Config, Job, Method, Mode, Reading, Share, Weekly};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
+use crate::mirror::WriteGuard;
 use crate::plan::{Plan, cut_waves, job_text};
+use crate::readers::{Input, Location};
 use crate::records::Week;
 use crate::report;
 use crate::report::{Disk, print};
-use crate::state::{Begun, Earlier, Store};
+use crate::state::{Begun, Earlier, Manifest, Store};
 use crate::summary::Summary;
 
-/// Makes the week, or goes on with it, and prints its summary.
-pub(crate) fn run(job: Crawled, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
-    let draft = Draft::new(job, config, pool, args)?;
-    let home = home(&draft.store, args.mirror.as_deref(), config)?;
-    let store = home.store().clone();
+/// Makes the week, or resumes making it, and prints its summary.
+pub(crate) fn run(job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
+    let request = WeekRequest::new(job, config, pool, args)?;
+    let location = locate_store(&request.store, args.mirror.as_deref(), config)?;
+    let store = location.store().clone();
     store.check_writable()?;
-    // A run finds out now, not hours later; objects were asked for when they were listed.
-    for input in &draft.inputs {
-        if args.dry_run || matches!(input.place, crate::readers::Location::File(_)) {
-            crate::readers::check(input, draft.reading())?;
-        }
-    }
-    let notify_user = notify(log);
-    let take = || home.take(&notify_user, end_when_lost(log));
-    // What a bucket's store holds is known when its mirror is up to date.
-    let early = match home.is_in_bucket() {
-        true if args.dry_run => home.look(&notify_user).map(|()| None)?,
-        true => Some(take()?),
-        false => None,
-    };
-    let standing = draft.standing(&store)?;
+    request.check_inputs(args.dry_run)?;
+    let early_guard = open_bucket(&location, args.dry_run, log)?;
+    let state = request.week_state(&store)?;
     if args.dry_run {
-        let (WeekState::Made(plan) | WeekState::ToMake(plan)) = standing;
-        let disk = Disk::of(&plan);
-        if args.json {
-            let dry = serde_json::json!({ "plan": plan, "disk": disk });
-            print(&format!("{dry}\n"))?;
-        } else {
-            print(&report::plan(&plan, &disk))?;
-            print("Checked   every input can be opened, the store can be written\n")?;
-        }
-        return Ok(ExitCode::SUCCESS);
+        let (WeekState::Made(plan) | WeekState::ToMake(plan)) = state;
+        return print_dry_run(&plan, args.json);
     }
-    let mut taken = early.map_or_else(take, Ok)?;
-    let store = take_work(&store, &draft.pool, 0)?;
+    let mut guard = early_guard.map_or_else(|| lock(&location, log), Ok)?;
+    let store = take_work(&store, &request.pool, 0)?;
     store.recover()?;
-    // Another run may have ended meanwhile, or one that was killed have been mended.
-    let standing = draft.standing(&store)?;
-    let mut summary = match standing {
+    // Look again: before the lock another run may have ended, and the recovery may have finished a killed run's commit.
+    let mut summary = match request.week_state(&store)? {
         WeekState::Made(plan) => {
-            let root = draft.store.display();
+            let root = request.store.display();
             log.notice(&format!("week {} is in {root} already, from the same input: nothing to do", plan.week));
             Summary::read(&store.week(plan.week))?
         }
-        WeekState::ToMake(plan) => {
-            let Begun { journal, dropped } = store.begin(plan.week, &plan.method, &plan.key())?;
-            if dropped > 0 {
-                log.notice(&format!(
-                    "an unfinished week {} was made from other input: its {dropped} waves are dropped, and it is begun anew",
-                    plan.week
-                ));
-            }
-            if journal.waves > 0 {
-                log.notice(&format!("going on after wave {} of {}", journal.waves, plan.waves.len()));
-            }
-            if args.verbose && !args.json {
-                eprint!("{}", report::plan(&plan, &Disk::of(&plan)));
-            }
-            let (kept, week) = (store.clone(), plan.week);
-            let root = draft.store.display().to_string();
-            stop_on_signals(log, &draft.pool, taken.publish_handle(), move || {
-                let text = format!("what is committed in {root} is kept. The same command goes on from there");
-                (!kept.is_committed(week)).then_some(text)
-            });
-            let first = plan.waves.get(journal.waves).map_or(plan.inputs.len(), |wave| wave.0);
-            let bytes = plan.inputs[first..].iter().map(|input| input.bytes).sum();
-            let run = Session { pool: &draft.pool, log, bytes, metrics: args.metrics };
-            let alone = (*plan).clone();
-            let mut first = Some(plan);
-            let work = |epoch| match first.take() {
-                Some(plan) => Ok(Some(ProcessWork::Run(plan))),
-                None => draft.again(&take_work(&store, &draft.pool, epoch)?),
-            };
-            let summary = run.compute(work, |watch| cluster(alone, Peers::None, watch))?;
-            taken.publish(false, &notify_user)?;
-            match summary {
-                Some(summary) => summary,
-                None => Summary::read(&store.week(week))?,
-            }
-        }
+        WeekState::ToMake(plan) => make(*plan, &request, &store, &mut guard, args, log)?,
     };
-    if home.is_in_bucket() {
-        // Where the tables are for all, not where they were made.
-        summary.store = draft.store.clone();
+    if location.is_in_bucket() {
+        // The name of the bucket, not that of the mirror.
+        summary.store = request.store.clone();
     }
     print_summary(&summary, args.json)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// A job with config and flags, before it is known what the store holds.
-struct Draft {
-    job: Crawled,
-    week: Week,
-    store: PathBuf,
-    inputs: Vec<crate::readers::Input>,
-    pool: Pool,
-    workers: usize,
-    memory: u64,
-    replace: bool,
+fn print_dry_run(plan: &Plan, json: bool) -> Result<ExitCode> {
+    let disk = Disk::of(plan);
+    if json {
+        print_json(&serde_json::json!({ "plan": plan, "disk": disk }))?;
+    } else {
+        print(&report::plan(plan, &disk))?;
+        print("Checked   every input can be opened, the store can be written\n")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Computes and publishes the week of the plan. The caller has locked the store.
+fn make(
+    plan: Plan,
+    request: &WeekRequest,
+    store: &Store,
+    guard: &mut WriteGuard,
+    args: &RunArgs,
+    log: &Log,
+) -> Result<Summary> {
+    let week = plan.week;
+    let Begun { journal, dropped } = store.begin(week, &plan.method, &plan.key())?;
+    if dropped > 0 {
+        log.notice(&format!(
+            "the unfinished week {week} was made from other input: its {dropped} waves are dropped, and it starts again"
+        ));
+    }
+    if journal.waves > 0 {
+        log.notice(&format!("resuming after wave {} of {}", journal.waves, plan.waves.len()));
+    }
+    if args.verbose && !args.json {
+        eprint!("{}", report::plan(&plan, &Disk::of(&plan)));
+    }
+    stop_on_signals(log, &request.pool, guard.publish_handle(), {
+        let (store, root) = (store.clone(), request.store.display().to_string());
+        move || {
+            let text = format!("what is committed in {root} is kept. The same command continues from there");
+            (!store.is_committed(week)).then_some(text)
+        }
+    });
+
+    let first_input = plan.waves.get(journal.waves).map_or(plan.inputs.len(), |wave| wave.0);
+    let bytes = plan.inputs[first_input..].iter().map(|input| input.bytes).sum();
+    let session = Session { pool: &request.pool, log, bytes, metrics: args.metrics };
+    let mut first_work = Some(ProcessWork::Run(Box::new(plan.clone())));
+    let work = |epoch| match first_work.take() {
+        Some(work) => Ok(Some(work)),
+        None => request.remaining_work(&take_work(store, &request.pool, epoch)?),
+    };
+    let summary = session.compute(work, |watch| cluster(plan, Peers::None, watch))?;
+    guard.publish(false, &notify(log))?;
+    summary.map_or_else(|| Summary::read(&store.week(week)), Ok)
 }
 
 /// A job that makes a week from a crawl.
 #[derive(Clone)]
-pub(crate) enum Crawled {
-    /// A store's first week.
+pub(crate) enum CrawlJob {
+    /// The first week of a store.
     First(Cluster),
-    /// A later one.
+    /// A later week.
     Later(Weekly),
 }
 
-impl Crawled {
+impl CrawlJob {
     fn into_job(self) -> Job {
         match self {
-            Crawled::First(job) => Job::Cluster(job),
-            Crawled::Later(job) => Job::Weekly(job),
+            CrawlJob::First(job) => Job::Cluster(job),
+            CrawlJob::Later(job) => Job::Weekly(job),
         }
     }
 }
 
-/// A week in its store.
+/// A job with config and flags applied, before the store is read.
+struct WeekRequest {
+    job: CrawlJob,
+    week: Week,
+    /// The store as the user names it.
+    store: PathBuf,
+    inputs: Vec<Input>,
+    pool: Pool,
+    /// Workers in each process.
+    workers: usize,
+    /// Memory for the buffers of all processes, in bytes.
+    memory: u64,
+    replace: bool,
+}
+
+/// The state of a week in its store.
 enum WeekState {
-    /// It was made already, from the same input.
+    /// Committed, from the same input.
     Made(Box<Plan>),
-    /// It is to be made, or gone on with.
+    /// Not there, unfinished, or to be replaced.
     ToMake(Box<Plan>),
 }
 
-impl Draft {
-    fn new(mut job: Crawled, config: &Config, pool: Pool, args: &RunArgs) -> Result<Draft> {
+/// The fields of the two kinds of jobs that a plan needs.
+struct WeekSettings {
+    method: Method,
+    mode: Mode,
+    max_reject_share: Share,
+    wave_bytes: Bytes,
+    /// The job file with all flags applied, as it is kept with the week.
+    job: String,
+}
+
+impl WeekRequest {
+    /// Applies config and flags, and lists the inputs.
+    fn new(mut job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs) -> Result<WeekRequest> {
         let (week, store, input, reading) = match &mut job {
-            Crawled::First(job) => (&mut job.week, &mut job.store, &mut job.input, &job.read),
-            Crawled::Later(job) => (&mut job.week, &mut job.store, &mut job.input, &job.read),
+            CrawlJob::First(job) => (&mut job.week, &mut job.store, &mut job.input, &job.read),
+            CrawlJob::Later(job) => (&mut job.week, &mut job.store, &mut job.input, &job.read),
         };
         if !args.input.is_empty() {
             *input = args.input.clone();
         }
         *week = args.week.or(*week);
         *store = args.store.clone().or(store.take());
-        let missing = |what: &str, flag: &str| {
-            WrongUse(format!("{}: no {what}: give {flag}, or set it in the job", args.job.display()))
+        let missing = |field: &str, flag: &str| {
+            WrongUse(format!("{}: no {field}: give {flag}, or set it in the job", args.job.display()))
         };
         let week = week.ok_or_else(|| missing("week", "--week YYYY-MM-DD"))?;
         let store = store.clone().ok_or_else(|| missing("store", "--store DIR"))?;
-        if store.to_str().is_none() {
-            bail!(WrongUse(format!("--store {}: the name is no UTF-8", store.display())));
-        }
+        check_name(&store)?;
         if input.is_empty() {
             bail!(missing("input", "--input PATH_OR_GLOB_OR_URL"));
         }
         let inputs = crate::readers::list(input, reading)?;
-        ensure!(u32::try_from(inputs.len()).is_ok(), "{} inputs are more than one week can have", inputs.len());
+        ensure!(u32::try_from(inputs.len()).is_ok(), "{} inputs are too many for one week", inputs.len());
         let workers = args.workers.map_or(config.workers(pool.processes()), |count| count.0);
         let (memory, replace) = (config.memory(), args.replace);
-        Ok(Draft { job, week, store, inputs, pool, workers, memory, replace })
+        Ok(WeekRequest { job, week, store, inputs, pool, workers, memory, replace })
     }
 
     fn reading(&self) -> &Reading {
         match &self.job {
-            Crawled::First(job) => &job.read,
-            Crawled::Later(job) => &job.read,
+            CrawlJob::First(job) => &job.read,
+            CrawlJob::Later(job) => &job.read,
         }
     }
 
-    /// What is left to do after processes ended badly; nothing where the week was committed before the last of them
-    /// could tell.
-    fn again(&self, store: &Store) -> Result<Option<ProcessWork>> {
+    /// Opens every input file, so that one that cannot be read fails the run now and not hours later. Objects in a bucket were
+    /// requested when they were listed; a dry run opens them too.
+    fn check_inputs(&self, dry_run: bool) -> Result<()> {
+        let is_file = |input: &&Input| matches!(input.place, Location::File(_));
+        let mut inputs = self.inputs.iter().filter(|input| dry_run || is_file(input));
+        inputs.try_for_each(|input| crate::readers::check(input, self.reading()))
+    }
+
+    /// The work left after the processes failed; `None` if they committed the week before they failed.
+    fn remaining_work(&self, store: &Store) -> Result<Option<ProcessWork>> {
         store.recover()?;
         if store.is_committed(self.week) {
             return Ok(None);
         }
-        let (WeekState::Made(plan) | WeekState::ToMake(plan)) = self.standing(store)?;
+        let (WeekState::Made(plan) | WeekState::ToMake(plan)) = self.week_state(store)?;
         store.begin(plan.week, &plan.method, &plan.key())?;
         Ok(Some(ProcessWork::Run(plan)))
     }
 
-    /// The plan, given what the store holds now.
-    fn standing(&self, store: &Store) -> Result<WeekState> {
+    /// Plans the week from what the store has now, and finds out whether it is there already.
+    ///
+    /// # Errors
+    /// If the job does not fit the store; the message says what to do.
+    fn week_state(&self, store: &Store) -> Result<WeekState> {
         let (week, root) = (self.week, self.store.display());
         let manifest = store.manifest()?;
-        let weeks = manifest.as_ref().map_or(&[][..], |manifest| &manifest.weeks);
-        let made = weeks.iter().position(|known| known.week == week);
+        let committed = manifest.as_ref().map_or(&[][..], |manifest| &manifest.weeks);
+        let existing = committed.iter().find(|committed| committed.week == week);
+        let last = committed.last().map(|committed| committed.week);
         let earlier = manifest.as_ref().map(|manifest| Earlier::before(manifest, week)).unwrap_or_default();
-        if made.is_some() && earlier.last().is_none() && earlier.removed.is_some() {
-            bail!("week {week} is in {root} already, and stays as it is: the weeks that it goes on from were removed");
+        ensure!(
+            existing.is_none() || earlier.last().is_some() || earlier.removed.is_none(),
+            "week {week} is in {root} already and cannot be computed again: the weeks before it were removed"
+        );
+        let settings = self.settings(manifest.as_ref(), &earlier)?;
+        if let Some(manifest) = &manifest {
+            manifest.check(&self.store, &settings.method)?;
         }
+        let plan = Box::new(self.plan(store, settings, earlier));
+        match existing {
+            Some(_) if self.replace => {
+                ensure!(
+                    last == Some(week),
+                    "only the last week of {root}, {}, can be replaced: later weeks depend on week {week}",
+                    last.map_or(String::new(), |last| last.to_string())
+                );
+                Ok(WeekState::ToMake(plan))
+            }
+            Some(existing) => {
+                ensure!(
+                    existing.key == plan.key().hash,
+                    "week {week} is in {root} already, made from other input, or with pages deleted since: give another --week or --store, \
+                     or compute it again with --replace"
+                );
+                Ok(WeekState::Made(plan))
+            }
+            None => {
+                if let Some(last) = last.filter(|last| *last > week) {
+                    bail!(
+                        "the store {root} has week {last} already, and weeks must be added in order: {week} is older"
+                    );
+                }
+                Ok(WeekState::ToMake(plan))
+            }
+        }
+    }
+
+    /// The fields of the job that the plan needs. A later week has the method of its store if the job does not name one.
+    ///
+    /// # Errors
+    /// If the job makes a first week and the store has an earlier one, or the other way round.
+    fn settings(&self, manifest: Option<&Manifest>, earlier: &Earlier) -> Result<WeekSettings> {
+        let root = self.store.display();
         let mut job = self.job.clone();
-        let (method, mode, max_reject_share, wave_bytes) = match (&mut job, &manifest, earlier.last()) {
-            (Crawled::First(_), _, Some(last)) => bail!(
-                "the store {root} holds week {} already, and this job makes a store's first week: jobs/weekly.toml goes on from there; or take \
-                 another --store",
+        let (method, mode, max_reject_share, wave_bytes) = match (&mut job, manifest, earlier.last()) {
+            (CrawlJob::First(_), _, Some(last)) => bail!(
+                "the store {root} holds week {} already, and this job makes the first week of a store: add a week with jobs/weekly.toml, or \
+                 give another --store",
                 last.week
             ),
-            (Crawled::Later(_), None, _) | (Crawled::Later(_), _, None) => bail!(
-                "the store {root} holds no week before {week} to go on from: make its first week with jobs/cluster.toml"
-            ),
-            (Crawled::First(job), ..) => (job.method.clone(), Mode::Full, job.max_reject_share, job.wave_bytes),
-            (Crawled::Later(job), Some(manifest), _) => {
+            (CrawlJob::Later(_), None, _) | (CrawlJob::Later(_), _, None) => {
+                bail!("the store {root} has no week before {}: make its first week with jobs/cluster.toml", self.week)
+            }
+            (CrawlJob::First(job), ..) => (job.method.clone(), Mode::Full, job.max_reject_share, job.wave_bytes),
+            (CrawlJob::Later(job), Some(manifest), _) => {
                 let method = job.method.get_or_insert_with(|| manifest.method.clone());
                 (method.clone(), job.mode, job.max_reject_share, job.wave_bytes)
             }
         };
-        if let Some(manifest) = &manifest {
-            manifest.check(&self.store, &method)?;
-        }
-        let plan = Box::new(Plan {
-            week,
+        Ok(WeekSettings { method, mode, max_reject_share, wave_bytes, job: job_text(&job.into_job()) })
+    }
+
+    fn plan(&self, store: &Store, settings: WeekSettings, earlier: Earlier) -> Plan {
+        let WeekSettings { method, mode, max_reject_share, wave_bytes, job } = settings;
+        Plan {
+            week: self.week,
             store: store.root().to_owned(),
             work: store.work_name(),
             earlier,
@@ -237,36 +302,10 @@ impl Draft {
             waves: cut_waves(&self.inputs, wave_bytes.0),
             inputs: self.inputs.clone(),
             max_reject_share: max_reject_share.0,
-            job: job_text(&job.into_job()),
+            job,
             processes: self.pool.processes(),
             workers: self.workers,
             worker_memory: self.memory / (self.pool.processes() * self.workers) as u64,
-        });
-        let last = weeks.last().map(|last| last.week);
-        match made {
-            Some(_) if self.replace => {
-                ensure!(
-                    last == Some(week),
-                    "later weeks of {root} stand on week {week}: only the last one, {}, can be replaced",
-                    last.map_or(String::new(), |last| last.to_string())
-                );
-                Ok(WeekState::ToMake(plan))
-            }
-            Some(made) => {
-                ensure!(
-                    weeks[made].key == plan.key().hash,
-                    "week {week} is in {root} already, made from other input, or with pages deleted since: take another --week or --store, or make it anew with --replace"
-                );
-                Ok(WeekState::Made(plan))
-            }
-            None => {
-                if let Some(last) = last.filter(|last| *last > week) {
-                    bail!(
-                        "the store {root} holds week {last} already, and weeks are made in their order: {week} is older"
-                    );
-                }
-                Ok(WeekState::ToMake(plan))
-            }
         }
     }
 }

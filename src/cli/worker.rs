@@ -1,4 +1,4 @@
-//! One process of several: it receives its work as JSON on stdin, and returns a summary.
+//! `nigh worker`: one process of several. It receives its work as JSON on stdin, and returns a summary as JSON.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -6,7 +6,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use timely::worker::Worker;
 
-use super::errors::{exit_code, passes};
+use super::errors::{exit_code, is_transient};
+use super::print::json_text;
 use crate::jobs;
 use crate::jobs::EvolutionPlan;
 use crate::launch::{EXIT_PANIC, Outcome, Peers, exit_on_panic, run_workers, serve};
@@ -15,51 +16,38 @@ use crate::plan::Plan;
 use crate::summary::{EvolutionSummary, Summary};
 use crate::watch::Watch;
 
-pub(crate) fn cluster(plan: Plan, peers: Peers, watch: &Arc<Watch>) -> Result<Option<Summary>> {
-    let (workers, plan, watched) = (plan.workers, Arc::new(plan), watch.clone());
-    let shared = Arc::<InProcess>::default();
-    let work = move |worker: &mut Worker| jobs::cluster::cluster(worker, &plan, &shared, &watched);
-    let summaries = run_workers(workers, peers, watch, work)?;
-    Ok(summaries.into_iter().flatten().next())
-}
-
-/// What one process of several is started for.
+/// The work that one process of several is started for.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ProcessWork {
-    /// A run.
+    /// Making a week.
     Run(Box<Plan>),
-    /// The run of an evolution job.
+    /// An evolution job.
     Evolution(Box<EvolutionPlan>),
     /// A benchmark.
     Bench(crate::bench::BenchTask),
 }
 
 impl ProcessWork {
-    /// As the process is told it.
-    pub(crate) fn told(&self) -> Result<String> {
-        serde_json::to_string(self).context("a plan is plain data")
+    /// The work as its process reads it from stdin.
+    pub(crate) fn json_text(&self) -> Result<String> {
+        json_text(self)
     }
 }
 
-/// A summary as one line of JSON.
-pub(crate) fn told(summary: &impl serde::Serialize) -> Result<String> {
-    serde_json::to_string(summary).context("a summary is plain data")
-}
-
-/// One process of several.
+/// Runs this process of several: reads its work, joins the other processes, and returns the summary to the supervisor.
 pub(crate) fn worker() -> Result<ExitCode> {
     exit_on_panic(EXIT_PANIC);
     let failed = |error: &anyhow::Error| Outcome::Failed {
         message: format!("{error:#}"),
         code: exit_code(error),
-        passes: passes(error),
+        passes: is_transient(error),
     };
     let work = |plan: &str, peers: Peers, watch: Arc<Watch>| {
         let run = || -> Result<Option<String>> {
-            match serde_json::from_str(plan).context("the supervisor speaks another version")? {
-                ProcessWork::Run(plan) => cluster(*plan, peers, &watch)?.as_ref().map(told).transpose(),
-                ProcessWork::Evolution(plan) => evolution(*plan, peers, &watch)?.as_ref().map(told).transpose(),
+            match serde_json::from_str(plan).context("the supervisor is another version of nigh")? {
+                ProcessWork::Run(plan) => cluster(*plan, peers, &watch)?.as_ref().map(json_text).transpose(),
+                ProcessWork::Evolution(plan) => evolution(*plan, peers, &watch)?.as_ref().map(json_text).transpose(),
                 ProcessWork::Bench(task) => crate::bench::serve_task(&task, peers, &watch),
             }
         };
@@ -68,9 +56,24 @@ pub(crate) fn worker() -> Result<ExitCode> {
     Ok(ExitCode::from(serve(work, failed)?))
 }
 
-/// The job in this process, alone or one of several.
+/// Makes a week with the workers of this process, alone or as one of several. Returns the summary in the process that has worker 0.
+pub(crate) fn cluster(plan: Plan, peers: Peers, watch: &Arc<Watch>) -> Result<Option<Summary>> {
+    let (workers, plan) = (plan.workers, Arc::new(plan));
+    let in_process = Arc::<InProcess>::default();
+    let work = {
+        let watch = watch.clone();
+        move |worker: &mut Worker| jobs::cluster::cluster(worker, &plan, &in_process, &watch)
+    };
+    let summaries = run_workers(workers, peers, watch, work)?;
+    Ok(summaries.into_iter().flatten().next())
+}
+
+/// Runs an evolution job with the workers of this process, alone or as one of several. Returns the summary as [`cluster`] does.
 pub(crate) fn evolution(plan: EvolutionPlan, peers: Peers, watch: &Arc<Watch>) -> Result<Option<EvolutionSummary>> {
-    let (workers, watched) = (plan.workers, watch.clone());
-    let work = move |worker: &mut Worker| jobs::evolution::evolution(worker, &plan, &watched);
+    let workers = plan.workers;
+    let work = {
+        let watch = watch.clone();
+        move |worker: &mut Worker| jobs::evolution::evolution(worker, &plan, &watch)
+    };
     Ok(run_workers(workers, peers, watch, work)?.into_iter().flatten().next())
 }

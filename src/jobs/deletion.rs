@@ -38,7 +38,7 @@ use crate::watch::{Stage, Watch};
 ///
 /// # Errors
 /// Names the file that cannot be read.
-pub fn matching(
+pub fn matching_docs(
     store: &Store,
     weeks: &Earlier,
     patterns: &UrlPatterns,
@@ -78,7 +78,7 @@ pub fn matching(
 ///
 /// # Errors
 /// Names the file that cannot be read.
-pub fn is_named(store: &Store, week: Week, patterns: &UrlPatterns) -> Result<bool> {
+pub fn is_mentioned(store: &Store, week: Week, patterns: &UrlPatterns) -> Result<bool> {
     let (folder, journal) = (store.week(week), store.whole(week)?.journal);
     let links = journal.segments.iter().filter(|segment| segment.links > 0);
     let links = links.map(|segment| (folder.join(LinkRow::NAME).join(segment.file()), "target_url"));
@@ -104,7 +104,7 @@ fn is_meant(patterns: &UrlPatterns, url: &str) -> bool {
 ///
 /// # Errors
 /// Names the file that cannot be written.
-pub fn note(unfinished: &Unfinished, docs: &[DocId]) -> Result<()> {
+pub fn write_deleted(unfinished: &Unfinished, docs: &[DocId]) -> Result<()> {
     let mut writer: Writer<DeletedRow> = Writer::create(&unfinished.table(DeletedRow::NAME, ALL))?;
     docs.iter().try_for_each(|doc| writer.push(DeletedRow { doc: doc.to_table() }))?;
     writer.finish().map(|_| ())

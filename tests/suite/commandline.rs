@@ -263,7 +263,7 @@ fn too_many_rejects_exit_with_three_and_keep_what_was_read() {
     let job = job(folder.path(), &text);
     let ran =
         run_well(&["run", job.to_str().unwrap(), "--store", store.to_str().unwrap(), "--input", bad.to_str().unwrap()]);
-    assert!(ran.stderr.contains("going on after wave 1 of 1"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("resuming after wave 1 of 1"), "{}", ran.stderr);
     assert!(ran.stdout.contains("4 documents") && ran.stdout.contains("1 rejected"), "{}", ran.stdout);
 }
 

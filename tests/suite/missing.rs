@@ -318,6 +318,6 @@ fn failures_of_committed_waves_are_not_read_again() {
     let store = first.store();
     let arguments = week_arguments(&weekly, &store, WEEKS[1], &input);
     let again = run_well(&arguments.into_iter().filter(|flag| *flag != "-q").collect::<Vec<_>>());
-    assert!(again.stderr.contains("going on after wave 4 of 4"), "{}", again.stderr);
+    assert!(again.stderr.contains("resuming after wave 4 of 4"), "{}", again.stderr);
     assert!(tables(&folder_of(&first.store(), WEEKS[1])) == tables(&folder_of(&undisturbed, WEEKS[1])));
 }

@@ -42,7 +42,7 @@ fn after_a_kill_at_any_moment_a_rerun_ends_with_the_same_bytes() {
             assert!(tables(&week) == undisturbed.tables());
         }
         let again = run_well(&[&arguments[..2], &arguments[3..]].concat());
-        resumed += usize::from(again.stderr.contains("going on after wave"));
+        resumed += usize::from(again.stderr.contains("resuming after wave"));
         assert!(tables(&week) == undisturbed.tables(), "round {round}");
         assert!(!store.join("_work").exists());
     }
@@ -77,7 +77,7 @@ fn a_rerun_does_not_read_committed_waves_again() {
     run_well(&arguments);
     unfinish(&store);
     let again = run_well(&arguments);
-    assert!(again.stderr.contains("going on after wave"), "{}", again.stderr);
+    assert!(again.stderr.contains("resuming after wave"), "{}", again.stderr);
     let last: serde_json::Value = serde_json::from_str(again.stderr.lines().last().unwrap()).unwrap();
     assert_eq!((&last["bytes"], &last["of_bytes"]), (&0.into(), &0.into()), "no input is read again");
     assert!(tables(&store.join("week=2024-01-08")) == undisturbed.tables());
@@ -155,7 +155,10 @@ fn a_signal_stops_the_run_which_prints_how_to_continue() {
         let output = child.wait_with_output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{stderr}");
-        assert!(stderr.contains("stopped") && stderr.contains("goes on") && stderr.contains("job.toml"), "{stderr}");
+        assert!(
+            stderr.contains("stopped") && stderr.contains("continues from there") && stderr.contains("job.toml"),
+            "{stderr}"
+        );
         run_well(&arguments);
     }
 }
@@ -310,7 +313,7 @@ fn an_unfinished_week_of_other_input_is_dropped_with_a_message() {
     let text = std::fs::read_to_string("jobs/cluster.toml").unwrap().replace("shards = 64", "shards = 8");
     std::fs::write(&job, text).unwrap();
     let again = run_well(&[&["run", job.to_str().unwrap()], &other[2..]].concat());
-    assert!(again.stderr.contains("waves are dropped, and it is begun anew"), "{}", again.stderr);
+    assert!(again.stderr.contains("waves are dropped, and it starts again"), "{}", again.stderr);
     assert!(again.stdout.contains("523 documents"), "{}", again.stdout);
 }
 
