@@ -1,15 +1,15 @@
-//! The main job: a crawl in, cluster tables out (Fetterly 2004, section 2); for a store's first week or a later one.
+//! The main job: makes a week from a crawl (Fetterly 2004, section 2), the first of a store or a later one.
 //!
 //! ```text
-//! crawl files ─▶ answers ─▶ segments, wave by wave        every page a row, with its sketch
-//! vectors     ─▶ roots (`roots.rs`)                       virtually identical, and very similar: from all pages, or from
-//!                                                         the week before and what changed
-//! checksums   ─▶ exact                                    exact copies among the identical
-//! failures    ─▶ missing (`missing.rs`)                   URLs of earlier weeks that could not be downloaded
-//! roots       ─▶ tables (`tables.rs`)                     sizes, evidence, links, the cluster map, changes
+//! crawl files ─▶ captures ─▶ segments, wave by wave       a row for each document, with its feature vector
+//! vectors     ─▶ similar and identical roots (`roots`)    from all documents, or from the week before and what changed
+//! checksums   ─▶ exact roots (`roots`)                    exact copies among the identical
+//! roots       ─▶ evidence, cluster map, ids (`tables`)    why, where, and under which name
+//! failures    ─▶ missing (`missing`)                      URLs of earlier weeks that could not be downloaded
+//! sizes       ─▶ statistics (`tables`)                    sizes, largest clusters, the power law
 //! ```
 //!
-//! Waves are committed one by one; what follows them is computed again when a run is interrupted. The
+//! Waves are committed one by one. A run that is interrupted after the last wave computes everything after the waves again. The
 //! tables do not depend on workers, processes, or the order in which inputs are named.
 
 use std::rc::Rc;
@@ -23,12 +23,14 @@ use timely::dataflow::operators::{Concat, OkErr, Probe};
 use timely::worker::Worker;
 
 use super::deletion::leave_out;
-use super::roots::WeekRoots;
-use super::week::ReadWeek;
+use super::missing::missing_urls;
+use super::roots::{WeekRoots, roots};
+use super::tables::{cluster_ids, cluster_map, evidence, since, statistics};
+use super::week::IngestedWeek;
 use crate::features::{Fingerprinter, Polynomials, VectorKeys, polynomials};
 use crate::kernels;
 use crate::operators::InProcess;
-use crate::operators::exchange::{all_gather, run_to_end};
+use crate::operators::exchange::{all_gather, barrier, run_to_end};
 use crate::operators::ingest::{
     CrawlRecord, FailedDownload, WaveNote, check_rejects, commit, crawl, failures, segments,
 };
@@ -40,12 +42,12 @@ use crate::structures::Ownership;
 use crate::summary::Summary;
 use crate::watch::{Stage, Watch};
 
-/// Runs the job on one of its workers; every worker of every process calls it with the same plan, after the week was
-/// begun ([`Store::begin`](crate::state::Store::begin)). Worker 0 commits the week and returns its summary.
+/// Runs the job on one worker. Every worker of every process calls it with the same plan, after the week was begun
+/// ([`Store::begin`](crate::state::Store::begin)). Worker 0 commits the week and returns its summary; the others return `None`.
 ///
 /// # Errors
-/// Where anything cannot be read or written, or too many records are bad. What was committed stays, and a rerun goes
-/// on from it.
+/// If a file cannot be read or written, a worker failed, or too many records are bad. What was committed stays, and the next run
+/// resumes from it.
 pub fn cluster(
     worker: &mut Worker,
     plan: &Arc<Plan>,
@@ -55,24 +57,27 @@ pub fn cluster(
     let polynomials = polynomials(plan.method.seed, plan.method.features);
     let store = plan.open_store();
     let unfinished = store.unfinished(plan.week);
-    let before = read_journal(&unfinished)?;
 
+    // Segments: from the crawl, or from the week before the deletion.
+    let journal = read_journal(&unfinished)?;
     if let Some(deletion) = &plan.deletion {
         leave_out(worker, plan, deletion, &unfinished, watch)?;
-    } else if before.waves < plan.waves.len() {
+    } else if journal.waves < plan.waves.len() {
         watch.enter(Stage::Read);
-        read(worker, plan, &polynomials, before, watch)?;
+        read_crawl(worker, plan, &polynomials, journal, watch)?;
     }
     let journal = read_journal(&unfinished)?;
     check_rejects(plan, &journal.counts, true)?;
 
+    // Clusters.
     let owned = Ownership::new(worker.index(), worker.peers(), &plan.urls(&journal));
-    let week = ReadWeek { plan, journal: &journal, unfinished: &unfinished, owned: &owned, shared, watch };
-    let last = week.last_week()?;
+    let week = IngestedWeek { plan, journal: &journal, unfinished: &unfinished, owned: &owned, shared, watch };
+    let base = week.base()?;
     let keys = Rc::new(VectorKeys::new(&plan.method, &polynomials));
     let WeekRoots { similar, identical, exact, neighbours, known, choice, postings } =
-        week.roots(worker, &keys, last.as_ref())?;
+        roots(worker, &week, &keys, base.as_ref())?;
 
+    // Tables.
     watch.enter(Stage::Tables);
     let level = |level, roots: Vec<DocId>, worker: &mut Worker| -> Result<LevelClusters> {
         Ok(LevelClusters { level, sizes: cluster_sizes(worker, &owned, &roots, watch)?, roots })
@@ -82,30 +87,30 @@ pub fn cluster(
         level(Level::Identical, identical, worker)?,
         level(Level::Exact, exact, worker)?,
     ];
-    week.evidence(worker, &levels, neighbours, &known, last.as_ref())?;
+    evidence(worker, &week, &levels, neighbours, &known, base.as_ref())?;
     if plan.deletion.is_none() {
         links(worker, plan, &journal, &owned, watch)?;
     }
-    let named = week.names(worker, &levels[0], last.as_ref())?;
-    week.cluster_map(&levels, &named.of_docs)?;
-    let missing = week.missing(&levels[0].roots)?;
-    let since = week.since(worker, &named, &choice, missing)?;
-    let summary = week.statistics(worker, &levels, since)?;
-    let given = all_gather(worker, named.new_ids, watch)?;
-    // Every process makes its tables durable before any of them may be committed.
+    let ids = cluster_ids(worker, &week, &levels[0], base.as_ref())?;
+    cluster_map(&week, &levels, &ids.of_docs)?;
+    let missing = missing_urls(&week, &levels[0].roots)?;
+    let since = since(worker, &week, &ids, &choice, missing)?;
+    let summary = statistics(worker, &week, &levels, since)?;
+
+    // Commit.
+    let new_ids = all_gather(worker, ids.new_ids, watch)?;
+    // Every process makes its tables durable before worker 0 may commit any of them.
     sync_folder(unfinished.folder())?;
-    all_gather(worker, vec![worker.index() as u64], watch)?;
+    barrier(worker, watch)?;
     if worker.index() > 0 {
         return Ok(None);
     }
-    let before = plan.deletion.iter().flat_map(|deletion| deletion.of.named.iter().copied());
-    let named = given.into_iter().zip(before.chain(std::iter::repeat(0)));
     let committed = CommittedWeek {
         week: plan.week,
         key: journal.key.hash.clone(),
         documents: journal.counts.documents,
         urls: plan.new_urls(&journal),
-        named: named.map(|((_, clusters), before)| before + clusters).collect(),
+        named: assigned_ids(plan, &new_ids),
     };
     let whole = WholeWeek { committed, method: plan.method.clone(), journal };
     let text = serde_json::to_vec_pretty(&summary).context("a summary is plain data")?;
@@ -113,13 +118,20 @@ pub fn cluster(
     Ok(Some(summary))
 }
 
+/// How many cluster ids the week has assigned in each shard, given the new ones as shard and count. After a deletion, those that
+/// the week had assigned before still count.
+fn assigned_ids(plan: &Plan, new_ids: &[(u32, u64)]) -> Vec<u64> {
+    let before = plan.deletion.iter().flat_map(|deletion| deletion.of.named.iter().copied());
+    new_ids.iter().zip(before.chain(std::iter::repeat(0))).map(|((_, new), before)| before + new).collect()
+}
+
 fn read_journal(unfinished: &Unfinished) -> Result<Journal> {
     let path = unfinished.journal();
     Journal::read(&path)?.with_context(|| format!("{} is missing: the week was not begun", path.display()))
 }
 
-/// Reads the waves that are not committed yet.
-fn read(
+/// Reads the waves of the crawl that are not committed yet, and commits each.
+fn read_crawl(
     worker: &mut Worker,
     plan: &Arc<Plan>,
     polynomials: &Polynomials,
@@ -129,19 +141,19 @@ fn read(
     let fingerprinter = Fingerprinter::new(&plan.method, polynomials, plan.reading.max_links, kernels::chosen()?);
     let probe = Handle::new();
     worker.dataflow::<u64, _, _>(|scope| {
-        let found = crawl(scope, plan, fingerprinter, journal.waves, probe.clone(), watch);
-        let (answers, others): (_, StreamVec<'_, u64, Result<FailedDownload, WaveNote>>) =
-            found.ok_err(|found| match found {
-                CrawlRecord::Answer(answer) => Ok(*answer),
+        let records = crawl(scope, plan, fingerprinter, journal.waves, probe.clone(), watch);
+        let (captures, others): (_, StreamVec<'_, u64, Result<FailedDownload, WaveNote>>) =
+            records.ok_err(|record| match record {
+                CrawlRecord::Answer(capture) => Ok(*capture),
                 CrawlRecord::Failed(failed) => Err(Ok(failed)),
                 CrawlRecord::Bad(bad) => Err(Err(WaveNote::Bad(bad))),
                 CrawlRecord::Counted(counts) => Err(Err(WaveNote::Counted(counts))),
             });
         let (failed, notes) = others.ok_err(|other: Result<FailedDownload, WaveNote>| other);
-        let made = segments(answers, plan, journal.waves, &journal.segments, watch);
-        let made = made.map(|made| WaveNote::Made(Box::new(made))).concat(notes);
+        let segments = segments(captures, plan, journal.waves, &journal.segments, watch);
+        let segments = segments.map(|made| WaveNote::Made(Box::new(made))).concat(notes);
         let failures = failures(failed, plan, journal.waves, watch).map(|()| WaveNote::Failures);
-        commit(made.concat(failures), plan, journal, watch).probe_with(&probe);
+        commit(segments.concat(failures), plan, journal, watch).probe_with(&probe);
     });
     run_to_end(worker, &probe, watch)
 }

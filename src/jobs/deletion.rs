@@ -1,28 +1,28 @@
-//! A week again, as if some pages had not been in its crawl.
+//! Deletes documents: makes the last week again, as if they had not been in its crawl.
 //!
 //! ```text
-//! urls of all weeks ─▶ deleted       which ids are meant (`matching`, before the workers start)
-//! week as it is     ─▶ segments      its tables without these pages, and without links to their URLs
-//! roots, tables                      as of any later week (`cluster.rs`), from the week as it is and what is gone
+//! before the workers start:  the ids of the URLs to delete          (`matching_docs`, `write_deleted`)
+//! segments:                  those of the week, without the deleted documents and the links to their URLs   (`leave_out`)
+//! roots, tables:             as of any later week (`cluster`), from the week as it was and what is deleted
 //! ```
 //!
-//! The new week takes the old one's place by one rename ([`Store::commit`]); after that the URLs' rows are dropped from
-//! the `urls` of all weeks. A URL that a later crawl brings again is a new one.
+//! The new week takes the place of the old one by one rename ([`Store::commit`]); after that the URLs are removed from the `urls` of
+//! all weeks. If a later crawl brings such a URL again, it is a new one.
 //!
-//! Cost: one pass over all URLs; over `doc` of the week's tables, and over all of the files that hold
-//! anything to leave out. Other files are not copied: the week has them from the one that it replaces.
-//! Limitation: tables of earlier weeks keep their pages until they are removed ([`Store::vacuum`]).
+//! Cost: one pass over all URLs, over column `doc` of the week's tables, and over all files with rows to leave out. The other files
+//! are not copied: the new week takes them from the old one.
+//! Limit: tables of earlier weeks keep the deleted documents until those weeks are removed ([`Store::vacuum`]).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::sync::Mutex;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
 use arrow_array::{BooleanArray, Int64Array, RecordBatch, StringArray};
 use timely::worker::Worker;
 
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::{all_gather, barrier};
 use crate::operators::scan::own_segments;
 use crate::plan::{Deletion, Plan};
 use crate::records::{DocId, UrlHash, Week};
@@ -34,7 +34,7 @@ use crate::tables::{
 use crate::text::{UrlPatterns, canonical};
 use crate::watch::{Stage, Watch};
 
-/// The ids of all URLs of some weeks that are meant, ascending; `threads` look for them.
+/// The ids of all URLs of `weeks` that match the patterns, ascending. `threads` threads search.
 ///
 /// # Errors
 /// Names the file that cannot be read.
@@ -47,21 +47,21 @@ pub fn matching_docs(
 ) -> Result<Vec<DocId>> {
     let mut files = store.url_files(weeks)?;
     if let Some(urls) = patterns.only_urls() {
-        let of_urls: BTreeSet<u32> = urls.iter().map(|url| UrlHash::of(url).shard(shards)).collect();
-        files.retain(|shard, _| of_urls.contains(shard));
+        let shards_of_urls: BTreeSet<u32> = urls.iter().map(|url| UrlHash::of(url).shard(shards)).collect();
+        files.retain(|shard, _| shards_of_urls.contains(shard));
     }
     let files: Vec<_> = files.into_values().flatten().collect();
-    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let (next_file, matching) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let search = || -> Result<()> {
-        while let Some(path) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let mut mine = Vec::new();
+        while let Some(path) = files.get(next_file.fetch_add(1, Ordering::Relaxed)) {
+            let mut in_file = Vec::new();
             Scan::open(path, &["doc", "url"])?.for_each(|batch| {
                 let (docs, urls): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "url")?);
-                let meant = (0..batch.num_rows()).filter(|row| patterns.matches(urls.value(*row)));
-                mine.extend(meant.map(|row| DocId::from_table(docs.value(row))));
+                let rows = (0..batch.num_rows()).filter(|row| patterns.matches(urls.value(*row)));
+                in_file.extend(rows.map(|row| DocId::from_table(docs.value(row))));
                 Ok(())
             })?;
-            found.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).append(&mut mine);
+            matching.lock().unwrap_or_else(PoisonError::into_inner).append(&mut in_file);
         }
         Ok(())
     };
@@ -69,12 +69,12 @@ pub fn matching_docs(
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(search)).collect();
         threads.into_iter().try_for_each(|thread| thread.join().expect("the search does not panic"))
     })?;
-    let mut found = found.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    found.sort_unstable();
-    Ok(found)
+    let mut matching = matching.into_inner().unwrap_or_else(PoisonError::into_inner);
+    matching.sort_unstable();
+    Ok(matching)
 }
 
-/// Whether links or bad records of a committed week name a URL that is meant, be it of a page or not.
+/// Whether links or rejects of a committed week mention a URL that matches the patterns, whether or not the store has a page of it.
 ///
 /// # Errors
 /// Names the file that cannot be read.
@@ -87,7 +87,7 @@ pub fn is_mentioned(store: &Store, week: Week, patterns: &UrlPatterns) -> Result
         let mut scan = Scan::open(&path, &[column])?;
         while let Some(batch) = scan.batch()? {
             let urls: &StringArray = field(&batch, column)?;
-            if urls.iter().flatten().any(|url| is_meant(patterns, url)) {
+            if urls.iter().flatten().any(|url| matches_raw(patterns, url)) {
                 return Ok(true);
             }
         }
@@ -95,12 +95,12 @@ pub fn is_mentioned(store: &Store, week: Week, patterns: &UrlPatterns) -> Result
     Ok(false)
 }
 
-/// Whether a URL is meant that may stand there as it was found.
-fn is_meant(patterns: &UrlPatterns, url: &str) -> bool {
+/// Whether a URL matches as it is written, or in its canonical form: links and rejects may have URLs as they were found.
+fn matches_raw(patterns: &UrlPatterns, url: &str) -> bool {
     patterns.matches(url) || canonical(url).is_some_and(|url| patterns.matches(url.as_str()))
 }
 
-/// Writes what is deleted into the unfinished week: a run of the plan leaves it out, and the store forgets it after that.
+/// Writes the ids to delete into the unfinished week. The run leaves them out, and the commit makes the store forget their URLs.
 ///
 /// # Errors
 /// Names the file that cannot be written.
@@ -110,7 +110,7 @@ pub fn write_deleted(unfinished: &Unfinished, docs: &[DocId]) -> Result<()> {
     writer.finish().map(|_| ())
 }
 
-/// Makes the segments of a week without what is deleted from it; worker 0 writes the journal.
+/// Makes the segments of the week without the deleted documents; worker 0 writes the journal.
 pub(crate) fn leave_out(
     worker: &mut Worker,
     plan: &Plan,
@@ -122,37 +122,37 @@ pub(crate) fn leave_out(
     let store = plan.open_store();
     let (old, folder) = (store.whole(plan.week)?.journal, store.week(plan.week));
     let owned = Ownership::new(worker.index(), worker.peers(), &plan.urls(&old));
-    let week = Without { folder: &folder, unfinished, deleted: read_deleted(unfinished, &owned)?, deletion };
-    let (mut segments, mut gone) = (Vec::new(), DeletedCounts::default());
+    let week = FilteredWeek { folder: &folder, unfinished, deleted: read_deleted(unfinished, &owned)?, deletion };
+    let (mut segments, mut deleted) = (Vec::new(), DeletedCounts::default());
     for segment in own_segments(&old, &owned) {
-        let left = week.segment(segment, &mut gone)?;
-        segments.extend((left.documents > 0).then_some(left));
+        let remaining = week.segment(segment, &mut deleted)?;
+        segments.extend((remaining.documents > 0).then_some(remaining));
     }
     let mut journal = Journal::new(plan.key());
     let segments = all_gather(worker, segments, watch)?;
-    let gone = all_gather(worker, vec![gone], watch)?;
+    let deleted = all_gather(worker, vec![deleted], watch)?;
     if worker.index() == 0 {
         journal.counts = old.counts;
-        for gone in gone {
-            journal.counts.documents -= gone.documents;
-            journal.counts.empty -= gone.empty;
-            journal.counts.words -= gone.words;
-            journal.counts.bytes -= gone.bytes;
+        for deleted in deleted {
+            journal.counts.documents -= deleted.documents;
+            journal.counts.empty -= deleted.empty;
+            journal.counts.words -= deleted.words;
+            journal.counts.bytes -= deleted.bytes;
         }
         for (reason, count) in week.rejects(old.waves)? {
-            let left = journal.counts.rejects.entry(reason).or_default();
-            *left = left.saturating_sub(count);
+            let remaining = journal.counts.rejects.entry(reason).or_default();
+            *remaining = remaining.saturating_sub(count);
         }
         journal.counts.rejects.retain(|_, count| *count > 0);
         (journal.waves, journal.segments) = (old.waves, segments);
         sync_folder(unfinished.folder())?;
         unfinished.write_journal(&journal)?;
     }
-    // The journal stands before anybody goes on.
-    all_gather(worker, vec![worker.index() as u64], watch).map(|_| ())
+    // All workers wait until the journal is written, because they read it next.
+    barrier(worker, watch)
 }
 
-/// Writes a shard's `missing` without what is deleted, and counts the reasons of its rows.
+/// Copies a shard's `missing` without the deleted URLs, and calls `count` with the reason of each remaining row.
 pub(crate) fn missing_without(from: &Path, to: &Path, deletion: &Deletion, mut count: impl FnMut(&str)) -> Result<()> {
     if !from.exists() {
         return Ok(());
@@ -166,7 +166,7 @@ pub(crate) fn missing_without(from: &Path, to: &Path, deletion: &Deletion, mut c
     .map(|_| ())
 }
 
-/// What is not in the week any more.
+/// Totals of the deleted documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 struct DeletedCounts {
     documents: u64,
@@ -175,22 +175,22 @@ struct DeletedCounts {
     bytes: u64,
 }
 
-/// A committed week, of which a part is left out.
-struct Without<'a> {
+/// A committed week that is copied without the deleted documents.
+struct FilteredWeek<'a> {
     folder: &'a Path,
     unfinished: &'a Unfinished,
-    /// The own ids that are deleted, ascending.
+    /// The deleted ids in own shards, ascending.
     deleted: Vec<DocId>,
     deletion: &'a Deletion,
 }
 
-impl Without<'_> {
-    fn has(&self, doc: i64) -> bool {
+impl FilteredWeek<'_> {
+    fn is_deleted(&self, doc: i64) -> bool {
         self.deleted.binary_search(&DocId::from_table(doc)).is_ok()
     }
 
-    /// Makes a segment's tables, and adds up what they do not have any more.
-    fn segment(&self, segment: Segment, gone: &mut DeletedCounts) -> Result<Segment> {
+    /// Copies a segment's tables without the deleted documents, and adds these to `deleted`. Returns the segment that remains.
+    fn segment(&self, segment: Segment, deleted: &mut DeletedCounts) -> Result<Segment> {
         let Segment { wave, shard, .. } = segment;
         let documents = self.by_doc::<DocumentRow>(segment)?;
         if documents < segment.documents {
@@ -198,11 +198,11 @@ impl Without<'_> {
             Scan::open(&path, &["doc", "bytes", "words"])?.for_each(|batch| {
                 let column = |name| field::<Int64Array>(batch, name);
                 let (docs, bytes, words) = (column("doc")?, column("bytes")?, column("words")?);
-                for row in (0..batch.num_rows()).filter(|row| self.has(docs.value(*row))) {
-                    gone.documents += 1;
-                    gone.empty += u64::from(words.value(row) == 0);
-                    gone.words += words.value(row) as u64;
-                    gone.bytes += bytes.value(row) as u64;
+                for row in (0..batch.num_rows()).filter(|row| self.is_deleted(docs.value(*row))) {
+                    deleted.documents += 1;
+                    deleted.empty += u64::from(words.value(row) == 0);
+                    deleted.words += words.value(row) as u64;
+                    deleted.bytes += bytes.value(row) as u64;
                 }
                 Ok(())
             })?;
@@ -213,60 +213,62 @@ impl Without<'_> {
         Ok(Segment { wave, shard, documents, urls, features, links })
     }
 
+    /// Copies one table of a segment without the rows of deleted documents. Returns how many rows remain.
     fn by_doc<T: Table>(&self, segment: Segment) -> Result<u64> {
         let (from, to) = self.paths(T::NAME, &segment.file());
-        let kept = copy_rows::<T>(&from, &to, &["doc"], |batch| {
+        let copied = copy_rows::<T>(&from, &to, &["doc"], |batch| {
             let docs: &Int64Array = field(batch, "doc")?;
-            Ok(docs.values().iter().map(|doc| Some(!self.has(*doc))).collect())
+            Ok(docs.values().iter().map(|doc| Some(!self.is_deleted(*doc))).collect())
         })?;
-        Ok(kept.kept)
+        Ok(copied.kept)
     }
 
-    /// Neither pages that are gone, nor what others say of their URLs.
+    /// Copies `links` of a segment without the links from deleted documents and those to their URLs. Returns how many rows remain.
     fn links(&self, segment: Segment) -> Result<u64> {
         let (from, to) = self.paths(LinkRow::NAME, &segment.file());
-        let kept = copy_rows::<LinkRow>(&from, &to, &["doc", "target_url"], |batch| {
+        let copied = copy_rows::<LinkRow>(&from, &to, &["doc", "target_url"], |batch| {
             let (docs, targets): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "target_url")?);
-            let keep = |row| !self.has(docs.value(row)) && !self.deletion.patterns.matches(targets.value(row));
+            let keep = |row| !self.is_deleted(docs.value(row)) && !self.deletion.patterns.matches(targets.value(row));
             Ok((0..batch.num_rows()).map(|row| Some(keep(row))).collect())
         })?;
-        Ok(kept.kept)
+        Ok(copied.kept)
     }
 
-    /// Makes the `rejects` of all waves; counts those that are gone by reason.
+    /// Copies `rejects` of all waves without the rows that mention deleted URLs. Returns how many rows were left out, by reason.
     fn rejects(&self, waves: usize) -> Result<BTreeMap<String, u64>> {
-        let mut gone: BTreeMap<String, u64> = BTreeMap::new();
+        let mut left_out: BTreeMap<String, u64> = BTreeMap::new();
         for wave in 0..waves {
             let (from, to) = self.paths(RejectRow::NAME, &RejectRow::file(wave));
             let mut keep = |batch: &RecordBatch| {
                 let (urls, reasons): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "reason")?);
-                let meant = |url| is_meant(&self.deletion.patterns, url);
-                let kept: BooleanArray = urls.iter().map(|url| Some(!url.is_some_and(meant))).collect();
+                let is_deleted = |url| matches_raw(&self.deletion.patterns, url);
+                let kept: BooleanArray = urls.iter().map(|url| Some(!url.is_some_and(is_deleted))).collect();
                 for row in (0..batch.num_rows()).filter(|row| !kept.value(*row)) {
-                    *gone.entry(reasons.value(row).to_owned()).or_default() += 1;
+                    *left_out.entry(reasons.value(row).to_owned()).or_default() += 1;
                 }
                 Ok(kept)
             };
             if copy_rows::<RejectRow>(&from, &to, &["url", "reason"], &mut keep)?.kept == 0 && !to.exists() {
-                // A wave has its file, be there bad records or not.
+                // Every wave has its file, with rejects or without.
                 Writer::<RejectRow>::create(&to)?.finish()?;
             }
         }
-        Ok(gone)
+        Ok(left_out)
     }
 
-    fn paths(&self, table: &str, file: &str) -> (std::path::PathBuf, std::path::PathBuf) {
+    /// Where a file of the week is, and where its copy goes.
+    fn paths(&self, table: &str, file: &str) -> (PathBuf, PathBuf) {
         (self.folder.join(table).join(file), self.unfinished.table(table, file))
     }
 }
 
-/// The own ids among those that are deleted.
+/// The deleted ids in own shards, ascending.
 fn read_deleted(unfinished: &Unfinished, owned: &Ownership) -> Result<Vec<DocId>> {
-    let own: BTreeSet<u32> = owned.shards().collect();
+    let own_shards: BTreeSet<u32> = owned.shards().collect();
     let mut deleted = Vec::new();
     Scan::open(&unfinished.table(DeletedRow::NAME, ALL), &["doc"])?.for_each(|batch| {
         let docs = field::<Int64Array>(batch, "doc")?.values().iter().map(|doc| DocId::from_table(*doc));
-        deleted.extend(docs.filter(|doc| own.contains(&doc.shard())));
+        deleted.extend(docs.filter(|doc| own_shards.contains(&doc.shard())));
         Ok(())
     })?;
     Ok(deleted)

@@ -1,11 +1,15 @@
-//! The table of what could not be downloaded: URLs of earlier weeks that have no page this week, each with the reason.
+//! The table `missing`: the URLs of earlier weeks that have no document this week, each with the reason.
 //!
-//! The url files of earlier weeks are walked in the order of documents, side by side with the failures of the week's
-//! waves, which are put in that order first. A URL that has a page is left out, whatever failed besides.
+//! ```text
+//! for each URL of earlier weeks, in order of its id:
+//!     if it has no document this week:  write it, with the reason of a failed download, or "not seen"
+//! ```
 //!
-//! Cost: one pass over all URLs of earlier weeks; memory for a batch of them, and a share of the worker's memory for
-//! the order.
-//! Limitation: a URL that answered with another media type, or with a bad record, counts as not seen.
+//! The failed downloads of the week's waves are sorted by id first, so that both are read side by side. A URL with a document is
+//! not in the table, even if another download of it failed.
+//!
+//! Cost: one pass over all URLs of earlier weeks; memory for one batch of them, and an eighth of the worker's memory for the sort.
+//! Limit: a URL that answered with another media type, or with a bad record, counts as not seen.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,78 +18,79 @@ use anyhow::{Result, ensure};
 use arrow_array::{Int64Array, StringArray};
 
 use super::deletion::missing_without;
-use super::week::ReadWeek;
+use super::week::IngestedWeek;
 use crate::operators::ingest::FailureReasons;
 use crate::records::DocId;
 use crate::summary::OTHER_REASONS;
 use crate::tables::{MissingRow, Scan, Table, Writer, field};
 
-/// The reason of a URL that no record of the week tells of.
+/// The reason for a URL of which the week has no record.
 const NOT_SEEN: &str = "not seen";
-/// Reasons of a shard that are counted apart: side files may have any text for theirs.
+/// The largest number of reasons of one shard that are counted separately: side files may have any text as reason.
 const COUNTED: usize = 1000;
 
-impl ReadWeek<'_> {
-    /// Writes `missing`, given a root of every own document that has a page; counts its rows in own shards by reason.
-    pub(crate) fn missing(&self, roots: &[DocId]) -> Result<BTreeMap<String, u64>> {
-        let store = self.plan.open_store();
-        let url_files = store.url_files(&self.plan.earlier)?;
-        let mut sums = BTreeMap::new();
-        for shard in self.owned.shards() {
-            let mut counts = RowsByReason::default();
-            if let Some(deletion) = &self.plan.deletion {
-                let to = self.table(MissingRow::NAME, shard);
-                let from = store.week(self.plan.week).join(to.strip_prefix(self.unfinished.folder())?);
-                missing_without(&from, &to, deletion, |reason| counts.add(reason))?;
-            } else {
-                let files = url_files.get(&shard).map_or(&[][..], |files| files);
-                self.missing_of_shard(shard, files, roots, &mut counts)?;
-            }
-            for (reason, count) in counts.0 {
-                *sums.entry(reason).or_default() += count;
-            }
+/// Writes `missing` for own shards, and counts its rows by reason. `roots` has a root for every own document of this week, by
+/// number.
+pub(crate) fn missing_urls(week: &IngestedWeek<'_>, roots: &[DocId]) -> Result<BTreeMap<String, u64>> {
+    let store = week.plan.open_store();
+    let url_files = store.url_files(&week.plan.earlier)?;
+    let mut sums = BTreeMap::new();
+    for shard in week.owned.shards() {
+        let mut counts = RowsByReason::default();
+        if let Some(deletion) = &week.plan.deletion {
+            let to = week.table(MissingRow::NAME, shard);
+            let from = store.week(week.plan.week).join(to.strip_prefix(week.unfinished.folder())?);
+            missing_without(&from, &to, deletion, |reason| counts.add(reason))?;
+        } else {
+            let files = url_files.get(&shard).map_or(&[][..], |files| files);
+            missing_of_shard(week, shard, files, roots, &mut counts)?;
         }
-        Ok(sums)
-    }
-
-    fn missing_of_shard(
-        &self,
-        shard: u32,
-        files: &[PathBuf],
-        roots: &[DocId],
-        counts: &mut RowsByReason,
-    ) -> Result<()> {
-        let mut writer: Writer<MissingRow> = Writer::create(&self.table(MissingRow::NAME, shard))?;
-        let waves = self.journal.waves;
-        let mut reasons = FailureReasons::read(self.unfinished, shard, waves, self.plan.worker_memory / 8)?;
-        let mut last = None;
-        for path in files {
-            Scan::open(path, &["doc", "url"])?.for_each(|batch| {
-                let (docs, urls): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "url")?);
-                for row in 0..batch.num_rows() {
-                    let doc = DocId::from_table(docs.value(row));
-                    ensure!(last < Some(doc), "{} holds {doc} out of its order", path.display());
-                    self.owned.check(doc, shard, path)?;
-                    last = Some(doc);
-                    if roots[self.owned.index(doc)] != DocId::NONE {
-                        continue;
-                    }
-                    let reason = reasons.of(doc)?.unwrap_or_else(|| NOT_SEEN.to_owned());
-                    counts.add(&reason);
-                    writer.push(MissingRow { doc: doc.to_table(), url: urls.value(row).to_owned(), reason })?;
-                }
-                Ok(())
-            })?;
+        for (reason, count) in counts.0 {
+            *sums.entry(reason).or_default() += count;
         }
-        writer.finish_if_any().map(|_| ())
     }
+    Ok(sums)
 }
 
-/// Rows by reason.
+/// Writes `missing` for one shard, from its URL files in order of ids.
+fn missing_of_shard(
+    week: &IngestedWeek<'_>,
+    shard: u32,
+    url_files: &[PathBuf],
+    roots: &[DocId],
+    counts: &mut RowsByReason,
+) -> Result<()> {
+    let mut writer: Writer<MissingRow> = Writer::create(&week.table(MissingRow::NAME, shard))?;
+    let waves = week.journal.waves;
+    let mut reasons = FailureReasons::read(week.unfinished, shard, waves, week.plan.worker_memory / 8)?;
+    let mut last = None;
+    for path in url_files {
+        Scan::open(path, &["doc", "url"])?.for_each(|batch| {
+            let (docs, urls): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "url")?);
+            for row in 0..batch.num_rows() {
+                let doc = DocId::from_table(docs.value(row));
+                ensure!(last < Some(doc), "{} has {doc} out of order: the table is damaged", path.display());
+                week.owned.check(doc, shard, path)?;
+                last = Some(doc);
+                if roots[week.owned.index(doc)] != DocId::NONE {
+                    continue;
+                }
+                let reason = reasons.of(doc)?.unwrap_or_else(|| NOT_SEEN.to_owned());
+                counts.add(&reason);
+                writer.push(MissingRow { doc: doc.to_table(), url: urls.value(row).to_owned(), reason })?;
+            }
+            Ok(())
+        })?;
+    }
+    writer.finish_if_any().map(|_| ())
+}
+
+/// Numbers of rows by reason.
 #[derive(Default)]
 struct RowsByReason(BTreeMap<String, u64>);
 
 impl RowsByReason {
+    /// Counts a row. Beyond [`COUNTED`] different reasons, a new one counts as [`OTHER_REASONS`].
     fn add(&mut self, reason: &str) {
         if let Some(count) = self.0.get_mut(reason) {
             *count += 1;

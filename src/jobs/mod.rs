@@ -1,8 +1,12 @@
-//! One dataflow a file: what a job computes, read from top to bottom as the study has it.
+//! The jobs: each is one function that runs on every worker, from top to bottom like the study.
 //!
-//! A job knows nothing of how its processes were launched; it gets a worker and a plan. `cluster` is the main job, for the first week of a
-//! store and for later ones; `roots`, `tables` and `missing` are its parts, and
-//! `deletion` what it does instead of reading a crawl where pages are deleted.
+//! A job does not know how its processes were started. It gets a timely worker and a plan, and worker 0 returns the summary.
+//!
+//! - `cluster`: makes a week, the first of a store or a later one. Start here.
+//! - Its parts: `week` (the week while it is made), `roots` (finds the clusters), `missing` (URLs that could not be downloaded),
+//!   `tables` (writes the tables).
+//! - `deletion`: what `cluster` does instead of reading a crawl if pages are deleted.
+//! - `evolution`: compares the weeks of a store.
 
 pub mod cluster;
 pub mod deletion;

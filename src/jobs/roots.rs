@@ -1,4 +1,16 @@
-//! Whose cluster each page of a week is in: from all pages, or from the week before and what changed.
+//! Finds the clusters of a week at three levels: the root of every document, from all documents or from the week before and what
+//! changed.
+//!
+//! ```text
+//! roots(base) =
+//!     if base and delta is predicted to be faster:  similar, identical = update(base)       changed documents
+//!     else:                                         similar, identical = cluster(all)       all documents
+//!     a document without words is its own root
+//!     exact = of documents with the same feature vector, the smallest with the same bytes
+//! ```
+//!
+//! A delta also clusters the documents of all changed clusters again. That gives their neighbours, and checks the delta: both ways
+//! must find the same roots.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -7,7 +19,7 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 use timely::worker::Worker;
 
-use super::week::{LastWeek, ReadWeek};
+use super::week::{BaseWeek, IngestedWeek};
 use crate::config::Mode;
 use crate::features::VectorKeys;
 use crate::kernels::chosen;
@@ -16,30 +28,31 @@ use crate::operators::delta::{Choice, Delta, DeltaStats, NextRun, PostingIndex, 
 use crate::operators::exchange::all_gather;
 use crate::operators::scan::{VectorFiles, VectorRoots, pages, read_roots};
 use crate::records::DocId;
-use crate::state::{CommittedWeek, PostingRuns, run_folder};
+use crate::state::{PostingRuns, run_folder};
 use crate::structures::{DocFilter, Numbering};
 use crate::tables::{ClusterRow, Table};
 use crate::watch::Stage;
 
-/// The roots of all own documents at the three levels, by number; [`DocId::NONE`] where a URL has no page this week.
+/// The roots of all own documents at the three levels, by number; [`DocId::NONE`] if a URL has no document this week.
 pub(crate) struct WeekRoots {
     pub similar: Vec<DocId>,
     pub identical: Vec<DocId>,
     pub exact: Vec<DocId>,
-    /// A neighbour of each in the first level's cluster, where it is known; itself where it has none.
+    /// For each document a neighbour in its very similar cluster, by number: itself if it is alone, [`DocId::NONE`] if its cluster
+    /// is not among `known`.
     pub neighbours: Vec<DocId>,
     pub known: KnownNeighbours,
     pub choice: Choice,
-    /// The postings of the week's vectors, where its clusters were found from what changed.
+    /// The inverted index of the week's supershingles, if a delta made one.
     pub postings: Option<PostingRuns>,
 }
 
-/// Whose neighbours are known.
+/// The clusters whose neighbours were found in this run.
 pub(crate) enum KnownNeighbours {
-    /// Everybody's.
+    /// All clusters.
     All,
-    /// Those of the clusters with these roots, ascending: the others are as they were last week.
-    Of(Vec<DocId>),
+    /// The clusters with these roots, ascending. The other clusters are unchanged since the base week, which has their evidence.
+    OfRoots(Vec<DocId>),
 }
 
 impl KnownNeighbours {
@@ -47,201 +60,232 @@ impl KnownNeighbours {
     pub(crate) fn has(&self, root: DocId) -> bool {
         match self {
             KnownNeighbours::All => true,
-            KnownNeighbours::Of(roots) => roots.binary_search(&root).is_ok(),
+            KnownNeighbours::OfRoots(roots) => roots.binary_search(&root).is_ok(),
         }
     }
 }
 
-/// What is known of a week from what changed.
-struct ByDelta {
+/// The clusters of all own vectors, from the two levels that vectors decide.
+struct VectorClusters {
     roots: VectorRoots,
-    /// Neighbours in the clusters that are no longer what they were.
     neighbours: Vec<DocId>,
-    /// The roots of these clusters.
-    marks: Vec<DocId>,
-    /// The postings of the week's vectors.
-    runs: Option<PostingRuns>,
+    known: KnownNeighbours,
+    choice: Choice,
+    postings: Option<PostingRuns>,
 }
 
-impl ReadWeek<'_> {
-    /// What is known already: the week before, or this one with what is deleted from it; `None` for a store's first.
-    pub(crate) fn last_week(&self) -> Result<Option<LastWeek>> {
-        let known = self.plan.deletion.as_ref().map(|deletion| &deletion.of).or(self.plan.earlier.last());
-        known.map(|known| self.committed(known)).transpose()
-    }
+/// The input of a delta.
+struct DeltaInput<'a> {
+    base: &'a BaseWeek,
+    /// Own vectors of the base week.
+    before: &'a VectorFiles,
+    /// Own vectors of this week.
+    after: &'a VectorFiles,
+    /// In how many slices the delta is computed, so that it fits in memory.
+    slices: u64,
+    /// The inverted index of the base week.
+    index: Option<PostingIndex>,
+}
 
-    /// The week before; `None` for a store's first.
-    pub(crate) fn week_before(&self) -> Result<Option<LastWeek>> {
-        self.plan.earlier.last().map(|before| self.committed(before)).transpose()
-    }
+/// The result of a delta.
+struct DeltaRoots {
+    roots: VectorRoots,
+    /// The neighbours in changed clusters.
+    neighbours: Vec<DocId>,
+    /// The roots of changed clusters, ascending.
+    changed: Vec<DocId>,
+    postings: Option<PostingRuns>,
+}
 
-    fn committed(&self, week: &CommittedWeek) -> Result<LastWeek> {
-        let store = self.plan.open_store();
-        let (folder, journal) = (store.week(week.week), store.whole(week.week)?.journal);
-        Ok(LastWeek { folder, journal, postings: store.postings(week) })
-    }
-
-    /// Finds the clusters at all levels.
-    pub(crate) fn roots(
-        &self,
-        worker: &mut Worker,
-        keys: &Rc<VectorKeys>,
-        last: Option<&LastWeek>,
-    ) -> Result<WeekRoots> {
-        let (plan, owned, watch) = (self.plan, self.owned, self.watch);
-        let width = plan.method.supershingles;
-        let after = VectorFiles::of_week(self.unfinished.folder(), self.journal, owned, width);
-        let full = Choice::full(plan.mode);
-        let mut postings = None;
-        let (choice, VectorRoots { mut similar, mut identical }, neighbours, known) = match last {
-            None => {
-                let (roots, neighbours) = self.in_full(worker, &after, keys)?;
-                (full, roots, neighbours, KnownNeighbours::All)
-            }
-            Some(last) => {
-                watch.enter(Stage::Changes);
-                let before = VectorFiles::of_week(&last.folder, &last.journal, owned, width);
-                let index = match plan.mode {
-                    Mode::Full => None,
-                    _ => {
-                        PostingIndex::open(worker, &plan.open_store().postings_folder(), last.postings.clone(), watch)?
-                    }
-                };
-                let (weeks, has_postings) = ((&before, &after), index.is_some());
-                let choice = choose(worker, plan.mode, weeks, has_postings, owned, plan.worker_memory, watch)?;
-                if choice.way == Mode::Delta {
-                    let ByDelta { roots, neighbours, marks, runs } =
-                        self.by_delta(worker, last, weeks, keys, (choice.slices, index))?;
-                    postings = runs;
-                    (choice, roots, neighbours, KnownNeighbours::Of(marks))
-                } else {
-                    drop(index);
-                    let (roots, neighbours) = self.in_full(worker, &after, keys)?;
-                    (choice, roots, neighbours, KnownNeighbours::All)
-                }
-            }
-        };
-        // Pages without words have no vector, and URLs without a page have none.
-        let (pages, checksums) = pages(self.unfinished, self.journal, owned)?;
-        for roots in [&mut similar, &mut identical] {
-            for (root, page) in roots.iter_mut().zip(&pages) {
-                if *root == DocId::NONE || *page == DocId::NONE {
-                    *root = *page;
-                }
+/// Finds the clusters of the week at all levels, with the way of the plan: full, delta, or whichever is predicted to be faster.
+///
+/// # Errors
+/// If a table cannot be read, or a worker of this process failed.
+pub(crate) fn roots(
+    worker: &mut Worker,
+    week: &IngestedWeek<'_>,
+    keys: &Rc<VectorKeys>,
+    base: Option<&BaseWeek>,
+) -> Result<WeekRoots> {
+    let (owned, watch) = (week.owned, week.watch);
+    let VectorClusters { roots, neighbours, known, choice, postings } = vector_clusters(worker, week, keys, base)?;
+    let VectorRoots { mut similar, mut identical } = roots;
+    let (pages, checksums) = pages(week.unfinished, week.journal, owned)?;
+    // A document without words has no vector: it is its own root. A URL without a document has no root.
+    for roots in [&mut similar, &mut identical] {
+        for (root, page) in roots.iter_mut().zip(&pages) {
+            if *root == DocId::NONE || *page == DocId::NONE {
+                *root = *page;
             }
         }
-        // A duplicate goes where its representative goes.
-        let duplicates: Rc<Vec<(DocId, DocId)>> =
-            Rc::new(pages.iter().zip(&identical).filter(|(doc, root)| doc != root).map(|(d, r)| (*d, *r)).collect());
-        let mut exact_roots = pages;
-        for ((copy, _), root) in
-            duplicates.iter().zip(exact_copies(worker, owned, &duplicates, &Rc::new(checksums), watch)?)
-        {
-            exact_roots[owned.index(*copy)] = root;
-        }
-        Ok(WeekRoots { similar, identical, exact: exact_roots, neighbours, known, choice, postings })
     }
+    let mut exact = pages;
+    let duplicates = exact.iter().zip(&identical).filter(|(doc, root)| doc != root);
+    let duplicates: Rc<Vec<(DocId, DocId)>> = Rc::new(duplicates.map(|(doc, root)| (*doc, *root)).collect());
+    let exact_roots = exact_copies(worker, owned, &duplicates, &Rc::new(checksums), watch)?;
+    for ((doc, _), root) in duplicates.iter().zip(exact_roots) {
+        exact[owned.index(*doc)] = root;
+    }
+    Ok(WeekRoots { similar, identical, exact, neighbours, known, choice, postings })
+}
 
-    /// The roots of all own vectors, and a neighbour of each.
-    fn in_full(
-        &self,
-        worker: &mut Worker,
-        files: &VectorFiles,
-        keys: &Rc<VectorKeys>,
-    ) -> Result<(VectorRoots, Vec<DocId>)> {
-        let (plan, owned) = (self.plan, self.owned);
-        let docs = Arc::new(files.docs(owned)?);
-        let mut rows: BTreeMap<u32, u64> = (0..plan.method.shards).map(|shard| (shard, 0)).collect();
-        let mut own: BTreeMap<u32, u64> = BTreeMap::new();
-        docs.iter().for_each(|doc| *own.entry(doc.shard()).or_default() += 1);
-        rows.extend(all_gather(worker, own.into_iter().collect(), self.watch)?);
-        let rows: Vec<u64> = rows.into_values().collect();
-        let clustering = Clustering {
-            memory: Clustering::in_flight(plan.worker_memory, &rows, plan.peers())?,
-            files: files.clone(),
-            numbering: Rc::new(Numbering::new(&rows)),
-            keys: keys.clone(),
-            agreements: plan.method.agreements,
-            scratch: self.unfinished.spill(),
-            shared: self.shared.clone(),
-            threads: plan.workers,
-            watch: self.watch.clone(),
+/// Chooses between full and delta, and finds the clusters of all own vectors.
+fn vector_clusters(
+    worker: &mut Worker,
+    week: &IngestedWeek<'_>,
+    keys: &Rc<VectorKeys>,
+    base: Option<&BaseWeek>,
+) -> Result<VectorClusters> {
+    let (plan, owned, watch) = (week.plan, week.owned, week.watch);
+    let width = plan.method.supershingles;
+    let after = VectorFiles::of_week(week.unfinished.folder(), week.journal, owned, width);
+    let mut choice = Choice::full(plan.mode);
+    if let Some(base) = base {
+        watch.enter(Stage::Changes);
+        let before = VectorFiles::of_week(&base.folder, &base.journal, owned, width);
+        let index = match plan.mode {
+            Mode::Full => None,
+            _ => PostingIndex::open(worker, &plan.open_store().postings_folder(), base.postings.clone(), watch)?,
         };
-        let named = docs.clone();
-        let Clusters { duplicates, survivors, .. } =
-            clusters(worker, &clustering, move |vector| named[vector].to_table() as u64)?;
-        let doc = |name: u64| DocId::from_table(name as i64);
-        let mut similar = vec![DocId::NONE; owned.len()];
-        docs.iter().for_each(|doc| similar[owned.index(*doc)] = *doc);
-        let (mut neighbours, mut identical) = (similar.clone(), similar.clone());
-        for (vector, root, neighbour) in survivors.iter().chain(duplicates.iter()) {
-            let at = owned.index(docs[vector as usize]);
-            (similar[at], neighbours[at]) = (doc(root), doc(neighbour));
+        let (weeks, has_postings) = ((&before, &after), index.is_some());
+        choice = choose(worker, plan.mode, weeks, has_postings, owned, plan.worker_memory, watch)?;
+        if choice.way == Mode::Delta {
+            let input = DeltaInput { base, before: &before, after: &after, slices: choice.slices, index };
+            let DeltaRoots { roots, neighbours, changed, postings } = delta_roots(worker, week, keys, input)?;
+            let known = KnownNeighbours::OfRoots(changed);
+            return Ok(VectorClusters { roots, neighbours, known, choice, postings });
         }
-        for (vector, _, same) in duplicates.iter() {
-            identical[owned.index(docs[vector as usize])] = doc(same);
-        }
-        Ok((VectorRoots { similar, identical }, neighbours))
     }
+    let (roots, neighbours) = full_roots(worker, week, keys, &after)?;
+    Ok(VectorClusters { roots, neighbours, known: KnownNeighbours::All, choice, postings: None })
+}
 
-    /// The roots of all own vectors from those of last week.
-    fn by_delta(
-        &self,
-        worker: &mut Worker,
-        last: &LastWeek,
-        (before, after): (&VectorFiles, &VectorFiles),
-        keys: &Rc<VectorKeys>,
-        (slices, index): (u64, Option<PostingIndex>),
-    ) -> Result<ByDelta> {
-        let (plan, owned, watch) = (self.plan, self.owned, self.watch);
-        let mut roots = read_roots(last.files(ClusterRow::NAME, owned), owned)?;
-        // Of slices some vectors are this week's, which it does not have.
-        let index = index.filter(|_| slices == 1);
-        let rows = plan.urls(self.journal);
-        // Of what is deleted nothing is kept, not even that it held some supershingle.
-        let name = run_folder(plan.week, &self.journal.key.hash);
-        let next_run = plan.deletion.is_none().then(|| NextRun { made: self.unfinished.postings(), name });
-        let stage = Delta {
-            before,
-            after,
-            owned,
-            keys,
-            agreements: plan.method.agreements,
-            slices,
-            index: index.as_ref(),
-            next_run: next_run.as_ref().filter(|_| index.as_ref().is_some_and(|index| index.takes_more(&rows))),
-            threads: plan.workers,
-            filter: &self.shared.changed_keys,
-            union_find: &self.shared.union_find,
-            watch,
-        };
-        let DeltaStats { changed_clusters: marks, postings: mut runs, .. } = delta(worker, &stage, &mut roots)?;
-        let kernels = chosen()?;
-        if let (Some(next), None) = (&next_run, &runs) {
-            watch.enter(Stage::Postings);
-            let memory = plan.worker_memory / 2;
-            runs = Some(post_all(worker, after, &rows, next, memory, &self.unfinished.spill(), watch)?);
-        }
-        // Why a page is in a cluster that changed is found out anew; and with it, once more, that it is.
-        let sieve = DocFilter::new(marks.iter(), kernels);
-        let marked = |root: &DocId| sieve.may_have(*root) && marks.binary_search(root).is_ok();
-        let all = owned.docs().zip(&roots.similar);
-        let changed: Rc<Vec<DocId>> = Rc::new(all.filter(|(_, root)| marked(root)).map(|(doc, _)| doc).collect());
-        let (wanted, sieve) = (changed.clone(), DocFilter::new(changed.iter(), kernels));
-        let wanted = move |doc| sieve.may_have(doc) && wanted.binary_search(&doc).is_ok();
-        let files = after.only(wanted, changed.len() as u64);
-        let (found, neighbours) = self.in_full(worker, &files, keys)?;
-        for doc in changed.iter() {
-            let at = owned.index(*doc);
-            ensure!(
-                (found.similar[at], found.identical[at]) == (roots.similar[at], roots.identical[at]),
-                "{doc} has the roots {} and {} by what changed, {} and {} by its cluster: a fault in this program; `mode = \"full\"` goes around it",
-                roots.similar[at],
-                roots.identical[at],
-                found.similar[at],
-                found.identical[at]
-            );
-        }
-        Ok(ByDelta { roots, neighbours, marks, runs })
+/// Clusters all vectors of `files`: returns the roots of own documents, and a neighbour of each, by number.
+fn full_roots(
+    worker: &mut Worker,
+    week: &IngestedWeek<'_>,
+    keys: &Rc<VectorKeys>,
+    files: &VectorFiles,
+) -> Result<(VectorRoots, Vec<DocId>)> {
+    let (plan, owned) = (week.plan, week.owned);
+    let docs = Arc::new(files.docs(owned)?);
+    let rows = rows_by_shard(worker, week, &docs)?;
+    let clustering = Clustering {
+        memory: Clustering::in_flight(plan.worker_memory, &rows, plan.peers())?,
+        files: files.clone(),
+        numbering: Rc::new(Numbering::new(&rows)),
+        keys: keys.clone(),
+        agreements: plan.method.agreements,
+        scratch: week.unfinished.spill(),
+        shared: week.shared.clone(),
+        threads: plan.workers,
+        watch: week.watch.clone(),
+    };
+    let id_of_vector = {
+        let docs = docs.clone();
+        move |vector: usize| docs[vector].to_table() as u64
+    };
+    let Clusters { duplicates, survivors, .. } = clusters(worker, &clustering, id_of_vector)?;
+
+    let doc = |id: u64| DocId::from_table(id as i64);
+    let mut similar = vec![DocId::NONE; owned.len()];
+    docs.iter().for_each(|doc| similar[owned.index(*doc)] = *doc);
+    let (mut neighbours, mut identical) = (similar.clone(), similar.clone());
+    for (vector, root, neighbour) in survivors.iter().chain(duplicates.iter()) {
+        let number = owned.index(docs[vector as usize]);
+        (similar[number], neighbours[number]) = (doc(root), doc(neighbour));
     }
+    // The neighbour of a duplicate is the smallest document with the same vector.
+    for (vector, _, same) in duplicates.iter() {
+        identical[owned.index(docs[vector as usize])] = doc(same);
+    }
+    Ok((VectorRoots { similar, identical }, neighbours))
+}
+
+/// How many vectors each shard has, by shard, from the own `docs` of all workers.
+fn rows_by_shard(worker: &mut Worker, week: &IngestedWeek<'_>, docs: &[DocId]) -> Result<Vec<u64>> {
+    let mut rows: BTreeMap<u32, u64> = (0..week.plan.method.shards).map(|shard| (shard, 0)).collect();
+    let mut own_rows: BTreeMap<u32, u64> = BTreeMap::new();
+    docs.iter().for_each(|doc| *own_rows.entry(doc.shard()).or_default() += 1);
+    rows.extend(all_gather(worker, own_rows.into_iter().collect(), week.watch)?);
+    Ok(rows.into_values().collect())
+}
+
+/// Updates the roots of the base week to this week, and clusters the changed clusters again.
+fn delta_roots(
+    worker: &mut Worker,
+    week: &IngestedWeek<'_>,
+    keys: &Rc<VectorKeys>,
+    input: DeltaInput<'_>,
+) -> Result<DeltaRoots> {
+    let DeltaInput { base, before, after, slices, index } = input;
+    let (plan, owned, watch) = (week.plan, week.owned, week.watch);
+    let mut roots = read_roots(base.files(ClusterRow::NAME, owned), owned)?;
+    // With several slices, some vectors in doubt are already this week's, which the index does not have.
+    let index = index.filter(|_| slices == 1);
+    let rows = plan.urls(week.journal);
+    // After a deletion no postings are written: nothing of a deleted page is kept, not even a supershingle.
+    let name = run_folder(plan.week, &week.journal.key.hash);
+    let next_run = plan.deletion.is_none().then(|| NextRun { made: week.unfinished.postings(), name });
+    let stage = Delta {
+        before,
+        after,
+        owned,
+        keys,
+        agreements: plan.method.agreements,
+        slices,
+        index: index.as_ref(),
+        next_run: next_run.as_ref().filter(|_| index.as_ref().is_some_and(|index| index.takes_more(&rows))),
+        threads: plan.workers,
+        filter: &week.shared.changed_keys,
+        union_find: &week.shared.union_find,
+        watch,
+    };
+    let DeltaStats { changed_clusters: changed, mut postings, .. } = delta(worker, &stage, &mut roots)?;
+    if let (Some(next), None) = (&next_run, &postings) {
+        watch.enter(Stage::Postings);
+        let memory = plan.worker_memory / 2;
+        postings = Some(post_all(worker, after, &rows, next, memory, &week.unfinished.spill(), watch)?);
+    }
+    let neighbours = neighbours_in(worker, week, keys, after, &roots, &changed)?;
+    Ok(DeltaRoots { roots, neighbours, changed, postings })
+}
+
+/// Clusters the documents of the changed clusters again: returns their neighbours, by number, and checks that their roots are those
+/// that the delta found.
+///
+/// # Errors
+/// If a root differs: that is a fault of this program.
+fn neighbours_in(
+    worker: &mut Worker,
+    week: &IngestedWeek<'_>,
+    keys: &Rc<VectorKeys>,
+    after: &VectorFiles,
+    roots: &VectorRoots,
+    changed: &[DocId],
+) -> Result<Vec<DocId>> {
+    let (owned, kernels) = (week.owned, chosen()?);
+    let filter = DocFilter::new(changed.iter(), kernels);
+    let is_changed = |root: &DocId| filter.may_have(*root) && changed.binary_search(root).is_ok();
+    let members = owned.docs().zip(&roots.similar).filter(|(_, root)| is_changed(root));
+    let members: Rc<Vec<DocId>> = Rc::new(members.map(|(doc, _)| doc).collect());
+    let is_member = {
+        let (members, filter) = (members.clone(), DocFilter::new(members.iter(), kernels));
+        move |doc| filter.may_have(doc) && members.binary_search(&doc).is_ok()
+    };
+    let files = after.only(is_member, members.len() as u64);
+    let (again, neighbours) = full_roots(worker, week, keys, &files)?;
+    for doc in members.iter() {
+        let number = owned.index(*doc);
+        ensure!(
+            (again.similar[number], again.identical[number]) == (roots.similar[number], roots.identical[number]),
+            "a fault in this program: document {doc} has the roots {} and {} by the delta, but {} and {} by its whole cluster; \
+             `mode = \"full\"` avoids it",
+            roots.similar[number],
+            roots.identical[number],
+            again.similar[number],
+            again.identical[number]
+        );
+    }
+    Ok(neighbours)
 }

@@ -1,19 +1,24 @@
-//! The tables of a week, from the roots of its pages.
+//! Writes the tables of a week from the roots of its documents: evidence, cluster map, cluster ids and changes, statistics.
+//!
+//! Each worker writes the files of its own shards; worker 0 writes the tables that are one file.
+//!
+//! Cost: one pass over `documents` for the cluster map; evidence reads each document's sketch once. About 100 bytes a document are in
+//! memory, which the job's `memory` does not bound.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 use anyhow::{Context, Result, ensure};
 use arrow_array::{Float32Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use timely::worker::Worker;
 
 use super::roots::KnownNeighbours;
-use super::week::{LastWeek, ReadWeek};
+use super::week::{BaseWeek, IngestedWeek, shard_file};
 use crate::operators::delta::Choice;
 use crate::operators::exchange::all_gather;
-use crate::operators::output::{Agreement, ClusterIds, IdSource, LevelClusters, cluster_ids, evidence, largest};
-use crate::operators::scan::{PastClusters, Vectors, own_segments, read_past};
+use crate::operators::output;
+use crate::operators::output::{Agreement, ClusterIds, IdSource, LevelClusters};
+use crate::operators::scan::{PastClusters, own_segments, read_past};
 use crate::records::DocId;
 use crate::stats;
 use crate::summary::{LargestCluster, LevelSummary, Since, Summary};
@@ -22,299 +27,303 @@ use crate::tables::{
     link_or_copy,
 };
 
-impl ReadWeek<'_> {
-    /// Writes `evidence`; of clusters that are as they were, what it said last week.
-    pub(crate) fn evidence(
-        &self,
-        worker: &mut Worker,
-        levels: &[LevelClusters; 3],
-        neighbours: Vec<DocId>,
-        known: &KnownNeighbours,
-        last: Option<&LastWeek>,
-    ) -> Result<()> {
-        let [similar, identical, _] = levels;
-        let method = &self.plan.method;
-        let all = Agreement { agreements: method.supershingles as u32, equal: method.features as u32 };
-        // Asked about: pages that are not root, and not identical to their neighbour.
-        let asked: Vec<DocId> = self
-            .owned
-            .docs()
-            .enumerate()
-            .map(|(at, doc)| match (similar.roots[at], identical.roots[at]) {
-                (similar, identical) if similar == doc || identical != doc || !known.has(similar) => doc,
-                _ => neighbours[at],
-            })
-            .collect();
-        let alike = evidence(worker, self.owned, asked, self.vectors(), self.plan.worker_memory / 2, self.watch)?;
-        // Own documents come shard by shard.
-        let mut docs = self.owned.docs().enumerate().peekable();
-        for shard in self.owned.shards() {
-            let mut writer: Writer<EvidenceRow> = Writer::create(&self.table(EvidenceRow::NAME, shard))?;
-            let mut kept = match (known, last) {
-                (KnownNeighbours::Of(_), Some(last)) => {
-                    KeptEvidence::open(&last.folder.join(EvidenceRow::NAME).join(shard_file(shard)))?
-                }
-                _ => KeptEvidence::default(),
-            };
-            while let Some((at, doc)) = docs.next_if(|(_, doc)| doc.shard() == shard) {
-                if [doc, DocId::NONE].contains(&similar.roots[at]) {
-                    continue;
-                }
-                if !known.has(similar.roots[at]) {
-                    writer.push(kept.row(doc)?)?;
-                    continue;
-                }
-                let alike = if doc == identical.roots[at] { alike[at] } else { all };
-                writer.push(EvidenceRow {
+/// The number of clusters of each size, by level (its place in the list of levels) and size.
+type SizeCounts = BTreeMap<(usize, u64), u64>;
+
+/// Writes `evidence`: for each document except roots, a neighbour in its very similar cluster and what the two share. Of
+/// unchanged clusters it is copied from the base week.
+pub(crate) fn evidence(
+    worker: &mut Worker,
+    week: &IngestedWeek<'_>,
+    levels: &[LevelClusters; 3],
+    neighbours: Vec<DocId>,
+    known: &KnownNeighbours,
+    base: Option<&BaseWeek>,
+) -> Result<()> {
+    let [similar, identical, _] = levels;
+    let method = &week.plan.method;
+    let identical_agreement = Agreement { agreements: method.supershingles as u32, equal: method.features as u32 };
+    // Documents are compared with their neighbour, except roots, unchanged ones, and those identical to their neighbour. A document
+    // that is its own neighbour is not compared.
+    let compared = week.owned.docs().enumerate().map(|(number, doc)| {
+        let (similar_root, identical_root) = (similar.roots[number], identical.roots[number]);
+        if similar_root == doc || identical_root != doc || !known.has(similar_root) { doc } else { neighbours[number] }
+    });
+    let compared: Vec<DocId> = compared.collect();
+    let memory = week.plan.worker_memory / 2;
+    let agreements = output::evidence(worker, week.owned, compared, week.vectors(), memory, week.watch)?;
+
+    // Own documents come shard by shard.
+    let mut docs = week.owned.docs().enumerate().peekable();
+    for shard in week.owned.shards() {
+        let mut writer: Writer<EvidenceRow> = Writer::create(&week.table(EvidenceRow::NAME, shard))?;
+        let mut base_rows = match (known, base) {
+            (KnownNeighbours::OfRoots(_), Some(base)) => {
+                BaseEvidence::open(&base.folder.join(EvidenceRow::NAME).join(shard_file(shard)))?
+            }
+            _ => BaseEvidence::default(),
+        };
+        while let Some((number, doc)) = docs.next_if(|(_, doc)| doc.shard() == shard) {
+            if [doc, DocId::NONE].contains(&similar.roots[number]) {
+                continue;
+            }
+            if !known.has(similar.roots[number]) {
+                writer.push(base_rows.row(doc)?)?;
+                continue;
+            }
+            let agreement = if doc == identical.roots[number] { agreements[number] } else { identical_agreement };
+            writer.push(EvidenceRow {
+                doc: doc.to_table(),
+                neighbour: neighbours[number].to_table(),
+                agreements: agreement.agreements as i32,
+                similarity: agreement.equal as f32 / method.features as f32,
+            })?;
+        }
+        writer.finish_if_any()?;
+    }
+    Ok(())
+}
+
+/// Writes `clusters`, the cluster map: a row for each document of the week. `cluster_ids` are those of own documents, by number.
+pub(crate) fn cluster_map(week: &IngestedWeek<'_>, levels: &[LevelClusters; 3], cluster_ids: &[DocId]) -> Result<()> {
+    let owned = week.owned;
+    for segment in own_segments(week.journal, owned) {
+        let path = week.unfinished.table(ClusterRow::NAME, &segment.file());
+        let mut writer: Writer<ClusterRow> = Writer::create(&path)?;
+        let documents = week.unfinished.table(DocumentRow::NAME, &segment.file());
+        Scan::open(&documents, &["doc", "url", "host"])?.for_each(|batch| {
+            let docs: &Int64Array = field(batch, "doc")?;
+            let (urls, hosts): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "host")?);
+            for row in 0..batch.num_rows() {
+                let doc = DocId::from_table(docs.value(row));
+                let number = owned.index(doc);
+                let root_and_size = |level: usize| {
+                    let root = levels[level].roots[number];
+                    (root.to_table(), levels[level].sizes.members(root) as i64)
+                };
+                let cluster_id = cluster_ids[number];
+                writer.push(ClusterRow {
+                    url: urls.value(row).to_owned(),
+                    host: hosts.value(row).to_owned(),
                     doc: doc.to_table(),
-                    neighbour: neighbours[at].to_table(),
-                    agreements: alike.agreements as i32,
-                    similarity: alike.equal as f32 / method.features as f32,
+                    levels: [root_and_size(0), root_and_size(1), root_and_size(2)],
+                    cluster_id: (cluster_id != DocId::NONE).then(|| cluster_id.to_table()),
+                    canonical: levels[0].roots[number] == doc,
                 })?;
             }
-            writer.finish_if_any()?;
-        }
-        Ok(())
+            Ok(())
+        })?;
+        writer.finish_if_any()?;
     }
-
-    /// Writes `clusters`.
-    pub(crate) fn cluster_map(&self, levels: &[LevelClusters; 3], names: &[DocId]) -> Result<()> {
-        let owned = self.owned;
-        for segment in own_segments(self.journal, owned) {
-            let path = self.unfinished.table(ClusterRow::NAME, &segment.file());
-            let mut writer: Writer<ClusterRow> = Writer::create(&path)?;
-            let documents = self.unfinished.table(DocumentRow::NAME, &segment.file());
-            Scan::open(&documents, &["doc", "url", "host"])?.for_each(|batch| {
-                let docs: &Int64Array = field(batch, "doc")?;
-                let (urls, hosts): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "host")?);
-                for row in 0..batch.num_rows() {
-                    let doc = DocId::from_table(docs.value(row));
-                    let at = owned.index(doc);
-                    let level = |level: usize| {
-                        let root = levels[level].roots[at];
-                        (root.to_table(), levels[level].sizes.members(root) as i64)
-                    };
-                    writer.push(ClusterRow {
-                        url: urls.value(row).to_owned(),
-                        host: hosts.value(row).to_owned(),
-                        doc: doc.to_table(),
-                        levels: [level(0), level(1), level(2)],
-                        cluster_id: (names[at] != DocId::NONE).then(|| names[at].to_table()),
-                        canonical: levels[0].roots[at] == doc,
-                    })?;
-                }
-                Ok(())
-            })?;
-            writer.finish_if_any()?;
-        }
-        Ok(())
-    }
-
-    /// Counts sizes, finds the largest clusters, fits the power law; worker 0 writes the tables.
-    pub(crate) fn statistics(
-        &self,
-        worker: &mut Worker,
-        levels: &[LevelClusters; 3],
-        since: Option<Since>,
-    ) -> Result<Summary> {
-        let mut sizes: BTreeMap<(usize, u64), u64> = BTreeMap::new();
-        for (at, clusters) in levels.iter().enumerate() {
-            for (_, members) in clusters.sizes.of_own_roots() {
-                *sizes.entry((at, members)).or_default() += 1;
-            }
-        }
-        let mine: Vec<((usize, u64), u64)> = sizes.into_iter().collect();
-        let mut sizes: BTreeMap<(usize, u64), u64> = BTreeMap::new();
-        for (size, clusters) in all_gather(worker, mine, self.watch)? {
-            *sizes.entry(size).or_default() += clusters;
-        }
-        let largest = largest(worker, self.owned, levels, self.unfinished, self.journal, self.watch)?;
-        let of = |at: usize| sizes.range((at, 0)..(at + 1, 0)).map(|((_, size), clusters)| (*size, *clusters));
-        let summaries: Vec<LevelSummary> = levels
-            .iter()
-            .enumerate()
-            .map(|(at, clusters)| {
-                let shared: Vec<(u64, u64)> = of(at).filter(|(size, _)| *size > 1).collect();
-                let largest = largest.iter().filter(|row| row.level == clusters.level.name()).map(LargestCluster::from);
-                LevelSummary::new(
-                    clusters.level,
-                    self.journal.counts.documents,
-                    &shared,
-                    stats::fit(&shared),
-                    largest.collect(),
-                )
-            })
-            .collect();
-        if worker.index() == 0 {
-            self.write_statistics(&sizes, levels, &largest, &summaries)?;
-        }
-        Ok(Summary::new(self.plan.week, &self.plan.store, &self.plan.method, self.journal, since, summaries))
-    }
-
-    fn write_statistics(
-        &self,
-        sizes: &BTreeMap<(usize, u64), u64>,
-        levels: &[LevelClusters; 3],
-        largest: &[LargestRow],
-        summaries: &[LevelSummary],
-    ) -> Result<()> {
-        let mut writer: Writer<SizeRow> = Writer::create(&self.unfinished.table(SizeRow::NAME, ALL))?;
-        for ((at, size), clusters) in sizes {
-            writer.push(SizeRow { level: levels[*at].level.name(), size: *size as i64, clusters: *clusters as i64 })?;
-        }
-        writer.finish()?;
-        let mut writer: Writer<LargestRow> = Writer::create(&self.unfinished.table(LargestRow::NAME, ALL))?;
-        largest.iter().try_for_each(|row| writer.push(row.clone()))?;
-        writer.finish()?;
-        let mut writer: Writer<SummaryRow> = Writer::create(&self.unfinished.table(SummaryRow::NAME, ALL))?;
-        summaries.iter().try_for_each(|level| writer.push(level.row()))?;
-        writer.finish()?;
-        Ok(())
-    }
-
-    fn vectors(&self) -> impl Fn() -> Vectors + Clone + 'static {
-        let (unfinished, journal, owned) = (self.unfinished.clone(), Rc::new(self.journal.clone()), self.owned.clone());
-        move || Vectors::open(&unfinished, &journal, &owned)
-    }
-
-    pub(crate) fn table(&self, table: &str, shard: u32) -> PathBuf {
-        self.unfinished.table(table, &shard_file(shard))
-    }
-
-    /// Names the clusters as in the `last` week that is known, and writes `changes` since the week before.
-    pub(crate) fn names(
-        &self,
-        worker: &mut Worker,
-        levels: &LevelClusters,
-        last: Option<&LastWeek>,
-    ) -> Result<ClusterIds> {
-        let (owned, watch) = (self.owned, self.watch);
-        let past = |last: Option<&LastWeek>| match last {
-            Some(last) => read_past(last.files(ClusterRow::NAME, owned), owned),
-            None => Ok(PastClusters { names: vec![DocId::NONE; owned.len()], clusters: Vec::new() }),
-        };
-        let first = self.plan.named();
-        let mut named = cluster_ids(worker, owned, past(last)?, levels, IdSource::After(&first), watch)?;
-        match (&self.plan.deletion, self.week_before()?) {
-            (None, None) => {}
-            (None, Some(_)) => self.changes(&named)?,
-            (Some(_), Some(before)) => {
-                // Names are those that the week has already; what became of the week before is to be told anew.
-                let kept = IdSource::As(&named.of_docs);
-                named.changes = cluster_ids(worker, owned, past(Some(&before))?, levels, kept, watch)?.changes;
-                self.changes(&named)?;
-            }
-            (Some(_), None) => self.changes_as_they_are()?,
-        }
-        Ok(named)
-    }
-
-    /// Takes `changes` from the week as it is: the one before, where there was one, is not there any more.
-    fn changes_as_they_are(&self) -> Result<()> {
-        let folder = self.plan.open_store().week(self.plan.week).join(ChangeRow::NAME);
-        for shard in self.owned.shards() {
-            let from = folder.join(shard_file(shard));
-            if from.exists() {
-                link_or_copy(&from, &self.table(ChangeRow::NAME, shard))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes `changes`.
-    fn changes(&self, names: &ClusterIds) -> Result<()> {
-        for (shard, rows) in &names.changes {
-            let mut writer: Writer<ChangeRow> = Writer::create(&self.table(ChangeRow::NAME, *shard))?;
-            rows.iter().try_for_each(|row| writer.push(row.clone()))?;
-            writer.finish_if_any()?;
-        }
-        Ok(())
-    }
-
-    /// What the summary says of the week before.
-    pub(crate) fn since(
-        &self,
-        worker: &mut Worker,
-        names: &ClusterIds,
-        choice: &Choice,
-        missing: BTreeMap<String, u64>,
-    ) -> Result<Option<Since>> {
-        // Of a week whose predecessor was removed, what became of that one's clusters is what was said of it.
-        let former = match (&self.plan.deletion, self.plan.earlier.last()) {
-            (Some(_), None) => Summary::read(&self.plan.open_store().week(self.plan.week))?.since,
-            _ => None,
-        };
-        let Some(last) = self.plan.earlier.last().map(|last| last.week).or(former.as_ref().map(|since| since.week))
-        else {
-            return Ok(None);
-        };
-        let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-        for row in names.changes.values().flatten() {
-            let (events, documents) = counts.entry(row.event.name()).or_default();
-            (*events, *documents) = (*events + 1, *documents + row.documents as u64);
-        }
-        let own = counts.into_iter().map(|(event, counts)| (event.to_owned(), counts)).collect();
-        let mut changes: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-        for (event, (events, documents)) in all_gather(worker, own, self.watch)? {
-            let sums = changes.entry(event).or_default();
-            *sums = (sums.0 + events, sums.1 + documents);
-        }
-        let new_urls = self.journal.urls(self.plan.method.shards).iter().sum::<u64>();
-        let missing = all_gather(worker, missing.into_iter().collect::<Vec<(String, u64)>>(), self.watch)?;
-        let not_downloaded = missing.iter().map(|(_, count)| count).sum();
-        let missing = Since::most(missing);
-        if let Some(former) = former {
-            return Ok(Some(Since { new_urls, not_downloaded, missing, ..former }));
-        }
-        Ok(Some(Since { week: last, found: choice.to_string(), new_urls, not_downloaded, missing, changes }))
-    }
+    Ok(())
 }
 
-/// The file of a shard in a table that is made after the waves.
-fn shard_file(shard: u32) -> String {
-    format!("shard{shard:05}.parquet")
+/// Assigns cluster ids, which continue those of the base week, and writes `changes` since the week before.
+pub(crate) fn cluster_ids(
+    worker: &mut Worker,
+    week: &IngestedWeek<'_>,
+    similar: &LevelClusters,
+    base: Option<&BaseWeek>,
+) -> Result<ClusterIds> {
+    let (owned, watch) = (week.owned, week.watch);
+    let past_clusters = |past: Option<&BaseWeek>| match past {
+        Some(past) => read_past(past.files(ClusterRow::NAME, owned), owned),
+        None => Ok(PastClusters { names: vec![DocId::NONE; owned.len()], clusters: Vec::new() }),
+    };
+    let first_new_ids = week.plan.named();
+    let source = IdSource::After(&first_new_ids);
+    let mut ids = output::cluster_ids(worker, owned, past_clusters(base)?, similar, source, watch)?;
+    match (&week.plan.deletion, week.week_before()?) {
+        (None, None) => {}
+        (None, Some(_)) => write_changes(week, &ids)?,
+        (Some(_), Some(before)) => {
+            // The ids continue those of the week before the deletion; the changes are those since the week before.
+            let source = IdSource::As(&ids.of_docs);
+            let since_before =
+                output::cluster_ids(worker, owned, past_clusters(Some(&before))?, similar, source, watch)?;
+            ids.changes = since_before.changes;
+            write_changes(week, &ids)?;
+        }
+        (Some(_), None) => keep_changes(week)?,
+    }
+    Ok(ids)
 }
 
-/// Rows of last week's evidence, in the order of documents.
+/// Keeps `changes` as the week has it: there is no week before, or it was removed.
+fn keep_changes(week: &IngestedWeek<'_>) -> Result<()> {
+    let folder = week.plan.open_store().week(week.plan.week).join(ChangeRow::NAME);
+    for shard in week.owned.shards() {
+        let from = folder.join(shard_file(shard));
+        if from.exists() {
+            link_or_copy(&from, &week.table(ChangeRow::NAME, shard))?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes `changes`.
+fn write_changes(week: &IngestedWeek<'_>, ids: &ClusterIds) -> Result<()> {
+    for (shard, rows) in &ids.changes {
+        let mut writer: Writer<ChangeRow> = Writer::create(&week.table(ChangeRow::NAME, *shard))?;
+        rows.iter().try_for_each(|row| writer.push(row.clone()))?;
+        writer.finish_if_any()?;
+    }
+    Ok(())
+}
+
+/// Sums up the changes since the week before, for the summary. `missing` counts own rows of `missing` by reason. `None` for a
+/// store's first week.
+pub(crate) fn since(
+    worker: &mut Worker,
+    week: &IngestedWeek<'_>,
+    ids: &ClusterIds,
+    choice: &Choice,
+    missing: BTreeMap<String, u64>,
+) -> Result<Option<Since>> {
+    // If the week before was removed since, a deletion cannot compare with it: the former summary has the changes.
+    let former = match (&week.plan.deletion, week.plan.earlier.last()) {
+        (Some(_), None) => Summary::read(&week.plan.open_store().week(week.plan.week))?.since,
+        _ => None,
+    };
+    let before = week.plan.earlier.last().map(|before| before.week);
+    let Some(before) = before.or(former.as_ref().map(|since| since.week)) else {
+        return Ok(None);
+    };
+    let changes = sum_changes(worker, week, ids)?;
+    let new_urls = week.journal.urls(week.plan.method.shards).iter().sum::<u64>();
+    let missing = all_gather(worker, missing.into_iter().collect::<Vec<(String, u64)>>(), week.watch)?;
+    let not_downloaded = missing.iter().map(|(_, count)| count).sum();
+    let missing = Since::most(missing);
+    if let Some(former) = former {
+        return Ok(Some(Since { new_urls, not_downloaded, missing, ..former }));
+    }
+    Ok(Some(Since { week: before, found: choice.to_string(), new_urls, not_downloaded, missing, changes }))
+}
+
+/// The number of events and of their documents, by event, of all workers.
+fn sum_changes(worker: &mut Worker, week: &IngestedWeek<'_>, ids: &ClusterIds) -> Result<BTreeMap<String, (u64, u64)>> {
+    let mut own_counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for row in ids.changes.values().flatten() {
+        let (events, documents) = own_counts.entry(row.event.name()).or_default();
+        *events += 1;
+        *documents += row.documents as u64;
+    }
+    let own_counts = own_counts.into_iter().map(|(event, counts)| (event.to_owned(), counts)).collect();
+    let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for (event, (events, documents)) in all_gather(worker, own_counts, week.watch)? {
+        let sum = sums.entry(event).or_default();
+        sum.0 += events;
+        sum.1 += documents;
+    }
+    Ok(sums)
+}
+
+/// Counts cluster sizes, finds the largest clusters, and fits the power law. Worker 0 writes the tables; every worker returns the
+/// summary.
+pub(crate) fn statistics(
+    worker: &mut Worker,
+    week: &IngestedWeek<'_>,
+    levels: &[LevelClusters; 3],
+    since: Option<Since>,
+) -> Result<Summary> {
+    let sizes = count_sizes(worker, week, levels)?;
+    let largest = output::largest(worker, week.owned, levels, week.unfinished, week.journal, week.watch)?;
+    let summary = |(level, clusters): (usize, &LevelClusters)| {
+        let of_level = sizes.range((level, 0)..(level + 1, 0)).map(|((_, size), clusters)| (*size, *clusters));
+        let shared: Vec<(u64, u64)> = of_level.filter(|(size, _)| *size > 1).collect();
+        let largest = largest.iter().filter(|row| row.level == clusters.level.name()).map(LargestCluster::from);
+        let documents = week.journal.counts.documents;
+        LevelSummary::new(clusters.level, documents, &shared, stats::fit(&shared), largest.collect())
+    };
+    let summaries: Vec<LevelSummary> = levels.iter().enumerate().map(summary).collect();
+    if worker.index() == 0 {
+        write_statistics(week, &sizes, levels, &largest, &summaries)?;
+    }
+    Ok(Summary::new(week.plan.week, &week.plan.store, &week.plan.method, week.journal, since, summaries))
+}
+
+/// The number of clusters of each size, of all workers.
+fn count_sizes(worker: &mut Worker, week: &IngestedWeek<'_>, levels: &[LevelClusters; 3]) -> Result<SizeCounts> {
+    let mut own_counts = SizeCounts::new();
+    for (level, clusters) in levels.iter().enumerate() {
+        for (_, members) in clusters.sizes.of_own_roots() {
+            *own_counts.entry((level, members)).or_default() += 1;
+        }
+    }
+    let own_counts: Vec<((usize, u64), u64)> = own_counts.into_iter().collect();
+    let mut sums = SizeCounts::new();
+    for (size, clusters) in all_gather(worker, own_counts, week.watch)? {
+        *sums.entry(size).or_default() += clusters;
+    }
+    Ok(sums)
+}
+
+/// Writes `sizes`, `largest` and `summary`.
+fn write_statistics(
+    week: &IngestedWeek<'_>,
+    sizes: &SizeCounts,
+    levels: &[LevelClusters; 3],
+    largest: &[LargestRow],
+    summaries: &[LevelSummary],
+) -> Result<()> {
+    let mut writer: Writer<SizeRow> = Writer::create(&week.unfinished.table(SizeRow::NAME, ALL))?;
+    for ((level, size), clusters) in sizes {
+        let level = levels[*level].level.name();
+        writer.push(SizeRow { level, size: *size as i64, clusters: *clusters as i64 })?;
+    }
+    writer.finish()?;
+    let mut writer: Writer<LargestRow> = Writer::create(&week.unfinished.table(LargestRow::NAME, ALL))?;
+    largest.iter().try_for_each(|row| writer.push(row.clone()))?;
+    writer.finish()?;
+    let mut writer: Writer<SummaryRow> = Writer::create(&week.unfinished.table(SummaryRow::NAME, ALL))?;
+    summaries.iter().try_for_each(|level| writer.push(level.row()))?;
+    writer.finish()?;
+    Ok(())
+}
+
+/// The rows of `evidence` of the base week in one shard, read in order of documents.
 #[derive(Default)]
-struct KeptEvidence {
+struct BaseEvidence {
     path: PathBuf,
     scan: Option<Scan>,
     batch: Option<RecordBatch>,
-    at: usize,
+    /// The next row of `batch`.
+    next: usize,
 }
 
-impl KeptEvidence {
-    fn open(path: &Path) -> Result<KeptEvidence> {
+impl BaseEvidence {
+    fn open(path: &Path) -> Result<BaseEvidence> {
         // A shard without clusters has no file.
-        let scan = match path.exists() {
-            true => Some(Scan::open(path, &["doc", "neighbour", "agreements", "similarity"])?),
-            false => None,
+        let scan = if path.exists() {
+            Some(Scan::open(path, &["doc", "neighbour", "agreements", "similarity"])?)
+        } else {
+            None
         };
-        Ok(KeptEvidence { path: path.to_owned(), scan, ..KeptEvidence::default() })
+        Ok(BaseEvidence { path: path.to_owned(), scan, ..BaseEvidence::default() })
     }
 
-    /// The row of a document, which is larger than those asked for before.
+    /// The row of a document. Each call must be for a larger document than the one before.
     fn row(&mut self, doc: DocId) -> Result<EvidenceRow> {
+        let missing = |path: &Path| format!("{} has no row of {doc}: the table is damaged", path.display());
         loop {
             if let Some(batch) = &self.batch {
                 let docs: &Int64Array = field(batch, "doc")?;
-                while self.at < docs.len() && docs.value(self.at) < doc.to_table() {
-                    self.at += 1;
+                while self.next < docs.len() && docs.value(self.next) < doc.to_table() {
+                    self.next += 1;
                 }
-                if self.at < docs.len() {
-                    ensure!(docs.value(self.at) == doc.to_table(), "{} has no row of {doc}", self.path.display());
+                if self.next < docs.len() {
+                    ensure!(docs.value(self.next) == doc.to_table(), missing(&self.path));
                     return Ok(EvidenceRow {
                         doc: doc.to_table(),
-                        neighbour: field::<Int64Array>(batch, "neighbour")?.value(self.at),
-                        agreements: field::<Int32Array>(batch, "agreements")?.value(self.at),
-                        similarity: field::<Float32Array>(batch, "similarity")?.value(self.at),
+                        neighbour: field::<Int64Array>(batch, "neighbour")?.value(self.next),
+                        agreements: field::<Int32Array>(batch, "agreements")?.value(self.next),
+                        similarity: field::<Float32Array>(batch, "similarity")?.value(self.next),
                     });
                 }
             }
-            let next = self.scan.as_mut().map(Scan::batch).transpose()?.flatten();
-            let batch = next.with_context(|| format!("{} has no row of {doc}", self.path.display()))?;
-            (self.batch, self.at) = (Some(batch), 0);
+            let batch = self.scan.as_mut().map(Scan::batch).transpose()?.flatten();
+            self.batch = Some(batch.with_context(|| missing(&self.path))?);
+            self.next = 0;
         }
     }
 }

@@ -1,25 +1,71 @@
-//! A week whose waves are all read: what the steps after it need.
+//! A week while it is made, once all of its waves are committed; and the committed weeks that it is computed from.
 
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 
+use anyhow::Result;
+
 use crate::operators::InProcess;
-use crate::operators::scan::own_segments;
+use crate::operators::scan::{Vectors, own_segments};
 use crate::plan::Plan;
-use crate::state::{Journal, PostingRuns, Unfinished};
+use crate::state::{CommittedWeek, Journal, PostingRuns, Unfinished};
 use crate::structures::Ownership;
 use crate::watch::Watch;
 
-/// A committed week, as the next one finds it.
-pub(crate) struct LastWeek {
+/// A week whose waves are all committed, as one worker sees it.
+pub(crate) struct IngestedWeek<'a> {
+    pub plan: &'a Arc<Plan>,
+    pub journal: &'a Journal,
+    pub unfinished: &'a Unfinished,
+    /// The documents of this week and of all earlier ones that the worker owns.
+    pub owned: &'a Ownership,
+    /// What the workers of this process share.
+    pub shared: &'a Arc<InProcess>,
+    pub watch: &'a Arc<Watch>,
+}
+
+/// A committed week that the new one is computed from, or compared with.
+pub(crate) struct BaseWeek {
     pub folder: PathBuf,
     pub journal: Journal,
-    /// The postings of its vectors, if there are any.
+    /// The inverted index of its supershingles, if the store has one.
     pub postings: Option<PostingRuns>,
 }
 
-impl LastWeek {
-    /// The files of a table of own shards that segments gave, each with its shard.
+impl IngestedWeek<'_> {
+    /// The week that this one is computed from: the week before, or this week before the deletion. `None` for a store's first
+    /// week.
+    pub(crate) fn base(&self) -> Result<Option<BaseWeek>> {
+        let base = self.plan.deletion.as_ref().map(|deletion| &deletion.of).or(self.plan.earlier.last());
+        base.map(|base| self.open(base)).transpose()
+    }
+
+    /// The week before; `None` for a store's first week.
+    pub(crate) fn week_before(&self) -> Result<Option<BaseWeek>> {
+        self.plan.earlier.last().map(|before| self.open(before)).transpose()
+    }
+
+    fn open(&self, week: &CommittedWeek) -> Result<BaseWeek> {
+        let store = self.plan.open_store();
+        let (folder, journal) = (store.week(week.week), store.whole(week.week)?.journal);
+        Ok(BaseWeek { folder, journal, postings: store.postings(week) })
+    }
+
+    /// The file of a table with one file for each shard.
+    pub(crate) fn table(&self, table: &str, shard: u32) -> PathBuf {
+        self.unfinished.table(table, &shard_file(shard))
+    }
+
+    /// A function that opens the own feature vectors for reading.
+    pub(crate) fn vectors(&self) -> impl Fn() -> Vectors + Clone + 'static {
+        let (unfinished, journal, owned) = (self.unfinished.clone(), Rc::new(self.journal.clone()), self.owned.clone());
+        move || Vectors::open(&unfinished, &journal, &owned)
+    }
+}
+
+impl BaseWeek {
+    /// The files of a table with one file for each segment, in own shards; each with its shard.
     pub(crate) fn files(&self, table: &str, owned: &Ownership) -> impl Iterator<Item = (PathBuf, u32)> {
         let segments = own_segments(&self.journal, owned).into_iter();
         let folder = self.folder.join(table);
@@ -27,13 +73,7 @@ impl LastWeek {
     }
 }
 
-/// A week whose waves are all committed, as one worker sees it.
-pub(crate) struct ReadWeek<'a> {
-    pub plan: &'a Arc<Plan>,
-    pub journal: &'a Journal,
-    pub unfinished: &'a Unfinished,
-    /// The documents of this week and of all earlier ones.
-    pub owned: &'a Ownership,
-    pub shared: &'a Arc<InProcess>,
-    pub watch: &'a Arc<Watch>,
+/// The name of a shard's file, in a table that is written after the waves.
+pub(crate) fn shard_file(shard: u32) -> String {
+    format!("shard{shard:05}.parquet")
 }
