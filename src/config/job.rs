@@ -1,4 +1,4 @@
-//! Jobs: what to compute. The outer table of a job file names its kind.
+//! Job files: what to compute. The outer table of a job file is its kind; all of its keys are here, with their defaults.
 
 use std::path::PathBuf;
 
@@ -9,36 +9,36 @@ use super::method::Method;
 use super::units::{Bytes, Share};
 use crate::records::Week;
 
-/// What to compute: the outer table of a job file names its kind.
+/// A job file: what to compute. Its outer table is its kind.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(clippy::large_enum_variant, reason = "a run has one job")]
 pub enum Job {
-    /// Near-duplicate clusters of a store's first week.
+    /// Clusters the first week of a store.
     Cluster(Cluster),
-    /// Near-duplicate clusters of a later week, from what changed.
+    /// Clusters a later week of a store.
     Weekly(Weekly),
-    /// How the clusters of a store's weeks evolve.
+    /// Measures how the clusters of a store change from week to week.
     Evolution(Evolution),
 }
 
-/// The `[cluster]` table: a crawl in, cluster tables out.
+/// The `[cluster]` table: reads a crawl, and writes the tables of a store's first week.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Cluster {
-    /// The week of the crawl, YYYY-MM-DD.
+    /// The week of the crawl, `YYYY-MM-DD`. Required, here or as `--week`.
     pub week: Option<Week>,
-    /// The folder of tables that the job makes and later weeks go on from.
+    /// The folder of all tables, or `s3://BUCKET/PREFIX`; later weeks are added to it. Required, here or as `--store`.
     pub store: Option<PathBuf>,
-    /// Paths, folders, globs, listings (`*.paths`, `*.paths.gz`) and URLs of crawl files.
+    /// Crawl files: paths, folders, globs, listings (`*.paths`, `*.paths.gz`) and URLs. Required, here or as `--input`.
     pub input: Vec<String>,
-    /// The job fails with exit code 3 when a larger share of the records is bad.
+    /// The largest share of bad records, 0 to 1; above it the job fails with exit code 3. Default: 0.05.
     pub max_reject_share: Share,
-    /// Input is taken in waves of about this many bytes (as stored), committed one by one.
+    /// The size of a wave: input is committed in parts of about this many bytes, as stored. Default: 16 GiB.
     pub wave_bytes: Bytes,
     /// How pages are read.
     pub read: Reading,
-    /// What is computed from a page; a store holds one method for ever.
+    /// The numbers of the study. A store keeps the method of its first week.
     pub method: Method,
 }
 
@@ -56,13 +56,13 @@ impl Default for Cluster {
     }
 }
 
-/// The `[weekly]` table: a later crawl in, the tables of its week out, in the store of the weeks before.
+/// The `[weekly]` table: reads a later crawl, and adds the tables of its week to a store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Weekly {
-    /// The week of the crawl, YYYY-MM-DD: later than the weeks of the store.
+    /// The week of the crawl, `YYYY-MM-DD`, later than all weeks of the store. Required, here or as `--week`.
     pub week: Option<Week>,
-    /// The folder of tables that holds the weeks before.
+    /// The store with the earlier weeks. Required, here or as `--store`.
     pub store: Option<PathBuf>,
     /// As for `[cluster]`.
     pub input: Vec<String>,
@@ -70,11 +70,11 @@ pub struct Weekly {
     pub max_reject_share: Share,
     /// As for `[cluster]`.
     pub wave_bytes: Bytes,
-    /// How clusters are found.
+    /// How the clusters are computed. Default: `auto`.
     pub mode: Mode,
     /// How pages are read.
     pub read: Reading,
-    /// What is computed from a page: the store's, where it is not given.
+    /// The numbers of the study. Default: those of the store; others are refused.
     pub method: Option<Method>,
 }
 
@@ -85,59 +85,58 @@ impl Default for Weekly {
     }
 }
 
-/// How the clusters of a later week are found. The tables are the same.
+/// How the clusters of a later week are computed. The tables are the same bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// As is predicted to be quicker.
+    /// The way that is predicted to be faster.
     #[default]
     Auto,
-    /// From the week before, and what changed since.
+    /// From the week before and what changed since.
     Delta,
-    /// From all pages.
+    /// From all documents.
     Full,
 }
 
-/// The `[evolution]` table: a store's weeks in, tables about their clusters out.
+/// The `[evolution]` table: reads the weeks of a store, and writes tables about how their clusters change.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Evolution {
-    /// The folder of tables that `[cluster]` made, week after week.
+    /// The store with the weeks. Required, here or as `--store`.
     pub store: Option<PathBuf>,
-    /// The first week that is looked at; the store's first where it is not given.
+    /// The first week to compare. Default: the store's first.
     pub first: Option<Week>,
-    /// The last week; the store's last where it is not given.
+    /// The last week to compare. Default: the store's last.
     pub last: Option<Week>,
 }
 
-/// The `[cluster.read]` table: how pages are read.
+/// The `[cluster.read]` or `[weekly.read]` table: how pages are read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Reading {
-    /// Larger bodies are cut there and counted.
+    /// The largest body of a page; a larger one is cut there, and counted. Default: 16 MiB; at most 1 GiB.
     #[serde(deserialize_with = "page_bytes")]
     pub max_page_bytes: Bytes,
-    /// Media types that count as pages; others are skipped and counted.
+    /// Media types that are pages; records with others are passed over, and counted. Default: HTML and XHTML.
     pub media_types: Vec<String>,
-    /// Put before relative paths of listings, and before the paths of HTML folders.
+    /// A prefix for relative paths in listings, and for the paths of files in HTML folders. Default: none.
     pub base_url: Option<String>,
-    /// Out-links kept of one page, in order of appearance.
+    /// How many links of a page are kept, in order of appearance. Default: 10,000.
     pub max_links: usize,
-    /// Columns of JSONL and Parquet inputs.
+    /// The columns of JSONL and Parquet input files.
     pub columns: Columns,
 }
 
-/// The largest `max-page-bytes`, 1 GiB: texts are addressed by 32 bits, and a body may triple when it is decoded.
+/// The largest `max-page-bytes`: positions in a text have 32 bits, and decoding can triple the size of a body.
 const MAX_PAGE_BYTES: Bytes = Bytes(1 << 30);
 
 fn page_bytes<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Bytes, D::Error> {
     let bytes = Bytes::deserialize(value)?;
-    match bytes <= MAX_PAGE_BYTES {
-        true => Ok(bytes),
-        false => {
-            Err(serde::de::Error::custom(format!("max-page-bytes = {bytes}: allowed is at most {MAX_PAGE_BYTES}")))
-        }
+    if bytes > MAX_PAGE_BYTES {
+        let text = format!("max-page-bytes = {bytes}: allowed is at most {MAX_PAGE_BYTES}");
+        return Err(serde::de::Error::custom(text));
     }
+    Ok(bytes)
 }
 
 impl Default for Reading {
@@ -153,25 +152,25 @@ impl Default for Reading {
 }
 
 impl Reading {
-    /// `max-page-bytes`, as a length in memory.
+    /// `max-page-bytes` as a length in memory.
     pub fn page_limit(&self) -> usize {
         usize::try_from(self.max_page_bytes.0).unwrap_or(usize::MAX)
     }
 }
 
-/// The `[cluster.read.columns]` table: where JSONL and Parquet rows hold a page.
+/// The `[cluster.read.columns]` table: the columns of JSONL and Parquet rows, one row for each page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Columns {
-    /// The page's URL.
+    /// The URL of the page. Default: `url`.
     pub url: String,
-    /// Its text, markup already removed.
+    /// The text of the page, without markup. Default: `text`.
     pub text: Option<String>,
-    /// Its HTML; taken before `text` where both are named.
+    /// The HTML of the page; used instead of `text` if both are named. Default: none.
     pub html: Option<String>,
-    /// The address of its machine.
+    /// The IP address of the page's server. Default: none.
     pub ip: Option<String>,
-    /// When it was fetched, RFC 3339.
+    /// When the page was fetched, as RFC 3339. Default: none.
     pub date: Option<String>,
 }
 

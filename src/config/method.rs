@@ -1,4 +1,4 @@
-//! The parameters of the study: shingles, features, supershingles, megashingles (Fetterly 2004, section 2).
+//! The numbers of the study: shingles, features, supershingles and megashingles (Fetterly 2004, section 2).
 
 use std::fmt;
 
@@ -7,29 +7,38 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::{MAX_SHARDS, short_hash};
 
-/// The `[cluster.method]` table: the numbers of Fetterly 2004, section 2, and how the id space is cut.
+/// The `[cluster.method]` or `[weekly.method]` table: the numbers of Fetterly 2004, section 2, and the number of shards.
 ///
-/// They are part of the format: a store refuses a job with others.
+/// They are part of the format of a store: it refuses a job with other ones.
+///
+/// ```
+/// use nigh::config::Method;
+///
+/// // Six supershingles, of which two must agree: 15 pairs.
+/// assert_eq!(Method::default().megashingles(), Some(15));
+/// let error = toml::from_str::<Method>("features = 83").unwrap_err().to_string();
+/// assert!(error.contains("features = 83 cannot be divided into supershingles = 6"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "MethodTable", into = "MethodTable")]
 pub struct Method {
-    /// Words of a shingle.
+    /// Words in a shingle, 1 to 64. Default: 5.
     pub words: usize,
-    /// Min-wise features of a document.
+    /// Features (minima) of a document, 1 to 1024, a multiple of `supershingles`. Default: 84.
     pub features: usize,
-    /// Supershingles, each of `features / supershingles` consecutive features.
+    /// Supershingles of a document, 1 to 64, each of `features / supershingles` consecutive features. Default: 6.
     pub supershingles: usize,
-    /// Supershingles that two very similar pages share at least.
+    /// How many supershingles two very similar documents share at least, 1 to `supershingles`. Default: 2.
     pub agreements: usize,
-    /// Whether words are compared without case.
+    /// Whether words are compared without case. Default: false.
     pub fold_case: bool,
-    /// The seed of the polynomials.
+    /// The seed of the random polynomials, 0 to 2^63 - 1. Default: 20031107.
     pub seed: u64,
-    /// Shards of the URL space, a power of two.
+    /// Shards of the documents: a power of two, 1 to 65536. Default: 64.
     pub shards: u32,
 }
 
-/// The method as it is written; [`Method`] is the checked form.
+/// The table as it is written; [`Method`] is the checked form.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 struct MethodTable {
@@ -42,7 +51,7 @@ struct MethodTable {
     shards: u32,
 }
 
-/// More megashingles than this for one document are refused: they multiply what workers exchange.
+/// The largest number of megashingles of a document: workers exchange a record for each.
 const MAX_MEGASHINGLES: usize = 1000;
 
 impl Default for Method {
@@ -83,9 +92,12 @@ impl TryFrom<MethodTable> for Method {
     type Error = String;
 
     fn try_from(t: MethodTable) -> Result<Method, String> {
-        let within = |name: &str, value: usize, low: usize, high: usize| match (low..=high).contains(&value) {
-            true => Ok(()),
-            false => Err(format!("{name} = {value}: allowed is {low} to {high}")),
+        let within = |name: &str, value: usize, low: usize, high: usize| {
+            if (low..=high).contains(&value) {
+                Ok(())
+            } else {
+                Err(format!("{name} = {value}: allowed is {low} to {high}"))
+            }
         };
         within("words", t.words, 1, 64)?;
         within("features", t.features, 1, 1024)?;
@@ -93,7 +105,7 @@ impl TryFrom<MethodTable> for Method {
         within("agreements", t.agreements, 1, t.supershingles)?;
         if !t.features.is_multiple_of(t.supershingles) {
             return Err(format!(
-                "features = {} cannot be cut in supershingles = {}: one must be a multiple of the other",
+                "features = {} cannot be divided into supershingles = {}: it must be a multiple",
                 t.features, t.supershingles
             ));
         }
@@ -115,7 +127,7 @@ impl TryFrom<MethodTable> for Method {
         match method.megashingles() {
             Some(count) if count <= MAX_MEGASHINGLES => Ok(method),
             _ => Err(format!(
-                "agreements = {} of supershingles = {} gives more than {MAX_MEGASHINGLES} megashingles a document",
+                "agreements = {} of supershingles = {} gives more than {MAX_MEGASHINGLES} megashingles for each document",
                 t.agreements, t.supershingles
             )),
         }
@@ -123,13 +135,12 @@ impl TryFrom<MethodTable> for Method {
 }
 
 impl Method {
-    /// How many megashingles a document has: the ways to choose `agreements` of `supershingles`.
-    /// `None` where that is beyond counting.
+    /// The number of megashingles of a document: the ways to choose `agreements` of `supershingles`. `None` if it overflows.
     pub fn megashingles(&self) -> Option<usize> {
         (0..self.agreements).try_fold(1usize, |ways, i| Some(ways.checked_mul(self.supershingles - i)? / (i + 1)))
     }
 
-    /// A hash of all parameters, to tell two methods apart.
+    /// A hash of all numbers, the same for equal methods.
     pub fn hash(&self) -> String {
         short_hash(self.to_string().as_bytes())
     }

@@ -1,8 +1,53 @@
-//! Jobs and configs: `jobs/` says what to compute, `configs/` says where.
+//! Job files say what to compute, config files say where. The same job makes the same tables, byte for byte, under any config.
 //!
-//! Both are TOML with kebab-case keys. Unknown fields, wrong types and values out of bounds are
-//! refused with file, line, column and a caret, and with what would be allowed. A job's outer table
-//! is its kind (`[cluster]`). The same job under any config gives the same tables, byte for byte.
+//! Both are TOML with kebab-case keys. The outer table of a job is its kind: `[cluster]`, `[weekly]` or `[evolution]`. Only `week`,
+//! `store` and `input` have no default:
+//!
+//! ```
+//! use nigh::config::{Bytes, Job};
+//!
+//! let job: Job = toml::from_str(
+//!     r#"
+//!     [cluster]
+//!     week = "2024-01-08"
+//!     store = "clusters"
+//!     input = ["crawl/*.warc.gz"]
+//!
+//!     [cluster.method]
+//!     agreements = 3
+//!     "#,
+//! )?;
+//! let Job::Cluster(job) = job else { panic!("the outer table is the kind") };
+//! assert_eq!((job.method.agreements, job.method.features), (3, 84));
+//! assert_eq!(job.wave_bytes, Bytes(16 << 30));
+//! # Ok::<(), toml::de::Error>(())
+//! ```
+//!
+//! A config has only what differs from the defaults; without a config file all defaults hold:
+//!
+//! ```
+//! use nigh::config::{Bytes, Config};
+//!
+//! let config: Config = toml::from_str("workers = 8\nmemory = \"16GiB\"\n")?;
+//! assert_eq!(config.workers(config.processes()), 8);
+//! assert_eq!(config.memory, Some(Bytes(16 << 30)));
+//! assert_eq!(config.restarts(), 3);
+//! # Ok::<(), toml::de::Error>(())
+//! ```
+//!
+//! An unknown key, a wrong type or a value out of bounds is refused. The error shows the line with a caret, and what is allowed;
+//! [`read_job`] and [`read_config`] add the name of the file:
+//!
+//! ```
+//! use nigh::config::Job;
+//!
+//! let error = toml::from_str::<Job>("[cluster]\nimput = []\n").unwrap_err().to_string();
+//! assert!(error.contains("line 2, column 1") && error.contains("^^^^^"));
+//! assert!(error.contains("unknown field `imput`, expected one of `week`, `store`, `input`"));
+//! ```
+//!
+//! In reading order: `job` (the three kinds of jobs), `method` (the numbers of the study), `pool` (the machines of a config),
+//! `tasks` (processes that a scheduler starts), `units` (sizes, shares and counts).
 
 mod job;
 mod method;
@@ -24,40 +69,39 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use pool::Time;
 use serde::{Deserialize, Serialize};
 
-/// Where to compute: the whole of a config file.
+/// A config file: where to compute. Every key is optional.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Config {
-    /// Worker threads of each process; all cores, shared between the processes, where it is not given.
+    /// Worker threads in each process, 1 to 1024. Default: the cores of this machine, divided by the processes. Required in a pool.
     pub workers: Option<Count>,
-    /// Processes on this machine, which exchange over loopback; 1 where it is not given.
+    /// Processes on this machine, 1 to 1024. They exchange over loopback. Default: 1. Not in a pool, nor with a scheduler.
     pub processes: Option<Count>,
-    /// Memory that the buffers of all processes together may take; half of each machine's where it is not given, taking
-    /// all machines for as large as this one.
+    /// Memory for the buffers of all processes together. Default: half of this machine's memory, times the number of machines.
     pub memory: Option<Bytes>,
-    /// How often a run whose processes ended badly is started anew, from what is committed; 3 where it is not given.
+    /// How often all processes are started again, from what is committed, before the run fails. Default: 3.
     pub restarts: Option<u32>,
-    /// A process that says nothing for so long is given up; 20 s where it is not given.
+    /// A process that reports nothing for this long is given up. At least 1 s. Default: 20 s.
     pub timeout: Option<Time>,
-    /// A run in which nothing moves for so long is given up; 30 min where it is not given.
+    /// The processes are given up if no counter of any of them moves for this long. Default: 30 min.
     pub stall: Option<Time>,
-    /// The command that reaches other machines, with its options; `ssh` where it is not given.
+    /// The command that reaches other machines, with its options. Default: `ssh`.
     pub ssh: Option<Vec<String>>,
-    /// The program on the hosts that do not say it; `copy` sends this one along, `nigh` where it is not given.
+    /// The program on hosts without their own `binary`: a path, a name, or `copy` to send this program. Default: `nigh`.
     pub binary: Option<String>,
-    /// The processes of a pool, one each; inputs and store must have the same paths on all of them.
+    /// The hosts of a pool, one `[[hosts]]` table for each process. Inputs and store must have the same paths on all of them.
     pub hosts: Vec<HostTable>,
-    /// The processes where a scheduler starts them.
+    /// The `[tasks]` table, if a scheduler starts the processes.
     pub tasks: Option<Tasks>,
-    /// A folder of pool keys (`nigh pool keys`): processes join by TLS.
+    /// The folder of keys that `nigh pool keys` made. With it, processes join by TLS. Required unless all processes are on this machine.
     pub keys: Option<PathBuf>,
-    /// The folder in which a store in a bucket is worked on; one of this user's cache where it is not given. A pool must say it:
-    /// all of its machines see it.
+    /// The local folder for the work on a store in a bucket. Default: a folder in this user's cache. Required in a pool, whose
+    /// machines must all see it.
     pub mirror: Option<PathBuf>,
 }
 
 impl Config {
-    /// Worker threads of each of so many processes.
+    /// The number of workers in each process, if there are `processes` of them.
     pub fn workers(&self, processes: usize) -> usize {
         match self.workers {
             Some(count) => count.0,
@@ -65,7 +109,7 @@ impl Config {
         }
     }
 
-    /// Processes in all: those of the pool, or on this machine.
+    /// The number of processes: of the pool, or on this machine.
     pub fn processes(&self) -> usize {
         match self.hosts.len() {
             0 => self.processes.map_or(1, |count| count.0),
@@ -73,29 +117,30 @@ impl Config {
         }
     }
 
-    /// Memory for buffers, in bytes.
+    /// Memory for the buffers of all processes, in bytes. The default is at least 1 GiB for each machine, and takes all machines to be
+    /// as large as this one.
     pub fn memory(&self) -> u64 {
         let machines: BTreeSet<&str> = self.hosts.iter().map(|host| host.name.machine()).collect();
-        let all = || (machine_memory() / 2).max(1 << 30) * machines.len().max(1) as u64;
-        self.memory.map_or_else(all, |bytes| bytes.0)
+        let default = || (machine_memory() / 2).max(1 << 30) * machines.len().max(1) as u64;
+        self.memory.map_or_else(default, |bytes| bytes.0)
     }
 
-    /// How often a run is started anew.
+    /// How often all processes are started again before the run fails.
     pub fn restarts(&self) -> u32 {
         self.restarts.unwrap_or(3)
     }
 
-    /// How long a process may say nothing.
+    /// How long a process may report nothing.
     pub fn timeout(&self) -> Duration {
         self.timeout.map_or(Duration::from_secs(20), |time| time.0)
     }
 
-    /// For how long nothing may move.
+    /// How long the counters of all processes may stand still.
     pub fn stall(&self) -> Duration {
         self.stall.map_or(Duration::from_secs(30 * 60), |time| time.0)
     }
 
-    /// Checks what no field can tell alone.
+    /// Checks the rules that concern several keys.
     fn check(self) -> Result<Config> {
         let launcher = if self.tasks.is_some() { "[tasks]" } else { "[[hosts]]" };
         ensure!(
@@ -104,39 +149,39 @@ impl Config {
         );
         ensure!(
             self.hosts.is_empty() || self.processes.is_none(),
-            "`processes` is for this machine alone: a pool has as many as it has [[hosts]]; list a host twice for two on it"
+            "`processes` is for this machine only: a pool has one process for each [[hosts]]; list a host twice for two processes"
         );
         if let Some(tasks) = &self.tasks {
             tasks.check().map_err(|text| anyhow!("[tasks]: {text}"))?;
             ensure!(
                 self.hosts.is_empty(),
-                "[tasks] and [[hosts]]: either a scheduler starts the processes, or ssh does"
+                "[tasks] and [[hosts]] exclude each other: either a scheduler starts the processes, or ssh does"
             );
             ensure!(
                 self.processes.is_none(),
-                "`processes` is for this machine alone: the scheduler says how many tasks there are"
+                "`processes` is for this machine only: the scheduler decides how many tasks there are"
             );
             ensure!(
                 self.keys.is_some(),
-                "`keys` is missing: tasks know each other by the keys that `nigh pool keys` makes"
+                "`keys` is missing: tasks authenticate each other by the keys that `nigh pool keys` makes"
             );
         }
         ensure!(
             self.hosts.is_empty() || self.workers.is_some(),
-            "`workers` is missing: a pool has as many in every process, and what its hosts have is not known here"
+            "`workers` is missing: every process of a pool has the same number, and the cores of its hosts are not known here"
         );
         ensure!(
             self.timeout() >= Duration::from_secs(1),
             "timeout = {}: allowed is 1s or more",
             self.timeout.map_or(String::new(), |time| time.to_string())
         );
-        ensure!(self.ssh.as_ref().is_none_or(|ssh| !ssh.is_empty()), "`ssh` names no program");
+        ensure!(self.ssh.as_ref().is_none_or(|ssh| !ssh.is_empty()), "`ssh` is empty: give a program");
         Ok(self)
     }
 }
 
-/// The memory in bytes that this process may use, or 4 GiB where the system does not tell: the machine's, or what its
-/// control group allows (a container or a batch job has less than its host).
+/// The memory in bytes that this process may use: the machine's, or the limit of its control group (that of a container or a batch
+/// job). 4 GiB on systems other than Linux.
 fn machine_memory() -> u64 {
     #[cfg(target_os = "linux")]
     {
@@ -150,7 +195,7 @@ fn machine_memory() -> u64 {
     }
 }
 
-/// The smallest limit of this process' control group and those above it (version 2).
+/// The smallest memory limit of this process' control group and its parents (cgroup version 2), in bytes.
 #[cfg(target_os = "linux")]
 fn group_memory() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -177,7 +222,7 @@ impl From<Count> for u64 {
 /// Reads a job file.
 ///
 /// # Errors
-/// Names the file and, for mistakes within it, line and column with a caret and what is allowed.
+/// Names the file. For a mistake in it, the error shows line and column with a caret, and what is allowed.
 pub fn read_job(path: &Path) -> Result<Job> {
     let text = std::fs::read_to_string(path).with_context(|| {
         format!("cannot read the job {} (the ones that come with nigh are in jobs/)", path.display())
@@ -185,7 +230,7 @@ pub fn read_job(path: &Path) -> Result<Job> {
     parse(path, &text)
 }
 
-/// Reads a config file.
+/// Reads a config file, and checks the rules that concern several keys.
 ///
 /// # Errors
 /// As [`read_job`].
@@ -198,7 +243,7 @@ pub fn read_config(path: &Path) -> Result<Config> {
 fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T> {
     match toml::from_str(text) {
         Ok(value) => Ok(value),
-        // The error's own text has line, column, the line itself and a caret under what was found.
+        // The text of the error has the line and column, the line itself, and a caret.
         Err(error) => bail!("{}: {}", path.display(), error.to_string().trim_end()),
     }
 }
@@ -215,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_says_only_what_differs() {
+    fn keys_that_a_job_leaves_out_have_defaults() {
         let Job::Cluster(cluster) =
             job("[cluster]\nweek = \"2024-01-08\"\n[cluster.method]\nagreements = 3\n").unwrap()
         else {
@@ -238,14 +283,14 @@ mod tests {
     #[test]
     fn numbers_out_of_bounds_are_refused_where_they_stand() {
         for (text, wanted) in [
-            ("[cluster.method]\nfeatures = 83\n", "features = 83 cannot be cut"),
+            ("[cluster.method]\nfeatures = 83\n", "features = 83 cannot be divided"),
             ("[cluster.method]\nagreements = 7\n", "agreements = 7: allowed is 1 to 6"),
             ("[cluster.method]\nwords = 0\n", "words = 0: allowed is 1 to 64"),
             ("[cluster.method]\nshards = 48\n", "powers of two"),
             ("[cluster.method]\nfeatures = 64\nsupershingles = 64\nagreements = 30\n", "megashingles"),
             ("[cluster]\nweek = \"last\"\n", "YYYY-MM-DD"),
             ("[cluster]\nmax-reject-share = 2.0\n", "allowed is 0.0 to 1.0"),
-            ("[cluster.read]\nmax-page-bytes = \"16 potatoes\"\n", "is no size"),
+            ("[cluster.read]\nmax-page-bytes = \"16 potatoes\"\n", "is not a size"),
             ("[cluster.read]\nmax-page-bytes = \"2GiB\"\n", "allowed is at most 1024.0 MiB"),
         ] {
             let error = job(text).unwrap_err();

@@ -1,4 +1,4 @@
-//! The part of a config that is about other machines, and about what happens when one fails.
+//! The part of a config about other machines: the `[[hosts]]` tables of a pool, and times with units.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,41 +7,40 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// One `[[hosts]]` table: where a process of the run is. A machine that is listed twice has two.
+/// One `[[hosts]]` table: the machine of one process. A machine that is listed twice has two processes.
 ///
-/// Every process has the same number of workers: the engine numbers them so.
+/// All processes have the same number of workers, because the engine numbers workers that way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct HostTable {
-    /// What `ssh` is to connect to: a name, `user@name`, or an alias of the user's ssh config.
+    /// What `ssh` connects to: a name, `user@name`, or an alias in the user's ssh config. Required.
     pub name: Destination,
-    /// Where the other processes connect to: a name or an address; `name` without its user where it is not given.
+    /// The name or address to which the other processes connect. Default: `name` without its user.
     pub address: Option<String>,
-    /// Where the process listens; `address` where it is not given.
+    /// The address at which the process listens. Default: `address`.
     pub listen: Option<IpAddr>,
-    /// The port that it listens at, or a range of which it takes the first that is free; the system's choice where it
-    /// is not given.
+    /// The port at which the process listens, or a range of which it takes the first free one. Default: the system's choice.
     #[serde(default)]
     pub port: Ports,
-    /// The program there; `copy` sends this one along.
+    /// The program on this host: a path, a name, or `copy` to send this program. Default: the config's `binary`.
     pub binary: Option<String>,
-    /// Variables that the process gets.
+    /// Environment variables of the process.
     #[serde(default)]
     pub environment: Variables,
 }
 
-/// A destination that `ssh` cannot take for an option.
+/// A destination of `ssh`: `name` or `user@name`. It cannot be mistaken for an option.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Destination(String);
 
 impl Destination {
-    /// As `ssh` takes it.
+    /// The argument for `ssh`.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The machine, without the user.
+    /// The name of the machine, without the user.
     pub fn machine(&self) -> &str {
         self.0.rsplit_once('@').map_or(&self.0, |(_, machine)| machine)
     }
@@ -51,11 +50,11 @@ impl TryFrom<String> for Destination {
     type Error = String;
 
     fn try_from(text: String) -> Result<Destination, String> {
-        let odd = |c: char| c.is_whitespace() || c.is_control();
-        match text.is_empty() || text.starts_with('-') || text.contains(odd) {
-            true => Err(format!("{text:?} is no destination of ssh: allowed are `name` and `user@name`")),
-            false => Ok(Destination(text)),
+        let is_blank = |c: char| c.is_whitespace() || c.is_control();
+        if text.is_empty() || text.starts_with('-') || text.contains(is_blank) {
+            return Err(format!("{text:?} is not a destination of ssh: allowed are `name` and `user@name`"));
         }
+        Ok(Destination(text))
     }
 }
 
@@ -71,13 +70,13 @@ impl fmt::Display for Destination {
     }
 }
 
-/// The ports that a process may listen at: `2101`, or `"2101-2199"`; 0 is the system's choice.
+/// The ports at which a process may listen: `2101`, or `"2101-2199"`. 0 is the system's choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "PortsText", into = "String")]
 pub struct Ports {
-    /// The first.
+    /// The first port of the range.
     pub first: u16,
-    /// The last.
+    /// The last port of the range; the same as `first` if there is one port.
     pub last: u16,
 }
 
@@ -98,7 +97,7 @@ impl TryFrom<PortsText> for Ports {
                 let (first, last) = text.split_once('-').unwrap_or((&text, &text));
                 match (first.trim().parse(), last.trim().parse()) {
                     (Ok(first), Ok(last)) if first <= last => Ok(Ports { first, last }),
-                    _ => Err(format!("{text:?} are no ports: write 2101, or \"2101-2199\"")),
+                    _ => Err(format!("{text:?} is not a port or a range: write 2101, or \"2101-2199\"")),
                 }
             }
         }
@@ -111,7 +110,7 @@ impl From<Ports> for String {
     }
 }
 
-/// Environment variables, with names that every shell takes, and values of one line: that is how a shell is told them.
+/// Environment variables. Names have letters, digits and `_`, values have one line, because they pass through a shell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "BTreeMap<String, String>", into = "BTreeMap<String, String>")]
 pub struct Variables(pub BTreeMap<String, String>);
@@ -123,10 +122,10 @@ impl TryFrom<BTreeMap<String, String>> for Variables {
         for (name, value) in &variables {
             let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
             if !plain || name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
-                return Err(format!("{name:?} is no name of a variable: allowed are letters, digits and `_`"));
+                return Err(format!("{name:?} is not the name of a variable: allowed are letters, digits and `_`"));
             }
             if value.contains(['\0', '\n']) {
-                return Err(format!("the value of {name} holds more than one line"));
+                return Err(format!("the value of {name} has more than one line"));
             }
         }
         Ok(Variables(variables))
@@ -139,7 +138,7 @@ impl From<Variables> for BTreeMap<String, String> {
     }
 }
 
-/// A time with its unit: `"500ms"`, `"20s"`, `"15min"`, `"1h"`.
+/// A time with its unit: `"500ms"`, `"20s"`, `"15min"`, `"1h"`. Above 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Time(pub Duration);
@@ -148,14 +147,14 @@ impl TryFrom<String> for Time {
     type Error = String;
 
     fn try_from(text: String) -> Result<Time, String> {
-        // The longer spelling of a suffix first.
+        // `ms` comes before `s`, which it ends with.
         let units = [("ms", 1), ("min", 60_000), ("s", 1000), ("h", 3_600_000)];
         let millis = units.iter().find_map(|(suffix, millis)| {
             text.strip_suffix(suffix)?.trim_end().parse::<u64>().ok()?.checked_mul(*millis)
         });
         match millis {
             Some(millis @ 1..) => Ok(Time(Duration::from_millis(millis))),
-            _ => Err(format!("`{text}` is no time: write a whole number above 0 and one of ms, s, min, h")),
+            _ => Err(format!("`{text}` is not a time: write a whole number above 0 and one of ms, s, min, h")),
         }
     }
 }
@@ -186,29 +185,29 @@ mod tests {
     }
 
     #[test]
-    fn times_have_units_and_say_them_again() {
+    fn times_have_units_and_are_printed_with_them() {
         for text in ["500ms", "20s", "15min", "2h"] {
             assert_eq!(time(text).unwrap().to_string(), text);
         }
         assert_eq!(time("90 s").unwrap().0, Duration::from_secs(90));
         for text in ["20", "s", "-1s", "0s", "1d", "99999999999999999h"] {
-            assert!(time(text).unwrap_err().contains("is no time"), "{text}");
+            assert!(time(text).unwrap_err().contains("is not a time"), "{text}");
         }
     }
 
     #[test]
-    fn hosts_say_what_is_wrong_with_them() {
+    fn errors_in_hosts_show_what_is_wrong() {
         let host = |text: &str| toml::from_str::<HostTable>(text).map_err(|error| error.to_string());
         let plain = host("name = \"me@node-1\"\nport = \"2101-2199\"").unwrap();
         assert_eq!((plain.name.machine(), plain.port), ("node-1", Ports { first: 2101, last: 2199 }));
         assert_eq!(host("name = \"n\"\nport = 7").unwrap().port, Ports { first: 7, last: 7 });
         for (text, wanted) in [
-            ("name = \"-oProxyCommand=x\"", "is no destination"),
-            ("name = \"a b\"", "is no destination"),
-            ("name = \"n\"\nport = \"9-1\"", "are no ports"),
+            ("name = \"-oProxyCommand=x\"", "is not a destination"),
+            ("name = \"a b\"", "is not a destination"),
+            ("name = \"n\"\nport = \"9-1\"", "is not a port or a range"),
             ("name = \"n\"\nport = 70000", "a port such as 2101"),
             ("name = \"n\"\nworkers = 3", "unknown field `workers`"),
-            ("name = \"n\"\n[environment]\n\"A=B;x\" = \"1\"", "is no name of a variable"),
+            ("name = \"n\"\n[environment]\n\"A=B;x\" = \"1\"", "is not the name of a variable"),
             ("name = \"n\"\n[environment]\nA = \"1\\n2\"", "more than one line"),
         ] {
             let error = host(text).unwrap_err();

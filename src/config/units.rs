@@ -1,4 +1,4 @@
-//! Values with a unit or a bound: bytes, lengths of time, shares, counts.
+//! Values with a unit or a bound: sizes in bytes, lengths of time, shares, and counts of workers or processes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,15 @@ use std::str::FromStr;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-/// A number of bytes, written as a number or with a unit: `"512MiB"`, `"16GB"`, `1048576`.
+/// A size in bytes, written as a number or with a unit.
+///
+/// ```
+/// use nigh::config::Bytes;
+///
+/// assert_eq!("512MiB".parse::<Bytes>(), Ok(Bytes(512 << 20)));
+/// assert_eq!("16GB".parse::<Bytes>(), Ok(Bytes(16_000_000_000)));
+/// assert_eq!("1048576".parse::<Bytes>(), Ok(Bytes(1 << 20)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "BytesText")]
 pub struct Bytes(pub u64);
@@ -18,7 +26,7 @@ pub(crate) enum BytesText {
     Text(String),
 }
 
-/// Units of [`Bytes`], the longest spelling of a suffix first.
+/// Units of [`Bytes`]. `B` comes last, because the others end with it.
 const UNITS: [(&str, u64); 10] = [
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
@@ -53,7 +61,7 @@ impl FromStr for Bytes {
             .unwrap_or((text, 1));
         let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
         bytes.map(Bytes).ok_or_else(|| {
-            format!("`{text}` is no size: write a whole number and one of B, kB, KiB, MB, MiB, GB, GiB, TB, TiB")
+            format!("`{text}` is not a size: write a whole number and one of B, kB, KiB, MB, MiB, GB, GiB, TB, TiB")
         })
     }
 }
@@ -98,9 +106,10 @@ impl TryFrom<f64> for Share {
     type Error = String;
 
     fn try_from(value: f64) -> Result<Share, String> {
-        match (0.0..=1.0).contains(&value) {
-            true => Ok(Share(value)),
-            false => Err(format!("{value} is no share: allowed is 0.0 to 1.0")),
+        if (0.0..=1.0).contains(&value) {
+            Ok(Share(value))
+        } else {
+            Err(format!("{value} is not a share: allowed is 0.0 to 1.0"))
         }
     }
 }
@@ -125,7 +134,7 @@ impl std::str::FromStr for Count {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Count, String> {
-        text.parse::<u64>().map_err(|_| format!("`{text}` is no whole number"))?.try_into()
+        text.parse::<u64>().map_err(|_| format!("`{text}` is not a whole number"))?.try_into()
     }
 }
 
