@@ -50,10 +50,7 @@ pub(crate) fn pool(args: &PoolArgs) -> Result<ExitCode> {
 fn make_keys(args: &KeysArgs) -> Result<ExitCode> {
     let MadeKeys { new_authority, made, kept } = crate::launch::make(&args.out, args.processes.0, args.days)?;
     let folder = args.out.display();
-    let authority = match new_authority {
-        true => "a new authority".to_owned(),
-        false => "the authority that was there".to_owned(),
-    };
+    let authority = if new_authority { "a new authority" } else { "the existing authority" };
     let made = match (made.len(), kept.len()) {
         (0, kept) => format!("{folder}: all {kept} processes have keys already, of {authority}: nothing to do\n"),
         (made, 0) => format!("{folder}: keys for {made} processes, of {authority}, valid for {} days\n", args.days),

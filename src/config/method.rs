@@ -155,3 +155,15 @@ impl fmt::Display for Method {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn megashingles_are_the_choices_of_supershingles() {
+        let count =
+            |supershingles, agreements| Method { supershingles, agreements, ..Method::default() }.megashingles();
+        assert_eq!((count(6, 2), count(6, 6), count(6, 1), count(12, 3)), (Some(15), Some(1), Some(6), Some(220)));
+    }
+}

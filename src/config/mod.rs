@@ -47,9 +47,10 @@
 //! ```
 //!
 //! In reading order: `job` (the three kinds of jobs), `method` (the numbers of the study), `pool` (the machines of a config),
-//! `tasks` (processes that a scheduler starts), `units` (sizes, shares and counts).
+//! `tasks` (processes that a scheduler starts), `units` (sizes, shares and counts), `memory` (that of this machine).
 
 mod job;
+mod memory;
 mod method;
 mod pool;
 mod tasks;
@@ -66,6 +67,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use memory::machine_memory;
 use pool::Time;
 use serde::{Deserialize, Serialize};
 
@@ -180,45 +182,6 @@ impl Config {
     }
 }
 
-/// The memory in bytes that this process may use: the machine's, or the limit of its control group (that of a container or a batch
-/// job). 4 GiB on systems other than Linux.
-fn machine_memory() -> u64 {
-    #[cfg(target_os = "linux")]
-    {
-        let info = rustix::system::sysinfo();
-        let machine = info.totalram as u64 * u64::from(info.mem_unit.max(1));
-        group_memory().unwrap_or(u64::MAX).min(machine)
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        4 << 30
-    }
-}
-
-/// The smallest memory limit of this process' control group and its parents (cgroup version 2), in bytes.
-#[cfg(target_os = "linux")]
-fn group_memory() -> Option<u64> {
-    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    let group = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    let limit = |path: &Path| {
-        let path = Path::new("/sys/fs/cgroup").join(path).join("memory.max");
-        std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok()
-    };
-    Path::new(group).ancestors().filter_map(limit).min()
-}
-
-impl From<Share> for f64 {
-    fn from(share: Share) -> f64 {
-        share.0
-    }
-}
-
-impl From<Count> for u64 {
-    fn from(count: Count) -> u64 {
-        count.0 as u64
-    }
-}
-
 /// Reads a job file.
 ///
 /// # Errors
@@ -251,9 +214,6 @@ fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::job::Job;
-    use crate::config::method::Method;
-    use crate::config::units::{Bytes, BytesText};
 
     fn job(text: &str) -> Result<Job, String> {
         parse(Path::new("job.toml"), text).map_err(|error| format!("{error:#}"))
@@ -296,21 +256,5 @@ mod tests {
             let error = job(text).unwrap_err();
             assert!(error.contains(wanted) && error.contains("line ") && error.contains('^'), "{error}");
         }
-    }
-
-    #[test]
-    fn sizes_have_units() {
-        let bytes = |text: &str| Bytes::try_from(BytesText::Text(text.into())).map(|b| b.0);
-        assert_eq!(bytes("2GiB"), Ok(2 << 30));
-        assert_eq!(bytes("2 GB"), Ok(2_000_000_000));
-        assert_eq!(bytes("7"), Ok(7));
-        assert!(bytes("-1B").is_err() && bytes("99999999999TiB").is_err());
-    }
-
-    #[test]
-    fn megashingles_are_the_choices_of_supershingles() {
-        let count =
-            |supershingles, agreements| Method { supershingles, agreements, ..Method::default() }.megashingles();
-        assert_eq!((count(6, 2), count(6, 6), count(6, 1), count(12, 3)), (Some(15), Some(1), Some(6), Some(220)));
     }
 }

@@ -114,6 +114,12 @@ impl TryFrom<f64> for Share {
     }
 }
 
+impl From<Share> for f64 {
+    fn from(share: Share) -> f64 {
+        share.0
+    }
+}
+
 /// A number of workers or processes: 1 to 1024.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u64", into = "u64")]
@@ -130,7 +136,13 @@ impl TryFrom<u64> for Count {
     }
 }
 
-impl std::str::FromStr for Count {
+impl From<Count> for u64 {
+    fn from(count: Count) -> u64 {
+        count.0 as u64
+    }
+}
+
+impl FromStr for Count {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Count, String> {
@@ -145,5 +157,14 @@ mod tests {
     #[test]
     fn ages_have_the_unit_that_fits() {
         assert_eq!([-5, 0, 119, 120, 7199, 7200].map(age), ["0 s", "0 s", "119 s", "2 min", "119 min", "2 h"]);
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        let bytes = |text: &str| Bytes::try_from(BytesText::Text(text.into())).map(|b| b.0);
+        assert_eq!(bytes("2GiB"), Ok(2 << 30));
+        assert_eq!(bytes("2 GB"), Ok(2_000_000_000));
+        assert_eq!(bytes("7"), Ok(7));
+        assert!(bytes("-1B").is_err() && bytes("99999999999TiB").is_err());
     }
 }

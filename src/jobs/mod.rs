@@ -1,6 +1,7 @@
 //! The jobs: each is one function that runs on every worker, from top to bottom like the study.
 //!
-//! A job does not know how its processes were started. It gets a timely worker and a plan, and worker 0 returns the summary.
+//! A job does not know how its processes were started. It gets a timely worker and a plan, and worker 0 returns the summary. *Own*
+//! documents, vectors and shards are those that the worker owns; documents are numbered among them (*by number*).
 //!
 //! - `cluster`: makes a week, the first of a store or a later one. Start here.
 //! - Its parts: `week` (the week while it is made), `roots` (finds the clusters), `missing` (URLs that could not be downloaded),

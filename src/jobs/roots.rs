@@ -81,7 +81,7 @@ struct DeltaInput<'a> {
     before: &'a VectorFiles,
     /// Own vectors of this week.
     after: &'a VectorFiles,
-    /// In how many slices the delta is computed, so that it fits in memory.
+    /// The number of slices in which the delta is computed, so that each fits in memory.
     slices: u64,
     /// The inverted index of the base week.
     index: Option<PostingIndex>,

@@ -215,7 +215,7 @@ fn the_keys_of_one_command_serve_a_run() {
     let made = run_well(&["pool", "keys", "--processes", "2", "--out", pool]);
     assert_words(&made.stdout, &["keys for 2 processes", "a new authority", "365 days", "authority.key to yourself"]);
     let again = run_well(&["pool", "keys", "--processes", "2", "--out", pool]);
-    assert_words(&again.stdout, &["all 2 processes have keys already", "the authority that was there"]);
+    assert_words(&again.stdout, &["all 2 processes have keys already", "the existing authority"]);
     assert_eq!(run(&["pool", "keys", "--processes", "2", "--out", pool, "--days", "0"]).code, Some(2));
     let config = folder.path().join("config.toml");
     std::fs::write(&config, format!("workers = 1\nprocesses = 2\nkeys = {pool:?}\n")).unwrap();
