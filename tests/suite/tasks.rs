@@ -400,7 +400,7 @@ fn variables_that_the_scheduler_does_not_set_and_mistakes_in_its_config_are_name
     }
     let slurm = "keys = \"k\"\n[tasks]\nscheduler = \"slurm\"\n";
     wrong(slurm, &[], &["is not set", "run it under srun"]);
-    wrong(slurm, &["--processes", "2"], &["--processes", "the scheduler says"]);
+    wrong(slurm, &["--processes", "2"], &["--processes", "the scheduler decides"]);
     wrong("keys = \"k\"\n[tasks]\nscheduler = \"kubernetes\"\n", &[], &["`service` is missing"]);
     wrong("[tasks]\nscheduler = \"slurm\"\n", &[], &["`keys` is missing"]);
     wrong("processes = 2\nkeys = \"k\"\n[tasks]\nscheduler = \"slurm\"\n", &[], &["`processes`"]);
