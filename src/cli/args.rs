@@ -12,11 +12,13 @@ use crate::records::Week;
 const RUN_EXAMPLES: &str = "\
 Examples:
   The first week of a store:
-    nigh run jobs/cluster.toml --input 'crawl/*.warc.gz' --week 2024-01-08 --store clusters
-  A later week, on 8 worker threads:
-    nigh run jobs/weekly.toml --input 'crawl-2/*.warc.gz' --week 2024-01-15 --store clusters --workers 8
+    nigh run jobs/cluster.toml --input 'crawl/*.warc.gz' \\
+        --week 2024-01-08 --store clusters
+  A later week:
+    nigh run jobs/weekly.toml --input 'crawl-2/*.warc.gz' \\
+        --week 2024-01-15 --store clusters
 
-An interrupted run continues if the same command is given again.";
+If a run is interrupted, give the same command again: it continues.";
 
 #[derive(Args)]
 #[command(after_help = RUN_EXAMPLES)]

@@ -43,36 +43,35 @@ pub struct CheckArgs {
 }
 
 /// A file in the store. A host that finds its text there sees the same folder. The file is removed when this is dropped.
-struct Written {
+struct MarkerFile {
     path: PathBuf,
     text: String,
 }
 
-impl Drop for Written {
+impl Drop for MarkerFile {
     fn drop(&mut self) {
         // If this fails, a file of a few bytes stays.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-impl Written {
+impl MarkerFile {
     /// Writes the file in the store, or in its nearest parent folder that exists.
-    fn beside(store: &Path) -> Result<Written> {
+    fn beside(store: &Path) -> Result<MarkerFile> {
         let folder = store.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("."));
         let id = std::process::id();
         let path = folder.join(format!(".nigh-check-{id}"));
         let text = format!("process {id} at {}\n", jiff::Timestamp::now());
         std::fs::write(&path, &text).with_context(|| format!("cannot write to {}", folder.display()))?;
-        Ok(Written { path, text })
+        Ok(MarkerFile { path, text })
     }
 }
 
 /// Checks the pool, and prints a table with one row for each process, and what to fix.
 pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
-    let wrong_use = |error: anyhow::Error| WrongUse(format!("{error:#}"));
-    let config = read_config(&args.config).map_err(wrong_use)?;
+    let config = read_config(&args.config).map_err(WrongUse::from_error)?;
     let pool = super::session::pool_of(&config, None)?;
-    let job = args.job.as_deref().map(read_job).transpose().map_err(wrong_use)?;
+    let job = args.job.as_deref().map(read_job).transpose().map_err(WrongUse::from_error)?;
     let (store, input, reading) = match job {
         None => (None, Vec::new(), None),
         Some(Job::Cluster(job)) => (job.store, job.input, Some(job.read)),
@@ -88,13 +87,13 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
     });
     let files: Vec<(PathBuf, u64)> = files.collect();
     let files: Vec<_> = files.iter().step_by(files.len().div_ceil(INPUTS).max(1)).cloned().collect();
-    let written = match args.store.clone().or(store) {
+    let marker = match args.store.clone().or(store) {
         None => None,
         Some(store) => {
             let location = locate_store(&store, args.mirror.as_deref(), &config)?;
             // Only this machine talks to the bucket; the others work in its mirror.
             location.reach()?;
-            Some(Written::beside(location.store().root())?)
+            Some(MarkerFile::beside(location.store().root())?)
         }
     };
     let folder = std::env::current_dir().context("cannot find the current folder")?;
@@ -102,7 +101,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
         folder: folder.clone(),
         listen: (host.listen, host.ports.first).into(),
         last_port: host.ports.last,
-        written: written.as_ref().map(|written| (written.path.clone(), written.text.clone())),
+        written: marker.as_ref().map(|marker| (marker.path.clone(), marker.text.clone())),
         inputs: files.clone(),
         keys: pool.keys.clone().map(|folder| (folder, me)),
     })?;

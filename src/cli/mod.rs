@@ -126,3 +126,22 @@ fn raise_open_files() {
     // If this fails, the old limit holds, and opening one file too many is reported as an error.
     let _ = setrlimit(Resource::Nofile, rustix::process::Rlimit { current: limit.maximum, ..limit });
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn every_command_has_help_and_run_has_examples() {
+        let mut command = Cli::command();
+        command.build();
+        command.clone().debug_assert();
+        for subcommand in command.get_subcommands() {
+            assert!(subcommand.get_about().is_some(), "{}", subcommand.get_name());
+        }
+        let run = command.find_subcommand("run").unwrap().clone().render_long_help().to_string();
+        assert!(run.contains("nigh run jobs/cluster.toml --input"), "{run}");
+    }
+}
