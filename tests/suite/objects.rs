@@ -443,5 +443,5 @@ fn a_damaged_object_is_named_and_restored_by_a_run_that_has_a_good_copy() {
     );
     server.put("/store/manifest.json", b"{\"format\": 3}");
     let failed = server.run(&one, &["show", URL]);
-    assert!(failed.stderr.contains("copied into a bucket"), "{}", failed.stderr);
+    assert!(failed.stderr.contains("a store does not work after a copy into a bucket"), "{}", failed.stderr);
 }
