@@ -118,7 +118,8 @@ pub(crate) fn bench_exchange(
     let task = ExchangeTask { records: args.records, workers };
     let temporary = Temporary::new();
     let folder = temporary.folder.join("keys");
-    let tls = !args.plain && processes > 1;
+    // Without the feature `pool` the program cannot make keys.
+    let tls = cfg!(feature = "pool") && !args.plain && processes > 1;
     if tls {
         crate::launch::make(&folder, processes, 1)?;
     }
