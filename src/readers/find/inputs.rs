@@ -247,6 +247,10 @@ fn find_local(item: &str, files: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     let path = tidy(Path::new(item));
     match fs::metadata(&path) {
         Ok(metadata) if metadata.is_dir() => walk(&path, files),
+        // An input is opened more than once, and a pipe gives its bytes only once. A device may have no end.
+        Ok(metadata) if !metadata.is_file() => bail!(
+            "{item} is a pipe, a socket or a device, and an input is read more than once: write it to a file, and name that file"
+        ),
         Ok(metadata) => {
             let relative = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             files.push(local(path, metadata.len(), relative, FoundBy::Name));
@@ -305,7 +309,7 @@ fn glob(pattern: &str, files: &mut Vec<FoundInput>) -> anyhow::Result<()> {
         if entry.file_type().is_dir() {
             walk(&path, files)?;
             entries.skip_current_dir();
-        } else {
+        } else if entry.file_type().is_file() {
             let bytes =
                 entry.metadata().with_context(|| crate::readers::open::cannot("open", &path.to_string_lossy()))?.len();
             let relative = path.strip_prefix(prefix).unwrap_or(&path).to_string_lossy().into_owned();
@@ -459,6 +463,20 @@ mod tests {
         assert_eq!(format(b"url\tdate\treason\n").unwrap(), Format::Failed);
         assert_eq!(format(b"<!doctype html>").unwrap(), Format::Html);
         assert!(format(b"hello").unwrap_err().to_string().contains("cannot tell"));
+    }
+
+    #[test]
+    fn pipes_and_devices_are_refused_by_name_and_left_out_of_folders_and_globs() {
+        let folder = folder(&["a.jsonl"]);
+        let pipe = folder.path().join("b.jsonl");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        for item in [pipe.to_str().unwrap(), "/dev/zero"] {
+            let error = error(&[item]);
+            assert!(error.starts_with(&format!("{item} is a pipe, a socket or a device")), "{error}");
+        }
+        for item in ["", "*.jsonl"] {
+            assert_eq!(names(folder.path(), &[item], &Reading::default()), ["a.jsonl"]);
+        }
     }
 
     #[test]
