@@ -157,3 +157,25 @@ fn properties<T: Table>() -> WriterProperties {
     }
     properties.build()
 }
+
+#[cfg(test)]
+mod tests {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+
+    use super::*;
+    use crate::tables::FeatureRow;
+
+    #[test]
+    fn hashes_of_a_page_have_no_statistics() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("features.parquet");
+        let mut writer: Writer<FeatureRow> = Writer::create(&path).unwrap();
+        writer.push(FeatureRow { doc: 7, supershingles: vec![1; 48], features: vec![2; 336] }).unwrap();
+        writer.finish().unwrap();
+        let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
+        let columns = reader.metadata().row_group(0).columns();
+        let with: Vec<&str> =
+            columns.iter().filter(|c| c.statistics().is_some()).map(|c| c.column_descr().name()).collect();
+        assert_eq!(with, ["doc"]);
+    }
+}
