@@ -4,16 +4,15 @@
 //! them, and nothing more is read. If g ids are missing in a page, a wanted id is at most g rows before the row where it would
 //! be without gaps, and only these rows are read.
 
-use std::path::Path;
-
 use anyhow::{Result, ensure};
 
 use super::plain::{PlainColumn, Words};
+use super::row_groups::RowGroups;
 
 /// A plain column of ids, one 64-bit number for each row.
 pub struct AscendingColumn {
     column: PlainColumn,
-    /// The first id of each page; after them, one more than the last id of the file.
+    /// The first id of each page; after them, one more than the last id.
     firsts: Vec<u64>,
 }
 
@@ -36,12 +35,13 @@ const SPAN: u64 = 32 << 10;
 const GAP: u64 = 512;
 
 impl AscendingColumn {
-    /// Opens the named column of the file at `path`, and reads the first id of each page.
+    /// Opens the named column of `row_groups`, a path or row groups, and reads the first id of each page.
     ///
     /// # Errors
     /// As [`PlainColumn::open`]; and if the ids do not ascend.
-    pub fn open(path: &Path, name: &'static str) -> Result<AscendingColumn> {
-        let column = PlainColumn::open(path, name, 1)?;
+    pub fn open(row_groups: impl Into<RowGroups>, name: &'static str) -> Result<AscendingColumn> {
+        let row_groups = row_groups.into();
+        let column = PlainColumn::open(&row_groups, name, 1)?;
         let mut rows: Vec<u64> = column.starts().collect();
         rows.extend(column.rows().checked_sub(1).filter(|last| rows.last() != Some(last)));
         let mut firsts = Vec::with_capacity(rows.len() + 1);
@@ -52,7 +52,7 @@ impl AscendingColumn {
         firsts.extend(end);
         let ascending = AscendingColumn { column, firsts };
         let fits = (0..ascending.column.starts().len()).all(|page| ascending.page(page).is_some());
-        ensure!(fits, "{} is damaged: the column does not ascend", path.display());
+        ensure!(fits, "{} is damaged: the column does not ascend", row_groups.path().display());
         Ok(ascending)
     }
 
@@ -153,6 +153,8 @@ impl AscendingColumn {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::records::mix;
     use crate::tables::{FeatureRow, Writer};

@@ -1,9 +1,10 @@
 //! The tables of a store, as Parquet files: their columns, and how rows are written and read back.
 //!
 //! In reading order: `rows` (every table's columns; this file is the authority), `evolution` (the tables of the evolution
-//! job), `write` (rows to files), `read` (files to record batches, only the columns asked for), `sift` (a copy of a file
-//! without some of its rows), `plain` (an uncompressed column read straight from the file), `ascending` (a column of
-//! document ids, searched by id).
+//! job), `write` (rows to files), `row_groups` (a file or a part of it, as all readers take it), `read` (files to record
+//! batches, only the columns asked for), `pack` (many small files to a few large ones), `sift` (a copy of a file without some
+//! of its rows), `plain` (an uncompressed column read straight from the file), `ascending` (a column of document ids, searched
+//! by id).
 //!
 //! Files lie in hive folders (`week=YYYY-MM-DD/TABLE/*.parquet`) and are compressed with zstd, except columns of hashes. No
 //! column is an unsigned 64-bit number, because Spark reads those poorly. The same rows always give the same bytes.
@@ -34,16 +35,20 @@
 
 mod ascending;
 mod evolution;
+mod pack;
 mod plain;
 mod read;
+mod row_groups;
 mod rows;
 mod sift;
 mod write;
 
 pub use ascending::AscendingColumn;
 pub use evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
+pub use pack::{PART_BYTES, pack, parts};
 pub use plain::{PlainColumn, Words};
 pub use read::{Scan, field};
+pub use row_groups::RowGroups;
 pub use rows::{
     ChangeRow, ClusterRow, Column, DeletedRow, DocumentRow, Event, EvidenceRow, FailureRow, FeatureRow, FoundLinkRow,
     LargestRow, LinkRow, MissingRow, RejectRow, SizeRow, SummaryRow, Table, UrlRow,

@@ -15,9 +15,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use parquet::basic::{Compression, Encoding, Type};
-use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::ParquetMetaData;
 
-/// A plain column of a file; each value has the same number of 64-bit words.
+use super::row_groups::{Opened, RowGroups};
+
+/// A plain column of a file or of some of its row groups; each value has the same number of 64-bit words. Rows count from the
+/// first one of these row groups.
 pub struct PlainColumn {
     path: PathBuf,
     file: File,
@@ -36,19 +39,19 @@ const GAP: u64 = 4 << 10;
 const SPAN: u64 = 256 << 10;
 
 impl PlainColumn {
-    /// Opens the named column, whose values have `width` words each, of the file at `path`.
+    /// Opens the named column, whose values have `width` words each, of `rows`, a path or row groups.
     ///
     /// # Errors
-    /// Names the file that cannot be opened, was not written by this program, or lacks the column.
-    pub fn open(path: &Path, name: &'static str, width: usize) -> Result<PlainColumn> {
+    /// Names the file that cannot be opened, was not written by this program, or lacks the column or the row groups.
+    pub fn open(rows: impl Into<RowGroups>, name: &'static str, width: usize) -> Result<PlainColumn> {
+        let row_groups = rows.into();
+        let Opened { file, footer, groups } = row_groups.open()?;
+        let (path, metadata) = (row_groups.path(), footer.metadata());
         let failed = || format!("cannot read {}", path.display());
-        let file = File::open(path).with_context(failed)?;
-        let mut reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Optional);
-        reader.try_parse(&file).with_context(failed)?;
-        let metadata = reader.finish().with_context(failed)?;
-        let column = column(&metadata, path, name, width * WORD as usize)?;
+        let column = column(metadata, path, name, width * WORD as usize)?;
         let (mut pages, mut rows, size_of_value) = (Vec::new(), 0u64, width as u64 * WORD);
-        for (number, group) in metadata.row_groups().iter().enumerate() {
+        for number in groups {
+            let group = metadata.row_group(number);
             let described = group.column(column);
             let plain = described.compression() == Compression::UNCOMPRESSED
                 && described.dictionary_page_offset().is_none()

@@ -2,50 +2,52 @@
 //!
 //! A file is read front to back, batch by batch: memory is that of one batch, and of the Parquet reader's page of each column.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use arrow_array::{Array, RecordBatch};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
+use super::row_groups::{Opened, RowGroups};
+
 /// Rows of a batch.
 const BATCH: usize = 4096;
 
-/// A reader of one file and some of its columns, in batches of rows.
+/// A reader of one file, or some row groups of it, and of some of its columns, in batches of rows.
 pub struct Scan {
     path: PathBuf,
     batches: ParquetRecordBatchReader,
 }
 
 impl Scan {
-    /// Opens the file at `path` and selects the named columns.
+    /// Opens `rows`, a path or row groups, and selects the named columns.
     ///
     /// # Errors
-    /// Names the file that cannot be opened, is not a Parquet file, or lacks one of the columns.
-    pub fn open(path: &Path, columns: &[&str]) -> Result<Scan> {
-        Scan::open_by(path, columns, BATCH)
+    /// Names the file that cannot be opened, is not a Parquet file, or lacks one of the columns or row groups.
+    pub fn open(rows: impl Into<RowGroups>, columns: &[&str]) -> Result<Scan> {
+        Scan::open_by(rows, columns, BATCH)
     }
 
-    /// As [`Scan::open`], with batches of `rows` rows.
+    /// As [`Scan::open`], with batches of `size` rows.
     ///
     /// # Errors
     /// As [`Scan::open`].
-    pub fn open_by(path: &Path, columns: &[&str], rows: usize) -> Result<Scan> {
-        let failed = || format!("cannot read {}", path.display());
-        let file = File::open(path).with_context(failed)?;
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).with_context(failed)?;
-        let schema = builder.schema();
+    pub fn open_by(rows: impl Into<RowGroups>, columns: &[&str], size: usize) -> Result<Scan> {
+        let rows = rows.into();
+        let Opened { file, footer, groups } = rows.open()?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, footer);
+        let (path, schema) = (rows.path(), builder.schema());
         if let Some(missing) = columns.iter().find(|column| schema.index_of(column).is_err()) {
             bail!("{} has no column `{missing}`", path.display());
         }
         let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied());
-        let batches = builder.with_projection(mask).with_batch_size(rows).build().with_context(failed)?;
+        let batches = builder.with_projection(mask).with_row_groups(groups.collect()).with_batch_size(size).build();
+        let batches = batches.with_context(|| format!("cannot read {}", path.display()))?;
         Ok(Scan { path: path.to_owned(), batches })
     }
 
-    /// Reads the next batch; `None` at the end of the file.
+    /// Reads the next batch; `None` after the last row.
     ///
     /// # Errors
     /// Names the damaged file.
@@ -53,7 +55,7 @@ impl Scan {
         self.batches.next().transpose().with_context(|| format!("{} is damaged", self.path.display()))
     }
 
-    /// Calls `each` with every batch, in the file's order.
+    /// Calls `each` with every batch, in the order of the rows.
     ///
     /// # Errors
     /// Names the damaged file; or returns the first error of `each`.

@@ -1,6 +1,7 @@
 //! Copies a table's file without some of its rows, as deletion does.
 //!
-//! The copy has the bytes that a writer of the remaining rows would make. A file that loses no row is linked, not rewritten.
+//! The copy has the bytes that a writer of the remaining rows would make. A file that loses no row is linked, not rewritten;
+//! row groups that lose none are copied unchanged.
 
 use std::path::Path;
 
@@ -8,37 +9,41 @@ use anyhow::{Context, Result};
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_select::filter::filter_record_batch;
 
+use super::pack::pack;
 use super::read::Scan;
+use super::row_groups::RowGroups;
 use super::rows::Table;
 use super::write::Writer;
 
-/// The numbers of rows of a file that [`copy_rows`] copied and left out.
+/// The numbers of rows that [`copy_rows`] copied and left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowCounts {
     /// Rows of the new file.
     pub kept: u64,
-    /// Rows of the old file that the new one lacks.
+    /// Rows of the source that the new file lacks.
     pub left_out: u64,
 }
 
-/// Writes to `to` the rows of the file `from` that `keep` selects. `keep` receives batches of the named columns and returns
+/// Writes to `to` the rows of `from`, a path or row groups, that `keep` selects. `keep` receives batches of the named columns and returns
 /// one bool for each row.
 ///
-/// If it selects all rows, `to` becomes a hard link to the same file, or a copy if the file system has no hard links. If it
-/// selects none, no file is made, unless the old file has no rows either.
+/// If it selects all rows of a whole file, `to` becomes a hard link to that file, or a copy if the file system has no hard
+/// links. If it selects all rows of some row groups, these are copied by [`pack`]. If it selects none, no file is made, unless
+/// the source has no rows either.
 ///
 /// Cost: one pass over the named columns; a second one over all columns if rows are left out.
 ///
 /// # Errors
 /// Names the file that cannot be read or written; or returns the first error of `keep`.
 pub fn copy_rows<T: Table>(
-    from: &Path,
+    from: impl Into<RowGroups>,
     to: &Path,
     columns: &[&str],
     mut keep: impl FnMut(&RecordBatch) -> Result<BooleanArray>,
 ) -> Result<RowCounts> {
+    let from = from.into();
     let mut masks: Vec<BooleanArray> = Vec::new();
-    Scan::open(from, columns)?.for_each(|batch| {
+    Scan::open(&from, columns)?.for_each(|batch| {
         masks.push(keep(batch)?);
         Ok(())
     })?;
@@ -46,14 +51,18 @@ pub fn copy_rows<T: Table>(
     let kept: u64 = masks.iter().map(|mask| mask.true_count() as u64).sum();
     let sifted = RowCounts { kept, left_out: rows - kept };
     if sifted.left_out == 0 {
-        link_or_copy(from, to)?;
+        if from.is_whole() {
+            link_or_copy(from.path(), to)?;
+        } else {
+            pack::<T>(&[from], to)?;
+        }
     } else if sifted.kept > 0 {
         let all: Vec<&str> = T::columns(&[]).iter().map(|column| column.name).collect();
         let mut writer: Writer<T> = Writer::create(to)?;
-        let changed = || format!("{} has changed while it was read", from.display());
+        let changed = || format!("{} has changed while it was read", from.path().display());
         let mut masks = masks.iter();
         // Batches have the same rows whatever the columns are.
-        Scan::open(from, &all)?.for_each(|batch| {
+        Scan::open(&from, &all)?.for_each(|batch| {
             let mask = masks.next().with_context(changed)?;
             writer.push_rows(&filter_record_batch(batch, mask).with_context(changed)?)
         })?;

@@ -14,7 +14,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 
 use super::rows::Table;
@@ -26,8 +26,7 @@ const ROW_GROUP: usize = 1 << 17;
 
 /// Writes one file of a table, row by row. A writer that is dropped before [`Writer::finish`] leaves no file of that name.
 pub struct Writer<T: Table> {
-    path: PathBuf,
-    temporary: PathBuf,
+    target: Target,
     rows: Vec<T>,
     written: u64,
     writer: Option<ArrowWriter<BufWriter<File>>>,
@@ -40,12 +39,8 @@ impl<T: Table> Writer<T> {
     /// # Errors
     /// Names the folder that cannot be made.
     pub fn create(path: &Path) -> Result<Writer<T>> {
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
-        }
-        let temporary = path.with_extension("parquet.tmp");
-        let path = path.to_owned();
-        Ok(Writer { path, temporary, rows: Vec::new(), written: 0, writer: None, table: PhantomData })
+        let target = Target::create(path)?;
+        Ok(Writer { target, rows: Vec::new(), written: 0, writer: None, table: PhantomData })
     }
 
     /// Adds a row.
@@ -84,20 +79,20 @@ impl<T: Table> Writer<T> {
             columns.iter().map(|c| Field::new(c.name, c.values.data_type().clone(), c.nullable)).collect::<Vec<_>>(),
         ));
         let batch = RecordBatch::try_new(schema, columns.into_iter().map(|c| c.values).collect())
-            .with_context(|| format!("cannot write {}", self.temporary.display()))?;
+            .with_context(|| format!("cannot write {}", self.target.temporary().display()))?;
         self.write(&batch)?;
         self.rows.clear();
         Ok(())
     }
 
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        let failed = || format!("cannot write {}", self.temporary.display());
+        let failed = || format!("cannot write {}", self.target.temporary().display());
         let writer = match &mut self.writer {
             Some(writer) => writer,
             none => {
-                let file = File::create(&self.temporary).with_context(failed)?;
+                let file = File::create(self.target.temporary()).with_context(failed)?;
                 none.insert(
-                    ArrowWriter::try_new(BufWriter::new(file), batch.schema(), Some(properties::<T>()))
+                    ArrowWriter::try_new(BufWriter::new(file), batch.schema(), Some(properties::<T>().build()))
                         .with_context(failed)?,
                 )
             }
@@ -115,12 +110,11 @@ impl<T: Table> Writer<T> {
         if !self.rows.is_empty() || self.writer.is_none() {
             self.flush()?;
         }
-        let failed = || format!("cannot write {}", self.temporary.display());
+        let failed = || format!("cannot write {}", self.target.temporary().display());
         let writer = self.writer.take().expect("flush made the writer");
         let file = writer.into_inner().with_context(failed)?;
         file.into_inner().map_err(|error| error.into_error()).with_context(failed)?;
-        std::fs::rename(&self.temporary, &self.path)
-            .with_context(|| format!("cannot rename {} to its final name", self.temporary.display()))?;
+        self.target.finish()?;
         Ok(self.written)
     }
 
@@ -133,8 +127,35 @@ impl<T: Table> Writer<T> {
     }
 }
 
+/// The name of a file that is being written, and its temporary name until it is complete.
+pub(super) struct Target {
+    path: PathBuf,
+    temporary: PathBuf,
+}
+
+impl Target {
+    /// Makes the folder of `path`.
+    pub(super) fn create(path: &Path) -> Result<Target> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        }
+        Ok(Target { path: path.to_owned(), temporary: path.with_extension("parquet.tmp") })
+    }
+
+    /// The name under which to write.
+    pub(super) fn temporary(&self) -> &Path {
+        &self.temporary
+    }
+
+    /// Gives the file its name.
+    pub(super) fn finish(self) -> Result<()> {
+        std::fs::rename(&self.temporary, &self.path)
+            .with_context(|| format!("cannot rename {} to its final name", self.temporary.display()))
+    }
+}
+
 /// How the columns of a table are encoded and compressed: the constants of [`Table`] as settings of the Parquet writer.
-fn properties<T: Table>() -> WriterProperties {
+pub(super) fn properties<T: Table>() -> WriterPropertiesBuilder {
     let zstd = Compression::ZSTD(ZstdLevel::try_new(3).expect("zstd has a level 3"));
     let mut properties = WriterProperties::builder()
         .set_compression(zstd)
@@ -155,7 +176,7 @@ fn properties<T: Table>() -> WriterProperties {
     for column in T::UNORDERED {
         properties = properties.set_column_statistics_enabled(ColumnPath::from(*column), EnabledStatistics::None);
     }
-    properties.build()
+    properties
 }
 
 #[cfg(test)]

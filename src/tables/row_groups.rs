@@ -1,0 +1,171 @@
+//! Rows of a table: a whole Parquet file, or some consecutive row groups of one.
+//!
+//! A week's files hold the rows of many shards and waves, one after the other ([`pack`](super::pack)). A [`RowGroups`] stands
+//! for the rows of one of them. It names its file, and reads it only when a reader is opened. All row groups of one file share
+//! its footer, which is parsed when it is first needed, and then kept as long as one of them is: k pieces of a file cost one
+//! parse.
+
+use std::fmt;
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result, ensure};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::file::metadata::PageIndexPolicy;
+
+/// Consecutive row groups of one Parquet file: all of them, or a part. Cheap to clone.
+///
+/// ```
+/// use nigh::tables::{RowGroups, Scan, SizeRow, Writer, pack};
+///
+/// # fn main() -> anyhow::Result<()> {
+/// let folder = tempfile::tempdir()?;
+/// let [small, other, packed] = ["small", "other", "packed"].map(|name| folder.path().join(format!("{name}.parquet")));
+/// for (path, size) in [(&small, 1), (&other, 2)] {
+///     let mut writer: Writer<SizeRow> = Writer::create(path)?;
+///     writer.push(SizeRow { level: "similar", size, clusters: 40 })?;
+///     writer.finish()?;
+/// }
+/// assert_eq!(pack::<SizeRow>(&[small.into(), other.into()], &packed)?, [1, 1], "row groups of each");
+///
+/// let packed = RowGroups::file(&packed);
+/// let rows = |rows: RowGroups| anyhow::Ok(Scan::open(rows, &["size"])?.batch()?.map_or(0, |batch| batch.num_rows()));
+/// assert_eq!((rows(packed.groups(1..2))?, rows(packed)?), (1, 2));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct RowGroups {
+    file: Arc<Shared>,
+    /// The numbers of the row groups in the file; `None` for all.
+    range: Option<Range<usize>>,
+}
+
+/// What all row groups of a file share.
+struct Shared {
+    path: PathBuf,
+    /// Footer and page index; `None` until a reader is opened. A mutex, not a `OnceLock`, because a file that cannot be read
+    /// now may be readable later.
+    footer: Mutex<Option<ArrowReaderMetadata>>,
+}
+
+/// A file that is open, its footer, and which of its row groups to read.
+pub(super) struct Opened {
+    pub(super) file: File,
+    pub(super) footer: ArrowReaderMetadata,
+    pub(super) groups: Range<usize>,
+}
+
+impl RowGroups {
+    /// All row groups of the file at `path`, which need not exist yet.
+    pub fn file(path: impl Into<PathBuf>) -> RowGroups {
+        RowGroups { file: Arc::new(Shared { path: path.into(), footer: Mutex::default() }), range: None }
+    }
+
+    /// A part of these row groups; `range` counts from the first of them. A reader fails if the file has fewer.
+    #[must_use]
+    pub fn groups(&self, range: Range<usize>) -> RowGroups {
+        let first = self.range.as_ref().map_or(0, |range| range.start);
+        let range = first.saturating_add(range.start)..first.saturating_add(range.end);
+        RowGroups { file: self.file.clone(), range: Some(range) }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.file.path
+    }
+
+    /// Whether these are all row groups of the file because no part was chosen.
+    pub fn is_whole(&self) -> bool {
+        self.range.is_none()
+    }
+
+    /// The number of row groups.
+    ///
+    /// # Errors
+    /// Names the file that cannot be read or is not a Parquet file.
+    pub fn count(&self) -> Result<usize> {
+        Ok(self.open()?.groups.len())
+    }
+
+    /// The number of rows.
+    ///
+    /// # Errors
+    /// As [`RowGroups::count`].
+    pub fn rows(&self) -> Result<u64> {
+        let Opened { footer, groups, .. } = self.open()?;
+        Ok(footer.metadata().row_groups()[groups].iter().map(|group| group.num_rows() as u64).sum())
+    }
+
+    /// Opens the file, and parses its footer unless one of its row groups was opened before.
+    pub(super) fn open(&self) -> Result<Opened> {
+        let path = self.path();
+        let failed = || format!("cannot read {}", path.display());
+        let file = File::open(path).with_context(failed)?;
+        let footer = {
+            let mut shared = self.file.footer.lock().unwrap_or_else(PoisonError::into_inner);
+            match &*shared {
+                Some(footer) => footer.clone(),
+                None => {
+                    // The statistics of encodings are kept in full because `pack` copies them.
+                    let options = ArrowReaderOptions::new()
+                        .with_page_index_policy(PageIndexPolicy::Optional)
+                        .with_encoding_stats_as_mask(false);
+                    shared.insert(ArrowReaderMetadata::load(&file, options).with_context(failed)?).clone()
+                }
+            }
+        };
+        let count = footer.metadata().num_row_groups();
+        let groups = self.range.clone().unwrap_or(0..count);
+        ensure!(
+            groups.start <= groups.end && groups.end <= count,
+            "{} has {count} row groups, but those from {} to {} were expected",
+            path.display(),
+            groups.start,
+            groups.end
+        );
+        Ok(Opened { file, footer, groups })
+    }
+}
+
+impl fmt::Debug for RowGroups {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RowGroups").field("path", &self.file.path).field("range", &self.range).finish()
+    }
+}
+
+/// Equal if the same row groups of a file of the same name; one of a range that happens to have all row groups differs from the
+/// whole file.
+impl PartialEq for RowGroups {
+    fn eq(&self, other: &RowGroups) -> bool {
+        (self.path(), &self.range) == (other.path(), &other.range)
+    }
+}
+
+impl Eq for RowGroups {}
+
+impl From<&Path> for RowGroups {
+    fn from(path: &Path) -> RowGroups {
+        RowGroups::file(path)
+    }
+}
+
+impl From<PathBuf> for RowGroups {
+    fn from(path: PathBuf) -> RowGroups {
+        RowGroups::file(path)
+    }
+}
+
+impl From<&PathBuf> for RowGroups {
+    fn from(path: &PathBuf) -> RowGroups {
+        RowGroups::file(path)
+    }
+}
+
+impl From<&RowGroups> for RowGroups {
+    fn from(rows: &RowGroups) -> RowGroups {
+        rows.clone()
+    }
+}
