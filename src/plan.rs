@@ -23,6 +23,10 @@ pub struct Plan {
     pub work: String,
     /// The earlier weeks of the store; none for its first week.
     pub earlier: Earlier,
+    /// The [identity](CommittedWeek::identity) of the store's last week before the run; empty if it has none.
+    pub stands_on: String,
+    /// The number of the commit that makes the week.
+    pub commit: u64,
     /// The deletion from an existing week, if the run is one; then it reads no crawl.
     pub deletion: Option<Deletion>,
     /// How the clusters of a later week are computed: full, delta or auto.
@@ -83,7 +87,7 @@ impl Plan {
     pub fn key(&self) -> InputKey {
         if let Some(Deletion { patterns, of, key }) = &self.deletion {
             let patterns = serde_json::to_string(patterns).unwrap_or_default();
-            let hash = short_hash(format!("{} without {patterns}", of.key).as_bytes());
+            let hash = short_hash(format!("{} without {patterns}", of.identity()).as_bytes());
             return InputKey { hash, ..key.clone() };
         }
         let mut text = format!("{}; {}", self.method, serde_json::to_string(&self.reading).unwrap_or_default());
@@ -91,9 +95,7 @@ impl Plan {
             text.push_str(&format!("; {} {}", input.name, input.bytes));
         }
         text.push_str(&format!("; {:?}", self.waves));
-        if let Some(last) = self.earlier.last() {
-            text.push_str(&format!("; after {} {}", last.week, last.key));
-        }
+        text.push_str(&format!("; on {}", self.stands_on));
         InputKey {
             hash: short_hash(text.as_bytes()),
             waves: self.waves.len(),
@@ -183,6 +185,8 @@ mod tests {
             store: "store".into(),
             work: "_work".into(),
             earlier: Earlier::default(),
+            stands_on: String::new(),
+            commit: 1,
             deletion: None,
             mode: Mode::Full,
             method: job.method.clone(),
@@ -222,6 +226,9 @@ mod tests {
         assert_ne!(plan(&[1, 3], 10).key().hash, key.hash);
         let mut other = plan(&[1, 2], 10);
         other.method.agreements = 3;
+        assert_ne!(other.key().hash, key.hash);
+        let mut other = plan(&[1, 2], 10);
+        other.stands_on = "a store from which pages were deleted".into();
         assert_ne!(other.key().hash, key.hash);
     }
 

@@ -57,7 +57,7 @@ pub fn summary(summary: &Summary) -> String {
     if let Some(since) = &summary.since {
         lines.push(changes::since(since).trim_end().to_owned());
     }
-    lines.push(format!("Tables   {}", summary.store.join(summary.week.folder()).display()));
+    lines.push(format!("Tables   {}", summary.store.join("TABLE").join(summary.week.folder()).display()));
     lines.join("\n") + "\n"
 }
 

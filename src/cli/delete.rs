@@ -12,6 +12,7 @@ use super::session::{
     Session, check_kernels, check_name, locate_store, lock, notify, pool_of, read_manifest, take_work,
 };
 use super::signals::stop_on_signals;
+use super::week::read_summary;
 use super::worker::{ProcessWork, cluster};
 use crate::config::{Config, Count, Mode, Reading, read_config};
 use crate::jobs::deletion;
@@ -22,7 +23,6 @@ use crate::plan::{Deletion, Plan};
 use crate::records::{DocId, Week};
 use crate::report::{grouped, print};
 use crate::state::{Earlier, Manifest, Store};
-use crate::summary::Summary;
 use crate::text::{InvalidPattern, UrlPatterns, canonical};
 
 /// Examples at the end of `nigh help delete`.
@@ -129,7 +129,7 @@ pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
     log.name(format!("delete {}", plan.week));
     let docs = selected_docs(&store, &manifest, &patterns)?;
     // Pages of other URLs may link to a selected URL of which the store has no page.
-    let is_mentioned = docs.is_empty() && deletion::is_mentioned(&store, plan.week, &patterns)?;
+    let is_mentioned = docs.is_empty() && deletion::is_mentioned(&store, &store.committed(plan.week)?, &patterns)?;
     let mut summary = DeletionSummary { week: plan.week, urls: docs.len() as u64, is_mentioned, documents: None };
     if let Some(guard) = &mut guard
         && (!docs.is_empty() || is_mentioned)
@@ -160,7 +160,7 @@ fn delete(
         deletion::write_deleted(&store.unfinished(week), docs)
     };
     begin(store)?;
-    let before = Summary::read(&store.week(week))?;
+    let before = read_summary(store, week)?;
     let is_committed = {
         let (store, key) = (store.clone(), plan.key().hash);
         move || -> Result<bool> {
@@ -191,7 +191,7 @@ fn delete(
     };
     let plan_here = plan.clone();
     let after = session.compute(work, |watch| cluster(plan_here, Peers::None, watch))?;
-    let after = after.map_or_else(|| Summary::read(&store.week(week)), Ok)?;
+    let after = after.map_or_else(|| read_summary(store, week), Ok)?;
     guard.publish(false, &notify(log))?;
     Ok(before.counts.documents - after.counts.documents)
 }
@@ -242,8 +242,8 @@ fn make_plan(
     pool: &Pool,
 ) -> Result<Plan> {
     let last = manifest.weeks.last().with_context(|| format!("{} has no week yet", args.store.display()))?;
-    let whole = store.whole(last.week)?;
-    let path = store.week(last.week).join("job.toml");
+    let whole = store.whole(last)?;
+    let path = store.records(last).join("job.toml");
     let job = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let processes = pool.processes();
     let workers = args.workers.map_or(config.workers(processes), |count| count.0);
@@ -252,6 +252,8 @@ fn make_plan(
         store: store.root().to_owned(),
         work: store.work_name(),
         earlier: Earlier::before(manifest, last.week),
+        stands_on: last.identity(),
+        commit: manifest.commits + 1,
         deletion: Some(Deletion { patterns: patterns.clone(), of: last.clone(), key: whole.journal.key }),
         mode: Mode::Auto,
         method: manifest.method.clone(),

@@ -85,15 +85,16 @@ fn check_flags(job: &Evolution, args: &RunArgs) -> Result<PathBuf> {
 
 /// Computes and publishes the tables. The caller has locked the store.
 fn compute(
-    plan: EvolutionPlan,
+    mut plan: EvolutionPlan,
     session: &Session<'_>,
     store: &Store,
     folder: &Path,
     guard: &mut WriteGuard,
 ) -> Result<EvolutionSummary> {
     let Session { pool, log, .. } = *session;
-    let results = Results::of(store, FOLDER);
+    let results = Results::next(store, FOLDER)?;
     results.begin()?;
+    plan.commit = results.commit_number();
     // A restart begins new results, and the signal handler must look at those.
     let results = Arc::new(Mutex::new(results));
     stop_on_signals(log, pool, guard.publish_handle(), {
@@ -109,28 +110,29 @@ fn compute(
         let mut plan = plan.clone();
         if epoch > 0 {
             let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+            let store = take_work(store, pool, epoch)?;
+            store.recover()?;
             if results.is_committed() {
                 // The processes committed the tables, and failed before they reported it.
                 return Ok(None);
             }
             // Unfinished tables are made again.
-            let store = take_work(store, pool, epoch)?;
-            *results = Results::of(&store, FOLDER);
+            *results = Results::next(&store, FOLDER)?;
             results.begin()?;
-            plan.work = store.work_name();
+            (plan.work, plan.commit) = (store.work_name(), results.commit_number());
         }
         Ok(Some(ProcessWork::Evolution(Box::new(plan))))
     };
     let plan_here = plan.clone();
     let summary = session.compute(work, move |watch| evolution(plan_here, Peers::None, watch))?;
-    let summary = summary.map_or_else(|| read_summary(store), Ok)?;
+    let summary = summary.map_or_else(|| read_summary(&results.lock().unwrap_or_else(PoisonError::into_inner)), Ok)?;
     guard.publish(false, &notify(log))?;
     Ok(summary)
 }
 
-/// The summary that is kept with the tables of a store.
-fn read_summary(store: &Store) -> Result<EvolutionSummary> {
-    let path = Results::of(store, FOLDER).folder().join("summary.json");
+/// The summary that is kept with committed tables.
+fn read_summary(results: &Results) -> Result<EvolutionSummary> {
+    let path = results.committed_file("summary.json");
     let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_slice(&text).with_context(|| format!("{} is damaged", path.display()))
 }
@@ -142,7 +144,7 @@ fn make_plan(store: &Store, job: &Evolution, config: &Config, args: &RunArgs, po
     let history = History::open(store, job.first, job.last)?;
     let job = toml::to_string(&Job::Evolution(job.clone())).context("cannot write the job as TOML")?;
     let worker_memory = config.memory() / (processes * workers) as u64;
-    Ok(EvolutionPlan { work: store.work_name(), history, job, processes, workers, worker_memory })
+    Ok(EvolutionPlan { work: store.work_name(), commit: 0, history, job, processes, workers, worker_memory })
 }
 
 /// The plan as a dry run prints it.

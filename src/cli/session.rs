@@ -15,7 +15,6 @@ use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::mirror::{Notify, StoreLocation, WriteGuard, url_of};
 use crate::operators::ingest::TooManyRejects;
-use crate::records::short_hash;
 use crate::state::{Manifest, Store};
 use crate::watch::{Progress, Watch};
 use crate::{kernels, progress};
@@ -204,8 +203,8 @@ pub(crate) fn take_work(store: &Store, pool: &Pool, epoch: u64) -> Result<Store>
     let store = if pool.is_on_this_machine() {
         Store::at(store.root())
     } else {
-        let name = format!("{} {} {epoch}", std::process::id(), jiff::Timestamp::now());
-        store.working_in(&format!("_work-{}", short_hash(name.as_bytes())))
+        let seed = format!("{} {} {epoch}", std::process::id(), jiff::Timestamp::now());
+        store.working_in(&Store::work_name_of(&seed))
     };
     store.take_work()?;
     Ok(store)

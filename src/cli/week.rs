@@ -44,7 +44,7 @@ pub(crate) fn run(job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, lo
         WeekState::Made(plan) => {
             let root = request.store.display();
             log.notice(&format!("week {} is in {root} already, from the same input: nothing to do", plan.week));
-            Summary::read(&store.week(plan.week))?
+            read_summary(&store, plan.week)?
         }
         WeekState::ToMake(plan) => make(*plan, &request, &store, &mut guard, args, log)?,
     };
@@ -107,7 +107,12 @@ fn make(
     };
     let summary = session.compute(work, |watch| cluster(plan, Peers::None, watch))?;
     guard.publish(false, &notify(log))?;
-    summary.map_or_else(|| Summary::read(&store.week(week)), Ok)
+    summary.map_or_else(|| read_summary(store, week), Ok)
+}
+
+/// The summary that is kept with a committed week.
+pub(crate) fn read_summary(store: &Store, week: Week) -> Result<Summary> {
+    Summary::read(&store.records(&store.committed(week)?))
 }
 
 /// A job that makes a week from a crawl.
@@ -234,7 +239,14 @@ impl WeekRequest {
         if let Some(manifest) = &manifest {
             manifest.check(&self.store, &settings.method)?;
         }
-        let plan = Box::new(self.plan(store, settings, earlier));
+        // To know whether an existing week has the same input, plan it as it was planned.
+        let of_existing = existing.filter(|_| !self.replace).map(|existing| existing.stands_on.clone());
+        let last_identity = || manifest.as_ref().map_or_else(String::new, Manifest::identity);
+        let plan = Box::new(Plan {
+            stands_on: of_existing.unwrap_or_else(last_identity),
+            commit: manifest.as_ref().map_or(0, |manifest| manifest.commits) + 1,
+            ..self.plan(store, settings, earlier)
+        });
         match existing {
             Some(_) if self.replace => {
                 ensure!(
@@ -295,6 +307,8 @@ impl WeekRequest {
             store: store.root().to_owned(),
             work: store.work_name(),
             earlier,
+            stands_on: String::new(),
+            commit: 0,
             deletion: None,
             mode,
             method,

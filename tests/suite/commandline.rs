@@ -21,13 +21,18 @@ fn the_readme_command_clusters_the_shipped_crawl() {
     ] {
         assert!(ran.stdout.contains(wanted), "{wanted}: {}", ran.stdout);
     }
-    assert!(ran.stdout.contains(store.join("week=2024-01-08").to_str().unwrap()));
+    assert!(ran.stdout.contains(store.join("TABLE/week=2024-01-08").to_str().unwrap()));
     // Lines in a file say of which run they are.
     assert!(ran.stderr.contains("nigh [cluster 2024-01-08, process 0, epoch 0]: reading"), "{}", ran.stderr);
-    for file in ["manifest.json", "week=2024-01-08/job.toml", "week=2024-01-08/summary.json"] {
+    for file in [
+        "_nigh/manifest.json",
+        "_nigh/week=2024-01-08/00001/job.toml",
+        "_nigh/week=2024-01-08/00001/summary.json",
+        "views.sql",
+    ] {
         assert!(store.join(file).exists(), "{file}");
     }
-    assert!(!store.join("_work").exists(), "nothing unfinished is left");
+    assert!(!store.join("_nigh/work").exists(), "nothing unfinished is left");
 }
 
 /// The run that an event is of, and which start of its processes.
@@ -255,7 +260,7 @@ fn too_many_rejects_exit_with_three_and_keep_what_was_read() {
         for wanted in ["1 of 6 records are bad (16.7%, the job accepts 5.0%)", "gzip", "max-reject-share"] {
             assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
         }
-        assert!(!store.join("manifest.json").exists());
+        assert!(!store.join("_nigh/manifest.json").exists());
     }
     // The same input under a job that accepts them goes on from what was read.
     let text =
