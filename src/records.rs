@@ -94,6 +94,17 @@ impl Week {
     pub fn folder(self) -> String {
         format!("week={self}")
     }
+
+    /// Days since 1970-01-01, as a column of dates has them.
+    ///
+    /// ```
+    /// use nigh::records::Week;
+    /// let week: Week = "2024-01-08".parse().unwrap();
+    /// assert_eq!(week.days(), 19_730);
+    /// ```
+    pub fn days(self) -> i32 {
+        (self.0 - jiff::civil::date(1970, 1, 1)).get_days()
+    }
 }
 
 impl fmt::Display for Week {

@@ -19,7 +19,7 @@ use timely::worker::Worker;
 use super::week::IngestedWeek;
 use crate::operators::exchange::all_gather;
 use crate::state::{Part, Piece, WeekFiles, sync_folder};
-use crate::tables::{RowGroups, WEEK_TABLES, parts};
+use crate::tables::{Pack, RowGroups, WEEK_TABLES, parts};
 
 /// A file of a table: the number of the table in [`WEEK_TABLES`], the name and the size in bytes.
 type SmallFile = (usize, String, u64);
@@ -70,12 +70,13 @@ pub(crate) fn pack_week(worker: &mut Worker, week: &IngestedWeek<'_>) -> Result<
 fn pack_part(
     week: &IngestedWeek<'_>,
     table: &str,
-    pack: fn(&[RowGroups], &Path) -> Result<Vec<usize>>,
+    pack: Pack,
     names: Vec<String>,
     path: &Path,
 ) -> Result<Part> {
     let sources: Vec<RowGroups> = names.iter().map(|name| week.unfinished.table(table, name).into()).collect();
-    let groups = pack(&sources, path)?;
+    let job = if week.plan.earlier.is_empty() { "cluster" } else { "weekly" };
+    let groups = pack(&sources, path, &[("nigh.week", &week.plan.week.to_string()), ("nigh.job", job)])?;
     let bytes = path.metadata().with_context(|| format!("cannot read {}", path.display()))?.len();
     let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     Ok(Part { file, bytes, pieces: names.into_iter().zip(groups).map(|(name, groups)| Piece(name, groups)).collect() })

@@ -56,10 +56,10 @@ pub struct Change {
 pub fn changes(week: Week, tables: &WeekTables, last: &WeekTables, since: Since) -> Result<Changes> {
     let mut rows: Vec<Change> = Vec::new();
     for rows_of_file in tables.all(ChangeRow::NAME) {
-        Scan::open(rows_of_file, &["cluster_id", "event", "other", "before", "after", "documents"])?.for_each(
+        Scan::open(rows_of_file, &["cluster_id", "event", "other_cluster_id", "before", "after", "documents"])?.for_each(
             |batch| {
                 let column = |name| field::<Int64Array>(batch, name);
-                let (ids, others, befores) = (column("cluster_id")?, column("other")?, column("before")?);
+                let (ids, others, befores) = (column("cluster_id")?, column("other_cluster_id")?, column("before")?);
                 let (afters, documents) = (column("after")?, column("documents")?);
                 let events: &StringArray = field(batch, "event")?;
                 rows.extend((0..batch.num_rows()).map(|row| Change {

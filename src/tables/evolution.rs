@@ -1,15 +1,20 @@
 //! The columns of the tables of the evolution job, which compares the weeks of a store (Fetterly 2004, section 3).
 //!
-//! They lie in `evolution/TABLE/all.parquet` of the store. A `week` is a date, `YYYY-MM-DD`, as in the folder names of weeks. A
+//! They lie in `evolution/TABLE/all.parquet` of the store. A `week` is a date, as in the folder names of weeks. A
 //! `class` is a range of cluster sizes in pages: `0`, `1`, `2-10`, `11-100`, `101-1000`, `1001-10000`, `10001-100000` or
 //! `above 100000` ([`SizeClass`](crate::stats::SizeClass)). `week` and `class` join these tables with each other; no column
 //! joins them with the tables of weeks.
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array};
+use arrow_array::{ArrayRef, Date32Array, Float64Array};
 
 use super::rows::{Column, Table, ints, longs, nullable, required, texts};
+use crate::records::Week;
+
+fn dates(weeks: impl Iterator<Item = Week>) -> ArrayRef {
+    Arc::new(Date32Array::from_iter_values(weeks.map(Week::days)))
+}
 
 fn maybe_doubles(values: impl Iterator<Item = Option<f64>>) -> ArrayRef {
     Arc::new(Float64Array::from_iter(values))
@@ -22,7 +27,7 @@ fn maybe_doubles(values: impl Iterator<Item = Option<f64>>) -> ArrayRef {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetentionRow {
     /// The later week, m.
-    pub week: String,
+    pub week: Week,
     /// The class of the URL's cluster in the first week.
     pub class: &'static str,
     /// URLs of the class: those with a page in the first week.
@@ -37,15 +42,29 @@ pub struct RetentionRow {
 
 impl Table for RetentionRow {
     const NAME: &'static str = "retention";
+    const DESCRIPTION: &'static str =
+        "How well the clusters of the first week keep together: one row for each week and size class.";
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
-            required("week", texts(rows.iter().map(|r| r.week.as_str()))),
-            required("class", texts(rows.iter().map(|r| r.class))),
-            required("documents", longs(rows.iter().map(|r| r.documents))),
-            nullable("retention", maybe_doubles(rows.iter().map(|r| r.retention))),
-            nullable("similarity", maybe_doubles(rows.iter().map(|r| r.similarity))),
-            nullable("reverse", maybe_doubles(rows.iter().map(|r| r.reverse))),
+            required("week", "the later week", dates(rows.iter().map(|r| r.week))),
+            required("class", "size class of the URL's cluster in the first week", texts(rows.iter().map(|r| r.class))),
+            required("documents", "URLs with a page in the first week", longs(rows.iter().map(|r| r.documents))),
+            nullable(
+                "retention",
+                "mean share of its first cluster that is still in its cluster (Fig. 4)",
+                maybe_doubles(rows.iter().map(|r| r.retention)),
+            ),
+            nullable(
+                "similarity",
+                "mean of intersection over union of the two clusters (Fig. 5)",
+                maybe_doubles(rows.iter().map(|r| r.similarity)),
+            ),
+            nullable(
+                "reverse",
+                "mean share of its later cluster that was in the first one (Fig. 7)",
+                maybe_doubles(rows.iter().map(|r| r.reverse)),
+            ),
         ]
     }
 }
@@ -62,11 +81,17 @@ pub struct HostChangeRow {
 
 impl Table for HostChangeRow {
     const NAME: &'static str = "host-changes";
+    const DESCRIPTION: &'static str =
+        "Hosts by the change of their number of clusters, from the first week to the last (Fig. 6).";
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
-            required("change", longs(rows.iter().map(|r| r.change))),
-            required("hosts", longs(rows.iter().map(|r| r.hosts))),
+            required(
+                "change",
+                "clusters of a host in the last week minus those in the first; singletons count",
+                longs(rows.iter().map(|r| r.change)),
+            ),
+            required("hosts", "hosts with this change", longs(rows.iter().map(|r| r.hosts))),
         ]
     }
 }
@@ -89,14 +114,28 @@ pub struct AmountRow {
 
 impl Table for AmountRow {
     const NAME: &'static str = "amounts";
+    const DESCRIPTION: &'static str =
+        "Pairs of successive downloads of a URL: one row for each change amount and size class.";
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
-            required("amount", ints(rows.iter().map(|r| r.amount))),
-            required("class", texts(rows.iter().map(|r| r.class))),
-            required("pairs", longs(rows.iter().map(|r| r.pairs))),
-            nullable("share", maybe_doubles(rows.iter().map(|r| r.share))),
-            nullable("relative", maybe_doubles(rows.iter().map(|r| r.relative))),
+            required(
+                "amount",
+                "equal features of two successive downloads; one more than all, 85 by default, if the bytes are equal",
+                ints(rows.iter().map(|r| r.amount)),
+            ),
+            required("class", "size class at the first of the two downloads", texts(rows.iter().map(|r| r.class))),
+            required("pairs", "pairs of successive downloads", longs(rows.iter().map(|r| r.pairs))),
+            nullable(
+                "share",
+                "share of the class among all pairs of this amount (Fig. 8)",
+                maybe_doubles(rows.iter().map(|r| r.share)),
+            ),
+            nullable(
+                "relative",
+                "share over the class's mean share (Fig. 9)",
+                maybe_doubles(rows.iter().map(|r| r.relative)),
+            ),
         ]
     }
 }
@@ -117,13 +156,22 @@ pub struct ChangeClassRow {
 
 impl Table for ChangeClassRow {
     const NAME: &'static str = "change-classes";
+    const DESCRIPTION: &'static str = "How much pages change: one row for each size class and kind of change.";
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
-            required("class", texts(rows.iter().map(|r| r.class))),
-            required("change", texts(rows.iter().map(|r| r.change))),
-            required("pairs", longs(rows.iter().map(|r| r.pairs))),
-            nullable("share", maybe_doubles(rows.iter().map(|r| r.share))),
+            required("class", "size class at the first of the two downloads", texts(rows.iter().map(|r| r.class))),
+            required(
+                "change",
+                "`complete`, `large`, `medium`, `small`, `no-text-change` or `no-change`",
+                texts(rows.iter().map(|r| r.change)),
+            ),
+            required("pairs", "pairs of successive downloads", longs(rows.iter().map(|r| r.pairs))),
+            nullable(
+                "share",
+                "share of the change among the pairs of the class (Fig. 10)",
+                maybe_doubles(rows.iter().map(|r| r.share)),
+            ),
         ]
     }
 }
@@ -132,7 +180,7 @@ impl Table for ChangeClassRow {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BirthRow {
     /// The week in which the URLs are first seen.
-    pub week: String,
+    pub week: Week,
     /// The class of the cluster without this week's births; `0` if it has only births.
     pub class: &'static str,
     /// URLs first seen in this week that join such a cluster.
@@ -141,12 +189,17 @@ pub struct BirthRow {
 
 impl Table for BirthRow {
     const NAME: &'static str = "births";
+    const DESCRIPTION: &'static str = "URLs first seen in a week: one row for each week and size class.";
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
-            required("week", texts(rows.iter().map(|r| r.week.as_str()))),
-            required("class", texts(rows.iter().map(|r| r.class))),
-            required("documents", longs(rows.iter().map(|r| r.documents))),
+            required("week", "the week", dates(rows.iter().map(|r| r.week))),
+            required(
+                "class",
+                "size class of the cluster they join, without births; `0`: only births",
+                texts(rows.iter().map(|r| r.class)),
+            ),
+            required("documents", "URLs first seen in the week", longs(rows.iter().map(|r| r.documents))),
         ]
     }
 }
@@ -156,7 +209,7 @@ impl Table for BirthRow {
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeathRow {
     /// The week in which the URLs have no page.
-    pub week: String,
+    pub week: Week,
     /// The class of the URL's cluster in the week before.
     pub class: &'static str,
     /// URLs that leave such a cluster.
@@ -165,12 +218,18 @@ pub struct DeathRow {
 
 impl Table for DeathRow {
     const NAME: &'static str = "deaths";
+    const DESCRIPTION: &'static str =
+        "URLs with a page the week before and none in this one: one row for each week and size class.";
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
-            required("week", texts(rows.iter().map(|r| r.week.as_str()))),
-            required("class", texts(rows.iter().map(|r| r.class))),
-            required("documents", longs(rows.iter().map(|r| r.documents))),
+            required("week", "the week in which they are missing", dates(rows.iter().map(|r| r.week))),
+            required("class", "size class of the cluster they leave", texts(rows.iter().map(|r| r.class))),
+            required(
+                "documents",
+                "URLs with a page the week before and none in this one",
+                longs(rows.iter().map(|r| r.documents)),
+            ),
         ]
     }
 }

@@ -1,12 +1,12 @@
 //! The tables of a store, as Parquet files: their columns, and how rows are written and read back.
 //!
 //! In reading order: `rows` (every table's columns; this file is the authority), `evolution` (the tables of the evolution
-//! job), `write` (rows to files), `row_groups` (a file or a part of it, as all readers take it), `read` (files to record
-//! batches, only the columns asked for), `pack` (many small files to a few large ones), `sift` (a copy of a file without some
-//! of its rows), `plain` (an uncompressed column read straight from the file), `ascending` (a column of document ids, searched
-//! by id).
+//! job), `describe` (what each file says of its table), `write` (rows to files), `row_groups` (a file or a part of it, as all
+//! readers take it), `read` (files to record batches, only the columns asked for), `pack` (many small files to a few large
+//! ones), `sift` (a copy of a file without some of its rows), `plain` (an uncompressed column read straight from the file),
+//! `ascending` (a column of document ids, searched by id).
 //!
-//! Files lie in hive folders (`week=YYYY-MM-DD/TABLE/*.parquet`) and are compressed with zstd, except columns of hashes. No
+//! Files lie in hive folders (`TABLE/week=YYYY-MM-DD/*.parquet`) and are compressed with zstd, except columns of hashes. No
 //! column is an unsigned 64-bit number, because Spark reads those poorly. The same rows always give the same bytes.
 //!
 //! ```
@@ -15,7 +15,7 @@
 //!
 //! # fn main() -> anyhow::Result<()> {
 //! let store = tempfile::tempdir()?;
-//! let path = store.path().join("week=2024-01-08/sizes/all.parquet");
+//! let path = store.path().join("sizes/week=2024-01-08/all.parquet");
 //! let mut writer: Writer<SizeRow> = Writer::create(&path)?;
 //! writer.push(SizeRow { level: "similar", size: 1, clusters: 40 })?;
 //! writer.push(SizeRow { level: "similar", size: 2, clusters: 3 })?;
@@ -34,6 +34,7 @@
 //! ```
 
 mod ascending;
+mod describe;
 mod evolution;
 mod pack;
 mod plain;
@@ -46,7 +47,7 @@ mod write;
 
 pub use ascending::AscendingColumn;
 pub use evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
-pub use pack::{PART_BYTES, pack, parts};
+pub use pack::{PART_BYTES, pack, pack_labelled, parts};
 pub use plain::{PlainColumn, Words};
 pub use read::{Scan, field};
 pub use row_groups::RowGroups;
@@ -55,5 +56,5 @@ pub use rows::{
     LargestRow, LinkRow, MissingRow, RejectRow, SizeRow, SummaryRow, Table, UrlRow,
 };
 pub use sift::{RowCounts, copy_rows, link_or_copy};
-pub use week::{RESULT_TABLES, WEEK_TABLES, WeekTable};
+pub use week::{Pack, RESULT_TABLES, WEEK_TABLES, WeekTable};
 pub use write::Writer;

@@ -18,6 +18,7 @@ use parquet::bloom_filter::Sbbf;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::file::writer::SerializedFileWriter;
 
+use super::describe;
 use super::row_groups::{Opened, RowGroups};
 use super::rows::Table;
 use super::write::{Target, Writer, properties};
@@ -56,16 +57,24 @@ pub fn parts(sizes: impl Iterator<Item = u64>) -> Vec<Range<usize>> {
 /// Writes one file whose row groups are those of the `sources`, in this order, unchanged. Returns the number of row groups of
 /// each source: 0 for one without rows. The file appears at `to` when it is complete; its folder is made.
 ///
-/// If no source has rows, the file has the table's columns and no rows. The bytes of the file depend only on those of the
-/// sources and on their order.
+/// If no source has rows, the file has no rows, and the columns of the first source, or of the table if there is none. The bytes
+/// of the file depend only on those of the sources and on their order. Its key-values are those of the first source with rows.
 ///
 /// # Errors
 /// Names the file that cannot be read or written, or that has other columns than the first one.
 pub fn pack<T: Table>(sources: &[RowGroups], to: &Path) -> Result<Vec<usize>> {
+    pack_labelled::<T>(sources, to, &[])
+}
+
+/// As [`pack`], and adds key-values to the file, for instance `nigh.week`. A key that the file has already gets the new value.
+///
+/// # Errors
+/// As [`pack`].
+pub fn pack_labelled<T: Table>(sources: &[RowGroups], to: &Path, labels: &[(&str, &str)]) -> Result<Vec<usize>> {
     let counts = sources.iter().map(RowGroups::count).collect::<Result<Vec<usize>>>()?;
-    let mut sources = sources.iter().zip(&counts).filter(|(_, count)| **count > 0).map(|(source, _)| source);
-    let Some(first) = sources.next() else {
-        Writer::<T>::create(to)?.finish()?;
+    let with_rows = || sources.iter().zip(&counts).filter(|(_, count)| **count > 0).map(|(source, _)| source);
+    let Some(first) = with_rows().next().or(sources.first()) else {
+        Writer::<T>::create(to)?.labelled(labels).finish()?;
         return Ok(counts);
     };
     let target = Target::create(to)?;
@@ -73,12 +82,15 @@ pub fn pack<T: Table>(sources: &[RowGroups], to: &Path) -> Result<Vec<usize>> {
     let mut writer = {
         let footer = first.open()?.footer;
         let described = footer.metadata().file_metadata();
-        let properties = properties::<T>().set_key_value_metadata(described.key_value_metadata().cloned()).build();
+        let mut key_values = described.key_value_metadata().cloned().unwrap_or_default();
+        describe::set(&mut key_values, describe::VERSION, env!("CARGO_PKG_VERSION"));
+        labels.iter().for_each(|(key, value)| describe::set(&mut key_values, key, value));
+        let properties = properties::<T>().set_key_value_metadata(Some(key_values)).build();
         let file = BufWriter::new(File::create(target.temporary()).with_context(failed)?);
         SerializedFileWriter::new(file, described.schema_descr().root_schema_ptr(), Arc::new(properties))
             .with_context(failed)?
     };
-    for source in std::iter::once(first).chain(sources) {
+    for source in with_rows() {
         let opened = source.open()?;
         let copied = || format!("cannot copy {} to {}", source.path().display(), target.temporary().display());
         append(&mut writer, &opened).with_context(copied)?;
@@ -199,9 +211,9 @@ mod tests {
         (path, groups.collect())
     }
 
-    /// Every row group's statistics, page index and encodings, as text without places in the file.
-    fn described(rows: &RowGroups) -> Vec<String> {
-        let Opened { footer, groups, .. } = rows.open().unwrap();
+    /// Every row group's order, statistics, page index, encodings and Bloom filters, as text without places in the file.
+    fn described<T: Table>(rows: &RowGroups) -> Vec<String> {
+        let Opened { file, footer, groups } = rows.open().unwrap();
         let metadata = footer.metadata();
         let describe = |number: usize| {
             let group = metadata.row_group(number);
@@ -216,9 +228,13 @@ mod tests {
                     .collect();
                 let of_column = (column.statistics(), column.page_encoding_stats(), column.byte_range().1);
                 assert!(column.page_encoding_stats().is_some());
-                format!("{of_column:?} {pages:?} {:?}", index.column_index(place))
+                let filter = Sbbf::read_from_column_chunk(column, &file).unwrap();
+                let filtered = T::SEARCHED.contains(&column.column_descr().name());
+                assert!(filter.is_some() == filtered);
+                format!("{of_column:?} {pages:?} {:?} {filter:?}", index.column_index(place))
             });
-            format!("{} {:?}", group.num_rows(), columns.collect::<Vec<_>>())
+            assert!(group.sorting_columns().is_some());
+            format!("{} {:?} {:?}", group.num_rows(), group.sorting_columns(), columns.collect::<Vec<_>>())
         };
         groups.map(describe).collect()
     }
@@ -236,7 +252,7 @@ mod tests {
             for (piece, groups) in pieces.iter().zip(&groups) {
                 let count = piece.rows().unwrap();
                 assert_eq!(groups.rows().unwrap(), count);
-                assert_eq!(described(groups), described(piece));
+                assert_eq!(described::<FeatureRow>(groups), described::<FeatureRow>(piece));
                 for columns in [&["doc", "vector", "supershingles", "features"][..], &["features"]] {
                     // Without rows the width of values is not known.
                     assert_eq!(batches(groups, columns), batches(piece, columns));
@@ -276,6 +292,7 @@ mod tests {
             assert!(std::fs::read(&again).unwrap() == bytes, "from {sources:?}");
         }
         for (piece, groups) in pieces.iter().zip(&groups) {
+            assert_eq!(described::<DocumentRow>(groups), described::<DocumentRow>(piece));
             // A copy without a loss is the piece again.
             let keep = |batch: &RecordBatch| Ok(BooleanArray::from(vec![true; batch.num_rows()]));
             let copied = copy_rows::<DocumentRow>(groups, &again, &["doc"], keep).unwrap();
@@ -296,6 +313,32 @@ mod tests {
         assert_eq!(pack::<SizeRow>(&[(&empty).into(), (&empty).into()], &packed).unwrap(), [0, 0]);
         assert!(std::fs::read(&packed).unwrap() == none);
         assert!(Scan::open(&packed, &["level", "size", "clusters"]).unwrap().batch().unwrap().is_none());
+        // An empty file gives its columns to the packed one.
+        let narrow = FeatureRow { doc: 0, supershingles: vec![0; 8], features: vec![0; 4] };
+        Writer::<FeatureRow>::create(&empty).unwrap().like(narrow).finish().unwrap();
+        assert_eq!(pack::<FeatureRow>(&[(&empty).into()], &packed).unwrap(), [0]);
+        assert_eq!(std::fs::read(&packed).unwrap(), std::fs::read(&empty).unwrap());
+    }
+
+    #[test]
+    fn labels_replace_those_of_the_pieces() {
+        let folder = tempfile::tempdir().unwrap();
+        let [small, packed] = ["small.parquet", "packed.parquet"].map(|name| folder.path().join(name));
+        let writer: Writer<SizeRow> = Writer::create(&small).unwrap();
+        let mut writer = writer.labelled(&[("nigh.job", "a")]);
+        writer.push(SizeRow { level: "exact", size: 1, clusters: 1 }).unwrap();
+        writer.finish().unwrap();
+        pack_labelled::<SizeRow>(&[(&small).into()], &packed, &[("nigh.job", "b"), ("nigh.week", "2024-01-08")])
+            .unwrap();
+        let footer = RowGroups::file(&packed).open().unwrap().footer;
+        let pairs = footer.metadata().file_metadata().key_value_metadata().unwrap();
+        let of_key = |key: &str| pairs.iter().filter(|p| p.key == key).map(|p| p.value.clone()).collect::<Vec<_>>();
+        assert_eq!(of_key("nigh.job"), [Some("b".into())]);
+        assert_eq!(of_key("nigh.week"), [Some("2024-01-08".into())]);
+        assert_eq!(of_key("nigh.table"), [Some("sizes".into())]);
+        // Without labels those of the pieces stay.
+        pack::<SizeRow>(&[(&packed).into()], &small).unwrap();
+        assert!(std::fs::read(&small).unwrap() == std::fs::read(&packed).unwrap());
     }
 
     #[test]

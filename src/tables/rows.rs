@@ -1,6 +1,7 @@
 //! The columns of every table, defined once.
 //!
-//! A table is a row type. Its [`Table::columns`] turns rows into arrow columns, and the Parquet schema follows from these.
+//! A table is a row type. Its [`Table::columns`] turns rows into arrow columns, and the Parquet schema follows from these. The
+//! descriptions of tables and columns are written into every file and into docs/tables.md (`describe`).
 //!
 //! A `doc` is a [`DocId`] as a signed 64-bit number. A URL keeps its id from week to week, so `doc` joins all tables of a week
 //! with each other and with those of other weeks. A *level* is one of the three relations of [`Level`](crate::records::Level),
@@ -19,6 +20,8 @@ use crate::records::{DocId, fold};
 pub struct Column {
     /// The name in the schema.
     pub name: &'static str,
+    /// What the values mean, for the file and for docs/tables.md; empty if there is nothing to say.
+    pub description: &'static str,
     /// The values, one for each row.
     pub values: ArrayRef,
     /// Whether the schema allows nulls.
@@ -28,12 +31,12 @@ pub struct Column {
 impl Column {
     /// A column of signed 64-bit numbers without nulls.
     pub fn longs(name: &'static str, values: impl Iterator<Item = i64>) -> Column {
-        required(name, longs(values))
+        required(name, "", longs(values))
     }
 
     /// A column of byte strings without nulls; each has exactly `width` bytes.
     pub fn bytes<'a>(name: &'static str, width: usize, values: impl Iterator<Item = &'a [u8]>) -> Column {
-        required(name, bytes(width, values))
+        required(name, "", bytes(width, values))
     }
 }
 
@@ -48,6 +51,12 @@ impl Column {
 pub trait Table: Sized {
     /// The name of the table, which is the name of its folder.
     const NAME: &'static str;
+    /// What the rows are: a sentence for the file and for docs/tables.md.
+    const DESCRIPTION: &'static str = "";
+    /// The column by which the rows of a file ascend, if one does: the file declares it.
+    const SORTED_BY: Option<&'static str> = None;
+    /// Columns that are searched for single values: written with a Bloom filter for each row group.
+    const SEARCHED: &'static [&'static str] = &[];
     /// Columns of nearly unique values: written without a dictionary, which would only cost time and space.
     const UNIQUE: &'static [&'static str] = &[];
     /// Columns of numbers that mostly ascend from row to row: written as differences (delta encoding).
@@ -57,16 +66,17 @@ pub trait Table: Sized {
     /// Columns that no query searches by order: written without their least and greatest values.
     const UNORDERED: &'static [&'static str] = &[];
 
-    /// Turns rows into columns, one value for each row. Without rows the columns are empty and give the schema.
+    /// Turns rows into columns, one value for each row. Without rows the columns are empty and give the schema, with the same
+    /// types as columns with rows.
     fn columns(rows: &[Self]) -> Vec<Column>;
 }
 
-pub(super) fn required(name: &'static str, values: ArrayRef) -> Column {
-    Column { name, values, nullable: false }
+pub(super) fn required(name: &'static str, description: &'static str, values: ArrayRef) -> Column {
+    Column { name, description, values, nullable: false }
 }
 
-pub(super) fn nullable(name: &'static str, values: ArrayRef) -> Column {
-    Column { name, values, nullable: true }
+pub(super) fn nullable(name: &'static str, description: &'static str, values: ArrayRef) -> Column {
+    Column { name, description, values, nullable: true }
 }
 
 pub(super) fn longs(values: impl Iterator<Item = i64>) -> ArrayRef {
@@ -134,6 +144,9 @@ pub struct DocumentRow {
 
 impl Table for DocumentRow {
     const NAME: &'static str = "documents";
+    const DESCRIPTION: &'static str = "One row for each page of a week, in the order of `doc`.";
+    const SORTED_BY: Option<&'static str> = Some("doc");
+    const SEARCHED: &'static [&'static str] = &["url", "host", "checksum"];
     const UNIQUE: &'static [&'static str] = &["url", "checksum", "offset"];
     const ASCENDING: &'static [&'static str] = &["doc"];
     const RANDOM: &'static [&'static str] = &["checksum"];
@@ -141,20 +154,48 @@ impl Table for DocumentRow {
     fn columns(rows: &[Self]) -> Vec<Column> {
         let fetched = TimestampMicrosecondArray::from_iter(rows.iter().map(|r| r.fetched)).with_timezone("UTC");
         vec![
-            required("doc", longs(rows.iter().map(|r| r.doc))),
-            required("url", texts(rows.iter().map(|r| r.url.as_str()))),
-            required("host", texts(rows.iter().map(|r| r.host.as_str()))),
-            required("domain", texts(rows.iter().map(|r| r.domain.as_str()))),
-            nullable("ip", maybe_texts(rows.iter().map(|r| r.ip.as_deref()))),
-            nullable("fetched", Arc::new(fetched)),
-            required("status", ints(rows.iter().map(|r| r.status))),
-            required("media_type", texts(rows.iter().map(|r| r.media_type.as_str()))),
-            required("bytes", longs(rows.iter().map(|r| r.bytes))),
-            required("checksum", bytes(16, rows.iter().map(|r| &r.checksum[..]))),
-            required("words", longs(rows.iter().map(|r| r.words))),
-            required("title", texts(rows.iter().map(|r| r.title.as_str()))),
-            required("file", texts(rows.iter().map(|r| r.file.as_str()))),
-            required("offset", longs(rows.iter().map(|r| r.offset))),
+            required("doc", "document id", longs(rows.iter().map(|r| r.doc))),
+            required(
+                "url",
+                "canonical URL: after the WHATWG URL standard, without fragment, user and password",
+                texts(rows.iter().map(|r| r.url.as_str())),
+            ),
+            required(
+                "host",
+                "its host in lower case, with the port if that is not the default",
+                texts(rows.iter().map(|r| r.host.as_str())),
+            ),
+            required("domain", "the registered domain of the host", texts(rows.iter().map(|r| r.domain.as_str()))),
+            nullable(
+                "ip",
+                "address of the machine that answered; null if the crawl does not have it",
+                maybe_texts(rows.iter().map(|r| r.ip.as_deref())),
+            ),
+            nullable(
+                "fetched",
+                "fetch time, in microseconds UTC; null if the crawl does not have it",
+                Arc::new(fetched),
+            ),
+            required("status", "HTTP status; 200 for formats without one", ints(rows.iter().map(|r| r.status))),
+            required(
+                "media_type",
+                "without parameters; `text/plain` for texts of JSONL and Parquet",
+                texts(rows.iter().map(|r| r.media_type.as_str())),
+            ),
+            required("bytes", "bytes of the body as read", longs(rows.iter().map(|r| r.bytes))),
+            required(
+                "checksum",
+                "XXH3-128 of these bytes, 16 bytes, big-endian",
+                bytes(16, rows.iter().map(|r| &r.checksum[..])),
+            ),
+            required("words", "words of its text", longs(rows.iter().map(|r| r.words))),
+            required("title", "empty if it has none", texts(rows.iter().map(|r| r.title.as_str()))),
+            required("file", "the input file, as it was named", texts(rows.iter().map(|r| r.file.as_str()))),
+            required(
+                "offset",
+                "where in the file; by format, see docs/tables.md",
+                longs(rows.iter().map(|r| r.offset)),
+            ),
         ]
     }
 }
@@ -182,6 +223,9 @@ impl FeatureRow {
 
 impl Table for FeatureRow {
     const NAME: &'static str = "features";
+    const DESCRIPTION: &'static str =
+        "One row for each page with words, in the order of `doc` (Fetterly 2004, section 2).";
+    const SORTED_BY: Option<&'static str> = Some("doc");
     // All columns are plain (`plain.rs`): later weeks read single values of them straight from the file.
     const UNIQUE: &'static [&'static str] = &["doc", "vector", "supershingles", "features"];
     const RANDOM: &'static [&'static str] = &["doc", "vector", "supershingles", "features"];
@@ -189,15 +233,26 @@ impl Table for FeatureRow {
     const UNORDERED: &'static [&'static str] = &["vector", "supershingles", "features"];
 
     fn columns(rows: &[Self]) -> Vec<Column> {
-        let width = |of: fn(&Self) -> usize| rows.first().map_or(0, of);
+        // All rows have the widths of the first. A file without rows has those of the study, and so of the default method; for
+        // another method `Writer::like` gives them.
+        let width = |of: fn(&Self) -> usize, study: usize| rows.first().map_or(study, of);
         vec![
-            required("doc", longs(rows.iter().map(|r| r.doc))),
-            required("vector", longs(rows.iter().map(|r| r.vector_hash()))),
+            required("doc", "document id", longs(rows.iter().map(|r| r.doc))),
+            required(
+                "vector",
+                "a hash of the supershingles: virtually identical pages have the same; others differ except once in 2^64",
+                longs(rows.iter().map(|r| r.vector_hash())),
+            ),
             required(
                 "supershingles",
-                bytes(width(|r| r.supershingles.len()), rows.iter().map(|r| &r.supershingles[..])),
+                "numbers of eight bytes, little-endian: six of them by default",
+                bytes(width(|r| r.supershingles.len(), 6 * 8), rows.iter().map(|r| &r.supershingles[..])),
             ),
-            required("features", bytes(width(|r| r.features.len()), rows.iter().map(|r| &r.features[..]))),
+            required(
+                "features",
+                "the low four bytes of each feature, little-endian: 84 of them by default",
+                bytes(width(|r| r.features.len(), 84 * 4), rows.iter().map(|r| &r.features[..])),
+            ),
         ]
     }
 }
@@ -215,15 +270,18 @@ pub struct UrlRow {
 
 impl Table for UrlRow {
     const NAME: &'static str = "urls";
+    const DESCRIPTION: &'static str = "One row for each URL first seen in the week, in the order of `doc`.";
+    const SORTED_BY: Option<&'static str> = Some("doc");
+    const SEARCHED: &'static [&'static str] = &["url"];
     const UNIQUE: &'static [&'static str] = &["hash", "url"];
     const ASCENDING: &'static [&'static str] = &["doc"];
     const RANDOM: &'static [&'static str] = &["hash"];
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
-            required("doc", longs(rows.iter().map(|r| r.doc))),
-            required("hash", bytes(16, rows.iter().map(|r| &r.hash[..]))),
-            required("url", texts(rows.iter().map(|r| r.url.as_str()))),
+            required("doc", "the id that the URL keeps", longs(rows.iter().map(|r| r.doc))),
+            required("hash", "XXH3-128 of the URL, 16 bytes, big-endian", bytes(16, rows.iter().map(|r| &r.hash[..]))),
+            required("url", "canonical URL", texts(rows.iter().map(|r| r.url.as_str()))),
         ]
     }
 }
@@ -239,11 +297,12 @@ pub struct FoundLinkRow {
 
 impl Table for FoundLinkRow {
     const NAME: &'static str = "found-links";
+    const DESCRIPTION: &'static str = "Links as read from pages; an unfinished week only.";
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
-            required("doc", longs(rows.iter().map(|r| r.doc))),
-            required("target_url", texts(rows.iter().map(|r| r.target_url.as_str()))),
+            required("doc", "the page that links", longs(rows.iter().map(|r| r.doc))),
+            required("target_url", "the canonical URL it links to", texts(rows.iter().map(|r| r.target_url.as_str()))),
         ]
     }
 }
@@ -261,12 +320,22 @@ pub struct LinkRow {
 
 impl Table for LinkRow {
     const NAME: &'static str = "links";
+    const DESCRIPTION: &'static str = "One row for each link of a page to another URL, in the order of `doc`.";
+    const SORTED_BY: Option<&'static str> = Some("doc");
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
-            required("doc", longs(rows.iter().map(|r| r.doc))),
-            required("target_url", texts(rows.iter().map(|r| r.target_url.as_str()))),
-            nullable("target_doc", maybe_longs(rows.iter().map(|r| r.target_doc))),
+            required("doc", "the page that links", longs(rows.iter().map(|r| r.doc))),
+            required(
+                "target_url",
+                "the canonical URL it links to, once a page",
+                texts(rows.iter().map(|r| r.target_url.as_str())),
+            ),
+            nullable(
+                "target_doc",
+                "its document id; null if neither this week nor an earlier one has the URL",
+                maybe_longs(rows.iter().map(|r| r.target_doc)),
+            ),
         ]
     }
 }
@@ -282,12 +351,13 @@ pub struct FailureRow {
 
 impl Table for FailureRow {
     const NAME: &'static str = "failures";
+    const DESCRIPTION: &'static str = "URLs of earlier weeks whose download failed; an unfinished week only.";
     const ASCENDING: &'static [&'static str] = &["doc"];
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
-            required("doc", longs(rows.iter().map(|r| r.doc))),
-            required("reason", texts(rows.iter().map(|r| r.reason.as_str()))),
+            required("doc", "document id", longs(rows.iter().map(|r| r.doc))),
+            required("reason", "why the download failed", texts(rows.iter().map(|r| r.reason.as_str()))),
         ]
     }
 }
@@ -306,14 +376,22 @@ pub struct MissingRow {
 
 impl Table for MissingRow {
     const NAME: &'static str = "missing";
+    const DESCRIPTION: &'static str =
+        "One row for each URL of an earlier week that has no page in this one (Fetterly 2004, section 3).";
+    const SORTED_BY: Option<&'static str> = Some("doc");
+    const SEARCHED: &'static [&'static str] = &["url"];
     const UNIQUE: &'static [&'static str] = &["url"];
     const ASCENDING: &'static [&'static str] = &["doc"];
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
-            required("doc", longs(rows.iter().map(|r| r.doc))),
-            required("url", texts(rows.iter().map(|r| r.url.as_str()))),
-            required("reason", texts(rows.iter().map(|r| r.reason.as_str()))),
+            required("doc", "document id", longs(rows.iter().map(|r| r.doc))),
+            required("url", "canonical URL", texts(rows.iter().map(|r| r.url.as_str()))),
+            required(
+                "reason",
+                "`status 404` and the like, the reason of a side file of failed downloads, or `not seen`",
+                texts(rows.iter().map(|r| r.reason.as_str())),
+            ),
         ]
     }
 }
@@ -327,10 +405,12 @@ pub struct DeletedRow {
 
 impl Table for DeletedRow {
     const NAME: &'static str = "deleted";
+    const DESCRIPTION: &'static str = "URLs that a run is deleting; an unfinished deletion only.";
+    const SORTED_BY: Option<&'static str> = Some("doc");
     const ASCENDING: &'static [&'static str] = &["doc"];
 
     fn columns(rows: &[Self]) -> Vec<Column> {
-        vec![required("doc", longs(rows.iter().map(|r| r.doc)))]
+        vec![required("doc", "document id", longs(rows.iter().map(|r| r.doc)))]
     }
 }
 
@@ -360,13 +440,18 @@ impl RejectRow {
 
 impl Table for RejectRow {
     const NAME: &'static str = "rejects";
+    const DESCRIPTION: &'static str = "One row for each bad record of the input.";
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
-            required("file", texts(rows.iter().map(|r| r.file.as_str()))),
-            required("offset", longs(rows.iter().map(|r| r.offset))),
-            nullable("url", maybe_texts(rows.iter().map(|r| r.url.as_deref()))),
-            required("reason", texts(rows.iter().map(|r| r.reason.as_str()))),
+            required("file", "the input file, as in `documents`", texts(rows.iter().map(|r| r.file.as_str()))),
+            required("offset", "where in it, as in `documents`", longs(rows.iter().map(|r| r.offset))),
+            nullable(
+                "url",
+                "its URL; null if that could not be read",
+                maybe_texts(rows.iter().map(|r| r.url.as_deref())),
+            ),
+            required("reason", "what is wrong: a short stable phrase", texts(rows.iter().map(|r| r.reason.as_str()))),
         ]
     }
 }
@@ -394,6 +479,10 @@ pub struct ClusterRow {
 
 impl Table for ClusterRow {
     const NAME: &'static str = "clusters";
+    const DESCRIPTION: &'static str =
+        "The cluster map: one row for each page, in the order of `doc` (Fetterly 2004, section 2).";
+    const SORTED_BY: Option<&'static str> = Some("doc");
+    const SEARCHED: &'static [&'static str] = &["url", "host"];
     const UNIQUE: &'static [&'static str] = &["url"];
     const ASCENDING: &'static [&'static str] = &["doc", "similar_root", "identical_root", "exact_root"];
 
@@ -401,17 +490,25 @@ impl Table for ClusterRow {
         let root = |level: usize| longs(rows.iter().map(move |r| r.levels[level].0));
         let size = |level: usize| longs(rows.iter().map(move |r| r.levels[level].1));
         vec![
-            required("url", texts(rows.iter().map(|r| r.url.as_str()))),
-            required("host", texts(rows.iter().map(|r| r.host.as_str()))),
-            required("doc", longs(rows.iter().map(|r| r.doc))),
-            required("similar_root", root(0)),
-            required("similar_size", size(0)),
-            required("identical_root", root(1)),
-            required("identical_size", size(1)),
-            required("exact_root", root(2)),
-            required("exact_size", size(2)),
-            nullable("cluster_id", maybe_longs(rows.iter().map(|r| r.cluster_id))),
-            required("canonical", Arc::new(BooleanArray::from_iter(rows.iter().map(|r| Some(r.canonical))))),
+            required("url", "canonical URL", texts(rows.iter().map(|r| r.url.as_str()))),
+            required("host", "its host, as in `documents`", texts(rows.iter().map(|r| r.host.as_str()))),
+            required("doc", "document id", longs(rows.iter().map(|r| r.doc))),
+            required("similar_root", "smallest document id of its very similar cluster", root(0)),
+            required("similar_size", "number of pages of its very similar cluster", size(0)),
+            required("identical_root", "smallest document id of its cluster of virtually identical pages", root(1)),
+            required("identical_size", "number of pages of its cluster of virtually identical pages", size(1)),
+            required("exact_root", "smallest document id of its cluster of exact copies", root(2)),
+            required("exact_size", "number of pages of its cluster of exact copies", size(2)),
+            nullable(
+                "cluster_id",
+                "the very similar cluster's id through the weeks; null for a page without a near-duplicate",
+                maybe_longs(rows.iter().map(|r| r.cluster_id)),
+            ),
+            required(
+                "canonical",
+                "whether the page is the root of its very similar cluster, or has no near-duplicate",
+                Arc::new(BooleanArray::from_iter(rows.iter().map(|r| Some(r.canonical)))),
+            ),
         ]
     }
 }
@@ -431,14 +528,25 @@ pub struct EvidenceRow {
 
 impl Table for EvidenceRow {
     const NAME: &'static str = "evidence";
+    const DESCRIPTION: &'static str =
+        "One row for each clustered page except its root, in the order of `doc`: why it is in its cluster.";
+    const SORTED_BY: Option<&'static str> = Some("doc");
     const ASCENDING: &'static [&'static str] = &["doc"];
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
-            required("doc", longs(rows.iter().map(|r| r.doc))),
-            required("neighbour", longs(rows.iter().map(|r| r.neighbour))),
-            required("agreements", ints(rows.iter().map(|r| r.agreements))),
-            required("similarity", Arc::new(Float32Array::from_iter_values(rows.iter().map(|r| r.similarity)))),
+            required("doc", "the page", longs(rows.iter().map(|r| r.doc))),
+            required(
+                "neighbour",
+                "document id of a page of the same cluster with which it shares supershingles",
+                longs(rows.iter().map(|r| r.neighbour)),
+            ),
+            required("agreements", "how many supershingles they share", ints(rows.iter().map(|r| r.agreements))),
+            required(
+                "similarity",
+                "share of equal features: an estimate of the Jaccard similarity of their shingles",
+                Arc::new(Float32Array::from_iter_values(rows.iter().map(|r| r.similarity))),
+            ),
         ]
     }
 }
@@ -485,7 +593,8 @@ pub struct ChangeRow {
     pub cluster_id: i64,
     /// The event: `birth`, `death`, `grow`, `shrink`, `merge` or `split`.
     pub event: Event,
-    /// The id of the other cluster of a merge or a split; null for other events. Joins this week's `clusters.cluster_id`.
+    /// The id of the other cluster of a merge or a split, in the column `other_cluster_id`; null for other events. Joins this
+    /// week's `clusters.cluster_id`.
     pub other: Option<i64>,
     /// Pages of the cluster the week before; 0 in a birth.
     pub before: i64,
@@ -512,15 +621,36 @@ impl ChangeRow {
 
 impl Table for ChangeRow {
     const NAME: &'static str = "changes";
+    const DESCRIPTION: &'static str = "What became of the clusters of the week before: one row for each event.";
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
-            required("cluster_id", longs(rows.iter().map(|r| r.cluster_id))),
-            required("event", texts(rows.iter().map(|r| r.event.name()))),
-            nullable("other", maybe_longs(rows.iter().map(|r| r.other))),
-            required("before", longs(rows.iter().map(|r| r.before))),
-            required("after", longs(rows.iter().map(|r| r.after))),
-            required("documents", longs(rows.iter().map(|r| r.documents))),
+            required(
+                "cluster_id",
+                "the cluster: of the week before, except for a birth",
+                longs(rows.iter().map(|r| r.cluster_id)),
+            ),
+            required(
+                "event",
+                "`birth`, `death`, `grow`, `shrink`, `merge` or `split`",
+                texts(rows.iter().map(|r| r.event.name())),
+            ),
+            nullable(
+                "other_cluster_id",
+                "the other cluster of a merge or split; null for other events",
+                maybe_longs(rows.iter().map(|r| r.other)),
+            ),
+            required("before", "pages of the cluster the week before", longs(rows.iter().map(|r| r.before))),
+            required(
+                "after",
+                "pages now; of the other cluster in a merge or split",
+                longs(rows.iter().map(|r| r.after)),
+            ),
+            required(
+                "documents",
+                "pages that make the event: born, dead, added or gone, or moved to the other cluster",
+                longs(rows.iter().map(|r| r.documents)),
+            ),
         ]
     }
 }
@@ -538,12 +668,13 @@ pub struct SizeRow {
 
 impl Table for SizeRow {
     const NAME: &'static str = "sizes";
+    const DESCRIPTION: &'static str = "How many clusters there are of each size: one row for each level and size.";
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
-            required("level", texts(rows.iter().map(|r| r.level))),
-            required("size", longs(rows.iter().map(|r| r.size))),
-            required("clusters", longs(rows.iter().map(|r| r.clusters))),
+            required("level", "`similar`, `identical` or `exact`", texts(rows.iter().map(|r| r.level))),
+            required("size", "pages of a cluster, from 1", longs(rows.iter().map(|r| r.size))),
+            required("clusters", "how many clusters have this size", longs(rows.iter().map(|r| r.clusters))),
         ]
     }
 }
@@ -567,24 +698,34 @@ pub struct LargestRow {
     pub title: String,
     /// The canonical URL of the canonical page.
     pub url: String,
-    /// The cluster's root; joins `clusters.similar_root`, `identical_root` or `exact_root`, by level.
-    pub root: i64,
+    /// The id of the canonical page, which is the cluster's root; joins `documents.doc`, and `clusters.similar_root`,
+    /// `identical_root` or `exact_root`, by level.
+    pub doc: i64,
 }
 
 impl Table for LargestRow {
     const NAME: &'static str = "largest";
+    const DESCRIPTION: &'static str = "The 20 largest clusters of each level (Fetterly 2004, tables 1 and 2).";
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
-            required("level", texts(rows.iter().map(|r| r.level))),
-            required("rank", ints(rows.iter().map(|r| r.rank))),
-            required("urls", longs(rows.iter().map(|r| r.urls))),
-            required("hosts", longs(rows.iter().map(|r| r.hosts))),
-            required("machines", longs(rows.iter().map(|r| r.machines))),
-            required("unresolved", longs(rows.iter().map(|r| r.unresolved))),
-            required("title", texts(rows.iter().map(|r| r.title.as_str()))),
-            required("url", texts(rows.iter().map(|r| r.url.as_str()))),
-            required("root", longs(rows.iter().map(|r| r.root))),
+            required("level", "`similar`, `identical` or `exact`", texts(rows.iter().map(|r| r.level))),
+            required("rank", "from 1", ints(rows.iter().map(|r| r.rank))),
+            required("urls", "pages of the cluster", longs(rows.iter().map(|r| r.urls))),
+            required("hosts", "distinct hosts", longs(rows.iter().map(|r| r.hosts))),
+            required("machines", "distinct IP addresses", longs(rows.iter().map(|r| r.machines))),
+            required(
+                "unresolved",
+                "hosts without a known address (the summary prints `machines (+unresolved)`)",
+                longs(rows.iter().map(|r| r.unresolved)),
+            ),
+            required("title", "title of the canonical page", texts(rows.iter().map(|r| r.title.as_str()))),
+            required("url", "canonical URL of the canonical page", texts(rows.iter().map(|r| r.url.as_str()))),
+            required(
+                "doc",
+                "document id of the canonical page: the `similar_root`, `identical_root` or `exact_root` of the cluster's pages, by level",
+                longs(rows.iter().map(|r| r.doc)),
+            ),
         ]
     }
 }
@@ -613,17 +754,34 @@ pub struct SummaryRow {
 
 impl Table for SummaryRow {
     const NAME: &'static str = "summary";
+    const DESCRIPTION: &'static str = "The totals of a week: one row for each level.";
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
-            required("level", texts(rows.iter().map(|r| r.level))),
-            required("documents", longs(rows.iter().map(|r| r.documents))),
-            required("clustered", longs(rows.iter().map(|r| r.clustered))),
-            required("clusters", longs(rows.iter().map(|r| r.clusters))),
-            required("duplicates", longs(rows.iter().map(|r| r.duplicates))),
-            required("share", Arc::new(Float64Array::from_iter_values(rows.iter().map(|r| r.share)))),
-            nullable("exponent", Arc::new(Float64Array::from_iter(rows.iter().map(|r| r.exponent)))),
-            nullable("x_min", maybe_longs(rows.iter().map(|r| r.x_min))),
+            required("level", "`similar`, `identical` or `exact`", texts(rows.iter().map(|r| r.level))),
+            required("documents", "pages of the week", longs(rows.iter().map(|r| r.documents))),
+            required("clustered", "pages in clusters of at least two", longs(rows.iter().map(|r| r.clustered))),
+            required("clusters", "clusters of at least two pages", longs(rows.iter().map(|r| r.clusters))),
+            required(
+                "duplicates",
+                "clustered pages minus one for each cluster",
+                longs(rows.iter().map(|r| r.duplicates)),
+            ),
+            required(
+                "share",
+                "duplicates over documents, from 0 to 1",
+                Arc::new(Float64Array::from_iter_values(rows.iter().map(|r| r.share))),
+            ),
+            nullable(
+                "exponent",
+                "exponent of the power law of cluster sizes, by maximum likelihood; null if there are too few clusters",
+                Arc::new(Float64Array::from_iter(rows.iter().map(|r| r.exponent))),
+            ),
+            nullable(
+                "x_min",
+                "the smallest size the power law is fitted to; null if there are too few clusters",
+                maybe_longs(rows.iter().map(|r| r.x_min)),
+            ),
         ]
     }
 }

@@ -5,25 +5,28 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
-use super::pack::pack;
+use super::pack::pack_labelled;
 use super::row_groups::RowGroups;
 use super::rows::{
     ChangeRow, ClusterRow, DocumentRow, EvidenceRow, FeatureRow, LargestRow, LinkRow, MissingRow, RejectRow, SizeRow,
     SummaryRow, Table, UrlRow,
 };
 
+/// [`pack_labelled`] for the rows of one table.
+pub type Pack = fn(&[RowGroups], &Path, &[(&str, &str)]) -> Result<Vec<usize>>;
+
 /// A table of a week.
 #[derive(Clone, Copy)]
 pub struct WeekTable {
     /// Its name, which is the name of its folder.
     pub name: &'static str,
-    /// [`pack`] for its rows.
-    pub pack: fn(&[RowGroups], &Path) -> Result<Vec<usize>>,
+    /// [`pack_labelled`] for its rows.
+    pub pack: Pack,
 }
 
 impl WeekTable {
     const fn of<T: Table>() -> WeekTable {
-        WeekTable { name: T::NAME, pack: pack::<T> }
+        WeekTable { name: T::NAME, pack: pack_labelled::<T> }
     }
 }
 

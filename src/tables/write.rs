@@ -11,16 +11,21 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use arrow_array::RecordBatch;
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_schema::{Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 
-use super::rows::Table;
+use super::describe;
+use super::rows::{Column, Table};
 
 /// Rows that are collected before they are turned into columns.
 const BATCH: usize = 4096;
+/// How often a Bloom filter may say that a value is in a row group that lacks it. Filters have powers of two in size: a full row
+/// group of distinct values then has 128 KiB, a byte for each; with 0.02 it would have twice as many.
+const FALSE_POSITIVES: f64 = 0.03;
 /// The most rows of a row group.
 const ROW_GROUP: usize = 1 << 17;
 
@@ -29,6 +34,9 @@ pub struct Writer<T: Table> {
     target: Target,
     rows: Vec<T>,
     written: u64,
+    /// A row that gives the types of the columns if no row is added.
+    example: Option<T>,
+    key_values: Vec<KeyValue>,
     writer: Option<ArrowWriter<BufWriter<File>>>,
     table: PhantomData<T>,
 }
@@ -40,7 +48,24 @@ impl<T: Table> Writer<T> {
     /// Names the folder that cannot be made.
     pub fn create(path: &Path) -> Result<Writer<T>> {
         let target = Target::create(path)?;
-        Ok(Writer { target, rows: Vec::new(), written: 0, writer: None, table: PhantomData })
+        let key_values = describe::key_values::<T>();
+        Ok(Writer { target, rows: Vec::new(), written: 0, example: None, key_values, writer: None, table: PhantomData })
+    }
+
+    /// Gives the columns the types of this row if no row is added: the widths of `features` depend on the method. The row itself
+    /// is not written.
+    #[must_use]
+    pub fn like(mut self, example: T) -> Writer<T> {
+        self.example = Some(example);
+        self
+    }
+
+    /// Adds key-values to the file, for instance `nigh.week`. A key that the file has already gets the new value. Must be called
+    /// before rows are added.
+    #[must_use]
+    pub fn labelled(mut self, labels: &[(&str, &str)]) -> Writer<T> {
+        labels.iter().for_each(|(key, value)| describe::set(&mut self.key_values, key, value));
+        self
     }
 
     /// Adds a row.
@@ -74,10 +99,12 @@ impl<T: Table> Writer<T> {
     }
 
     fn flush(&mut self) -> Result<()> {
-        let columns = T::columns(&self.rows);
-        let schema: SchemaRef = Arc::new(Schema::new(
-            columns.iter().map(|c| Field::new(c.name, c.values.data_type().clone(), c.nullable)).collect::<Vec<_>>(),
-        ));
+        let mut columns = T::columns(&self.rows);
+        if let (true, Some(example)) = (self.rows.is_empty(), &self.example) {
+            columns = T::columns(std::slice::from_ref(example));
+            columns.iter_mut().for_each(|column| column.values = column.values.slice(0, 0));
+        }
+        let schema: SchemaRef = Arc::new(describe::schema(&columns));
         let batch = RecordBatch::try_new(schema, columns.into_iter().map(|c| c.values).collect())
             .with_context(|| format!("cannot write {}", self.target.temporary().display()))?;
         self.write(&batch)?;
@@ -90,11 +117,9 @@ impl<T: Table> Writer<T> {
         let writer = match &mut self.writer {
             Some(writer) => writer,
             none => {
-                let file = File::create(self.target.temporary()).with_context(failed)?;
-                none.insert(
-                    ArrowWriter::try_new(BufWriter::new(file), batch.schema(), Some(properties::<T>().build()))
-                        .with_context(failed)?,
-                )
+                let properties = properties::<T>().set_key_value_metadata(Some(self.key_values.clone())).build();
+                let file = BufWriter::new(File::create(self.target.temporary()).with_context(failed)?);
+                none.insert(ArrowWriter::try_new(file, file_schema::<T>(batch), Some(properties)).with_context(failed)?)
             }
         };
         writer.write(batch).with_context(failed)?;
@@ -125,6 +150,15 @@ impl<T: Table> Writer<T> {
     pub fn finish_if_any(self) -> Result<u64> {
         if self.is_empty() { Ok(0) } else { self.finish() }
     }
+}
+
+/// The schema of a file: the table's, with the types of this batch. The batch itself may come from another file, and then its
+/// schema carries that file's key-values.
+fn file_schema<T: Table>(batch: &RecordBatch) -> SchemaRef {
+    let typed = |(column, values): (Column, &arrow_array::ArrayRef)| Column { values: values.clone(), ..column };
+    let columns: Vec<Column> = T::columns(&[]).into_iter().zip(batch.columns()).map(typed).collect();
+    let schema: Schema = describe::schema(&columns);
+    Arc::new(schema)
 }
 
 /// The name of a file that is being written, and its temporary name until it is complete.
@@ -176,15 +210,103 @@ pub(super) fn properties<T: Table>() -> WriterPropertiesBuilder {
     for column in T::UNORDERED {
         properties = properties.set_column_statistics_enabled(ColumnPath::from(*column), EnabledStatistics::None);
     }
+    for column in T::SEARCHED {
+        // A filter begins with room for a full row group of distinct values, and is folded to the values that it got.
+        properties = properties.set_column_bloom_filter_fpp(ColumnPath::from(*column), FALSE_POSITIVES);
+    }
+    if let Some(sorted_by) = T::SORTED_BY {
+        let place = T::columns(&[]).iter().position(|column| column.name == sorted_by);
+        let place = place.expect("a table has the column by which it is sorted");
+        let ascending = SortingColumn { column_idx: place as i32, descending: false, nulls_first: false };
+        properties = properties.set_sorting_columns(Some(vec![ascending]));
+    }
     properties
 }
 
 #[cfg(test)]
 mod tests {
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    use parquet::bloom_filter::Sbbf;
     use parquet::file::reader::{FileReader, SerializedFileReader};
 
+    use std::path::Path;
+
     use super::*;
-    use crate::tables::FeatureRow;
+    use crate::tables::{FeatureRow, MissingRow, UrlRow};
+
+    fn urls(path: &Path, count: i64) {
+        let mut writer: Writer<UrlRow> = Writer::create(path).unwrap();
+        for doc in 0..count {
+            writer.push(UrlRow { doc, hash: [doc as u8; 16], url: format!("http://h/{doc}") }).unwrap();
+        }
+        writer.finish().unwrap();
+    }
+
+    #[test]
+    fn a_bloom_filter_fits_the_rows_and_finds_what_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("urls.parquet");
+        for (count, most) in [(1, 64), (40, 96), (5000, 9000), (150_000, 140_000)] {
+            urls(&path, count);
+            let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
+            let column = reader.metadata().row_group(0).column(2).clone();
+            assert!((32..most).contains(&column.bloom_filter_length().unwrap()), "{:?}", column.bloom_filter_length());
+            let filter = Sbbf::read_from_column_chunk(&column, &File::open(&path).unwrap()).unwrap().unwrap();
+            assert!((0..count.min(100_000)).all(|doc| filter.check(format!("http://h/{doc}").as_str())));
+            let wrong = (0..10_000).filter(|doc| filter.check(format!("http://other/{doc}").as_str())).count();
+            assert!(wrong < 500, "{wrong} of 10,000 for {count} rows");
+            assert!(reader.metadata().row_group(0).column(1).bloom_filter_length().is_none());
+        }
+    }
+
+    #[test]
+    fn a_file_names_its_table_its_order_and_its_labels() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("missing.parquet");
+        let writer: Writer<MissingRow> = Writer::create(&path).unwrap();
+        let mut writer = writer.labelled(&[("nigh.week", "2024-01-01"), ("nigh.week", "2024-01-08")]);
+        writer.push(MissingRow { doc: 1, url: "http://h/".into(), reason: "not seen".into() }).unwrap();
+        writer.finish().unwrap();
+        let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
+        let metadata = reader.metadata();
+        let pairs = metadata.file_metadata().key_value_metadata().unwrap();
+        let value = |key: &str| {
+            let of_key = pairs.iter().filter(|pair| pair.key == key);
+            of_key.map(|pair| pair.value.clone().unwrap()).collect::<Vec<_>>().join(" and ")
+        };
+        assert_eq!(value("nigh.table"), "missing");
+        assert_eq!(value("nigh.week"), "2024-01-08");
+        assert_eq!(value("nigh.version"), env!("CARGO_PKG_VERSION"));
+        assert_eq!(value("nigh.column.url"), "canonical URL");
+        assert!(value("nigh.description").starts_with("One row for each URL"));
+        let sorted = metadata.row_group(0).sorting_columns().unwrap();
+        assert_eq!(sorted, &vec![SortingColumn { column_idx: 0, descending: false, nulls_first: false }]);
+    }
+
+    #[test]
+    fn a_file_without_rows_has_the_types_of_one_with_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let schema = |path: &Path| {
+            let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
+            builder.schema().clone()
+        };
+        for (supershingles, features) in [(48, 336), (32, 16)] {
+            let [full, empty] = ["full.parquet", "empty.parquet"].map(|name| folder.path().join(name));
+            let row = || FeatureRow { doc: 1, supershingles: vec![1; supershingles], features: vec![2; features] };
+            let mut writer: Writer<FeatureRow> = Writer::create(&full).unwrap();
+            writer.push(row()).unwrap();
+            writer.finish().unwrap();
+            assert_eq!(Writer::<FeatureRow>::create(&empty).unwrap().like(row()).finish().unwrap(), 0);
+            assert_eq!(schema(&empty), schema(&full));
+        }
+        // Without an example they are those of the study.
+        let [full, empty] = ["full.parquet", "empty.parquet"].map(|name| folder.path().join(name));
+        let mut writer: Writer<FeatureRow> = Writer::create(&full).unwrap();
+        writer.push(FeatureRow { doc: 1, supershingles: vec![1; 48], features: vec![2; 336] }).unwrap();
+        writer.finish().unwrap();
+        Writer::<FeatureRow>::create(&empty).unwrap().finish().unwrap();
+        assert_eq!(schema(&empty), schema(&full));
+    }
 
     #[test]
     fn hashes_of_a_page_have_no_statistics() {

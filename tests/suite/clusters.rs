@@ -111,7 +111,7 @@ fn assert_statistics(week: &Path, level: &str, documents: i64, members: &BTreeMa
     largest.sort_unstable();
     largest.truncate(20);
     let shown: Vec<(i64, i64)> =
-        of("largest", "urls").into_iter().map(|urls| -urls).zip(of("largest", "root")).collect();
+        of("largest", "urls").into_iter().map(|urls| -urls).zip(of("largest", "doc")).collect();
     assert_eq!(shown, largest);
     let (docs, hosts) = (longs(week, "documents", "doc"), texts(week, "documents", "host"));
     let ips = texts(week, "documents", "ip");

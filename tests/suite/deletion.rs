@@ -312,7 +312,7 @@ fn clusters_keep_their_ids_when_pages_are_deleted() {
 fn events(weeks: &Weeks, week: usize) -> Vec<(String, i64, Option<i64>, i64, i64)> {
     let folder = weeks.week(week);
     let mut others = Vec::new();
-    each(&folder, "changes", "other", |a: &arrow_array::Int64Array| others.extend(a.iter()));
+    each(&folder, "changes", "other_cluster_id", |a: &arrow_array::Int64Array| others.extend(a.iter()));
     let long = |column: &str| longs(&folder, "changes", column);
     let (ids, before, after) = (long("cluster_id"), long("before"), long("after"));
     let rows = texts(&folder, "changes", "event").into_iter().enumerate();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Instant;
 
-use arrow_array::{Array, Float64Array, Int32Array, Int64Array, StringArray};
+use arrow_array::{Array, Date32Array, Float64Array, Int32Array, Int64Array, StringArray};
 use nigh::config::Method;
 use nigh::records::{DocId, UrlHash, Week, mix};
 use nigh::state::{
@@ -299,6 +299,8 @@ fn rows(path: &Path) -> Vec<Row> {
             for column in &columns {
                 if let Ok(texts) = field::<StringArray>(&batch, column) {
                     row.0.push(texts.value(at).to_owned());
+                } else if let Ok(dates) = field::<Date32Array>(&batch, column) {
+                    row.0.push(dates.value_as_date(at).unwrap().to_string());
                 } else if let Ok(longs) = field::<Int64Array>(&batch, column) {
                     row.0.push(longs.value(at).to_string());
                 } else if let Ok(ints) = field::<Int32Array>(&batch, column) {

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use arrow_array::{Array, BooleanArray, Float32Array, Float64Array, Int32Array, Int64Array, StringArray};
+use arrow_array::{Array, BooleanArray, Date32Array, Float32Array, Float64Array, Int32Array, Int64Array, StringArray};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use sha1::{Digest, Sha1};
 
@@ -50,7 +50,7 @@ const TABLES: [GoldenTable; 7] = [
     // The host is part of the URL.
     GoldenTable { name: "clusters", first: &["similar_root", "doc"], left_out: &["host"] },
     golden("evidence", &["doc"]),
-    golden("changes", &["cluster_id", "event", "other"]),
+    golden("changes", &["cluster_id", "event", "other_cluster_id"]),
     golden("sizes", &["level", "size"]),
     golden("summary", &["level"]),
     golden("largest", &["level", "rank"]),
@@ -70,8 +70,8 @@ const EVOLUTION: [GoldenTable; 5] = [
 const DIRTY: [GoldenTable; 1] = [golden("rejects", &["file", "offset"])];
 
 /// Columns that hold ids of documents.
-const IDS: [&str; 9] =
-    ["doc", "neighbour", "cluster_id", "other", "root", "similar_root", "identical_root", "exact_root", "target_doc"];
+const IDS: [&str; 8] =
+    ["doc", "neighbour", "cluster_id", "other_cluster_id", "similar_root", "identical_root", "exact_root", "target_doc"];
 
 /// A value of a table. Numbers are sorted as numbers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,6 +108,8 @@ fn value(column: &dyn Array, name: &str, row: usize) -> Value {
         Value::Number(ints.value(row).into())
     } else if let Some(texts) = any.downcast_ref::<StringArray>() {
         Value::Text(texts.value(row).to_owned())
+    } else if let Some(dates) = any.downcast_ref::<Date32Array>() {
+        Value::Text(dates.value_as_date(row).expect("a date").to_string())
     } else if let Some(flags) = any.downcast_ref::<BooleanArray>() {
         Value::Text(flags.value(row).to_string())
     } else if let Some(floats) = any.downcast_ref::<Float32Array>() {

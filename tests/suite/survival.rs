@@ -65,7 +65,7 @@ fn unfinish(store: &Path) -> PathBuf {
         for Piece(name, _) in whole.files[table.name].iter().flat_map(|part| &part.pieces) {
             let path = work.join(table.name).join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            (table.pack)(&[tables.rows(table.name, name).unwrap()], &path).unwrap();
+            (table.pack)(&[tables.rows(table.name, name).unwrap()], &path, &[]).unwrap();
         }
         std::fs::remove_dir_all(store.join(table.name)).unwrap();
     }

@@ -128,7 +128,7 @@ fn rows(levels: &[LevelClusters], chosen: &[RankedCluster], details: ClusterDeta
             unresolved: resolved.values().filter(|has_address| !**has_address).count() as i64,
             title,
             url,
-            root: *root,
+            doc: *root,
         });
     }
     rows

@@ -1,0 +1,178 @@
+//! What tables and columns mean, as every file says it: their descriptions as schema and key-values of the Parquet file.
+//!
+//! | where | what | read by |
+//! |---|---|---|
+//! | key-values `nigh.table`, `nigh.description`, `nigh.version` | the table, and the version that wrote the file | `parquet_kv_metadata` of DuckDB, `schema.metadata` of pyarrow |
+//! | key-values `nigh.column.NAME` | a column | the same |
+//! | `description` of a field of the arrow schema | a column | `schema.field(NAME).metadata` of pyarrow |
+//! | key-value `pandas` | numbers that can be null stay whole numbers | pandas |
+//!
+//! The tables of docs/tables.md are made of the same descriptions; a test holds them equal.
+
+use std::collections::HashMap;
+
+use arrow_schema::{DataType, Field, Schema};
+use parquet::file::metadata::KeyValue;
+
+use super::rows::{Column, Table};
+
+/// The key of the version of the program that wrote a file.
+pub(super) const VERSION: &str = "nigh.version";
+
+/// The arrow schema of these columns.
+pub(super) fn schema(columns: &[Column]) -> Schema {
+    let field = |column: &Column| {
+        let field = Field::new(column.name, column.values.data_type().clone(), column.nullable);
+        if column.description.is_empty() {
+            return field;
+        }
+        field.with_metadata(HashMap::from([("description".to_owned(), column.description.to_owned())]))
+    };
+    Schema::new(columns.iter().map(field).collect::<Vec<_>>())
+}
+
+/// The key-values of a file of a table.
+pub(super) fn key_values<T: Table>() -> Vec<KeyValue> {
+    let columns = T::columns(&[]);
+    let mut pairs = vec![pair("nigh.table", T::NAME)];
+    if !T::DESCRIPTION.is_empty() {
+        pairs.push(pair("nigh.description", T::DESCRIPTION));
+    }
+    pairs.push(pair(VERSION, env!("CARGO_PKG_VERSION")));
+    let described = columns.iter().filter(|column| !column.description.is_empty());
+    pairs.extend(described.map(|column| pair(&format!("nigh.column.{}", column.name), column.description)));
+    pairs.extend(pandas(&columns).map(|text| pair("pandas", &text)));
+    pairs
+}
+
+/// Sets a key-value: in its place if the file has the key already, else after the others.
+pub(super) fn set(pairs: &mut Vec<KeyValue>, key: &str, value: &str) {
+    match pairs.iter_mut().find(|pair| pair.key == key) {
+        Some(old) => old.value = Some(value.to_owned()),
+        None => pairs.push(pair(key, value)),
+    }
+}
+
+fn pair(key: &str, value: &str) -> KeyValue {
+    KeyValue::new(key.to_owned(), value.to_owned())
+}
+
+/// What pandas must know of columns of whole numbers that can be null: their type there is `Int64`, which has nulls. Without
+/// this, pandas reads them as floating-point numbers, and ids above 2^53 are no longer exact.
+fn pandas(columns: &[Column]) -> Option<String> {
+    let numbers = columns.iter().filter(|column| column.nullable && *column.values.data_type() == DataType::Int64);
+    let described: Vec<serde_json::Value> = numbers
+        .map(|Column { name, .. }| {
+            serde_json::json!({
+                "name": name, "field_name": name, "pandas_type": "int64", "numpy_type": "Int64", "metadata": null
+            })
+        })
+        .collect();
+    let text = || serde_json::json!({ "index_columns": [], "column_indexes": [], "columns": described }).to_string();
+    (!described.is_empty()).then(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use arrow_schema::TimeUnit;
+
+    use super::*;
+    use crate::tables::{
+        AmountRow, BirthRow, ChangeClassRow, ChangeRow, ClusterRow, DeathRow, DeletedRow, DocumentRow, EvidenceRow,
+        FailureRow, FeatureRow, FoundLinkRow, HostChangeRow, LargestRow, LinkRow, MissingRow, RejectRow, RetentionRow,
+        SizeRow, SummaryRow, UrlRow,
+    };
+
+    /// The name of a type in DuckDB.
+    fn duckdb_type(column: &Column) -> String {
+        let name = match column.values.data_type() {
+            DataType::Boolean => "BOOLEAN",
+            DataType::Int32 => "INTEGER",
+            DataType::Int64 => "BIGINT",
+            DataType::Float32 => "FLOAT",
+            DataType::Float64 => "DOUBLE",
+            DataType::Utf8 => "VARCHAR",
+            DataType::Date32 => "DATE",
+            DataType::FixedSizeBinary(_) => "BLOB",
+            DataType::Timestamp(TimeUnit::Microsecond, Some(_)) => "TIMESTAMP WITH TIME ZONE",
+            other => panic!("docs/tables.md has no name for the type {other}"),
+        };
+        format!("{name}{}", if column.nullable { ", null" } else { "" })
+    }
+
+    /// A table of docs/tables.md: what its rows are, and its columns.
+    fn markdown<T: Table>() -> (&'static str, String) {
+        let mut text = format!("{}\n\n| column | type | meaning |\n|---|---|---|\n", T::DESCRIPTION);
+        for column in T::columns(&[]) {
+            text += &format!("| `{}` | {} | {} |\n", column.name, duckdb_type(&column), column.description);
+        }
+        (T::NAME, text)
+    }
+
+    /// Every table that a store keeps.
+    fn kept() -> [(&'static str, String); 18] {
+        [
+            markdown::<ClusterRow>(),
+            markdown::<DocumentRow>(),
+            markdown::<FeatureRow>(),
+            markdown::<EvidenceRow>(),
+            markdown::<LinkRow>(),
+            markdown::<LargestRow>(),
+            markdown::<SizeRow>(),
+            markdown::<SummaryRow>(),
+            markdown::<ChangeRow>(),
+            markdown::<MissingRow>(),
+            markdown::<RejectRow>(),
+            markdown::<UrlRow>(),
+            markdown::<RetentionRow>(),
+            markdown::<HostChangeRow>(),
+            markdown::<AmountRow>(),
+            markdown::<ChangeClassRow>(),
+            markdown::<BirthRow>(),
+            markdown::<DeathRow>(),
+        ]
+    }
+
+    /// docs/tables.md has each table between two comments. `NIGH_DOCS=write cargo test --lib describe` writes them.
+    #[test]
+    fn the_documentation_has_the_descriptions_of_the_code() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/tables.md");
+        let old = std::fs::read_to_string(&path).unwrap();
+        let mut new = old.clone();
+        for (name, columns) in kept() {
+            let [begin, end] = [format!("<!-- {name}: made from the code -->\n"), format!("<!-- end of {name} -->")];
+            let from = new.find(&begin).unwrap_or_else(|| panic!("docs/tables.md has no line {begin}")) + begin.len();
+            let to = from + new[from..].find(&end).unwrap_or_else(|| panic!("docs/tables.md has no line {end}"));
+            new.replace_range(from..to, &format!("\n{columns}\n"));
+        }
+        if std::env::var_os("NIGH_DOCS").is_some_and(|value| value == "write") {
+            std::fs::write(&path, new).unwrap();
+        } else {
+            assert!(old == new, "docs/tables.md differs from the code: NIGH_DOCS=write cargo test --lib describe");
+        }
+    }
+
+    fn undescribed<T: Table>() -> Vec<&'static str> {
+        let table = T::DESCRIPTION.is_empty().then_some(T::NAME);
+        let columns = T::columns(&[]).into_iter().filter(|column| column.description.is_empty());
+        table.into_iter().chain(columns.map(|column| column.name)).collect()
+    }
+
+    #[test]
+    fn every_table_and_column_is_described() {
+        assert!(kept().iter().all(|(_, text)| !text.contains("|  |")));
+        let working = [undescribed::<FoundLinkRow>(), undescribed::<FailureRow>(), undescribed::<DeletedRow>()];
+        assert_eq!(working.concat(), [""; 0]);
+    }
+
+    #[test]
+    fn only_numbers_that_can_be_null_are_described_to_pandas() {
+        let keys =
+            |pairs: Vec<KeyValue>| pairs.into_iter().find(|pair| pair.key == "pandas").and_then(|pair| pair.value);
+        assert_eq!(keys(key_values::<UrlRow>()), None);
+        let text = keys(key_values::<ClusterRow>()).unwrap();
+        assert!(text.contains(r#""name":"cluster_id""#) && !text.contains("similar_root"), "{text}");
+    }
+}
