@@ -24,6 +24,8 @@ pub struct Page {
     pub ip: Option<IpAddr>,
     /// The time of the fetch: microseconds since 1970, UTC.
     pub fetched: Option<i64>,
+    /// Whether the input has a time of the fetch that cannot be read.
+    pub date_unread: bool,
     /// HTTP status; 200 where the format has none.
     pub status: u16,
     /// Media type, lower case, without parameters.

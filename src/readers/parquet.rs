@@ -20,6 +20,7 @@ use arrow_array::types::{
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 
+use super::fields::Date;
 use super::item::{Item, Reader, Reject};
 use super::rows::PageRow;
 use crate::config::Reading;
@@ -240,7 +241,7 @@ impl RowBatch {
             // A string column is UTF-8, whatever charset the page declares.
             html_is_text: self.html.as_ref().is_some_and(ColumnValues::is_text),
             ip: self.ip.as_ref().and_then(|column| column.text(row)),
-            fetched: self.date.as_ref().and_then(|column| column.microseconds(row)),
+            fetched: self.date.as_ref().map_or(Date::None, |column| column.date(row)),
         };
         page_row.item(offset, reading.page_limit(), "parquet")
     }
@@ -281,12 +282,12 @@ impl ColumnValues {
         }
     }
 
-    fn microseconds(&self, row: usize) -> Option<i64> {
+    fn date(&self, row: usize) -> Date {
         let array = &self.0;
         if array.is_null(row) {
-            return None;
+            return Date::None;
         }
-        match array.data_type() {
+        let microseconds = match array.data_type() {
             DataType::Timestamp(TimeUnit::Second, _) => {
                 array.as_primitive::<TimestampSecondType>().value(row).checked_mul(1_000_000)
             }
@@ -300,9 +301,11 @@ impl ColumnValues {
                 Some(array.as_primitive::<TimestampNanosecondType>().value(row).div_euclid(1000))
             }
             _ => {
-                self.bytes(row).and_then(|bytes| std::str::from_utf8(bytes).ok()).and_then(super::fields::microseconds)
+                let text = self.bytes(row).and_then(|bytes| std::str::from_utf8(bytes).ok());
+                return text.map_or(Date::Unreadable, super::fields::date);
             }
-        }
+        };
+        microseconds.map_or(Date::Unreadable, Date::At)
     }
 }
 

@@ -10,6 +10,8 @@ use super::framing::{FramedRecord, Records};
 use super::http::{HttpContent, NoPage};
 use super::record::{RecordHead, RecordType};
 use crate::config::Reading;
+use crate::readers::fields;
+use crate::readers::fields::Date;
 use crate::readers::item::{Body, Failure, Item, Page, Reader, Reject, Skip};
 use crate::readers::streams::{Members, Stored};
 
@@ -55,10 +57,12 @@ impl WarcReader {
             Ok(content) => content,
             Err(reason) => return Item::Failed(Failure { url, reason, offset: record.offset }),
         };
+        let date = record.date.map_or(Date::None, |date| fields::date(&date));
         Item::Page(Page {
             url,
             ip: record.ip.and_then(|ip| ip.parse::<IpAddr>().ok()),
-            fetched: record.date.and_then(|date| crate::readers::fields::microseconds(&date)),
+            fetched: date.microseconds(),
+            date_unread: date == Date::Unreadable,
             status: content.status,
             media_type: content.media_type,
             charset: content.charset,
@@ -88,7 +92,7 @@ fn content(record: &RecordHead, block: &[u8], reading: &Reading) -> Result<HttpC
     let (label, charset) = super::header::content_type(&record.content_type);
     match record.kind {
         RecordType::Conversion if label == "text/plain" => {
-            let (text, longer) = crate::readers::fields::cut(crate::readers::fields::utf8(block), reading.page_limit());
+            let (text, longer) = fields::cut(fields::utf8(block), reading.page_limit());
             let cut = record.cut || longer;
             Ok(HttpContent { status: 200, media_type: label, charset: None, body: Body::Text(text), cut })
         }
