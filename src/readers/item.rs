@@ -114,3 +114,26 @@ pub trait Reader: Send {
     /// bytes: there it is the size of the file in proportion to the rows returned.
     fn position(&self) -> u64;
 }
+
+/// The reader of a file that cannot be read: the whole file is one reject.
+pub(crate) struct RejectedFile {
+    reject: Option<Reject>,
+    bytes: u64,
+}
+
+impl RejectedFile {
+    /// Makes the reader of a file of `bytes` bytes, with the reason of the reject.
+    pub(crate) fn new(reason: String, bytes: u64) -> Self {
+        RejectedFile { reject: Some(Reject { offset: 0, url: None, reason }), bytes }
+    }
+}
+
+impl Reader for RejectedFile {
+    fn next(&mut self) -> anyhow::Result<Option<Item>> {
+        Ok(self.reject.take().map(Item::Reject))
+    }
+
+    fn position(&self) -> u64 {
+        if self.reject.is_none() { self.bytes } else { 0 }
+    }
+}

@@ -6,7 +6,7 @@ use std::io::Read;
 use anyhow::Context as _;
 
 use super::input::{Format, Input, Location};
-use super::item::Reader;
+use super::item::{Item, Reader};
 use crate::config::Reading;
 
 /// Opens one input.
@@ -82,6 +82,21 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns why an input cannot be read from its beginning, for a dry run: the reason of its first item, if that is a reject. Only local
+/// Parquet files are opened: they are damaged as a whole if their ends are, and not from some record on.
+///
+/// # Errors
+/// As [`open`].
+pub fn damage(input: &Input, reading: &Reading) -> anyhow::Result<Option<String>> {
+    if input.format != Format::Parquet || !matches!(input.place, Location::File(_)) {
+        return Ok(None);
+    }
+    Ok(match open(input, reading)?.next()? {
+        Some(Item::Reject(reject)) => Some(reject.reason),
+        _ => None,
+    })
 }
 
 /// Opens the first `bytes` stored bytes of an input. A local file may return more.

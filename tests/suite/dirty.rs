@@ -184,6 +184,48 @@ fn a_cut_parquet_file_is_one_reject_beside_good_files() {
 }
 
 #[test]
+fn a_parquet_file_on_which_its_crate_panics_is_rejects_beside_good_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let (bad, good) = (data("dirty/parquet-negative.parquet"), data("formats/pages.parquet"));
+    let input = ["--input", bad.to_str().unwrap(), good.to_str().unwrap()];
+    for processes in ["1", "2"] {
+        let flags = [&input[..], &["--processes", processes]].concat();
+        let made = Made::with_job(&tolerant(folder.path()), &flags);
+        let reason = "parquet: damaged row group: column start and length should not be negative";
+        assert_eq!(texts(&made.week(), "rejects", "reason"), [reason; 2]);
+        assert!(texts(&made.week(), "rejects", "file").iter().all(|file| Path::new(file) == bad));
+        // The first row group of the damaged file is good.
+        assert_eq!(longs(&made.week(), "documents", "doc").len(), 42);
+    }
+}
+
+#[test]
+fn a_dry_run_names_damaged_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = std::fs::read(data("formats/pages.parquet")).unwrap();
+    let cut = folder.path().join("cut.parquet");
+    std::fs::write(&cut, &whole[..whole.len() - 200]).unwrap();
+    let (bad, good) = (data("dirty/parquet-bounds.parquet"), data("formats/pages.parquet"));
+    let (job, store) = (tolerant(folder.path()), folder.path().join("store"));
+    let shown = crate::program::run_well(&[
+        "run",
+        job.to_str().unwrap(),
+        "--dry-run",
+        "--store",
+        store.to_str().unwrap(),
+        "--input",
+        bad.to_str().unwrap(),
+        good.to_str().unwrap(),
+        cut.to_str().unwrap(),
+    ]);
+    let damaged: Vec<&str> = shown.stdout.lines().filter(|line| line.starts_with("Damaged")).collect();
+    assert_eq!(damaged.len(), 2, "{}", shown.stdout);
+    assert!(shown.stdout.contains(&format!("{}: parquet: damaged row group", bad.display())), "{}", shown.stdout);
+    assert!(shown.stdout.contains(&format!("{}: parquet: not a whole file", cut.display())), "{}", shown.stdout);
+    assert!(!shown.stderr.contains("panicked"), "{}", shown.stderr);
+}
+
+#[test]
 fn pages_without_words_are_in_no_cluster() {
     let folder = tempfile::tempdir().unwrap();
     let rows = folder.path().join("rows.jsonl");
