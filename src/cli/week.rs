@@ -202,7 +202,7 @@ impl WeekRequest {
     /// Opens every input file, so that one that cannot be read fails the run now and not hours later. Objects in a bucket were
     /// requested when they were listed; a dry run opens them too.
     fn check_inputs(&self, dry_run: bool) -> Result<()> {
-        let is_file = |input: &&Input| matches!(input.place, Location::File(_));
+        let is_file = |input: &&Input| !matches!(input.place, Location::Object { .. });
         let mut inputs = self.inputs.iter().filter(|input| dry_run || is_file(input));
         inputs.try_for_each(|input| crate::readers::check(input, self.reading()))
     }

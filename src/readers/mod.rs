@@ -1,4 +1,4 @@
-//! Reads crawls: WARC, WET, JSONL and Parquet files, folders of HTML, and side files of failed downloads, from disks and object
+//! Reads crawls: WARC, WET, ARC, WACZ, JSONL and Parquet files, folders of HTML, and side files of failed downloads, from disks and object
 //! stores.
 //!
 //! [`list`] finds the input files and [`open`] reads one as a sequence of [`Item`]s. Crawls are dirty. Damaged or malformed data is
@@ -36,7 +36,7 @@
 //! ```
 //!
 //! In reading order: `item` (what a reader returns), `input` (a file or object, its format and location), `find` (from what a user
-//! names to inputs), `open` (an input to its reader); the formats `warc`, `jsonl`, `parquet`, `html` and `failed`; and what they
+//! names to inputs), `open` (an input to its reader); the formats `warc`, `wacz`, `jsonl`, `parquet`, `html` and `failed`; and what they
 //! share: `streams` (compressed files as streams of bytes and lines), `rows` (a row or line as a page), `fields` (dates and UTF-8),
 //! `sniff` (what bytes are, whatever their label says), `contained` (panics of decoders as reasons).
 
@@ -53,10 +53,11 @@ mod parquet;
 mod rows;
 mod sniff;
 mod streams;
+mod wacz;
 mod warc;
 
 pub(crate) use self::contained::is_contained;
 pub use self::find::list;
-pub use self::input::{Format, Input, Location};
+pub use self::input::{Format, Input, Location, Packing};
 pub use self::item::{Body, Failure, Item, Page, Reader, Reject, Skip};
 pub use self::open::{check, damage, open};

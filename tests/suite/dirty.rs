@@ -202,8 +202,8 @@ fn a_parquet_file_on_which_its_crate_panics_is_rejects_beside_good_files() {
 #[test]
 fn a_dry_run_names_damaged_files() {
     let folder = tempfile::tempdir().unwrap();
-    let whole = std::fs::read(data("formats/pages.parquet")).unwrap();
-    let cut = folder.path().join("cut.parquet");
+    let whole = std::fs::read(data("formats/pages.wacz")).unwrap();
+    let cut = folder.path().join("cut.wacz");
     std::fs::write(&cut, &whole[..whole.len() - 200]).unwrap();
     let (bad, good) = (data("dirty/parquet-bounds.parquet"), data("formats/pages.parquet"));
     let (job, store) = (tolerant(folder.path()), folder.path().join("store"));
@@ -221,8 +221,42 @@ fn a_dry_run_names_damaged_files() {
     let damaged: Vec<&str> = shown.stdout.lines().filter(|line| line.starts_with("Damaged")).collect();
     assert_eq!(damaged.len(), 2, "{}", shown.stdout);
     assert!(shown.stdout.contains(&format!("{}: parquet: damaged row group", bad.display())), "{}", shown.stdout);
-    assert!(shown.stdout.contains(&format!("{}: parquet: not a whole file", cut.display())), "{}", shown.stdout);
+    assert!(shown.stdout.contains(&format!("{}: zip: not a whole file", cut.display())), "{}", shown.stdout);
     assert!(!shown.stderr.contains("panicked"), "{}", shown.stderr);
+}
+
+#[test]
+fn cut_and_damaged_files_of_the_other_formats_are_rejects_with_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let cut = |name: &str, length: usize| {
+        let whole = std::fs::read(data(&format!("formats/{name}"))).unwrap();
+        let file = folder.path().join(name);
+        std::fs::write(&file, &whole[..whole.len() - length]).unwrap();
+        file
+    };
+    let changed = |name: &str, place: usize| {
+        let mut whole = std::fs::read(data(&format!("formats/{name}"))).unwrap();
+        whole[place] ^= 0x55;
+        let file = folder.path().join(format!("changed-{name}"));
+        std::fs::write(&file, whole).unwrap();
+        file
+    };
+    for (file, reason, pages) in [
+        (cut("pages.warc.bz2", 2000), "bzip2: the file ends inside a stream", 7),
+        (cut("pages.warc.xz", 2000), "xz: the file ends inside a stream", 7),
+        (cut("pages.arc.gz", 20), "gzip: the file ends inside a member", 9),
+        (cut("pages.wacz", 300), "zip: not a whole file", 0),
+        (changed("pages.wacz", 3000), "zip: damaged entry", 9),
+        (changed("pages.wacz", 9000), "zip: damaged entry", 5),
+    ] {
+        let made = Made::with_job(&tolerant(folder.path()), &["--input", file.to_str().unwrap()]);
+        let reasons = texts(&made.week(), "rejects", "reason");
+        assert!(reasons.iter().any(|found| found == reason), "{}: {reasons:?}", file.display());
+        let files = texts(&made.week(), "rejects", "file");
+        assert!(files.iter().all(|name| name.starts_with(file.to_str().unwrap())), "{files:?}");
+        let found = longs(&made.week(), "documents", "doc").len();
+        assert!(found >= pages && found < 10, "{}: {found} pages, {reasons:?}", file.display());
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Turns the records of WARC and WET files into items: pages, failed downloads, skips and rejects.
+//! Turns the records of WARC, WET and ARC files into items: pages, failed downloads, skips and rejects.
 
 use std::io;
 use std::io::Read;
@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use anyhow::Context as _;
 
+use super::decoded::Dialect;
 use super::framing::{FramedRecord, Records};
 use super::http::{HttpContent, NoPage};
 use super::record::{RecordHead, RecordType};
@@ -18,8 +19,9 @@ use crate::readers::streams::{Members, Stored};
 /// Bytes that the HTTP head may take besides the body.
 const HEAD: u64 = 1 << 20;
 
-/// Reads the pages of one WARC file, plain, gzip or zstd.
+/// Reads the pages of one WARC or ARC file, plain or compressed.
 pub struct WarcReader {
+    dialect: Dialect,
     records: Records,
     reading: Reading,
     name: String,
@@ -30,10 +32,26 @@ impl WarcReader {
     ///
     /// # Errors
     /// If the first bytes cannot be read.
-    pub fn new(source: Box<dyn Read + Send>, size: u64, name: &str, reading: &Reading) -> io::Result<Self> {
-        let members = Members::new(Stored::new(source), super::decoded::acceptable)?;
-        let records = Records::new(members, size, reading.page_limit() as u64 + HEAD);
-        Ok(WarcReader { records, reading: reading.clone(), name: name.to_owned() })
+    pub fn new(
+        source: Box<dyn Read + Send>,
+        dialect: Dialect,
+        size: u64,
+        name: &str,
+        reading: &Reading,
+    ) -> io::Result<Self> {
+        let members = Members::new(Stored::new(source), dialect.acceptable())?;
+        let records = Records::new(members, dialect, size, reading.page_limit() as u64 + HEAD);
+        Ok(WarcReader { dialect, records, reading: reading.clone(), name: name.to_owned() })
+    }
+
+    /// Names the format of the file in the reason of a reject.
+    fn named(&self, mut reject: Reject) -> Reject {
+        if self.dialect == Dialect::Arc
+            && let Some(reason) = reject.reason.strip_prefix("warc: ")
+        {
+            reject.reason = format!("arc: {}", reason.replace("Content-Length", "length"));
+        }
+        reject
     }
 
     /// Makes the item of the record that was framed last.
@@ -78,7 +96,7 @@ impl Reader for WarcReader {
         let frame = self.records.advance().with_context(|| format!("cannot read {}", self.name))?;
         Ok(frame.map(|frame| match frame {
             FramedRecord::Record(record) => self.item(record),
-            FramedRecord::Reject(reject) => Item::Reject(reject),
+            FramedRecord::Reject(reject) => Item::Reject(self.named(reject)),
         }))
     }
 
