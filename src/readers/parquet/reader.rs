@@ -310,6 +310,20 @@ mod tests {
     }
 
     #[test]
+    fn damage_in_a_column_that_the_job_names_is_rejects() {
+        // The Arrow readers of the crate panicked on these.
+        for (file, rows) in [("bounds", 50), ("divide", 5)] {
+            let open = || File::open(format!("tests/data/dirty/parquet-{file}.parquet")).unwrap();
+            let pages = read(open(), &Reading::default());
+            assert!(pages.len() == rows && pages.iter().all(|item| matches!(item, Item::Page(_))), "{pages:?}");
+            let columns = Columns { ip: Some("ip".into()), ..Columns::default() };
+            let items = read(open(), &Reading { columns, ..Reading::default() });
+            let is_reject = |item: &Item| matches!(item, Item::Reject(reject) if reject.reason.starts_with("parquet: damaged row group"));
+            assert!(items.len() == rows && items.iter().all(is_reject), "{items:?}");
+        }
+    }
+
+    #[test]
     fn no_changed_byte_ends_the_program_and_a_panic_is_a_reason() {
         use std::os::unix::fs::FileExt as _;
         let url = text(&[Some("http://a/"), Some("http://b/"), Some("http://c/")]);
