@@ -110,6 +110,9 @@ fn count_lines(counts: &Counts) -> Vec<String> {
     for (title, kinds) in [("passed over", &counts.skipped), ("rejected", &counts.rejects)] {
         lines.extend(kinds.iter().map(|(kind, count)| format!("  {:>10}  {title}: {kind}", grouped(*count))));
     }
+    if counts.unread_dates > 0 {
+        lines.push(format!("  {:>10}  pages with a date that cannot be read", grouped(counts.unread_dates)));
+    }
     for (file, count) in &counts.unlisted {
         lines.push(format!("  {:>10}  rejected in {file} in addition to those listed in `rejects`", grouped(*count)));
     }

@@ -34,7 +34,7 @@ pub(crate) fn run(job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, lo
     let state = request.week_state(&store)?;
     if args.dry_run {
         let (WeekState::Made(plan) | WeekState::ToMake(plan)) = state;
-        return print_dry_run(&plan, args.json);
+        return print_dry_run(&plan, &request.damaged_inputs()?, args.json);
     }
     let mut guard = early_guard.map_or_else(|| lock(&location, log), Ok)?;
     let store = take_work(&store, &request.pool, 0)?;
@@ -56,12 +56,15 @@ pub(crate) fn run(job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, lo
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_dry_run(plan: &Plan, json: bool) -> Result<ExitCode> {
+fn print_dry_run(plan: &Plan, damaged: &[(&str, String)], json: bool) -> Result<ExitCode> {
     let disk = Disk::of(plan);
     if json {
-        print_json(&serde_json::json!({ "plan": plan, "disk": disk }))?;
+        print_json(&serde_json::json!({ "plan": plan, "disk": disk, "damaged": damaged }))?;
     } else {
         print(&report::plan(plan, &disk))?;
+        for (name, reason) in damaged {
+            print(&format!("Damaged   {name}: {reason}; the run will list what it cannot read of it in `rejects`\n"))?;
+        }
         print("Checked   every input can be opened, the store can be written\n")?;
     }
     Ok(ExitCode::SUCCESS)
@@ -204,9 +207,18 @@ impl WeekRequest {
     /// Opens every input file, so that one that cannot be read fails the run now and not hours later. Objects in a bucket were
     /// requested when they were listed; a dry run opens them too.
     fn check_inputs(&self, dry_run: bool) -> Result<()> {
-        let is_file = |input: &&Input| matches!(input.place, Location::File(_));
+        let is_file = |input: &&Input| !matches!(input.place, Location::Object { .. });
         let mut inputs = self.inputs.iter().filter(|input| dry_run || is_file(input));
         inputs.try_for_each(|input| crate::readers::check(input, self.reading()))
+    }
+
+    /// The inputs that are damaged from their beginning, with the reason.
+    fn damaged_inputs(&self) -> Result<Vec<(&str, String)>> {
+        let mut damaged = Vec::new();
+        for input in &self.inputs {
+            damaged.extend(crate::readers::damage(input, self.reading())?.map(|reason| (input.name.as_str(), reason)));
+        }
+        Ok(damaged)
     }
 
     /// The work left after the processes failed; `None` if they committed the week before they failed.

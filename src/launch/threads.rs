@@ -86,6 +86,10 @@ where
 /// `EXIT_PEER_LOST`, so that the supervisor can distinguish it from the process that failed first.
 pub fn exit_on_panic(code: i32) {
     std::panic::set_hook(Box::new(move |info| {
+        if crate::readers::is_contained() {
+            // A decoder panicked on a damaged file: the file becomes a reject, with this message.
+            return;
+        }
         let payload = info.payload();
         let message = payload
             .downcast_ref::<&str>()

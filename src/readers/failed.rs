@@ -18,7 +18,7 @@ const LONGEST: usize = 64 << 10;
 /// Longer reasons are cut at this many bytes: a reason is one of a few phrases.
 const REASON_BYTES: usize = 200;
 
-/// Reads the failed downloads of one side file, plain, gzip or zstd.
+/// Reads the failed downloads of one side file, plain or compressed.
 pub struct FailedReader {
     lines: Lines,
     header: HeaderState,

@@ -11,6 +11,7 @@ use std::{fmt, io};
 use anyhow::Context as _;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use super::fields::Date;
 use super::item::{Item, Reader, Reject};
 use super::rows::PageRow;
 use crate::config::{Columns, Reading};
@@ -21,7 +22,7 @@ const SLACK: usize = 1 << 20;
 /// The reason of a reject.
 const TOO_LONG: &str = "jsonl: line too long";
 
-/// Reads the pages of one JSON Lines file, plain, gzip or zstd.
+/// Reads the pages of one JSON Lines file, plain or compressed.
 pub struct JsonlReader {
     lines: Lines,
     reading: Reading,
@@ -80,19 +81,24 @@ fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
     let mut json = serde_json::Deserializer::from_slice(line);
     let seed = JsonObject { columns: &reading.columns, prefix: "", fields: &mut fields };
     if seed.deserialize(&mut json).and_then(|()| json.end()).is_err() {
-        let url = fields.url.0.map(Cow::into_owned);
+        let url = fields.url.text().map(Cow::into_owned);
         return Some(Item::Reject(Reject { offset, url, reason: "jsonl: no JSON object".to_owned() }));
     }
     let row = PageRow {
-        url: fields.url.0,
-        html: fields.html.0.map(|html| match html {
+        url: fields.url.text(),
+        html: fields.html.text().map(|html| match html {
             Cow::Borrowed(html) => Cow::Borrowed(html.as_bytes()),
             Cow::Owned(html) => Cow::Owned(html.into_bytes()),
         }),
         html_is_text: true,
-        text: fields.text.0,
-        ip: fields.ip.0,
-        fetched: fields.date.0.and_then(|date| super::fields::microseconds(&date)),
+        text: fields.text.text(),
+        ip: fields.ip.text(),
+        fetched: match fields.date {
+            JsonScalar::Null => Date::None,
+            JsonScalar::Text(date) => super::fields::date(&date),
+            JsonScalar::Number(number) => super::fields::epoch(number),
+            JsonScalar::Other => Date::Unreadable,
+        },
     };
     Some(row.item(offset, reading.page_limit(), "jsonl"))
 }
@@ -100,16 +106,16 @@ fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
 /// The fields of a line that the job names as columns.
 #[derive(Default)]
 struct JsonFields<'a> {
-    url: JsonString<'a>,
-    text: JsonString<'a>,
-    html: JsonString<'a>,
-    ip: JsonString<'a>,
-    date: JsonString<'a>,
+    url: JsonScalar<'a>,
+    text: JsonScalar<'a>,
+    html: JsonScalar<'a>,
+    ip: JsonScalar<'a>,
+    date: JsonScalar<'a>,
 }
 
 impl<'a> JsonFields<'a> {
     /// Returns the field to fill if `name` is a column of the job.
-    fn slot(&mut self, name: &str, columns: &Columns) -> Option<&mut JsonString<'a>> {
+    fn slot(&mut self, name: &str, columns: &Columns) -> Option<&mut JsonScalar<'a>> {
         let is = |column: &Option<String>| column.as_deref() == Some(name);
         if columns.url == name {
             Some(&mut self.url)
@@ -127,9 +133,26 @@ impl<'a> JsonFields<'a> {
     }
 }
 
-/// A string value; `None` for a value of any other type.
+/// A value, as far as a field of a page can use it.
 #[derive(Default)]
-struct JsonString<'a>(Option<Cow<'a, str>>);
+enum JsonScalar<'a> {
+    #[default]
+    Null,
+    Text(Cow<'a, str>),
+    Number(f64),
+    /// A value of another type.
+    Other,
+}
+
+impl<'a> JsonScalar<'a> {
+    /// Returns a string; `None` for a value of any other type.
+    fn text(self) -> Option<Cow<'a, str>> {
+        match self {
+            JsonScalar::Text(text) => Some(text),
+            JsonScalar::Null | JsonScalar::Number(_) | JsonScalar::Other => None,
+        }
+    }
+}
 
 /// Deserializes an object, and the objects inside it that hold columns, into `fields`.
 struct JsonObject<'r, 'a> {
@@ -157,7 +180,7 @@ impl<'a> Visitor<'a> for JsonObject<'_, 'a> {
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
         let JsonObject { columns, prefix, fields } = self;
         while let Some(key) = map.next_key_seed(JsonValue)? {
-            let key = key.0.unwrap_or_default();
+            let key = key.text().unwrap_or_default();
             let name = if prefix.is_empty() { key } else { Cow::Owned(format!("{prefix}{key}")) };
             if let Some(slot) = fields.slot(&name, columns) {
                 *slot = map.next_value_seed(JsonValue)?;
@@ -179,60 +202,60 @@ fn holds_column(name: &str, columns: &Columns) -> bool {
     inside(&columns.url) || optional.into_iter().flatten().any(|column| inside(column))
 }
 
-/// Deserializes any value; only a string is kept.
+/// Deserializes any value; only a string or a number is kept.
 struct JsonValue;
 
 impl<'a> DeserializeSeed<'a> for JsonValue {
-    type Value = JsonString<'a>;
+    type Value = JsonScalar<'a>;
 
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<JsonString<'a>, D::Error> {
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<JsonScalar<'a>, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'a> Visitor<'a> for JsonValue {
-    type Value = JsonString<'a>;
+    type Value = JsonScalar<'a>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         formatter.write_str("a value")
     }
 
-    fn visit_borrowed_str<E>(self, text: &'a str) -> Result<JsonString<'a>, E> {
-        Ok(JsonString(Some(Cow::Borrowed(text))))
+    fn visit_borrowed_str<E>(self, text: &'a str) -> Result<JsonScalar<'a>, E> {
+        Ok(JsonScalar::Text(Cow::Borrowed(text)))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<JsonString<'a>, E> {
-        Ok(JsonString(Some(Cow::Owned(text.to_owned()))))
+    fn visit_str<E>(self, text: &str) -> Result<JsonScalar<'a>, E> {
+        Ok(JsonScalar::Text(Cow::Owned(text.to_owned())))
     }
 
-    fn visit_unit<E>(self) -> Result<JsonString<'a>, E> {
-        Ok(JsonString(None))
+    fn visit_unit<E>(self) -> Result<JsonScalar<'a>, E> {
+        Ok(JsonScalar::Null)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<JsonString<'a>, E> {
-        Ok(JsonString(None))
+    fn visit_bool<E>(self, _: bool) -> Result<JsonScalar<'a>, E> {
+        Ok(JsonScalar::Other)
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<JsonString<'a>, E> {
-        Ok(JsonString(None))
+    fn visit_i64<E>(self, number: i64) -> Result<JsonScalar<'a>, E> {
+        Ok(JsonScalar::Number(number as f64))
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<JsonString<'a>, E> {
-        Ok(JsonString(None))
+    fn visit_u64<E>(self, number: u64) -> Result<JsonScalar<'a>, E> {
+        Ok(JsonScalar::Number(number as f64))
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<JsonString<'a>, E> {
-        Ok(JsonString(None))
+    fn visit_f64<E>(self, number: f64) -> Result<JsonScalar<'a>, E> {
+        Ok(JsonScalar::Number(number))
     }
 
-    fn visit_seq<A: SeqAccess<'a>>(self, mut list: A) -> Result<JsonString<'a>, A::Error> {
+    fn visit_seq<A: SeqAccess<'a>>(self, mut list: A) -> Result<JsonScalar<'a>, A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(JsonString(None))
+        Ok(JsonScalar::Other)
     }
 
-    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<JsonString<'a>, A::Error> {
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<JsonScalar<'a>, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(JsonString(None))
+        Ok(JsonScalar::Other)
     }
 }
 

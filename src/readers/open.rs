@@ -3,10 +3,12 @@
 use std::fs::File;
 use std::io::Read;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 
 use super::input::{Format, Input, Location};
-use super::item::Reader;
+use super::item::{Item, Reader, RejectedFile};
+use super::wacz::EntryReader;
+use super::warc::{Dialect, WarcReader};
 use crate::config::Reading;
 
 /// Opens one input.
@@ -40,9 +42,25 @@ pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>>
     let Input { name, bytes, format, place, page_url } = input;
     let failed = || cannot("read", name);
     Ok(match format {
-        Format::Warc => {
-            let source = source(name, *bytes, place)?;
-            Box::new(crate::readers::warc::WarcReader::new(source, *bytes, name, reading).with_context(failed)?)
+        Format::Warc | Format::Arc => {
+            let dialect = if *format == Format::Arc { Dialect::Arc } else { Dialect::Warc };
+            let warc = |source, bytes| WarcReader::new(source, dialect, bytes, name, reading).with_context(failed);
+            match place {
+                Location::Entry { archive, start, packed, unpacked, checksum, packing } => {
+                    let content = (*unpacked, *checksum);
+                    let (source, state) = super::wacz::entry_source(archive, (*start, *packed), content, *packing)
+                        .with_context(|| cannot("open", name))?;
+                    Box::new(EntryReader::new(Box::new(warc(source, *unpacked)?), state, *bytes))
+                }
+                _ => Box::new(warc(source(name, *bytes, place)?, *bytes)?),
+            }
+        }
+        Format::Wacz => {
+            let reason = match place {
+                Location::File(path) => super::wacz::damage(path, name)?,
+                _ => bail!("cannot read {name}: a WACZ is read from a local disk only; copy it there first"),
+            };
+            Box::new(RejectedFile::new(reason.to_owned(), *bytes))
         }
         Format::Jsonl => {
             Box::new(super::jsonl::JsonlReader::new(source(name, *bytes, place)?, name, reading).with_context(failed)?)
@@ -50,7 +68,7 @@ pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>>
         Format::Parquet => {
             let file = match place {
                 Location::File(path) => File::open(path).with_context(|| cannot("open", name))?,
-                Location::Object { .. } => downloaded(source(name, *bytes, place)?).with_context(failed)?,
+                _ => downloaded(source(name, *bytes, place)?).with_context(failed)?,
             };
             super::parquet::open(file, name, reading)?
         }
@@ -84,6 +102,22 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns why an input cannot be read from its beginning, for a dry run: the reason of its first item, if that is a reject. Only local
+/// Parquet and WACZ files are opened: they are damaged as a whole if their ends are, and not from some record on.
+///
+/// # Errors
+/// As [`open`].
+pub fn damage(input: &Input, reading: &Reading) -> anyhow::Result<Option<String>> {
+    let is_local = matches!(input.place, Location::File(_));
+    if !is_local || !matches!(input.format, Format::Parquet | Format::Wacz) {
+        return Ok(None);
+    }
+    Ok(match open(input, reading)?.next()? {
+        Some(Item::Reject(reject)) => Some(reject.reason),
+        _ => None,
+    })
+}
+
 /// Opens the first `bytes` stored bytes of an input. A local file may return more.
 ///
 /// # Errors
@@ -91,6 +125,11 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<()> {
 pub(crate) fn source(name: &str, bytes: u64, place: &Location) -> anyhow::Result<Box<dyn Read + Send>> {
     match place {
         Location::File(path) => Ok(Box::new(File::open(path).with_context(|| cannot("open", name))?)),
+        Location::Entry { archive, start, packed, unpacked, checksum, packing } => {
+            let (source, _) = super::wacz::entry_source(archive, (*start, *packed), (*unpacked, *checksum), *packing)
+                .with_context(|| cannot("open", name))?;
+            Ok(source)
+        }
         Location::Object { store, key } => crate::readers::find::open(name, store, key, bytes),
     }
 }

@@ -252,10 +252,13 @@ impl WaveShare {
             };
             self.counts.records += 1;
             let record = match item {
-                Item::Page(page) => match capture(&mut self.fingerprinter, page, file, ordinal) {
-                    Ok(capture) => CrawlRecord::Answer(Box::new(capture)),
-                    Err(reject) => CrawlRecord::Bad(bad(reject, file, ordinal)),
-                },
+                Item::Page(page) => {
+                    self.counts.unread_dates += u64::from(page.date_unread);
+                    match capture(&mut self.fingerprinter, page, file, ordinal) {
+                        Ok(capture) => CrawlRecord::Answer(Box::new(capture)),
+                        Err(reject) => CrawlRecord::Bad(bad(reject, file, ordinal)),
+                    }
+                }
                 Item::Reject(reject) => CrawlRecord::Bad(bad(reject, file, ordinal)),
                 Item::Failed(failure) => {
                     *self.counts.skipped.entry(failure_kind(input.format).into()).or_default() += 1;

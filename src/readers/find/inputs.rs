@@ -20,14 +20,17 @@ use super::found::{FoundBy, FoundInput};
 use crate::config::Reading;
 use crate::readers::input::{Format, Input, Location};
 use crate::readers::streams::{MemberStep, Members, Stored};
-use crate::readers::{failed, sniff};
+use crate::readers::{failed, sniff, wacz};
 
 /// The longest listing, in bytes.
 const LISTING: usize = 1 << 30;
 /// Stored bytes of a file that are read to recognise its format.
-const FIRST: u64 = 64 << 10;
+const FIRST: u64 = 1 << 20;
 /// The endings of inputs, for messages.
-const KNOWN: &str = ".warc, .wet, .jsonl, .ndjson, .json, failed*.tsv (each also .gz or .zst), .parquet, .html or .htm";
+const KNOWN: &str = ".warc, .wet, .arc, .jsonl, .ndjson, .json, failed*.tsv (each also .gz, .zst, .bz2 or .xz), .wacz, .parquet, \
+                     .html or .htm";
+/// The endings of compressed files.
+const COMPRESSED: [&str; 4] = [".gz", ".zst", ".bz2", ".xz"];
 
 /// Lists the input files that the items name, sorted by name. A file with two names counts once.
 ///
@@ -64,12 +67,18 @@ pub fn list(items: &[String], reading: &Reading) -> anyhow::Result<Vec<Input>> {
     }
     let mut inputs = Vec::with_capacity(files.len());
     for file in files {
-        inputs.extend(input(file, reading)?);
+        match input(file, reading)? {
+            Some(wacz) if wacz.format == Format::Wacz => inputs.extend(wacz::list(wacz)?),
+            input => inputs.extend(input),
+        }
     }
     inputs.sort_by(|a, b| a.name.cmp(&b.name));
     let mut seen = HashSet::new();
-    inputs.retain(|input| seen.insert(unique_path(&input.place)));
-    let is_not_utf8 = |input: &&Input| matches!(&input.place, Location::File(path) if path.to_str().is_none());
+    inputs.retain(|input| seen.insert(unique_place(&input.place)));
+    let is_not_utf8 = |input: &&Input| match &input.place {
+        Location::File(path) | Location::Entry { archive: path, .. } => path.to_str().is_none(),
+        Location::Object { .. } => false,
+    };
     if let Some(input) = inputs.iter().find(is_not_utf8) {
         bail!("the name of {} is not UTF-8: rename it, because tables hold file names as text", input.name);
     }
@@ -79,11 +88,13 @@ pub fn list(items: &[String], reading: &Reading) -> anyhow::Result<Vec<Input>> {
     Ok(inputs)
 }
 
-/// Returns the path of a location, the same for every name that it has.
-fn unique_path(place: &Location) -> PathBuf {
+/// Returns the path of a location, the same for every name that it has, and the offset in the file.
+fn unique_place(place: &Location) -> (PathBuf, u64) {
+    let unique = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
     match place {
-        Location::File(path) => path.canonicalize().unwrap_or_else(|_| path.clone()),
-        Location::Object { store, key } => PathBuf::from(format!("{store}/{key}")),
+        Location::File(path) => (unique(path), 0),
+        Location::Entry { archive, start, .. } => (unique(archive), *start),
+        Location::Object { store, key } => (PathBuf::from(format!("{store}/{key}")), 0),
     }
 }
 
@@ -125,10 +136,12 @@ fn input(file: FoundInput, reading: &Reading) -> anyhow::Result<Option<Input>> {
 fn format_of_name(name: &str) -> Option<Format> {
     let name = name.to_ascii_lowercase();
     let name = name.rsplit('/').next().unwrap_or_default();
-    let plain = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
+    let plain = COMPRESSED.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name);
     let ending = |name: &str| name.rsplit_once('.').map(|(_, ending)| ending.to_owned()).unwrap_or_default();
     match (ending(plain).as_str(), ending(name).as_str()) {
         ("warc" | "wet", _) => Some(Format::Warc),
+        ("arc", _) => Some(Format::Arc),
+        (_, "wacz") => Some(Format::Wacz),
         ("jsonl" | "ndjson" | "json", _) => Some(Format::Jsonl),
         ("tsv", _) if plain.starts_with("failed") => Some(Format::Failed),
         (_, "parquet") => Some(Format::Parquet),
@@ -145,9 +158,14 @@ fn format_of_content(name: &str, bytes: u64, place: &Location) -> anyhow::Result
     if first.starts_with(b"PAR1") {
         return Ok(Format::Parquet);
     }
+    if first.starts_with(b"PK\x03\x04") {
+        return Ok(Format::Wacz);
+    }
     let first = first_decoded(first, 1024).with_context(|| crate::readers::open::cannot("read", name))?;
     if first.starts_with(b"WARC/") {
         Ok(Format::Warc)
+    } else if first.starts_with(b"filedesc://") {
+        Ok(Format::Arc)
     } else if first.trim_ascii_start().starts_with(b"{") {
         Ok(Format::Jsonl)
     } else if failed::begins(&first) {
@@ -459,10 +477,28 @@ mod tests {
         assert_eq!(format(b"WARC/1.0\r\n").unwrap(), Format::Warc);
         assert_eq!(format(&zstd::bulk::compress(b"WARC/1.0\r\n", 1).unwrap()).unwrap(), Format::Warc);
         assert_eq!(format(b"{\"url\":").unwrap(), Format::Jsonl);
+        assert_eq!(format(b"filedesc://a.arc 0.0.0.0 20240108000000 text/plain 9\n").unwrap(), Format::Arc);
         assert_eq!(format(b"PAR1").unwrap(), Format::Parquet);
+        assert_eq!(format(b"PK\x03\x04, and no table of contents").unwrap(), Format::Wacz);
         assert_eq!(format(b"url\tdate\treason\n").unwrap(), Format::Failed);
         assert_eq!(format(b"<!doctype html>").unwrap(), Format::Html);
         assert!(format(b"hello").unwrap_err().to_string().contains("cannot tell"));
+    }
+
+    #[test]
+    fn endings_of_compressed_files_and_archives_are_known() {
+        for (name, format) in [
+            ("a.warc.bz2", Format::Warc),
+            ("a.warc.wet.xz", Format::Warc),
+            ("a.arc", Format::Arc),
+            ("A.ARC.GZ", Format::Arc),
+            ("a.jsonl.xz", Format::Jsonl),
+            ("failed.tsv.bz2", Format::Failed),
+            ("a.wacz", Format::Wacz),
+        ] {
+            assert_eq!(format_of_name(name), Some(format), "{name}");
+        }
+        assert_eq!(format_of_name("a.tar.xz"), None);
     }
 
     #[test]

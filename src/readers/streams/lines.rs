@@ -1,4 +1,4 @@
-//! The lines of a file, plain, gzip or zstd, with their offsets in the uncompressed stream.
+//! The lines of a file, plain or compressed, with their offsets in the uncompressed stream.
 //!
 //! A line ends in LF or with the file. A line longer than a limit is skipped and reported. Damage loses the line that it is in: whole
 //! lines before it are good, and the next member begins another line.

@@ -26,7 +26,7 @@ use std::ops::Range;
 
 use memchr::{memchr, memmem};
 
-use super::decoded::{Boundary, BoundaryKind, DecodedStream, Reach, VERSION};
+use super::decoded::{Boundary, BoundaryKind, DecodedStream, Dialect, Reach, VERSION};
 use super::record::{RecordHead, RecordType, parse};
 use crate::readers::item::Reject;
 use crate::readers::streams::Members;
@@ -88,9 +88,9 @@ enum RecordBlock {
 
 impl Records {
     /// Makes the records of a file of `size` stored bytes. Of a block at most `cap` bytes are kept.
-    pub fn new(members: Members, size: u64, cap: u64) -> Self {
+    pub fn new(members: Members, dialect: Dialect, size: u64, cap: u64) -> Self {
         let plain_size = members.plain().then_some(size).filter(|&size| size > 0);
-        let stream = DecodedStream::new(members);
+        let stream = DecodedStream::new(members, dialect);
         Records { stream, plain_size, cap, block: RecordBlock::Copied(Vec::new()) }
     }
 
@@ -170,7 +170,12 @@ impl Records {
                 return reject(None, reason);
             }
         };
-        let head = match parse(self.stream.bytes(begin..start), offset) {
+        let bytes = self.stream.bytes(begin..start);
+        let parsed = match self.stream.dialect {
+            Dialect::Warc => parse(bytes, offset),
+            Dialect::Arc => super::arc::parse(bytes, offset),
+        };
+        let head = match parsed {
             Ok(head) => head,
             Err((url, reason)) => {
                 self.resume_after(start - 1)?;
@@ -206,7 +211,7 @@ impl Records {
                 Some(newline) => {
                     let is_empty = matches!(self.stream.bytes(line..newline), b"" | b"\r");
                     (line, searched) = (newline + 1, newline + 1);
-                    if is_empty {
+                    if is_empty || self.stream.dialect == Dialect::Arc {
                         return Ok(Ok(line));
                     }
                 }
@@ -278,9 +283,13 @@ impl Records {
 
     /// Checks the bytes after the block that ends at `end`.
     ///
-    /// In a plain file, any bytes after two line ends are accepted: they are not this record's fault. In a member they may be the
+    /// In a plain file, any bytes after the line ends are accepted: they are not this record's fault. In a member they may be the
     /// result of damage.
     fn trailer(&mut self, end: u64) -> io::Result<Trailer> {
+        let line_ends = match self.stream.dialect {
+            Dialect::Warc => 2,
+            Dialect::Arc => 1,
+        };
         let mut position = end;
         let mut lines = 0;
         loop {
@@ -299,7 +308,7 @@ impl Records {
                     position += 1;
                     lines += usize::from(byte == b'\n');
                 }
-                Some(_) if lines > 1 && self.stream.is_plain() || self.stream.begins_record(position)? => {
+                Some(_) if lines >= line_ends && self.stream.is_plain() || self.stream.begins_record(position)? => {
                     return Ok(Trailer::Good(position));
                 }
                 Some(_) => return Ok(Trailer::OtherBytes),
@@ -318,13 +327,18 @@ impl Records {
         loop {
             let edge = stream.boundary().map_or(stream.end(), |boundary| boundary.at);
             while searched < edge {
-                let Some(index) = memmem::find(stream.bytes(searched..edge), VERSION) else {
+                // Every line may be that of an ARC record.
+                let (sign, after) = match stream.dialect {
+                    Dialect::Warc => (VERSION, 0),
+                    Dialect::Arc => (&b"\n"[..], 1),
+                };
+                let Some(index) = memmem::find(stream.bytes(searched..edge), sign) else {
                     break;
                 };
-                let version = searched + index as u64;
-                searched = version + 1;
-                if stream.begins_version_line(version)? {
-                    stream.cursor = version;
+                let line = searched + index as u64 + after;
+                searched += index as u64 + 1;
+                if stream.begins_version_line(line)? {
+                    stream.cursor = line;
                     return Ok(());
                 }
             }
@@ -364,7 +378,6 @@ mod tests {
     use flate2::write::GzEncoder;
     use proptest::prelude::{Strategy, any, prop, proptest};
 
-    use super::super::decoded::acceptable;
     use super::*;
     use crate::readers::streams::Stored;
 
@@ -389,8 +402,9 @@ mod tests {
 
     /// Reads a file to lines of offset, URL, and block length or reason.
     fn read(file: &[u8]) -> Vec<String> {
-        let members = Members::new(Stored::new(Box::new(Cursor::new(file.to_vec()))), acceptable).unwrap();
-        let mut records = Records::new(members, file.len() as u64, CAP);
+        let members =
+            Members::new(Stored::new(Box::new(Cursor::new(file.to_vec()))), Dialect::Warc.acceptable()).unwrap();
+        let mut records = Records::new(members, Dialect::Warc, file.len() as u64, CAP);
         let mut lines = Vec::new();
         while let Some(frame) = records.advance().unwrap() {
             let (offset, url, rest) = match frame {

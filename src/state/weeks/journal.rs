@@ -104,6 +104,9 @@ pub struct Counts {
     pub empty: u64,
     /// Pages cut at `max-page-bytes`, or marked as cut by the crawler.
     pub cut: u64,
+    /// Pages read whose time of the fetch is there and cannot be read; duplicates of a URL are counted, too.
+    #[serde(default)]
+    pub unread_dates: u64,
     /// Words of all kept pages.
     pub words: u64,
     /// Bytes of the bodies of all kept pages.
@@ -123,6 +126,7 @@ impl Counts {
         self.documents += other.documents;
         self.empty += other.empty;
         self.cut += other.cut;
+        self.unread_dates += other.unread_dates;
         self.words += other.words;
         self.bytes += other.bytes;
         for (sums, counts) in [
