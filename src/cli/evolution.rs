@@ -22,6 +22,7 @@ use crate::report::print;
 use crate::state::{History, Results, Store};
 use crate::summary::EvolutionSummary;
 
+use crate::text::printable_lines;
 /// Runs the job, and prints its summary.
 pub(crate) fn run(mut job: Evolution, config: &Config, pool: &Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
     job.store = args.store.clone().or(job.store);
@@ -43,7 +44,7 @@ pub(crate) fn run(mut job: Evolution, config: &Config, pool: &Pool, args: &RunAr
         return Ok(ExitCode::SUCCESS);
     }
     if args.verbose && !args.json {
-        eprint!("{}", plan_text(&plan, &folder));
+        eprint!("{}", printable_lines(&plan_text(&plan, &folder)));
     }
     let mut guard = early_guard.map_or_else(|| lock(&location, log), Ok)?;
     let store = take_work(store, pool, 0)?;

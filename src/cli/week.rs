@@ -24,6 +24,7 @@ use crate::state::{Begun, Earlier, Manifest, Store};
 use crate::summary::Summary;
 
 /// Makes the week, or resumes making it, and prints its summary.
+use crate::text::printable_lines;
 pub(crate) fn run(job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
     let request = WeekRequest::new(job, config, pool, args)?;
     let location = locate_store(&request.store, args.mirror.as_deref(), config)?;
@@ -87,7 +88,7 @@ fn make(
         log.notice(&format!("resuming after wave {} of {}", journal.waves, plan.waves.len()));
     }
     if args.verbose && !args.json {
-        eprint!("{}", report::plan(&plan, &Disk::of(&plan)));
+        eprint!("{}", printable_lines(&report::plan(&plan, &Disk::of(&plan))));
     }
     stop_on_signals(log, &request.pool, guard.publish_handle(), {
         let (store, root) = (store.clone(), request.store.display().to_string());

@@ -173,6 +173,71 @@ fn wrong_use_exits_with_two() {
     assert_eq!(run(&["--version"]).code, Some(0));
 }
 
+/// A reason, a title and a name that would act on a terminal.
+const HOSTILE: &str = "\x1b]0;pwned\x07\x1b[2J";
+
+#[test]
+fn text_of_inputs_does_not_act_on_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let path = store.to_str().unwrap();
+    let line = |name: &str, text: &str| {
+        let page = serde_json::json!({ "url": format!("http://a.example/{name}"), "text": text });
+        format!("{page}\n")
+    };
+    // Two pages that are nearly the same, with a title that turns the order of the line round.
+    let html = "<title>safe\u{202e}gpj.exe</title>".to_owned() + &"some words of the page ".repeat(20);
+    let pages: String = ["1", "2", "3"].iter().map(|name| line(name, &html).replace("\"text\"", "\"html\"")).collect();
+    let first = folder.path().join(format!("{HOSTILE}.jsonl"));
+    std::fs::write(&first, &pages).unwrap();
+    let columns = |kind: &str| format!("[{kind}.read.columns]\nhtml = \"html\"\n");
+    let job = |name: &str, text: String| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let cluster = job("first.toml", format!("[cluster]\nmax-reject-share = 1.0\n{}", columns("cluster")));
+    let weekly = job("later.toml", format!("[weekly]\nmax-reject-share = 1.0\n{}", columns("weekly")));
+    let second = folder.path().join("second");
+    std::fs::create_dir(&second).unwrap();
+    std::fs::write(second.join("pages.jsonl"), pages.lines().next().unwrap()).unwrap();
+    let failed = format!("url\treason\nhttp://a.example/2\t{HOSTILE}\nhttp://a.example/3\tcut\u{202e}\u{85}\n");
+    std::fs::write(second.join("failed.tsv"), failed).unwrap();
+    let inert = |text: &str| {
+        let acts = |c: char| c.is_control() && c != '\n' || "\u{202e}\u{2028}\u{200e}".contains(c);
+        assert!(!text.contains(acts), "{text:?}");
+    };
+
+    let input = first.to_str().unwrap();
+    let ran = run_well(&["run", &cluster, "--store", path, "--week", "2024-01-08", "--input", input, "--verbose"]);
+    inert(&ran.stdout);
+    inert(&ran.stderr);
+    assert!(ran.stdout.contains(r"safe\u{202e}gpj.exe"), "{}", ran.stdout);
+    let input = second.to_str().unwrap();
+    let ran = run_well(&["run", &weekly, "--store", path, "--week", "2024-01-15", "--input", input]);
+    let shown = run_well(&["show", path]);
+    let changes = run_well(&["show", path, "--changes"]);
+    for text in [&ran.stdout, &ran.stderr, &shown.stdout, &changes.stdout] {
+        inert(text);
+    }
+    for text in [&ran.stdout, &shown.stdout, &changes.stdout] {
+        assert!(text.contains(r"1 \u{1b}]0;pwned\u{7}\u{1b}[2J"), "{text}");
+    }
+    // A program that reads the JSON has the text as it is, and a terminal that shows it is not commanded either.
+    let json = run_well(&["show", path, "--json"]).stdout;
+    inert(&json);
+    let summary: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(summary["since"]["missing"][HOSTILE], 1, "{json}");
+
+    let missing = folder.path().join(format!("none{HOSTILE}.jsonl"));
+    for json in [&["--json"][..], &[]] {
+        let arguments = ["run", &cluster, "--store", "nowhere", "--week", "2024-01-08", "--input"];
+        let ran = run(&[&arguments[..], &[missing.to_str().unwrap()], json].concat());
+        assert_eq!(ran.code, Some(1));
+        inert(&ran.stderr);
+    }
+}
+
 #[test]
 #[cfg(not(feature = "pool"))]
 fn other_machines_are_refused_without_the_feature_pool() {
