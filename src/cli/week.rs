@@ -16,6 +16,7 @@ use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
 use crate::plan::{Plan, cut_waves, job_text};
+use crate::objects::refuse_secrets;
 use crate::readers::{Input, Location};
 use crate::records::Week;
 use crate::report;
@@ -186,6 +187,8 @@ impl WeekRequest {
         let inputs = crate::readers::list(input, reading)?;
         ensure!(u32::try_from(inputs.len()).is_ok(), "{} inputs are too many for one week", inputs.len());
         let workers = args.workers.map_or(config.workers(pool.processes()), |count| count.0);
+        // The job is kept with the week, and the names of inputs are in its tables.
+        input.iter().chain(&reading.base_url).try_for_each(|url| refuse_secrets(url)).map_err(WrongUse::from_error)?;
         let (memory, replace) = (config.memory(), args.replace);
         Ok(WeekRequest { job, week, store, inputs, pool, workers, memory, replace })
     }

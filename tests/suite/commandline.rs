@@ -239,6 +239,42 @@ fn text_of_inputs_does_not_act_on_the_terminal() {
 }
 
 #[test]
+fn urls_with_passwords_and_signatures_are_refused_and_not_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let (store, listing) = (store.to_str().unwrap(), folder.path().join("crawl.paths"));
+    let base = job(
+        folder.path(),
+        "[cluster]\nweek = \"2024-01-08\"\n[cluster.read]\nbase-url = \"http://u:s3cret@127.0.0.1/\"\n",
+    );
+    let shipped = shipped_job();
+    let run_of = |job: &Path, input: &str| run(&["run", job.to_str().unwrap(), "--store", store, "--input", input]);
+    for url in [
+        "http://user:s3cret@127.0.0.1/t.warc",
+        "https://127.0.0.1/t.warc?X-Amz-Signature=s3cret",
+        "s3://bucket/t.warc?X-Amz-Signature=s3cret",
+    ] {
+        std::fs::write(&listing, format!("{url}\n")).unwrap();
+        for ran in [run_of(&shipped, url), run_of(&shipped, listing.to_str().unwrap())] {
+            assert_ne!(ran.code, Some(0));
+            assert!(ran.stderr.contains("environment") || ran.stderr.contains("`cloud`"), "{}", ran.stderr);
+            assert!(!ran.stderr.contains("s3cret"), "{}", ran.stderr);
+        }
+        assert_eq!(run_of(&shipped, url).code, Some(2));
+    }
+    assert_eq!(run_of(&base, "tests/data/week-2024-01-08").code, Some(2));
+    let bucket = "s3://user:s3cret@bucket/store";
+    let deletion = ["delete", "--host", "a.example", "--store", bucket];
+    let first = ["run", "jobs/cluster.toml", "--store", bucket];
+    for arguments in [&first[..], &deletion, &["show", bucket], &["vacuum", "--keep", "1", "--store", bucket]] {
+        let ran = run(arguments);
+        assert_eq!(ran.code, Some(2), "{arguments:?} {}", ran.stderr);
+        assert!(ran.stderr.contains("password") && !ran.stderr.contains("s3cret"), "{}", ran.stderr);
+    }
+    assert!(!Path::new(store).exists());
+}
+
+#[test]
 #[cfg(not(feature = "pool"))]
 fn other_machines_are_refused_without_the_feature_pool() {
     for (config, table) in [("pool", "[[hosts]]"), ("slurm", "[tasks]"), ("kubernetes", "[tasks]")] {
