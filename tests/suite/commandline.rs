@@ -173,6 +173,51 @@ fn wrong_use_exits_with_two() {
     assert_eq!(run(&["--version"]).code, Some(0));
 }
 
+#[test]
+fn more_workers_than_shards_are_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, config) = (folder.path().join("store"), folder.path().join("config.toml"));
+    let path = store.to_str().unwrap();
+    std::fs::write(&config, "workers = 33\nprocesses = 2\n").unwrap();
+    let first = ["run", "jobs/cluster.toml", "--store", path];
+    for (flags, number) in [
+        (&["--workers", "1000"][..], "1000 workers"),
+        (&["--workers", "40", "--processes", "2"], "80 workers"),
+        (&["--processes", "65"], "65 processes"),
+        (&["--config", config.to_str().unwrap()], "66 workers"),
+        (&["--dry-run", "--workers", "65"], "65 workers"),
+    ] {
+        let ran = run(&[&first[..], flags].concat());
+        assert_eq!(ran.code, Some(2), "{flags:?} {}", ran.stderr);
+        for wanted in [number, "64 shards", "use "] {
+            assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
+        }
+    }
+    assert!(!store.exists());
+    run_well(&first);
+    let later =
+        ["run", "jobs/weekly.toml", "--store", path, "--week", "2024-01-15", "--input", "tests/data/week-2024-01-15"];
+    let evolution = ["run", "jobs/evolution.toml", "--store", path];
+    let deletion = ["delete", "--store", path, "--host", "arm64.guide.debian.example"];
+    for arguments in [&later[..], &evolution, &deletion] {
+        let ran = run(&[arguments, &["--workers", "65"]].concat());
+        assert_eq!(ran.code, Some(2), "{arguments:?} {}", ran.stderr);
+        assert!(ran.stderr.contains("65 workers are more than the store's 64 shards"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn more_workers_than_cores_are_warned_of() {
+    let arguments = ["run", "jobs/cluster.toml", "--dry-run", "--store", "nowhere", "--workers"];
+    let cores = std::thread::available_parallelism().unwrap().get();
+    if cores < 64 {
+        let ran = run_well(&[&arguments[..], &[&format!("{}", cores + 1)]].concat());
+        assert!(ran.stderr.contains(&format!("{} workers share {cores} core", cores + 1)), "{}", ran.stderr);
+    }
+    let ran = run_well(&[&arguments[..], &["1"]].concat());
+    assert!(!ran.stderr.contains("share"), "{}", ran.stderr);
+}
+
 /// A reason, a title and a name that would act on a terminal.
 const HOSTILE: &str = "\x1b]0;pwned\x07\x1b[2J";
 
