@@ -14,6 +14,7 @@ use super::session::{
 use super::signals::stop_on_signals;
 use super::week::read_summary;
 use super::worker::{ProcessWork, cluster};
+use super::workers::{WorkerCount, warn_above_cores};
 use crate::config::{Config, Count, Mode, Reading, read_config};
 use crate::jobs::deletion;
 use crate::launch::{Peers, Pool};
@@ -115,6 +116,10 @@ pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
     // Locking creates the folder, so check first that it is a store.
     location.expect()?;
     let pool = pool_of(&config, args.processes)?;
+    if let Some(manifest) = location.store().manifest().ok().flatten() {
+        // Before anything is locked or taken over; a mirror that is not up to date has the shards of its store, too.
+        WorkerCount::new(args.workers, &config, &pool).of_shards(manifest.method.shards as usize)?;
+    }
     let (mut guard, store) = if args.dry_run {
         location.look(&notify(log))?;
         (None, location.store().clone())
@@ -127,6 +132,7 @@ pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
     let manifest = read_manifest(&store, &args.store)?;
     let plan = make_plan(&store, &manifest, &config, args, &patterns, &pool)?;
     log.name(format!("delete {}", plan.week));
+    warn_above_cores(plan.workers, &pool, log);
     let docs = selected_docs(&store, &manifest, &patterns)?;
     // Pages of other URLs may link to a selected URL of which the store has no page.
     let is_mentioned = docs.is_empty() && deletion::is_mentioned(&store, &store.committed(plan.week)?, &patterns)?;
@@ -246,7 +252,7 @@ fn make_plan(
     let path = store.records(last).join("job.toml");
     let job = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let processes = pool.processes();
-    let workers = args.workers.map_or(config.workers(processes), |count| count.0);
+    let workers = WorkerCount::new(args.workers, config, pool).of_shards(manifest.method.shards as usize)?;
     Ok(Plan {
         week: last.week,
         store: store.root().to_owned(),

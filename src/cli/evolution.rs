@@ -12,6 +12,7 @@ use super::print::print_json;
 use super::session::{Session, check_name, locate_store, lock, notify, open_bucket, take_work};
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, evolution};
+use super::workers::{WorkerCount, warn_above_cores};
 use crate::config::{Config, Evolution, Job};
 use crate::jobs::{EvolutionPlan, FOLDER};
 use crate::launch::{Peers, Pool};
@@ -21,6 +22,7 @@ use crate::report;
 use crate::report::print;
 use crate::state::{History, Results, Store};
 use crate::summary::EvolutionSummary;
+use crate::text::printable_lines;
 
 /// Runs the job, and prints its summary.
 pub(crate) fn run(mut job: Evolution, config: &Config, pool: &Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
@@ -34,6 +36,7 @@ pub(crate) fn run(mut job: Evolution, config: &Config, pool: &Pool, args: &RunAr
     let store = location.store();
     let plan = make_plan(store, &job, config, args, pool)?;
     store.check_writable()?;
+    warn_above_cores(plan.workers, pool, log);
     if args.dry_run {
         if args.json {
             print_json(&serde_json::json!({ "plan": plan }))?;
@@ -43,7 +46,7 @@ pub(crate) fn run(mut job: Evolution, config: &Config, pool: &Pool, args: &RunAr
         return Ok(ExitCode::SUCCESS);
     }
     if args.verbose && !args.json {
-        eprint!("{}", plan_text(&plan, &folder));
+        eprint!("{}", printable_lines(&plan_text(&plan, &folder)));
     }
     let mut guard = early_guard.map_or_else(|| lock(&location, log), Ok)?;
     let store = take_work(store, pool, 0)?;
@@ -140,8 +143,8 @@ fn read_summary(results: &Results) -> Result<EvolutionSummary> {
 /// The plan for the weeks that the job names, with config and flags applied.
 fn make_plan(store: &Store, job: &Evolution, config: &Config, args: &RunArgs, pool: &Pool) -> Result<EvolutionPlan> {
     let processes = pool.processes();
-    let workers = args.workers.map_or(config.workers(processes), |count| count.0);
     let history = History::open(store, job.first, job.last)?;
+    let workers = WorkerCount::new(args.workers, config, pool).of_shards(history.last().rows.len())?;
     let job = toml::to_string(&Job::Evolution(job.clone())).context("cannot write the job as TOML")?;
     let worker_memory = config.memory() / (processes * workers) as u64;
     Ok(EvolutionPlan { work: store.work_name(), commit: 0, history, job, processes, workers, worker_memory })

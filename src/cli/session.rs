@@ -14,6 +14,7 @@ use crate::launch::{EventSink, Outcome, Pool, exit_on_panic, supervise};
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::mirror::{Notify, StoreLocation, WriteGuard, url_of};
+use crate::objects::refuse_secrets;
 use crate::operators::ingest::TooManyRejects;
 use crate::state::{Manifest, Store};
 use crate::watch::{Progress, Watch};
@@ -129,9 +130,13 @@ pub(crate) fn pool_of(config: &Config, processes: Option<Count>) -> Result<Pool>
 /// or a folder in this user's cache.
 ///
 /// # Errors
-/// If a pool of machines works on a bucket and no mirror is given: all machines must see the same folder.
+/// If a pool of machines works on a bucket and no mirror is given: all machines must see the same folder. If the name is a URL with a
+/// secret in it.
 pub(crate) fn locate_store(given: &Path, flag: Option<&Path>, config: &Config) -> Result<StoreLocation> {
     let mirror = flag.or(config.mirror.as_deref());
+    if let Some(url) = given.to_str() {
+        refuse_secrets(url).map_err(WrongUse::from_error)?;
+    }
     let is_shared = !config.hosts.is_empty() || config.tasks.is_some();
     if mirror.is_none() && is_shared && url_of(given)?.is_some() {
         let text = format!(

@@ -5,9 +5,11 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 
 use super::args::ShowArgs;
+use super::errors::WrongUse;
 use super::print::{json_text, summary_text};
 use super::session::read_manifest;
 use crate::mirror::ReadStore;
+use crate::objects::refuse_secrets;
 use crate::report;
 use crate::report::print;
 use crate::summary::Summary;
@@ -15,6 +17,9 @@ use crate::tables::{ChangeRow, ClusterRow, Table as _};
 
 /// Prints what the flags ask for. A store in a bucket is read in place: only the files that are needed are fetched.
 pub(crate) fn show(args: &ShowArgs) -> Result<ExitCode> {
+    if let Some(url) = args.store.to_str() {
+        refuse_secrets(url).map_err(WrongUse::from_error)?;
+    }
     let text = ReadStore::at(&args.store, |store| show_text(args, store))?;
     print(&text).map(|()| ExitCode::SUCCESS)
 }

@@ -11,10 +11,12 @@ use super::print::{print_json, print_summary};
 use super::session::{Session, check_name, locate_store, lock, notify, open_bucket, take_work};
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, cluster};
+use super::workers::{WorkerCount, warn_above_cores};
 use crate::config::{Bytes, Cluster, Config, Job, Method, Mode, Reading, Share, Weekly};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
+use crate::objects::refuse_secrets;
 use crate::plan::{Plan, cut_waves, job_text};
 use crate::readers::{Input, Location};
 use crate::records::Week;
@@ -22,6 +24,7 @@ use crate::report;
 use crate::report::{Disk, print};
 use crate::state::{Begun, Earlier, Manifest, Store};
 use crate::summary::Summary;
+use crate::text::printable_lines;
 
 /// Makes the week, or resumes making it, and prints its summary.
 pub(crate) fn run(job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
@@ -32,6 +35,9 @@ pub(crate) fn run(job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, lo
     request.check_inputs(args.dry_run)?;
     let early_guard = open_bucket(&location, args.dry_run, log)?;
     let state = request.week_state(&store)?;
+    if let WeekState::ToMake(plan) = &state {
+        warn_above_cores(plan.workers, &request.pool, log);
+    }
     if args.dry_run {
         let (WeekState::Made(plan) | WeekState::ToMake(plan)) = state;
         return print_dry_run(&plan, &request.damaged_inputs()?, args.json);
@@ -90,7 +96,7 @@ fn make(
         log.notice(&format!("resuming after wave {} of {}", journal.waves, plan.waves.len()));
     }
     if args.verbose && !args.json {
-        eprint!("{}", report::plan(&plan, &Disk::of(&plan)));
+        eprint!("{}", printable_lines(&report::plan(&plan, &Disk::of(&plan))));
     }
     stop_on_signals(log, &request.pool, guard.publish_handle(), {
         let (store, root) = (store.clone(), request.store.display().to_string());
@@ -144,8 +150,7 @@ struct WeekRequest {
     store: PathBuf,
     inputs: Vec<Input>,
     pool: Pool,
-    /// Workers in each process.
-    workers: usize,
+    workers: WorkerCount,
     /// Memory for the buffers of all processes, in bytes.
     memory: u64,
     replace: bool,
@@ -172,9 +177,9 @@ struct WeekSettings {
 impl WeekRequest {
     /// Applies config and flags, and lists the inputs.
     fn new(mut job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs) -> Result<WeekRequest> {
-        let (week, store, input, reading) = match &mut job {
-            CrawlJob::First(job) => (&mut job.week, &mut job.store, &mut job.input, &job.read),
-            CrawlJob::Later(job) => (&mut job.week, &mut job.store, &mut job.input, &job.read),
+        let (week, store, input, reading, method) = match &mut job {
+            CrawlJob::First(job) => (&mut job.week, &mut job.store, &mut job.input, &job.read, Some(&job.method)),
+            CrawlJob::Later(job) => (&mut job.week, &mut job.store, &mut job.input, &job.read, job.method.as_ref()),
         };
         if !args.input.is_empty() {
             *input = args.input.clone();
@@ -190,9 +195,14 @@ impl WeekRequest {
         if input.is_empty() {
             bail!(missing("input", "--input PATH_OR_GLOB_OR_URL"));
         }
+        // The job is kept with the week, and the names of inputs are in its tables.
+        input.iter().chain(&reading.base_url).try_for_each(|url| refuse_secrets(url)).map_err(WrongUse::from_error)?;
+        let workers = WorkerCount::new(args.workers, config, &pool);
+        if let Some(method) = method {
+            workers.of_shards(method.shards as usize)?;
+        }
         let inputs = crate::readers::list(input, reading)?;
         ensure!(u32::try_from(inputs.len()).is_ok(), "{} inputs are too many for one week", inputs.len());
-        let workers = args.workers.map_or(config.workers(pool.processes()), |count| count.0);
         let (memory, replace) = (config.memory(), args.replace);
         Ok(WeekRequest { job, week, store, inputs, pool, workers, memory, replace })
     }
@@ -257,7 +267,7 @@ impl WeekRequest {
         let plan = Box::new(Plan {
             stands_on: of_existing.unwrap_or_else(last_identity),
             commit: manifest.as_ref().map_or(0, |manifest| manifest.commits) + 1,
-            ..self.plan(store, settings, earlier)
+            ..self.plan(store, settings, earlier)?
         });
         match existing {
             Some(_) if self.replace => {
@@ -312,9 +322,12 @@ impl WeekRequest {
         Ok(WeekSettings { method, mode, max_reject_share, wave_bytes, job: job_text(&job.into_job()) })
     }
 
-    fn plan(&self, store: &Store, settings: WeekSettings, earlier: Earlier) -> Plan {
+    /// # Errors
+    /// If there are more workers than shards.
+    fn plan(&self, store: &Store, settings: WeekSettings, earlier: Earlier) -> Result<Plan> {
         let WeekSettings { method, mode, max_reject_share, wave_bytes, job } = settings;
-        Plan {
+        let workers = self.workers.of_shards(method.shards as usize)?;
+        Ok(Plan {
             week: self.week,
             store: store.root().to_owned(),
             work: store.work_name(),
@@ -330,8 +343,8 @@ impl WeekRequest {
             max_reject_share: max_reject_share.0,
             job,
             processes: self.pool.processes(),
-            workers: self.workers,
-            worker_memory: self.memory / (self.pool.processes() * self.workers) as u64,
-        }
+            workers,
+            worker_memory: self.memory / (self.pool.processes() * workers) as u64,
+        })
     }
 }

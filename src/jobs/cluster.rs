@@ -55,7 +55,7 @@ pub fn cluster(
     shared: &Arc<InProcess>,
     watch: &Arc<Watch>,
 ) -> Result<Option<Summary>> {
-    let polynomials = polynomials(plan.method.seed, plan.method.features);
+    let polynomials = shared.polynomials.of(|| polynomials(plan.method.seed, plan.method.features));
     let store = plan.open_store();
     let unfinished = store.unfinished(plan.week);
 

@@ -140,12 +140,14 @@ pub(crate) fn source(name: &str, bytes: u64, place: &Location) -> anyhow::Result
 /// If the source cannot be read or the file cannot be written.
 pub(crate) fn downloaded(mut source: Box<dyn Read + Send>) -> std::io::Result<File> {
     use std::io::{Seek as _, SeekFrom};
+    use std::os::unix::fs::OpenOptionsExt as _;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let path = std::env::temp_dir().join(format!("nigh-{}-{number}.parquet", std::process::id()));
-    let mut file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    // Nobody else may open it before it loses its name: it may be a copy of a private object.
+    let mut file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
     // The system frees the space when the file is closed, even if the program is killed.
     std::fs::remove_file(&path)?;
     std::io::copy(&mut source, &mut file)?;
@@ -156,4 +158,17 @@ pub(crate) fn downloaded(mut source: Box<dyn Read + Send>) -> std::io::Result<Fi
 /// Returns the message of a failed operation, with what to check; the system's own message follows it.
 pub(crate) fn cannot(verb: &str, name: &str) -> String {
     format!("cannot {verb} {name} (check that it exists and that this user may read it)")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn only_this_user_may_read_a_downloaded_copy() {
+        let file = downloaded(Box::new(&b"PAR1 of a private bucket"[..])).unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
 }

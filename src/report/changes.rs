@@ -13,6 +13,7 @@ use crate::records::Week;
 use crate::state::WeekTables;
 use crate::summary::{OTHER_REASONS, Since};
 use crate::tables::{ChangeRow, ClusterRow, Scan, Table, field};
+use crate::text::printable;
 
 /// How many events are listed: those with the most documents.
 const LISTED: usize = 20;
@@ -130,7 +131,7 @@ fn reasons(missing: &BTreeMap<String, u64>) -> String {
     named.sort_by_key(|(reason, count)| (*reason == OTHER_REASONS, Reverse(*count)));
     let rest = named.split_off(named.iter().take(REASONS).take_while(|(reason, _)| *reason != OTHER_REASONS).count());
     let mut parts: Vec<String> =
-        named.into_iter().map(|(reason, count)| format!("{} {reason}", grouped(count))).collect();
+        named.into_iter().map(|(reason, count)| format!("{} {}", grouped(count), printable(reason))).collect();
     if !rest.is_empty() {
         parts.push(format!("{} for {OTHER_REASONS}", grouped(rest.iter().map(|(_, count)| count).sum())));
     }
@@ -145,7 +146,7 @@ impl std::fmt::Display for Changes {
             let (documents, before, after) =
                 (grouped(row.documents as u64), grouped(row.before as u64), grouped(row.after as u64));
             let with = row.other.map_or(String::new(), |other| format!(" with {other}"));
-            let url = row.url.as_deref().unwrap_or_default();
+            let url = printable(row.url.as_deref().unwrap_or_default());
             writeln!(f, "{:7} {documents:>10} {before:>12} {after:>12}  {}{with} {url}", row.event, row.cluster_id)?;
         }
         Ok(())

@@ -342,7 +342,7 @@ impl Synthetic {
             state = mix(state);
             state % below
         };
-        let method = Method { shards: 4, features: 12, ..Method::default() };
+        let method = Method { shards: 8, features: 12, ..Method::default() };
         let store = Synthetic { folder: tempfile::tempdir().unwrap(), method };
         let mut manifest = Manifest::new(&store.method).next().unwrap();
         let mut urls: Vec<Url> = Vec::new();

@@ -11,7 +11,7 @@ use object_store::{Error, ObjectMeta, ObjectStoreExt as _, ObjectStoreScheme};
 use url::{Position, Url};
 
 use super::found::{FoundBy, FoundInput};
-use crate::objects::{Store, explained, read, store, wait};
+use crate::objects::{Store, explained, read, refuse_secrets, store, wait, without_secrets};
 use crate::readers::input::Location;
 
 /// Concurrent requests for the sizes of named objects.
@@ -79,6 +79,7 @@ pub fn open(name: &str, store_url: &str, key: &str, bytes: u64) -> anyhow::Resul
 impl ObjectUrl {
     /// Splits a URL into store and key.
     fn parse(item: &str) -> anyhow::Result<Self> {
+        refuse_secrets(item)?;
         let (scheme, rest) = item.split_once("://").with_context(|| format!("{item} is not a URL"))?;
         if !matches!(scheme, "http" | "https") {
             let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
@@ -92,7 +93,8 @@ impl ObjectUrl {
         }
         let url = Url::parse(item).with_context(|| format!("{item} is not a URL"))?;
         if url.query().is_some() {
-            bail!("{item} has a query, which nigh cannot read: use the URL without it");
+            let shown = without_secrets(item);
+            bail!("{shown} has a query, which nigh cannot read: use the URL without it, or download the file first");
         }
         let (kind, key) = ObjectStoreScheme::parse(&url).with_context(|| format!("{item} does not name an object"))?;
         let mut store = url[..Position::BeforePath].to_owned() + "/";
@@ -281,6 +283,9 @@ mod tests {
             parts("https://s3.eu-west-1.amazonaws.com/bucket/k"),
             is("https://s3.eu-west-1.amazonaws.com/bucket", "k")
         );
-        assert!(parts("https://a/b?x=1").unwrap_err().contains("query"));
+        let error = parts("https://a/b?x=1").unwrap_err();
+        assert!(error.contains("query") && !error.contains("x=1"), "{error}");
+        let error = parts("http://user:s3cret@a/b.warc").unwrap_err();
+        assert!(error.contains("password") && !error.contains("s3cret"), "{error}");
     }
 }
