@@ -88,7 +88,7 @@ impl Plan {
         }
         let mut text = format!("{}; {}", self.method, serde_json::to_string(&self.reading).unwrap_or_default());
         for input in &self.inputs {
-            text.push_str(&format!("; {} {}", input.name, input.bytes));
+            text.push_str(&format!("; {} {} {}", input.name, input.bytes, input.stamp));
         }
         text.push_str(&format!("; {:?}", self.waves));
         if let Some(last) = self.earlier.last() {
@@ -171,6 +171,7 @@ mod tests {
             format: Format::Warc,
             place: Location::File("file".into()),
             page_url: None,
+            stamp: String::new(),
         };
         bytes.iter().enumerate().map(input).collect()
     }

@@ -16,7 +16,7 @@ use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
 use crate::plan::{Plan, cut_waves, job_text};
-use crate::readers::{Input, Location};
+use crate::readers::{Input, Location, Pipes, Spool, list_with_pipes};
 use crate::records::Week;
 use crate::report;
 use crate::report::{Disk, print};
@@ -25,7 +25,7 @@ use crate::summary::Summary;
 
 /// Makes the week, or resumes making it, and prints its summary.
 pub(crate) fn run(job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
-    let request = WeekRequest::new(job, config, pool, args)?;
+    let request = WeekRequest::new(job, config, pool, args, log)?;
     let location = locate_store(&request.store, args.mirror.as_deref(), config)?;
     let store = location.store().clone();
     store.check_writable()?;
@@ -91,8 +91,9 @@ fn make(
     }
     stop_on_signals(log, &request.pool, guard.publish_handle(), {
         let (store, root) = (store.clone(), request.store.display().to_string());
+        let again = if request.spool.is_empty() { "The" } else { "With the same bytes piped into it, the" };
         move || {
-            let text = format!("what is committed in {root} is kept. The same command continues from there");
+            let text = format!("what is committed in {root} is kept. {again} same command continues from there");
             (!store.is_committed(week)).then_some(text)
         }
     });
@@ -135,6 +136,8 @@ struct WeekRequest {
     /// The store as the user names it.
     store: PathBuf,
     inputs: Vec<Input>,
+    /// The copies of pipes among the inputs.
+    spool: Spool,
     pool: Pool,
     /// Workers in each process.
     workers: usize,
@@ -163,7 +166,7 @@ struct WeekSettings {
 
 impl WeekRequest {
     /// Applies config and flags, and lists the inputs.
-    fn new(mut job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs) -> Result<WeekRequest> {
+    fn new(mut job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<WeekRequest> {
         let (week, store, input, reading) = match &mut job {
             CrawlJob::First(job) => (&mut job.week, &mut job.store, &mut job.input, &job.read),
             CrawlJob::Later(job) => (&mut job.week, &mut job.store, &mut job.input, &job.read),
@@ -182,11 +185,19 @@ impl WeekRequest {
         if input.is_empty() {
             bail!(missing("input", "--input PATH_OR_GLOB_OR_URL"));
         }
-        let inputs = crate::readers::list(input, reading)?;
+        let mut spool = Spool::new(notify(log));
+        let pipes = if args.dry_run {
+            Pipes::Refuse("a dry run would use it up. Run without --dry-run, or write it to a file")
+        } else if !pool.is_on_this_machine() {
+            Pipes::Refuse("other machines cannot read it. Write it to a file that all machines of the pool see")
+        } else {
+            Pipes::Copy(&mut spool)
+        };
+        let inputs = list_with_pipes(input, reading, pipes)?;
         ensure!(u32::try_from(inputs.len()).is_ok(), "{} inputs are too many for one week", inputs.len());
         let workers = args.workers.map_or(config.workers(pool.processes()), |count| count.0);
         let (memory, replace) = (config.memory(), args.replace);
-        Ok(WeekRequest { job, week, store, inputs, pool, workers, memory, replace })
+        Ok(WeekRequest { job, week, store, inputs, spool, pool, workers, memory, replace })
     }
 
     fn reading(&self) -> &Reading {

@@ -25,6 +25,7 @@ use crate::config::Reading;
 ///     format: Format::Html,
 ///     place: Location::File(path.clone()),
 ///     page_url: Some("http://a.example/".to_owned()),
+///     stamp: String::new(),
 /// };
 /// let mut reader = readers::open(&input, &Reading::default())?;
 /// assert!(matches!(reader.next()?, Some(Item::Page(page)) if page.url == "http://a.example/"));
@@ -37,7 +38,7 @@ use crate::config::Reading;
 /// If the input cannot be opened, or is a Parquet file without a column of the job. A file that is not a whole Parquet file is
 /// not an error: its reader returns one [`Item::Reject`](super::Item::Reject).
 pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
-    let Input { name, bytes, format, place, page_url } = input;
+    let Input { name, bytes, format, place, page_url, .. } = input;
     let failed = || cannot("read", name);
     Ok(match format {
         Format::Warc => {

@@ -1,7 +1,7 @@
 //! Turns the items of `input` (what a user names) into input files.
 //!
-//! An item is a file, a folder, a glob (`*`, `?`, `**`, `[..]`, `{..}`), a URL of an object or of a folder of objects, or a listing
-//! (`warc.paths`, `warc.paths.gz`, or any file after an `@`) with one such item in each line.
+//! An item is a file, a pipe (`-` is standard input), a folder, a glob (`*`, `?`, `**`, `[..]`, `{..}`), a URL of an object or of a
+//! folder of objects, or a listing (`warc.paths`, `warc.paths.gz`, or any file after an `@`) with one such item in each line.
 //!
 //! The ending of a name decides the format. A named file without a known ending is recognised by its first bytes; in folders and
 //! globs such files are skipped. So are names that begin with `.` or `_` and, in folders, `.json` files, which in a mirrored site
@@ -14,9 +14,10 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use globset::{GlobBuilder, GlobMatcher};
-use walkdir::WalkDir;
+use walkdir::{DirEntry, WalkDir};
 
-use super::found::{FoundBy, FoundInput};
+use super::found::{FoundBy, FoundInput, modified};
+use super::spool::{Pipes, STANDARD_INPUT, is_own_descriptor};
 use crate::config::Reading;
 use crate::readers::input::{Format, Input, Location};
 use crate::readers::streams::{MemberStep, Members, Stored};
@@ -46,20 +47,29 @@ const KNOWN: &str = ".warc, .wet, .jsonl, .ndjson, .json, failed*.tsv (each also
 /// ```
 ///
 /// # Errors
-/// If an item matches nothing, cannot be read, or has no known format. The message contains the remedy.
+/// If an item matches nothing, cannot be read, is a pipe, or has no known format. The message contains the remedy.
 pub fn list(items: &[String], reading: &Reading) -> anyhow::Result<Vec<Input>> {
+    list_with_pipes(items, reading, Pipes::Refuse("write it to a file, and name that file"))
+}
+
+/// Lists the input files that the items name, as [`list`] does, and the pipes.
+///
+/// # Errors
+/// As [`list`]; and if a pipe cannot be read or copied.
+pub fn list_with_pipes(items: &[String], reading: &Reading, mut pipes: Pipes<'_>) -> anyhow::Result<Vec<Input>> {
     let mut files = Vec::new();
     for item in items {
         let listing = item.strip_prefix('@').or_else(|| is_listing(item).then_some(item.as_str()));
         match listing {
-            Some(listing) => find(&items_of(listing, reading)?, &mut files).with_context(|| {
+            None if item == STANDARD_INPUT => files.extend(pipes.standard_input()?),
+            Some(listing) => find(&items_of(listing, reading)?, &mut pipes, &mut files).with_context(|| {
                 let base_url = match &reading.base_url {
                     Some(base) => format!("relative lines are below base-url = {base}"),
                     None => "if its lines are relative, set base-url in [cluster.read]".to_owned(),
                 };
                 format!("in the listing {listing} ({base_url})")
             })?,
-            None => find(std::slice::from_ref(item), &mut files)?,
+            None => find(std::slice::from_ref(item), &mut pipes, &mut files)?,
         }
     }
     let mut inputs = Vec::with_capacity(files.len());
@@ -88,10 +98,10 @@ fn unique_path(place: &Location) -> PathBuf {
 }
 
 /// Finds the files and objects that the items name.
-fn find(items: &[String], files: &mut Vec<FoundInput>) -> anyhow::Result<()> {
+fn find(items: &[String], pipes: &mut Pipes<'_>, files: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     let (remote, local): (Vec<&String>, Vec<&String>) = items.iter().partition(|item| super::objects::is_url(item));
     for item in local {
-        find_local(item.strip_prefix("file://").unwrap_or(item), files)?;
+        find_local(item.strip_prefix("file://").unwrap_or(item), pipes, files)?;
     }
     if !remote.is_empty() {
         super::objects::find(&remote, files)?;
@@ -101,7 +111,7 @@ fn find(items: &[String], files: &mut Vec<FoundInput>) -> anyhow::Result<()> {
 
 /// Makes the input of a file; `None` if it is to be skipped.
 fn input(file: FoundInput, reading: &Reading) -> anyhow::Result<Option<Input>> {
-    let FoundInput { name, bytes, place, relative, by } = file;
+    let FoundInput { name, bytes, place, relative, by, stamp } = file;
     let is_hidden = relative.split('/').any(|part| part.starts_with(['.', '_']));
     let format = match format_of_name(&relative) {
         Some(Format::Jsonl) if by == FoundBy::Folder && relative.to_ascii_lowercase().ends_with(".json") => None,
@@ -118,7 +128,7 @@ fn input(file: FoundInput, reading: &Reading) -> anyhow::Result<Option<Input>> {
         })?),
         _ => None,
     };
-    Ok(Some(Input { name, bytes, format, place, page_url }))
+    Ok(Some(Input { name, bytes, format, place, page_url, stamp }))
 }
 
 /// Returns the format that the ending of a name stands for.
@@ -154,6 +164,8 @@ fn format_of_content(name: &str, bytes: u64, place: &Location) -> anyhow::Result
         Ok(Format::Failed)
     } else if sniff::is_html(&first) {
         Ok(Format::Html)
+    } else if bytes == 0 {
+        bail!("{name} is empty, so its format cannot be told")
     } else {
         bail!(
             "cannot tell the format of {name}: its name does not end in {KNOWN}, and its first bytes are of none of these formats"
@@ -208,7 +220,8 @@ fn is_listing(item: &str) -> bool {
 /// `base-url`.
 fn items_of(listing: &str, reading: &Reading) -> anyhow::Result<Vec<String>> {
     let mut files = Vec::new();
-    find(&[listing.to_owned()], &mut files)?;
+    let mut pipes = Pipes::Refuse("write the listing to a file");
+    find(&[listing.to_owned()], &mut pipes, &mut files)?;
     let mut items = Vec::new();
     for FoundInput { name, bytes, place, .. } in files {
         let text = text_of_listing(&name, bytes, &place)?;
@@ -243,17 +256,17 @@ fn text_of_listing(name: &str, bytes: u64, place: &Location) -> anyhow::Result<S
 }
 
 /// Finds the files that a local item names.
-fn find_local(item: &str, files: &mut Vec<FoundInput>) -> anyhow::Result<()> {
+fn find_local(item: &str, pipes: &mut Pipes<'_>, files: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     let path = tidy(Path::new(item));
     match fs::metadata(&path) {
         Ok(metadata) if metadata.is_dir() => walk(&path, files),
-        // An input is opened more than once, and a pipe gives its bytes only once. A device may have no end.
-        Ok(metadata) if !metadata.is_file() => bail!(
-            "{item} is a pipe, a socket or a device, and an input is read more than once: write it to a file, and name that file"
-        ),
+        // In another process a file descriptor means another file, so its name is resolved here.
+        Ok(metadata) if !metadata.is_file() || is_own_descriptor(&path) => {
+            files.extend(pipes.special(item, &path, &metadata)?);
+            Ok(())
+        }
         Ok(metadata) => {
-            let relative = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            files.push(local(path, metadata.len(), relative, FoundBy::Name));
+            files.push(FoundInput::file(path.to_string_lossy().into_owned(), path, &metadata));
             Ok(())
         }
         Err(error) if error.kind() == ErrorKind::NotFound && is_glob(item) => glob(item, files),
@@ -272,12 +285,8 @@ fn walk(folder: &Path, files: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     for entry in WalkDir::new(folder).follow_links(true) {
         let entry = entry.with_context(|| format!("cannot read the folder {}", folder.display()))?;
         if entry.file_type().is_file() {
-            let bytes = entry
-                .metadata()
-                .with_context(|| crate::readers::open::cannot("open", &entry.path().to_string_lossy()))?
-                .len();
             let relative = entry.path().strip_prefix(folder).unwrap_or(entry.path()).to_string_lossy().into_owned();
-            files.push(local(entry.path().to_owned(), bytes, relative, FoundBy::Folder));
+            files.push(local(&entry, entry.path().to_owned(), relative, FoundBy::Folder)?);
         }
     }
     if files.len() == before {
@@ -310,10 +319,8 @@ fn glob(pattern: &str, files: &mut Vec<FoundInput>) -> anyhow::Result<()> {
             walk(&path, files)?;
             entries.skip_current_dir();
         } else if entry.file_type().is_file() {
-            let bytes =
-                entry.metadata().with_context(|| crate::readers::open::cannot("open", &path.to_string_lossy()))?.len();
             let relative = path.strip_prefix(prefix).unwrap_or(&path).to_string_lossy().into_owned();
-            files.push(local(path, bytes, relative, FoundBy::Glob));
+            files.push(local(&entry, path, relative, FoundBy::Glob)?);
         }
     }
     if files.len() == before {
@@ -342,9 +349,12 @@ pub fn fixed_prefix(pattern: &str) -> &str {
     &pattern[..pattern[..sign].rfind('/').map_or(0, |slash| slash.max(1))]
 }
 
-/// Makes the entry of a local file.
-fn local(path: PathBuf, bytes: u64, relative: String, by: FoundBy) -> FoundInput {
-    FoundInput { name: path.to_string_lossy().into_owned(), bytes, place: Location::File(path), relative, by }
+/// Makes the entry of a file in a folder.
+fn local(entry: &DirEntry, path: PathBuf, relative: String, by: FoundBy) -> anyhow::Result<FoundInput> {
+    let name = path.to_string_lossy().into_owned();
+    let metadata = entry.metadata().with_context(|| crate::readers::open::cannot("open", &name))?;
+    let (bytes, stamp) = (metadata.len(), modified(&metadata));
+    Ok(FoundInput { name, bytes, place: Location::File(path), relative, by, stamp })
 }
 
 /// Removes `.` from a path, so that `a/./b` and `a/b` get the same name.
@@ -466,14 +476,13 @@ mod tests {
     }
 
     #[test]
-    fn pipes_and_devices_are_refused_by_name_and_left_out_of_folders_and_globs() {
+    fn devices_are_refused_and_pipes_are_left_out_of_folders_and_globs() {
         let folder = folder(&["a.jsonl"]);
         let pipe = folder.path().join("b.jsonl");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-        for item in [pipe.to_str().unwrap(), "/dev/zero"] {
-            let error = error(&[item]);
-            assert!(error.starts_with(&format!("{item} is a pipe, a socket or a device")), "{error}");
-        }
+        let item = pipe.to_str().unwrap();
+        assert!(error(&[item]).starts_with(&format!("{item} is a pipe")), "{}", error(&[item]));
+        assert!(error(&["/dev/zero"]).starts_with("/dev/zero is a socket or a device"), "{}", error(&["/dev/zero"]));
         for item in ["", "*.jsonl"] {
             assert_eq!(names(folder.path(), &[item], &Reading::default()), ["a.jsonl"]);
         }

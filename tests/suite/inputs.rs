@@ -1,0 +1,138 @@
+//! What a user names as input: pipes, files that are cut short or changed, and folders with more than inputs.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::program::{Ran, job, nigh, ran, texts};
+
+/// A page of JSON Lines, the `number`th of a crawl.
+fn line(number: usize) -> String {
+    let words: Vec<String> = (0..40).map(|word| format!("w{}", (number * 7919 + word * 104_729) % 9973)).collect();
+    format!("{{\"url\": \"http://host{}.example/{number}\", \"text\": \"{}\"}}\n", number % 50, words.join(" "))
+}
+
+/// This many pages of JSON Lines.
+fn lines(pages: usize) -> Vec<u8> {
+    (0..pages).map(line).collect::<String>().into_bytes()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(bytes).unwrap();
+    gzip.finish().unwrap()
+}
+
+/// A job with four shards, and with this text in its table `[cluster]`.
+fn small_job(folder: &Path, text: &str) -> PathBuf {
+    job(folder, &format!("[cluster]\nweek = \"2024-01-08\"\n{text}\n[cluster.method]\nshards = 4\n"))
+}
+
+/// The command that makes a week in a new or existing store.
+fn command(job: &Path, store: &Path, arguments: &[&str]) -> Command {
+    let mut command = nigh(&["run", job.to_str().unwrap(), "--store", store.to_str().unwrap()]);
+    command.args(arguments);
+    command
+}
+
+/// Runs a command with these bytes in a pipe on its standard input.
+fn piped(command: &mut Command, bytes: Vec<u8>) -> Ran {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    // A command that does not read its input to the end breaks the pipe.
+    let writing = std::thread::spawn(move || drop(writer.write_all(&bytes)));
+    let ran = ran(command.stdin(Stdio::from(reader)));
+    command.stdin(Stdio::null());
+    writing.join().unwrap();
+    ran
+}
+
+/// The number of documents that a run reports, which must end well.
+fn documents(ran: &Ran) -> u64 {
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let summary: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    summary["counts"]["documents"].as_u64().unwrap()
+}
+
+/// Makes a FIFO, and writes these bytes to it once it is opened.
+fn fifo(path: &Path, bytes: Vec<u8>) -> std::thread::JoinHandle<()> {
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let path = path.to_owned();
+    std::thread::spawn(move || std::fs::write(path, bytes).unwrap())
+}
+
+#[test]
+fn a_pipe_gives_all_of_its_pages_to_any_number_of_workers_and_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = small_job(folder.path(), "");
+    let settings = [["--workers", "1"], ["--workers", "2"], ["--processes", "2"]];
+    for (number, setting) in settings.iter().enumerate() {
+        for item in ["-", "/dev/stdin"] {
+            for (kind, bytes) in [("plain", lines(1000)), ("gzip", gzip(&lines(1000)))] {
+                let store = folder.path().join(format!("store-{number}-{kind}{}", item.replace('/', "-")));
+                let temporary = folder.path().join("temporary");
+                std::fs::create_dir_all(&temporary).unwrap();
+                let mut command = command(&job, &store, &["--json", "--input", item]);
+                let ran = piped(command.args(setting).env("TMPDIR", &temporary), bytes);
+                assert_eq!(documents(&ran), 1000, "{setting:?} {item} {kind}");
+                assert_eq!(texts(&store.join("week=2024-01-08"), "documents", "file"), [item; 1000]);
+                assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "no copy is left");
+            }
+        }
+        let store = folder.path().join(format!("store-{number}-fifo"));
+        let path = folder.path().join(format!("fifo-{number}"));
+        let writing = fifo(&path, gzip(&lines(1000)));
+        let mut command = command(&job, &store, &["--json", "--input", path.to_str().unwrap()]);
+        assert_eq!(documents(&ran(command.args(setting))), 1000);
+        writing.join().unwrap();
+    }
+}
+
+#[test]
+fn a_file_on_standard_input_is_read_by_every_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = small_job(folder.path(), "");
+    let file = folder.path().join("crawl");
+    std::fs::write(&file, lines(1000)).unwrap();
+    for item in ["-", "/dev/stdin"] {
+        let store = folder.path().join(format!("store{}", item.replace('/', "-")));
+        let mut command = command(&job, &store, &["--json", "--processes", "2", "--input", item]);
+        assert_eq!(documents(&ran(command.stdin(std::fs::File::open(&file).unwrap()))), 1000, "{item}");
+    }
+}
+
+#[test]
+fn a_run_resumes_if_the_same_bytes_are_piped_again_and_starts_again_with_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    // The second wave has too many bad records: the run ends when both waves are kept.
+    let bad = folder.path().join("bad.jsonl");
+    std::fs::write(&bad, "no JSON\n".repeat(500)).unwrap();
+    let strict = small_job(folder.path(), "wave-bytes = 1");
+    let input = ["--input", "-", bad.to_str().unwrap()];
+    let stopped = piped(&mut command(&strict, &store, &input), lines(1000));
+    assert_eq!(stopped.code, Some(3), "{}", stopped.stderr);
+    let other = piped(&mut command(&strict, &store, &input), lines(1001));
+    assert!(other.code == Some(3) && other.stderr.contains("its 2 waves are dropped"), "{}", other.stderr);
+    let tolerant = small_job(folder.path(), "wave-bytes = 1\nmax-reject-share = 1.0");
+    let resumed = piped(command(&tolerant, &store, &input).arg("--json"), lines(1001));
+    assert!(resumed.stderr.contains("resuming after wave 2 of 2"), "{}", resumed.stderr);
+    assert_eq!(documents(&resumed), 1001);
+    let again = piped(command(&tolerant, &store, &input).arg("--json"), lines(1001));
+    assert!(again.stderr.contains("nothing to do"), "{}", again.stderr);
+}
+
+#[test]
+fn a_dry_run_and_a_device_leave_standard_input_alone_and_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let (job, store) = (small_job(folder.path(), ""), folder.path().join("store"));
+    let dry = piped(&mut command(&job, &store, &["--dry-run", "--input", "-"]), lines(10));
+    assert_eq!(dry.code, Some(1));
+    assert!(dry.stderr.contains("- is a pipe") && dry.stderr.contains("a dry run would use it up"), "{}", dry.stderr);
+    let device = ran(command(&job, &store, &["--input", "-"]).stdin(Stdio::null()));
+    assert_eq!(device.code, Some(1));
+    assert!(device.stderr.contains("a terminal, a folder or a device"), "{}", device.stderr);
+    assert!(!store.exists());
+}
