@@ -128,6 +128,12 @@ impl Plan {
         named
     }
 
+    /// The size of the inputs of the first `waves` waves, as stored; 0 for a deletion.
+    pub fn bytes_of_waves(&self, waves: usize) -> u64 {
+        let end = self.waves[..waves.min(self.waves.len())].last().map_or(0, |wave| wave.1);
+        self.inputs[..end].iter().map(|input| input.bytes).sum()
+    }
+
     /// The number of workers of all processes.
     pub fn peers(&self) -> usize {
         self.processes * self.workers

@@ -110,6 +110,14 @@ fn count_lines(counts: &Counts) -> Vec<String> {
     for (title, kinds) in [("passed over", &counts.skipped), ("rejected", &counts.rejects)] {
         lines.extend(kinds.iter().map(|(kind, count)| format!("  {:>10}  {title}: {kind}", grouped(*count))));
     }
+    let incomplete = counts.incomplete();
+    for (file, bytes, ends_early) in incomplete.iter().take(LISTED) {
+        let why = if *ends_early { ": the file ends early" } else { "" };
+        lines.push(format!("  {:>10}  not read of {file}{why}", Bytes(*bytes).to_string()));
+    }
+    if incomplete.len() > LISTED {
+        lines.push(format!("  {:>10}  more files were not read whole", grouped((incomplete.len() - LISTED) as u64)));
+    }
     for (file, count) in &counts.unlisted {
         lines.push(format!("  {:>10}  rejected in {file} in addition to those listed in `rejects`", grouped(*count)));
     }

@@ -67,7 +67,7 @@ pub fn cluster(
         read_crawl(worker, plan, &polynomials, journal, watch)?;
     }
     let journal = read_journal(&unfinished)?;
-    check_rejects(plan, &journal.counts, true)?;
+    check_rejects(plan, &journal, true)?;
 
     // Clusters.
     let owned = Ownership::new(worker.index(), worker.peers(), &plan.urls(&journal));

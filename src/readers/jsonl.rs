@@ -11,7 +11,7 @@ use std::{fmt, io};
 use anyhow::Context as _;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::item::{Item, Reader, Reject};
+use super::item::{Item, Reader, Reject, Unread};
 use super::rows::PageRow;
 use crate::config::{Columns, Reading};
 use crate::readers::streams::{LineStep, Lines};
@@ -62,6 +62,10 @@ impl Reader for JsonlReader {
 
     fn position(&self) -> u64 {
         self.lines.position()
+    }
+
+    fn unread(&self) -> Unread {
+        self.lines.unread()
     }
 }
 

@@ -20,7 +20,7 @@ use arrow_array::types::{
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 
-use super::item::{Item, Reader, Reject};
+use super::item::{Item, Reader, Reject, Unread};
 use super::rows::PageRow;
 use crate::config::Reading;
 
@@ -82,6 +82,10 @@ impl Reader for BrokenParquet {
 
     fn position(&self) -> u64 {
         if self.reject.is_none() { self.bytes } else { 0 }
+    }
+
+    fn unread(&self) -> Unread {
+        Unread { bytes: self.position(), ends_early: false }
     }
 }
 

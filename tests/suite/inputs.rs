@@ -136,3 +136,43 @@ fn a_dry_run_and_a_device_leave_standard_input_alone_and_say_so() {
     assert!(device.stderr.contains("a terminal, a folder or a device"), "{}", device.stderr);
     assert!(!store.exists());
 }
+
+#[test]
+fn a_compressed_file_that_is_cut_short_fails_the_run_and_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (strict, tolerant) = (small_job(folder.path(), ""), folder.path().join("tolerant"));
+    std::fs::create_dir(&tolerant).unwrap();
+    let tolerant = small_job(&tolerant, "max-reject-share = 1.0");
+    let zstd = |bytes: &[u8]| zstd::bulk::compress(bytes, 1).unwrap();
+    for (name, whole) in [("a.jsonl.gz", gzip(&lines(4000))), ("b.jsonl.zst", zstd(&lines(4000)))] {
+        let file = folder.path().join(name);
+        std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+        let file = file.to_str().unwrap();
+        for processes in ["1", "2"] {
+            let store = folder.path().join(format!("store-{name}-{processes}"));
+            let flags = ["--processes", processes, "--input", file];
+            let failed = ran(&mut command(&strict, &store, &flags));
+            assert_eq!(failed.code, Some(3), "{}", failed.stderr);
+            let wanted = format!("of {file}, which ends early");
+            assert!(
+                failed.stderr.contains("could not be read (100.0%") && failed.stderr.contains(&wanted),
+                "{}",
+                failed.stderr
+            );
+            // Its pages are accepted if the job says so, and the summary still names the file.
+            let accepted = ran(&mut command(&tolerant, &store, &flags));
+            assert_eq!(accepted.code, Some(0), "{}", accepted.stderr);
+            assert!(
+                accepted.stdout.contains(&format!("not read of {file}: the file ends early")),
+                "{}",
+                accepted.stdout
+            );
+            let json = ran(command(&tolerant, &store, &flags).arg("--json"));
+            let counts = &serde_json::from_str::<serde_json::Value>(&json.stdout).unwrap()["counts"];
+            assert_eq!(counts["unread"][file], (whole.len() / 2) as u64);
+            assert_eq!(counts["ends_early"], serde_json::json!([file]));
+            let pages = counts["documents"].as_u64().unwrap();
+            assert!((1..4000).contains(&pages), "{pages}");
+        }
+    }
+}

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 
+use crate::readers::item::Unread;
 use crate::readers::streams::{MemberStep, Members};
 
 /// Capacity to which the buffer shrinks after a large record.
@@ -90,6 +91,16 @@ impl DecodedStream {
     /// Returns the number of stored bytes read.
     pub fn stored_position(&self) -> u64 {
         self.members.position()
+    }
+
+    /// Returns the stored bytes of damaged and cut members so far.
+    pub fn unread(&self) -> Unread {
+        self.members.unread()
+    }
+
+    /// Whether the cursor is at the end of the file.
+    pub fn is_at_end(&self) -> bool {
+        self.ended && self.cursor == self.end()
     }
 
     /// Returns the position after the last decoded byte.
