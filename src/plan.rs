@@ -99,7 +99,18 @@ impl Plan {
             waves: self.waves.len(),
             files: self.inputs.len(),
             bytes: self.inputs.iter().map(|input| input.bytes).sum(),
+            stamps: self.inputs.iter().map(hashed_stamp).collect(),
         }
+    }
+
+    /// The inputs that changed since something was made from inputs with the key `before`: those of the same name, with another size
+    /// or stamp.
+    pub fn changed_since(&self, before: &InputKey) -> Vec<&Input> {
+        let has_changed = |input: &&Input| {
+            let (name, stamp) = hashed_stamp(input);
+            before.stamps.get(&name).is_some_and(|before| *before != stamp)
+        };
+        self.inputs.iter().filter(has_changed).collect()
     }
 
     /// Opens the store of the week, with the plan's folder of unfinished work.
@@ -157,6 +168,12 @@ impl Plan {
         }
         assigned
     }
+}
+
+/// The hash of an input's name, and that of its size and stamp.
+fn hashed_stamp(input: &Input) -> (String, String) {
+    let stamp = format!("{} {}", input.bytes, input.stamp);
+    (short_hash(input.name.as_bytes()), short_hash(stamp.as_bytes()))
 }
 
 /// The text of the job file that is kept with a week.
@@ -227,6 +244,11 @@ mod tests {
         let key = plan(&[1, 2], 10).key();
         assert_eq!(plan(&[1, 2], 10).key(), key);
         assert_ne!(plan(&[1, 3], 10).key().hash, key.hash);
+        let mut other = plan(&[1, 2], 10);
+        other.inputs[1].stamp = "modified later".into();
+        assert_ne!(other.key().hash, key.hash);
+        assert_eq!(other.changed_since(&key), [&other.inputs[1]]);
+        assert!(plan(&[1, 2, 3], 10).changed_since(&key).is_empty());
         let mut other = plan(&[1, 2], 10);
         other.method.agreements = 3;
         assert_ne!(other.key().hash, key.hash);

@@ -16,12 +16,15 @@ use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
 use crate::plan::{Plan, cut_waves, job_text};
-use crate::readers::{Input, Location, Pipes, Spool, list_with_pipes};
+use crate::readers::{FoundInputs, Input, Location, Pipes, Spool, list_with_pipes};
 use crate::records::Week;
 use crate::report;
 use crate::report::{Disk, print};
-use crate::state::{Begun, Earlier, Manifest, Store};
+use crate::state::{Begun, Earlier, InputKey, Journal, Manifest, Store};
 use crate::summary::Summary;
+
+/// The number of changed files that a message names.
+const MOST_NAMED: usize = 5;
 
 /// Makes the week, or resumes making it, and prints its summary.
 pub(crate) fn run(job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
@@ -77,10 +80,13 @@ fn make(
     log: &Log,
 ) -> Result<Summary> {
     let week = plan.week;
+    let before = Journal::read(&store.unfinished(week).journal())?;
     let Begun { journal, dropped } = store.begin(week, &plan.method, &plan.key())?;
     if dropped > 0 {
+        let changed = before.and_then(|before| changed_files(&plan, &before.key));
+        let changed = changed.map_or_else(String::new, |changed| format!(" ({changed})"));
         log.notice(&format!(
-            "the unfinished week {week} was made from other input: its {dropped} waves are dropped, and it starts again"
+            "the unfinished week {week} was made from other input{changed}: its {dropped} waves are dropped, and it starts again"
         ));
     }
     if journal.waves > 0 {
@@ -109,6 +115,17 @@ fn make(
     let summary = session.compute(work, |watch| cluster(plan, Peers::None, watch))?;
     guard.publish(false, &notify(log))?;
     summary.map_or_else(|| Summary::read(&store.week(week)), Ok)
+}
+
+/// Names the inputs that changed since `before`; `None` if none of the same name did.
+fn changed_files(plan: &Plan, before: &InputKey) -> Option<String> {
+    let changed = plan.changed_since(before);
+    let names: Vec<&str> = changed.iter().take(MOST_NAMED).map(|input| input.name.as_str()).collect();
+    let more = match changed.len() - names.len() {
+        0 => String::new(),
+        more => format!(" and {more} more files"),
+    };
+    (!names.is_empty()).then(|| format!("{}{more} changed since", names.join(", ")))
 }
 
 /// A job that makes a week from a crawl.
@@ -193,7 +210,10 @@ impl WeekRequest {
         } else {
             Pipes::Copy(&mut spool)
         };
-        let inputs = list_with_pipes(input, reading, pipes)?;
+        let FoundInputs { inputs, left_out } = list_with_pipes(input, reading, pipes)?;
+        if !left_out.is_empty() {
+            log.notice(&format!("left out of folders and globs: {left_out}"));
+        }
         ensure!(u32::try_from(inputs.len()).is_ok(), "{} inputs are too many for one week", inputs.len());
         let workers = args.workers.map_or(config.workers(pool.processes()), |count| count.0);
         let (memory, replace) = (config.memory(), args.replace);
@@ -256,8 +276,14 @@ impl WeekRequest {
                 Ok(WeekState::ToMake(plan))
             }
             Some(existing) => {
+                let is_same = existing.key == plan.key().hash;
+                // A mirror may lack the week's folder; then the message cannot name the files.
+                let before = if is_same { None } else { store.whole(week).ok() };
+                if let Some(changed) = before.and_then(|before| changed_files(&plan, &before.journal.key)) {
+                    bail!("week {week} is in {root} already, and {changed}: --replace computes the week again");
+                }
                 ensure!(
-                    existing.key == plan.key().hash,
+                    is_same,
                     "week {week} is in {root} already, made from other input, or with pages deleted since: give another --week or --store, \
                      or compute it again with --replace"
                 );

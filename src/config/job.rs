@@ -121,6 +121,8 @@ pub struct Reading {
     pub media_types: Vec<String>,
     /// A prefix for relative paths in listings, and for the paths of files in HTML folders. Default: none.
     pub base_url: Option<String>,
+    /// Whether the lines of a listing may name files that do not lie below `base-url`. Default: false.
+    pub listing_anywhere: bool,
     /// How many links of a page are kept, in order of appearance. Default: 10,000.
     pub max_links: usize,
     /// The columns of JSONL and Parquet input files.
@@ -145,6 +147,7 @@ impl Default for Reading {
             max_page_bytes: Bytes(16 << 20),
             media_types: vec!["text/html".into(), "application/xhtml+xml".into()],
             base_url: None,
+            listing_anywhere: false,
             max_links: 10_000,
             columns: Columns::default(),
         }

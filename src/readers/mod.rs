@@ -55,7 +55,7 @@ mod sniff;
 mod streams;
 mod warc;
 
-pub use self::find::{Pipes, Spool, list, list_with_pipes};
+pub use self::find::{FoundInputs, LeftOut, Pipes, Spool, list, list_with_pipes};
 pub use self::input::{Format, Input, Location};
 pub use self::item::{Body, Failure, Item, Page, Reader, Reject, Skip, Unread};
 pub use self::open::{check, open};

@@ -176,3 +176,64 @@ fn a_compressed_file_that_is_cut_short_fails_the_run_and_is_named() {
         }
     }
 }
+
+#[test]
+fn a_file_that_was_corrected_in_place_is_named_and_not_taken_for_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let (job, store) = (small_job(folder.path(), ""), folder.path().join("store"));
+    let (same, file) = (folder.path().join("a.jsonl"), folder.path().join("b.jsonl"));
+    std::fs::write(&same, lines(20)).unwrap();
+    std::fs::write(&file, line(20)).unwrap();
+    let input = ["--json", "--input", same.to_str().unwrap(), file.to_str().unwrap()];
+    assert_eq!(documents(&ran(&mut command(&job, &store, &input))), 21);
+    let again = ran(&mut command(&job, &store, &input));
+    assert!(again.code == Some(0) && again.stderr.contains("nothing to do"), "{}", again.stderr);
+    // As many bytes, and another word.
+    std::fs::write(&file, line(20).replace(" w1", " x1")).unwrap();
+    let changed = ran(&mut command(&job, &store, &input));
+    assert_eq!(changed.code, Some(1), "{}", changed.stderr);
+    let wanted = format!("already, and {} changed since: --replace computes the week again", file.display());
+    assert!(changed.stderr.contains(&wanted), "{}", changed.stderr);
+    assert_eq!(documents(&ran(command(&job, &store, &input).arg("--replace"))), 21);
+}
+
+#[test]
+fn an_unfinished_week_starts_again_if_a_file_changed_and_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (job, store) = (small_job(folder.path(), "wave-bytes = 1"), folder.path().join("store"));
+    let (good, bad) = (folder.path().join("a.jsonl"), folder.path().join("b.jsonl"));
+    std::fs::write(&good, lines(20)).unwrap();
+    std::fs::write(&bad, "no JSON\n".repeat(20)).unwrap();
+    let input = ["--json", "--input", good.to_str().unwrap(), bad.to_str().unwrap()];
+    assert_eq!(ran(&mut command(&job, &store, &input)).code, Some(3));
+    std::fs::write(&bad, line(20)).unwrap();
+    let ran = ran(&mut command(&job, &store, &input));
+    assert_eq!(documents(&ran), 21);
+    let wanted = format!("made from other input ({} changed since): its 2 waves are dropped", bad.display());
+    assert!(ran.stderr.contains(&wanted), "{}", ran.stderr);
+}
+
+#[test]
+fn what_a_folder_holds_besides_inputs_is_counted_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let crawl = folder.path().join("crawl");
+    std::fs::create_dir(&crawl).unwrap();
+    std::fs::write(crawl.join("a.jsonl"), lines(20)).unwrap();
+    for name in ["b.txt", "c.txt", "d.md"] {
+        std::fs::write(crawl.join(name), "words").unwrap();
+    }
+    std::os::unix::fs::symlink("nothing", crawl.join("dangling")).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, crawl.join("pipe.jsonl"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
+        .unwrap();
+    let (job, store) = (small_job(folder.path(), ""), folder.path().join("store"));
+    let ran = ran(&mut command(&job, &store, &["--json", "--input", crawl.to_str().unwrap()]));
+    assert_eq!(documents(&ran), 20);
+    for wanted in [
+        "left out of folders and globs: *.txt: 2 (",
+        "*.md: 1 (",
+        "links to no file: 1 (",
+        "pipes, sockets or devices: 1 (",
+    ] {
+        assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
+    }
+}

@@ -221,6 +221,7 @@ mod tests {
         let server = serve(file.clone(), true);
         let inputs = readers::list(&[format!("{server}/crawl/x.warc")], &Reading::default()).unwrap();
         assert_eq!((inputs.len(), inputs[0].bytes), (1, file.len() as u64));
+        assert_eq!(inputs[0].stamp, "", "the server states no time and no tag");
         readers::check(&inputs[0], &Reading::default()).unwrap();
         assert!(stored(&inputs[0]) == file);
         let error = readers::list(&[format!("{server}/crawl/none.warc")], &Reading::default()).unwrap_err();
@@ -255,6 +256,7 @@ mod tests {
             let target = ObjectUrl { item: key.into(), store: "s3://bucket/".into(), key: key.into(), can_list: true };
             let mut objects = Vec::new();
             list(&target, &store, &mut objects).map(|()| {
+                assert!(objects.iter().all(|object| object.stamp.starts_with("etag ")));
                 let mut names: Vec<String> =
                     objects.iter().map(|object| format!("{} {}", object.name, object.relative)).collect();
                 names.sort();

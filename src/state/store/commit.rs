@@ -231,7 +231,7 @@ mod tests {
     use crate::state::weeks::{CommittedWeek, InputKey, Journal, Segment, WholeWeek};
 
     fn key(hash: &str) -> InputKey {
-        InputKey { hash: hash.into(), waves: 2, files: 2, bytes: 10 }
+        InputKey { hash: hash.into(), waves: 2, files: 2, bytes: 10, stamps: Default::default() }
     }
 
     fn week() -> Week {

@@ -40,7 +40,7 @@ pub struct Journal {
 /// What a week is made from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InputKey {
-    /// The hash of the method, of how pages are read, of the inputs' names and sizes, and of the waves.
+    /// The hash of the method, of how pages are read, of the inputs' names, sizes and stamps, and of the waves.
     pub hash: String,
     /// The number of waves.
     pub waves: usize,
@@ -48,6 +48,9 @@ pub struct InputKey {
     pub files: usize,
     /// The size of the input files in bytes, as stored.
     pub bytes: u64,
+    /// The hash of the size and stamp of each input, by the hash of its name: enough to name the files that changed.
+    #[serde(default)]
+    pub stamps: BTreeMap<String, String>,
 }
 
 /// The files with the rows of one shard and one wave: at most one file in each table.
