@@ -46,6 +46,9 @@ pub(crate) struct RunArgs {
     /// Processes on this machine. Overrides the config.
     #[arg(long, value_name = "N")]
     pub(crate) processes: Option<Count>,
+    /// Make the week even if the input has no page.
+    #[arg(long)]
+    pub(crate) allow_empty: bool,
     /// Compute the store's last week again if it exists.
     #[arg(long)]
     pub(crate) replace: bool,

@@ -176,6 +176,7 @@ struct WeekSettings {
     method: Method,
     mode: Mode,
     max_reject_share: Share,
+    allow_empty: bool,
     wave_bytes: Bytes,
     /// The job file with all flags applied, as it is kept with the week.
     job: String,
@@ -184,10 +185,11 @@ struct WeekSettings {
 impl WeekRequest {
     /// Applies config and flags, and lists the inputs.
     fn new(mut job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<WeekRequest> {
-        let (week, store, input, reading) = match &mut job {
-            CrawlJob::First(job) => (&mut job.week, &mut job.store, &mut job.input, &job.read),
-            CrawlJob::Later(job) => (&mut job.week, &mut job.store, &mut job.input, &job.read),
+        let (week, store, input, allow_empty, reading) = match &mut job {
+            CrawlJob::First(job) => (&mut job.week, &mut job.store, &mut job.input, &mut job.allow_empty, &job.read),
+            CrawlJob::Later(job) => (&mut job.week, &mut job.store, &mut job.input, &mut job.allow_empty, &job.read),
         };
+        *allow_empty |= args.allow_empty;
         if !args.input.is_empty() {
             *input = args.input.clone();
         }
@@ -307,7 +309,7 @@ impl WeekRequest {
     fn settings(&self, manifest: Option<&Manifest>, earlier: &Earlier) -> Result<WeekSettings> {
         let root = self.store.display();
         let mut job = self.job.clone();
-        let (method, mode, max_reject_share, wave_bytes) = match (&mut job, manifest, earlier.last()) {
+        let (method, mode, max_reject_share, allow_empty, wave_bytes) = match (&mut job, manifest, earlier.last()) {
             (CrawlJob::First(_), _, Some(last)) => bail!(
                 "the store {root} holds week {} already, and this job makes the first week of a store: add a week with jobs/weekly.toml, or \
                  give another --store",
@@ -316,17 +318,19 @@ impl WeekRequest {
             (CrawlJob::Later(_), None, _) | (CrawlJob::Later(_), _, None) => {
                 bail!("the store {root} has no week before {}: make its first week with jobs/cluster.toml", self.week)
             }
-            (CrawlJob::First(job), ..) => (job.method.clone(), Mode::Full, job.max_reject_share, job.wave_bytes),
+            (CrawlJob::First(job), ..) => {
+                (job.method.clone(), Mode::Full, job.max_reject_share, job.allow_empty, job.wave_bytes)
+            }
             (CrawlJob::Later(job), Some(manifest), _) => {
                 let method = job.method.get_or_insert_with(|| manifest.method.clone());
-                (method.clone(), job.mode, job.max_reject_share, job.wave_bytes)
+                (method.clone(), job.mode, job.max_reject_share, job.allow_empty, job.wave_bytes)
             }
         };
-        Ok(WeekSettings { method, mode, max_reject_share, wave_bytes, job: job_text(&job.into_job()) })
+        Ok(WeekSettings { method, mode, max_reject_share, allow_empty, wave_bytes, job: job_text(&job.into_job()) })
     }
 
     fn plan(&self, store: &Store, settings: WeekSettings, earlier: Earlier) -> Plan {
-        let WeekSettings { method, mode, max_reject_share, wave_bytes, job } = settings;
+        let WeekSettings { method, mode, max_reject_share, allow_empty, wave_bytes, job } = settings;
         Plan {
             week: self.week,
             store: store.root().to_owned(),
@@ -339,6 +343,7 @@ impl WeekRequest {
             waves: cut_waves(&self.inputs, wave_bytes.0),
             inputs: self.inputs.clone(),
             max_reject_share: max_reject_share.0,
+            allow_empty,
             job,
             processes: self.pool.processes(),
             workers: self.workers,

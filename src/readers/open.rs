@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 
 use super::input::{Format, Input, Location};
 use super::item::Reader;
@@ -65,15 +65,13 @@ pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>>
     })
 }
 
-/// Opens one input and reads its first four bytes, so that a run fails before it starts and not in its middle.
+/// Opens one input and reads its first bytes, so that a run fails before it starts and not in its middle.
 ///
 /// # Errors
-/// If the input cannot be read, or is a local Parquet file without a column of the job. The message names the input.
+/// If the input cannot be read, is a git-lfs pointer or a JSON array, or is a local Parquet file or a file of JSON Lines without a
+/// column of the job. The message names the input.
 pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<()> {
-    if let (Format::Parquet, Location::File(_)) = (input.format, &input.place) {
-        return open(input, reading).map(drop);
-    }
-    let mut first = [0; 4];
+    let mut first = [0; 64];
     let mut source = source(&input.name, input.bytes.min(first.len() as u64), &input.place)?;
     let mut filled = 0;
     while filled < first.len() {
@@ -82,7 +80,18 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<()> {
             count => filled += count,
         }
     }
-    Ok(())
+    drop(source);
+    if let Some(advice) = super::sniff::no_input(&first[..filled]) {
+        bail!("{} {advice}", input.name);
+    }
+    match (input.format, &input.place) {
+        (Format::Parquet, Location::File(_)) => open(input, reading).map(drop),
+        (Format::Jsonl, place) => {
+            let source = self::source(&input.name, input.bytes, place)?;
+            super::jsonl::check(source, &input.name, reading)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Opens the first `bytes` stored bytes of an input. A local file may return more.

@@ -237,3 +237,51 @@ fn what_a_folder_holds_besides_inputs_is_counted_and_named() {
         assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
     }
 }
+
+#[test]
+fn mistaken_inputs_and_stores_get_a_sentence_that_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let (job, store) = (small_job(folder.path(), ""), folder.path().join("store"));
+    let failed = |name: &str, content: &[u8], flags: &[&str]| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, content).unwrap();
+        let ran = ran(command(&job, &store, &["--input", file.to_str().unwrap()]).args(flags));
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        assert!(!store.join("week=2024-01-08").exists() && !store.join("manifest.json").exists());
+        ran.stderr
+    };
+    for flags in [&[][..], &["--dry-run"]] {
+        let stderr = failed("a.jsonl", b"{\"id\": 17, \"text\": \"one two\"}\n", flags);
+        assert!(
+            stderr.contains("no field `url`: it has id, text; set the names in [cluster.read.columns]"),
+            "{stderr}"
+        );
+        let stderr = failed("b.json", b"[{\"url\": \"http://a.example/\", \"text\": \"one\"}]", flags);
+        assert!(stderr.contains("is a JSON array") && stderr.contains("jq -c '.[]'"), "{stderr}");
+        let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+        for name in ["c.parquet", "c.warc.gz", "c"] {
+            assert!(failed(name, pointer, flags).contains("git-lfs pointer"), "{name}");
+        }
+    }
+    for (name, content) in [("d.jsonl", &b""[..]), ("d.warc.gz", &gzip(b""))] {
+        let stderr = failed(name, content, &[]);
+        assert!(
+            stderr.contains("the input has no page (0 records in 1 file") && stderr.contains("--allow-empty"),
+            "{stderr}"
+        );
+    }
+    let empty = folder.path().join("d.jsonl");
+    let flags = ["--json", "--allow-empty", "--input", empty.to_str().unwrap()];
+    assert_eq!(documents(&ran(&mut command(&job, &store, &flags))), 0);
+    // A week, or a table of one, instead of its store.
+    for inside in ["week=2024-01-08", "week=2024-01-08/documents"] {
+        let inside = store.join(inside);
+        let wanted = format!("{} is a folder inside of the store {}", inside.display(), store.display());
+        for ran in [
+            ran(&mut command(&job, &inside, &["--allow-empty", "--input", empty.to_str().unwrap()])),
+            ran(&mut nigh(&["show", inside.to_str().unwrap()])),
+        ] {
+            assert!(ran.code == Some(2) && ran.stderr.contains(&wanted), "{}", ran.stderr);
+        }
+    }
+}

@@ -165,9 +165,12 @@ pub fn check_rejects(plan: &Plan, journal: &Journal, end: bool) -> Result<()> {
     reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let reasons: Vec<String> =
         reasons.iter().take(MOST_NAMED).map(|(reason, count)| format!("{count} x {reason}")).collect();
+    let lacks_column =
+        counts.rejects.keys().any(|reason| reason.ends_with(": no url") || reason.ends_with(": no text"));
+    let columns = if lacks_column { " Fields of other names are set in [cluster.read.columns]." } else { "" };
     let folder = plan.open_store().unfinished(plan.week).folder().join(RejectRow::NAME);
     bail!(TooManyRejects(format!(
-        "{} of {} records are bad ({:.1}%, the job accepts {:.1}%): {}. They are listed in {}. Raise max-reject-share to accept them; what was read is kept",
+        "{} of {} records are bad ({:.1}%, the job accepts {:.1}%): {}. They are listed in {}.{columns} Raise max-reject-share to accept them; what was read is kept",
         counts.rejected(),
         counts.records,
         100.0 * share,
@@ -175,6 +178,24 @@ pub fn check_rejects(plan: &Plan, journal: &Journal, end: bool) -> Result<()> {
         reasons.join(", "),
         folder.display(),
     )))
+}
+
+/// Checks that the crawl has pages, once all of it is read.
+///
+/// # Errors
+/// If there is no page, and the job does not allow this.
+pub fn check_pages(plan: &Plan, journal: &Journal) -> Result<()> {
+    let files = if plan.inputs.len() == 1 { "file" } else { "files" };
+    ensure!(
+        journal.counts.documents > 0 || plan.allow_empty,
+        "the input has no page ({} records in {} {files}, {} of them passed over): week {} would be empty, and is not made. --allow-empty, \
+         or allow-empty = true in the job, makes it",
+        journal.counts.records,
+        plan.inputs.len(),
+        journal.counts.skipped.values().sum::<u64>(),
+        plan.week
+    );
+    Ok(())
 }
 
 /// Checks the share of bytes that could not be read among the bytes of the waves that were read.

@@ -23,7 +23,7 @@ use super::spool::{Pipes, STANDARD_INPUT, is_own_descriptor};
 use crate::config::Reading;
 use crate::readers::input::{Format, Input, Location};
 use crate::readers::streams::{MemberStep, Members, Stored};
-use crate::readers::{failed, sniff};
+use crate::readers::{failed, jsonl, sniff};
 
 /// Stored bytes of a file that are read to recognise its format.
 const FIRST: u64 = 64 << 10;
@@ -337,6 +337,10 @@ fn format_of_content(name: &str, bytes: u64, place: &Location) -> anyhow::Result
         Ok(Format::Failed)
     } else if sniff::is_html(&first) {
         Ok(Format::Html)
+    } else if let Some(advice) = sniff::no_input(&first) {
+        bail!("{name} {advice}")
+    } else if first.trim_ascii_start().starts_with(b"[") {
+        bail!("{name} {}", jsonl::ARRAY)
     } else if bytes == 0 {
         bail!("{name} is empty, so its format cannot be told")
     } else {
@@ -528,6 +532,9 @@ mod tests {
         assert_eq!(format(b"PAR1").unwrap(), Format::Parquet);
         assert_eq!(format(b"url\tdate\treason\n").unwrap(), Format::Failed);
         assert_eq!(format(b"<!doctype html>").unwrap(), Format::Html);
+        assert!(format(b" [{\"url\": 1}]").unwrap_err().to_string().contains("jq -c '.[]'"));
+        let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n";
+        assert!(format(pointer).unwrap_err().to_string().contains("`git lfs pull`"));
         assert!(format(b"hello").unwrap_err().to_string().contains("cannot tell"));
     }
 
