@@ -41,6 +41,8 @@ pub struct Plan {
     pub waves: Vec<(usize, usize)>,
     /// The largest share of bad records, 0 to 1, that the job accepts.
     pub max_reject_share: f64,
+    /// Whether the week may have no page.
+    pub allow_empty: bool,
     /// The job file with all flags applied, as it is kept with the week.
     pub job: String,
     /// The number of processes.
@@ -92,7 +94,7 @@ impl Plan {
         }
         let mut text = format!("{}; {}", self.method, serde_json::to_string(&self.reading).unwrap_or_default());
         for input in &self.inputs {
-            text.push_str(&format!("; {} {}", input.name, input.bytes));
+            text.push_str(&format!("; {} {} {}", input.name, input.bytes, input.stamp));
         }
         text.push_str(&format!("; {:?}", self.waves));
         text.push_str(&format!("; on {}", self.stands_on));
@@ -101,7 +103,18 @@ impl Plan {
             waves: self.waves.len(),
             files: self.inputs.len(),
             bytes: self.inputs.iter().map(|input| input.bytes).sum(),
+            stamps: self.inputs.iter().map(hashed_stamp).collect(),
         }
+    }
+
+    /// The inputs that changed since something was made from inputs with the key `before`: those of the same name, with another size
+    /// or stamp.
+    pub fn changed_since(&self, before: &InputKey) -> Vec<&Input> {
+        let has_changed = |input: &&Input| {
+            let (name, stamp) = hashed_stamp(input);
+            before.stamps.get(&name).is_some_and(|before| *before != stamp)
+        };
+        self.inputs.iter().filter(has_changed).collect()
     }
 
     /// Opens the store of the week, with the plan's folder of unfinished work.
@@ -130,6 +143,12 @@ impl Plan {
         named
     }
 
+    /// The size of the inputs of the first `waves` waves, as stored; 0 for a deletion.
+    pub fn bytes_of_waves(&self, waves: usize) -> u64 {
+        let end = self.waves[..waves.min(self.waves.len())].last().map_or(0, |wave| wave.1);
+        self.inputs[..end].iter().map(|input| input.bytes).sum()
+    }
+
     /// The number of workers of all processes.
     pub fn peers(&self) -> usize {
         self.processes * self.workers
@@ -155,6 +174,12 @@ impl Plan {
     }
 }
 
+/// The hash of an input's name, and that of its size and stamp.
+fn hashed_stamp(input: &Input) -> (String, String) {
+    let stamp = format!("{} {}", input.bytes, input.stamp);
+    (short_hash(input.name.as_bytes()), short_hash(stamp.as_bytes()))
+}
+
 /// The text of the job file that is kept with a week.
 pub fn job_text(job: &Job) -> String {
     toml::to_string(job).unwrap_or_else(|error| format!("# the job could not be written down: {error}\n"))
@@ -173,6 +198,7 @@ mod tests {
             format: Format::Warc,
             place: Location::File("file".into()),
             page_url: None,
+            stamp: String::new(),
         };
         bytes.iter().enumerate().map(input).collect()
     }
@@ -194,6 +220,7 @@ mod tests {
             waves: cut_waves(&inputs, wave_bytes),
             inputs,
             max_reject_share: 0.1,
+            allow_empty: false,
             job: job_text(&Job::Cluster(job)),
             processes: 1,
             workers: 1,
@@ -224,6 +251,11 @@ mod tests {
         let key = plan(&[1, 2], 10).key();
         assert_eq!(plan(&[1, 2], 10).key(), key);
         assert_ne!(plan(&[1, 3], 10).key().hash, key.hash);
+        let mut other = plan(&[1, 2], 10);
+        other.inputs[1].stamp = "modified later".into();
+        assert_ne!(other.key().hash, key.hash);
+        assert_eq!(other.changed_since(&key), [&other.inputs[1]]);
+        assert!(plan(&[1, 2, 3], 10).changed_since(&key).is_empty());
         let mut other = plan(&[1, 2], 10);
         other.method.agreements = 3;
         assert_ne!(other.key().hash, key.hash);

@@ -120,6 +120,14 @@ fn count_lines(counts: &Counts) -> Vec<String> {
     if counts.unread_dates > 0 {
         lines.push(format!("  {:>10}  pages with a date that cannot be read", grouped(counts.unread_dates)));
     }
+    let incomplete = counts.incomplete();
+    for (file, bytes, ends_early) in incomplete.iter().take(LISTED) {
+        let why = if *ends_early { ": the file ends early" } else { "" };
+        lines.push(format!("  {:>10}  not read of {file}{why}", Bytes(*bytes).to_string()));
+    }
+    if incomplete.len() > LISTED {
+        lines.push(format!("  {:>10}  more files were not read whole", grouped((incomplete.len() - LISTED) as u64)));
+    }
     for (file, count) in &counts.unlisted {
         let file = printable(file);
         lines.push(format!("  {:>10}  rejected in {file} in addition to those listed in `rejects`", grouped(*count)));

@@ -268,6 +268,7 @@ fn make_plan(
         waves: Vec::new(),
         // The rejects were accepted when the crawl was read.
         max_reject_share: 1.0,
+        allow_empty: true,
         job: format!("{job}# Deleted since: {patterns}.\n"),
         processes,
         workers,

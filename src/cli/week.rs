@@ -18,17 +18,20 @@ use crate::log::Log;
 use crate::mirror::WriteGuard;
 use crate::objects::refuse_secrets;
 use crate::plan::{Plan, cut_waves, job_text};
-use crate::readers::{Input, Location};
+use crate::readers::{FoundInputs, Input, Location, Pipes, Spool, list_with_pipes};
 use crate::records::Week;
 use crate::report;
 use crate::report::{Disk, print};
-use crate::state::{Begun, Earlier, Manifest, Store};
+use crate::state::{Begun, Earlier, InputKey, Journal, Manifest, Store};
 use crate::summary::Summary;
 use crate::text::printable_lines;
 
+/// The number of changed files that a message names.
+const MOST_NAMED: usize = 5;
+
 /// Makes the week, or resumes making it, and prints its summary.
 pub(crate) fn run(job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
-    let request = WeekRequest::new(job, config, pool, args)?;
+    let request = WeekRequest::new(job, config, pool, args, log)?;
     let location = locate_store(&request.store, args.mirror.as_deref(), config)?;
     let store = location.store().clone();
     store.check_writable()?;
@@ -86,10 +89,13 @@ fn make(
     log: &Log,
 ) -> Result<Summary> {
     let week = plan.week;
+    let before = Journal::read(&store.unfinished(week).journal())?;
     let Begun { journal, dropped } = store.begin(week, &plan.method, &plan.key())?;
     if dropped > 0 {
+        let changed = before.and_then(|before| changed_files(&plan, &before.key));
+        let changed = changed.map_or_else(String::new, |changed| format!(" ({changed})"));
         log.notice(&format!(
-            "the unfinished week {week} was made from other input: its {dropped} waves are dropped, and it starts again"
+            "the unfinished week {week} was made from other input{changed}: its {dropped} waves are dropped, and it starts again"
         ));
     }
     if journal.waves > 0 {
@@ -100,8 +106,9 @@ fn make(
     }
     stop_on_signals(log, &request.pool, guard.publish_handle(), {
         let (store, root) = (store.clone(), request.store.display().to_string());
+        let again = if request.spool.is_empty() { "The" } else { "With the same bytes piped into it, the" };
         move || {
-            let text = format!("what is committed in {root} is kept. The same command continues from there");
+            let text = format!("what is committed in {root} is kept. {again} same command continues from there");
             (!store.is_committed(week)).then_some(text)
         }
     });
@@ -122,6 +129,17 @@ fn make(
 /// The summary that is kept with a committed week.
 pub(crate) fn read_summary(store: &Store, week: Week) -> Result<Summary> {
     Summary::read(&store.records(&store.committed(week)?))
+}
+
+/// Names the inputs that changed since `before`; `None` if none of the same name did.
+fn changed_files(plan: &Plan, before: &InputKey) -> Option<String> {
+    let changed = plan.changed_since(before);
+    let names: Vec<&str> = changed.iter().take(MOST_NAMED).map(|input| input.name.as_str()).collect();
+    let more = match changed.len() - names.len() {
+        0 => String::new(),
+        more => format!(" and {more} more files"),
+    };
+    (!names.is_empty()).then(|| format!("{}{more} changed since", names.join(", ")))
 }
 
 /// A job that makes a week from a crawl.
@@ -149,6 +167,8 @@ struct WeekRequest {
     /// The store as the user names it.
     store: PathBuf,
     inputs: Vec<Input>,
+    /// The copies of pipes among the inputs.
+    spool: Spool,
     pool: Pool,
     workers: WorkerCount,
     /// Memory for the buffers of all processes, in bytes.
@@ -169,6 +189,7 @@ struct WeekSettings {
     method: Method,
     mode: Mode,
     max_reject_share: Share,
+    allow_empty: bool,
     wave_bytes: Bytes,
     /// The job file with all flags applied, as it is kept with the week.
     job: String,
@@ -176,11 +197,16 @@ struct WeekSettings {
 
 impl WeekRequest {
     /// Applies config and flags, and lists the inputs.
-    fn new(mut job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs) -> Result<WeekRequest> {
-        let (week, store, input, reading, method) = match &mut job {
-            CrawlJob::First(job) => (&mut job.week, &mut job.store, &mut job.input, &job.read, Some(&job.method)),
-            CrawlJob::Later(job) => (&mut job.week, &mut job.store, &mut job.input, &job.read, job.method.as_ref()),
+    fn new(mut job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<WeekRequest> {
+        let (week, store, input, allow_empty, reading, method) = match &mut job {
+            CrawlJob::First(Cluster { week, store, input, allow_empty, read, method, .. }) => {
+                (week, store, input, allow_empty, &*read, Some(&*method))
+            }
+            CrawlJob::Later(Weekly { week, store, input, allow_empty, read, method, .. }) => {
+                (week, store, input, allow_empty, &*read, method.as_ref())
+            }
         };
+        *allow_empty |= args.allow_empty;
         if !args.input.is_empty() {
             *input = args.input.clone();
         }
@@ -201,10 +227,21 @@ impl WeekRequest {
         if let Some(method) = method {
             workers.of_shards(method.shards as usize)?;
         }
-        let inputs = crate::readers::list(input, reading)?;
+        let mut spool = Spool::new(notify(log));
+        let pipes = if args.dry_run {
+            Pipes::Refuse("a dry run would use it up. Run without --dry-run, or write it to a file")
+        } else if !pool.is_on_this_machine() {
+            Pipes::Refuse("other machines cannot read it. Write it to a file that all machines of the pool see")
+        } else {
+            Pipes::Copy(&mut spool)
+        };
+        let FoundInputs { inputs, left_out } = list_with_pipes(input, reading, pipes)?;
+        if !left_out.is_empty() {
+            log.notice(&format!("left out of folders and globs: {left_out}"));
+        }
         ensure!(u32::try_from(inputs.len()).is_ok(), "{} inputs are too many for one week", inputs.len());
         let (memory, replace) = (config.memory(), args.replace);
-        Ok(WeekRequest { job, week, store, inputs, pool, workers, memory, replace })
+        Ok(WeekRequest { job, week, store, inputs, spool, pool, workers, memory, replace })
     }
 
     fn reading(&self) -> &Reading {
@@ -279,8 +316,14 @@ impl WeekRequest {
                 Ok(WeekState::ToMake(plan))
             }
             Some(existing) => {
+                let is_same = existing.key == plan.key().hash;
+                // A mirror may lack the week's folder; then the message cannot name the files.
+                let before = if is_same { None } else { store.whole(week).ok() };
+                if let Some(changed) = before.and_then(|before| changed_files(&plan, &before.journal.key)) {
+                    bail!("week {week} is in {root} already, and {changed}: --replace computes the week again");
+                }
                 ensure!(
-                    existing.key == plan.key().hash,
+                    is_same,
                     "week {week} is in {root} already, made from other input, or with pages deleted since: give another --week or --store, \
                      or compute it again with --replace"
                 );
@@ -304,7 +347,7 @@ impl WeekRequest {
     fn settings(&self, manifest: Option<&Manifest>, earlier: &Earlier) -> Result<WeekSettings> {
         let root = self.store.display();
         let mut job = self.job.clone();
-        let (method, mode, max_reject_share, wave_bytes) = match (&mut job, manifest, earlier.last()) {
+        let (method, mode, max_reject_share, allow_empty, wave_bytes) = match (&mut job, manifest, earlier.last()) {
             (CrawlJob::First(_), _, Some(last)) => bail!(
                 "the store {root} holds week {} already, and this job makes the first week of a store: add a week with jobs/weekly.toml, or \
                  give another --store",
@@ -313,19 +356,21 @@ impl WeekRequest {
             (CrawlJob::Later(_), None, _) | (CrawlJob::Later(_), _, None) => {
                 bail!("the store {root} has no week before {}: make its first week with jobs/cluster.toml", self.week)
             }
-            (CrawlJob::First(job), ..) => (job.method.clone(), Mode::Full, job.max_reject_share, job.wave_bytes),
+            (CrawlJob::First(job), ..) => {
+                (job.method.clone(), Mode::Full, job.max_reject_share, job.allow_empty, job.wave_bytes)
+            }
             (CrawlJob::Later(job), Some(manifest), _) => {
                 let method = job.method.get_or_insert_with(|| manifest.method.clone());
-                (method.clone(), job.mode, job.max_reject_share, job.wave_bytes)
+                (method.clone(), job.mode, job.max_reject_share, job.allow_empty, job.wave_bytes)
             }
         };
-        Ok(WeekSettings { method, mode, max_reject_share, wave_bytes, job: job_text(&job.into_job()) })
+        Ok(WeekSettings { method, mode, max_reject_share, allow_empty, wave_bytes, job: job_text(&job.into_job()) })
     }
 
     /// # Errors
     /// If there are more workers than shards.
     fn plan(&self, store: &Store, settings: WeekSettings, earlier: Earlier) -> Result<Plan> {
-        let WeekSettings { method, mode, max_reject_share, wave_bytes, job } = settings;
+        let WeekSettings { method, mode, max_reject_share, allow_empty, wave_bytes, job } = settings;
         let workers = self.workers.of_shards(method.shards as usize)?;
         Ok(Plan {
             week: self.week,
@@ -341,6 +386,7 @@ impl WeekRequest {
             waves: cut_waves(&self.inputs, wave_bytes.0),
             inputs: self.inputs.clone(),
             max_reject_share: max_reject_share.0,
+            allow_empty,
             job,
             processes: self.pool.processes(),
             workers,

@@ -33,7 +33,7 @@ use crate::kernels;
 use crate::operators::InProcess;
 use crate::operators::exchange::{all_gather, run_to_end};
 use crate::operators::ingest::{
-    CrawlRecord, FailedDownload, WaveNote, check_rejects, commit, crawl, failures, segments,
+    CrawlRecord, FailedDownload, WaveNote, check_pages, check_rejects, commit, crawl, failures, segments,
 };
 use crate::operators::output::{LevelClusters, cluster_sizes, links};
 use crate::plan::Plan;
@@ -68,7 +68,8 @@ pub fn cluster(
         read_crawl(worker, plan, &polynomials, journal, watch)?;
     }
     let journal = read_journal(&unfinished)?;
-    check_rejects(plan, &journal.counts, true)?;
+    check_rejects(plan, &journal, true)?;
+    check_pages(plan, &journal)?;
 
     // Clusters.
     let owned = Ownership::new(worker.index(), worker.peers(), &plan.urls(&journal));

@@ -10,7 +10,7 @@ use std::io::Read;
 
 use anyhow::Context as _;
 
-use super::item::{Failure, Item, Reader, Reject};
+use super::item::{Failure, Item, Reader, Reject, Unread};
 use crate::readers::streams::{LineStep, Lines};
 
 /// The longest line in bytes: eight times the longest URL that is accepted.
@@ -87,6 +87,10 @@ impl Reader for FailedReader {
 
     fn position(&self) -> u64 {
         self.lines.position()
+    }
+
+    fn unread(&self) -> Unread {
+        self.lines.unread()
     }
 }
 

@@ -17,6 +17,9 @@ pub struct Input {
     pub place: Location,
     /// The URL of the page, for an HTML file; `None` for every other format.
     pub page_url: Option<String>,
+    /// What changes with the content: `modified TIME` of a local file, `etag TAG` or `modified TIME` of an object, `content DIGEST`
+    /// of a pipe. Empty if it is unknown.
+    pub stamp: String,
 }
 
 /// The format of an input.

@@ -102,6 +102,18 @@ pub struct Reject {
     pub reason: String,
 }
 
+/// The bytes of an input, as stored, that its reader could not read.
+///
+/// Of a damaged member of a compressed file these are the bytes from the damage to the next good member. Of a member that the end of
+/// the file cuts, they are all of its bytes, also those that gave pages: nothing tells how many are missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unread {
+    /// The number of bytes.
+    pub bytes: u64,
+    /// Whether the file ends inside a member or a record.
+    pub ends_early: bool,
+}
+
 /// Reads one input from beginning to end.
 pub trait Reader: Send {
     /// Returns the next item in file order, or `None` at the end.
@@ -113,6 +125,11 @@ pub trait Reader: Send {
     /// Returns how many bytes of the input, as stored, have been taken so far. Rows of Parquet files are not read in the order of
     /// bytes: there it is the size of the file in proportion to the rows returned.
     fn position(&self) -> u64;
+
+    /// Returns what could not be read so far.
+    fn unread(&self) -> Unread {
+        Unread::default()
+    }
 }
 
 /// The reader of a file that cannot be read: the whole file is one reject.

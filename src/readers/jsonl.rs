@@ -8,17 +8,21 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::{fmt, io};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::fields::Date;
-use super::item::{Item, Reader, Reject};
+use super::item::{Item, Reader, Reject, Unread};
 use super::rows::PageRow;
 use crate::config::{Columns, Reading};
 use crate::readers::streams::{LineStep, Lines};
 
 /// Bytes that a line may have besides the page.
 const SLACK: usize = 1 << 20;
+/// Lines that are looked at before the run.
+const CHECKED: usize = 20;
+/// What a JSON array is, and what to do about it; after the name of the file.
+pub const ARRAY: &str = "is a JSON array, and nigh reads JSON Lines: `jq -c '.[]'` makes lines of it";
 /// The reason of a reject.
 const TOO_LONG: &str = "jsonl: line too long";
 
@@ -64,6 +68,63 @@ impl Reader for JsonlReader {
     fn position(&self) -> u64 {
         self.lines.position()
     }
+
+    fn unread(&self) -> Unread {
+        self.lines.unread()
+    }
+}
+
+/// Checks that one of the first lines has the columns of the job, as a Parquet file must have them.
+///
+/// # Errors
+/// If the file cannot be read or is an array, or all of its first lines are objects and none has a URL, or none has a body. The
+/// message names the fields that the first one has.
+pub fn check(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> anyhow::Result<()> {
+    let failed = || format!("cannot read {name}");
+    let mut lines = JsonlReader::new(source, name, reading).with_context(failed)?.lines;
+    let columns = &reading.columns;
+    let bodies: Vec<&str> = [&columns.text, &columns.html].into_iter().flatten().map(String::as_str).collect();
+    let mut fields: Option<Vec<String>> = None;
+    let (mut has_url, mut has_body) = (false, false);
+    for _ in 0..CHECKED {
+        match lines.advance().with_context(failed)? {
+            Some(LineStep::Line(_)) => {}
+            Some(_) => return Ok(()),
+            None => break,
+        }
+        let line = lines.line().trim_ascii();
+        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        if line.is_empty() {
+            continue;
+        }
+        if fields.is_none() && line.starts_with(b"[") {
+            bail!("{name} {ARRAY}");
+        }
+        let Ok(object) = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(line) else {
+            return Ok(());
+        };
+        let names = field_names(&object);
+        has_url |= names.contains(&columns.url);
+        has_body |= bodies.iter().any(|body| names.iter().any(|name| name == body));
+        if has_url && has_body {
+            return Ok(());
+        }
+        fields.get_or_insert(names);
+    }
+    let Some(fields) = fields else { return Ok(()) };
+    let missing = if has_url { bodies.join("` and no field `") } else { columns.url.clone() };
+    bail!("{name} has no field `{missing}`: it has {}; set the names in [cluster.read.columns]", fields.join(", "))
+}
+
+/// The names of the fields of an object, with those of the objects inside it after a dot.
+fn field_names(object: &serde_json::Map<String, serde_json::Value>) -> Vec<String> {
+    let mut names = Vec::new();
+    for (name, value) in object {
+        names.push(name.clone());
+        let inner = value.as_object().into_iter().flatten();
+        names.extend(inner.map(|(inner, _)| format!("{name}.{inner}")));
+    }
+    names
 }
 
 fn reject(offset: u64, reason: &str) -> Item {
@@ -324,6 +385,27 @@ mod tests {
         assert_eq!((page.url.as_str(), &page.body), ("http://a/", &Body::Html(b"<p>".to_vec())));
         assert_eq!((page.ip, page.fetched), (Some("192.0.2.1".parse().unwrap()), Some(1_704_715_200_500_000)));
         assert_eq!(page.charset.as_deref(), Some("utf-8"));
+    }
+
+    #[test]
+    fn a_file_without_the_columns_of_the_job_is_found_before_the_run() {
+        let check = |lines: &str| {
+            let source = Box::new(io::Cursor::new(lines.as_bytes().to_vec()));
+            check(source, "x.jsonl", &Reading::default()).map_err(|error| format!("{error:#}"))
+        };
+        let error = |lines: &str| check(lines).unwrap_err();
+        let named =
+            "x.jsonl has no field `url`: it has id, meta, meta.url, text; set the names in [cluster.read.columns]";
+        assert_eq!(error(r#"{"id":1,"meta":{"url":"http://a/"},"text":"x"}"#), named);
+        assert!(
+            error("{\"url\":\"http://a/\",\"content\":\"x\"}\n")
+                .starts_with("x.jsonl has no field `text`: it has url, content")
+        );
+        assert!(error("\n[\n{\"url\":1}]").contains("jq -c '.[]'"));
+        // A line of another kind is bad data, and no reason to refuse the file; nor is a null.
+        for lines in ["", "\n", "no JSON", "{\"id\":1}\n{\"url\":null,\"text\":null}", "{\"id\":1}\n[1]"] {
+            assert_eq!(check(lines), Ok(()), "{lines}");
+        }
     }
 
     #[test]

@@ -57,7 +57,7 @@ mod wacz;
 mod warc;
 
 pub(crate) use self::contained::is_contained;
-pub use self::find::list;
+pub use self::find::{FoundInputs, LeftOut, Pipes, Spool, list, list_with_pipes};
 pub use self::input::{Format, Input, Location, Packing};
-pub use self::item::{Body, Failure, Item, Page, Reader, Reject, Skip};
+pub use self::item::{Body, Failure, Item, Page, Reader, Reject, Skip, Unread};
 pub use self::open::{check, damage, open};

@@ -27,6 +27,7 @@ use crate::config::Reading;
 ///     format: Format::Html,
 ///     place: Location::File(path.clone()),
 ///     page_url: Some("http://a.example/".to_owned()),
+///     stamp: String::new(),
 /// };
 /// let mut reader = readers::open(&input, &Reading::default())?;
 /// assert!(matches!(reader.next()?, Some(Item::Page(page)) if page.url == "http://a.example/"));
@@ -39,7 +40,7 @@ use crate::config::Reading;
 /// If the input cannot be opened, or is a Parquet file without a column of the job. A file that is not a whole Parquet file is
 /// not an error: its reader returns one [`Item::Reject`](super::Item::Reject).
 pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
-    let Input { name, bytes, format, place, page_url } = input;
+    let Input { name, bytes, format, place, page_url, .. } = input;
     let failed = || cannot("read", name);
     Ok(match format {
         Format::Warc | Format::Arc => {
@@ -82,15 +83,13 @@ pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>>
     })
 }
 
-/// Opens one input and reads its first four bytes, so that a run fails before it starts and not in its middle.
+/// Opens one input and reads its first bytes, so that a run fails before it starts and not in its middle.
 ///
 /// # Errors
-/// If the input cannot be read, or is a local Parquet file without a column of the job. The message names the input.
+/// If the input cannot be read, is a git-lfs pointer or a JSON array, or is a local Parquet file or a file of JSON Lines without a
+/// column of the job. The message names the input.
 pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<()> {
-    if let (Format::Parquet, Location::File(_)) = (input.format, &input.place) {
-        return open(input, reading).map(drop);
-    }
-    let mut first = [0; 4];
+    let mut first = [0; 64];
     let mut source = source(&input.name, input.bytes.min(first.len() as u64), &input.place)?;
     let mut filled = 0;
     while filled < first.len() {
@@ -99,7 +98,18 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<()> {
             count => filled += count,
         }
     }
-    Ok(())
+    drop(source);
+    if let Some(advice) = super::sniff::no_input(&first[..filled]) {
+        bail!("{} {advice}", input.name);
+    }
+    match (input.format, &input.place) {
+        (Format::Parquet, Location::File(_)) => open(input, reading).map(drop),
+        (Format::Jsonl, place) => {
+            let source = self::source(&input.name, input.bytes, place)?;
+            super::jsonl::check(source, &input.name, reading)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns why an input cannot be read from its beginning, for a dry run: the reason of its first item, if that is a reject. Only local

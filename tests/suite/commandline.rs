@@ -419,12 +419,12 @@ fn too_many_rejects_exit_with_three_and_keep_what_was_read() {
 }
 
 #[test]
-fn an_empty_input_is_a_week_without_pages() {
+fn an_empty_input_is_a_week_without_pages_if_the_user_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let empty = folder.path().join("empty.warc.gz");
     std::fs::write(&empty, "").unwrap();
     for processes in ["1", "2"] {
-        let made = Made::new(&["--input", empty.to_str().unwrap(), "--processes", processes]);
+        let made = Made::new(&["--input", empty.to_str().unwrap(), "--processes", processes, "--allow-empty"]);
         let shown = run_well(&["show", made.store().to_str().unwrap()]);
         assert!(shown.stdout.contains("0 documents"), "{}", shown.stdout);
     }

@@ -10,7 +10,10 @@ use crate::program::{Made, corpus, data, job, longs, nigh, output, texts};
 
 /// A job that accepts any share of bad records.
 fn tolerant(folder: &Path) -> std::path::PathBuf {
-    job(folder, "[cluster]\nweek = \"2024-01-08\"\nmax-reject-share = 1.0\n[cluster.method]\nshards = 4\n")
+    job(
+        folder,
+        "[cluster]\nweek = \"2024-01-08\"\nmax-reject-share = 1.0\nallow-empty = true\n[cluster.method]\nshards = 4\n",
+    )
 }
 
 /// The pages and rejects that a row of the manifest asks for; `None` where it leaves a count open (its column `expected` says

@@ -17,7 +17,7 @@ use timely::dataflow::{Scope, StreamVec};
 use super::failures::FailedDownload;
 use crate::features::{Fingerprinter, Sketch};
 use crate::plan::Plan;
-use crate::readers::{Body, Failure, Format, Item, Page, Reader, Reject, Skip};
+use crate::readers::{Body, Failure, Format, Item, Page, Reader, Reject, Skip, Unread};
 use crate::records::{UrlHash, checksum};
 use crate::state::Counts;
 use crate::structures::Sortable;
@@ -247,6 +247,13 @@ impl WaveShare {
             let (file, ordinal) = (open.number, open.ordinal);
             open.ordinal += 1;
             let Some(item) = item else {
+                let Unread { bytes, ends_early } = open.reader.unread();
+                if bytes > 0 {
+                    self.counts.unread.insert(input.name.clone(), bytes);
+                }
+                if ends_early {
+                    self.counts.ends_early.insert(input.name.clone());
+                }
                 self.open = None;
                 continue;
             };

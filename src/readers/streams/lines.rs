@@ -13,6 +13,7 @@ use memchr::memchr;
 
 use super::members::{MemberStep, Members};
 use super::stored::Stored;
+use crate::readers::item::Unread;
 
 /// The lines of one file.
 pub struct Lines {
@@ -125,6 +126,11 @@ impl Lines {
     /// Returns the line that [`Lines::advance`] found last, without its LF.
     pub fn line(&self) -> &[u8] {
         &self.buffer[self.current.clone()]
+    }
+
+    /// Returns the stored bytes that could not be read so far.
+    pub fn unread(&self) -> Unread {
+        self.members.unread()
     }
 
     /// Returns the number of stored bytes read so far.

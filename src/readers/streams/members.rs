@@ -33,6 +33,7 @@ use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
 use super::stored::Stored;
 use crate::kernels::{Inflated, Inflater};
+use crate::readers::item::Unread;
 
 /// Stored bytes of a member that stay in memory, 8 MiB.
 const WINDOW: u64 = 8 << 20;
@@ -99,6 +100,7 @@ pub struct Members {
     dictionary: Vec<u8>,
     /// Damaged members in a row.
     failures: u32,
+    unread: Unread,
 }
 
 enum Codec {
@@ -154,7 +156,15 @@ impl Members {
                 }
             }
         };
-        Ok(Members { stored, codec, state: MemberState::Between, acceptable, dictionary: Vec::new(), failures: 0 })
+        Ok(Members {
+            stored,
+            codec,
+            state: MemberState::Between,
+            acceptable,
+            dictionary: Vec::new(),
+            failures: 0,
+            unread: Unread::default(),
+        })
     }
 
     /// Whether the file is not compressed.
@@ -165,6 +175,11 @@ impl Members {
     /// Returns the number of stored bytes read from the source.
     pub fn position(&self) -> u64 {
         self.stored.position()
+    }
+
+    /// Returns the stored bytes of damaged and cut members so far.
+    pub fn unread(&self) -> Unread {
+        self.unread
     }
 
     /// Takes the next step, appending decoded bytes to `out`.
@@ -322,6 +337,7 @@ impl Members {
 
     /// Moves to the next acceptable member after the damaged one that began at `start`, and returns the damage.
     fn damage(&mut self, start: u64, reason: &'static str) -> io::Result<MemberStep> {
+        let noticed = self.stored.offset();
         let reach = WINDOW >> self.failures.min(40);
         self.failures += 1;
         let from = (start + 1).max(self.stored.offset().saturating_sub(reach));
@@ -369,6 +385,16 @@ impl Members {
                 }
             }
         }
+        self.unread.bytes += match self.state {
+            MemberState::Ended if reason == self.codec.unfinished() => {
+                self.unread.ends_early = true;
+                self.stored.position() - start
+            }
+            MemberState::Ended => self.stored.position() - noticed,
+            // The decoder took bytes of the next member for this one's.
+            _ if self.stored.offset() < noticed => self.stored.offset() - start,
+            _ => self.stored.offset() - noticed,
+        };
         Ok(MemberStep::Damage { offset: start, reason })
     }
 
@@ -801,6 +827,34 @@ mod tests {
             }
         }
         assert!(after.next().is_none(), "{at_once:?} {streamed:?}");
+    }
+
+    /// What is not read of a file.
+    fn unread(file: &[u8]) -> (u64, bool) {
+        let stored = Stored::new(Box::new(Cursor::new(file.to_vec())));
+        let mut members = Members::new(stored, |bytes| !bytes.is_empty()).unwrap();
+        while members.step(&mut Vec::new()).unwrap() != MemberStep::End {}
+        (members.unread().bytes, members.unread().ends_early)
+    }
+
+    #[test]
+    fn stored_bytes_that_are_not_read_are_counted() {
+        let (a, b) = (member(&content(3000, 300), 0, 6), member(&content(5000, usize::MAX), 0, 6));
+        assert_eq!(unread(&[&a[..], &b, &a].concat()), (0, false));
+        // Of a member that the end of the file cuts, nothing tells how much is missing.
+        for cut in [1, 9, b.len() / 2] {
+            let left = b.len() - cut;
+            assert_eq!(unread(&[&a[..], &b[..left]].concat()), (left as u64, true));
+        }
+        let mut damaged = b.clone();
+        damaged[b.len() / 2..][..20].fill(0xff);
+        let (bytes, ends_early) = unread(&[&a[..], &damaged, &a].concat());
+        assert!(bytes > 0 && bytes <= b.len() as u64 && !ends_early, "{bytes} {ends_early}");
+        assert_eq!(unread(&[&a[..], b"garbage", &a].concat()), (7, false));
+        let (a, b) = (content(3000, 300), zstd::bulk::compress(&content(900_000, usize::MAX), 1).unwrap());
+        let a = zstd::bulk::compress(&a, 1).unwrap();
+        assert_eq!(unread(&[&a[..], &b].concat()), (0, false));
+        assert_eq!(unread(&[&a[..], &b[..b.len() / 3]].concat()), (b.len() as u64 / 3, true));
     }
 
     proptest! {

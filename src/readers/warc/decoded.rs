@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use memchr::memchr;
 
+use crate::readers::item::Unread;
 use crate::readers::streams::{MemberStep, Members};
 
 /// Capacity to which the buffer shrinks after a large record.
@@ -112,6 +113,16 @@ impl DecodedStream {
     /// Returns the number of stored bytes read.
     pub fn stored_position(&self) -> u64 {
         self.members.position()
+    }
+
+    /// Returns the stored bytes of damaged and cut members so far.
+    pub fn unread(&self) -> Unread {
+        self.members.unread()
+    }
+
+    /// Whether the cursor is at the end of the file.
+    pub fn is_at_end(&self) -> bool {
+        self.ended && self.cursor == self.end()
     }
 
     /// Returns the position after the last decoded byte.

@@ -28,13 +28,19 @@ use memchr::{memchr, memmem};
 
 use super::decoded::{Boundary, BoundaryKind, DecodedStream, Dialect, Reach, VERSION};
 use super::record::{RecordHead, RecordType, parse};
-use crate::readers::item::Reject;
+use crate::readers::item::{Reject, Unread};
 use crate::readers::streams::Members;
 
 /// The longest head of a record, in bytes.
 const HEAD: u64 = 1 << 20;
 /// The cap for blocks of records that are not pages, in compressed files: there a wrong length swallows one member at most.
 const OTHER_CAP: u64 = 1 << 20;
+
+/// The reasons of rejects whose record may be cut by the end of the file.
+const CUT: [&str; 3] = [ENDS_IN_HEAD, ENDS_IN_RECORD, LONGER_THAN_FILE];
+const ENDS_IN_HEAD: &str = "warc: the file ends inside a head";
+const ENDS_IN_RECORD: &str = "warc: the file ends inside a record";
+const LONGER_THAN_FILE: &str = "warc: Content-Length larger than the file";
 
 /// A record or a reject.
 #[derive(Debug)]
@@ -76,6 +82,8 @@ pub struct Records {
     /// Block bytes kept of a record that may be a page.
     cap: u64,
     block: RecordBlock,
+    /// What is not read although it is decoded: bad records of a plain file, and a record that the end of the file cuts.
+    not_framed: Unread,
 }
 
 /// The block of the record returned last.
@@ -91,12 +99,19 @@ impl Records {
     pub fn new(members: Members, dialect: Dialect, size: u64, cap: u64) -> Self {
         let plain_size = members.plain().then_some(size).filter(|&size| size > 0);
         let stream = DecodedStream::new(members, dialect);
-        Records { stream, plain_size, cap, block: RecordBlock::Copied(Vec::new()) }
+        Records { stream, plain_size, cap, block: RecordBlock::Copied(Vec::new()), not_framed: Unread::default() }
     }
 
     /// Returns the number of stored bytes read.
     pub fn position(&self) -> u64 {
         self.stream.stored_position()
+    }
+
+    /// Returns the stored bytes that could not be read so far.
+    pub fn unread(&self) -> Unread {
+        let (decoding, framing) = (self.stream.unread(), self.not_framed);
+        let ends_early = decoding.ends_early || framing.ends_early;
+        Unread { bytes: decoding.bytes + framing.bytes, ends_early }
     }
 
     /// Returns the block of the record that [`Records::advance`] returned last.
@@ -127,11 +142,26 @@ impl Records {
             }
             match self.stream.byte(self.stream.cursor) {
                 Some(b'\r' | b'\n') => self.stream.cursor += 1,
-                Some(_) => return self.record().map(Some),
+                Some(_) => {
+                    let begin = self.stream.cursor;
+                    let frame = self.record()?;
+                    if let FramedRecord::Reject(reject) = &frame {
+                        self.count_unread(begin, &reject.reason);
+                    }
+                    return Ok(Some(frame));
+                }
                 None if !self.stream.pull()? => return Ok(None),
                 None => {}
             }
         }
+    }
+
+    /// Counts the bad record that began at `begin`: the cursor is where reading continues.
+    fn count_unread(&mut self, begin: u64, reason: &str) {
+        if self.stream.is_plain() {
+            self.not_framed.bytes += self.stream.cursor - begin;
+        }
+        self.not_framed.ends_early |= CUT.contains(&reason) && self.stream.is_at_end();
     }
 
     /// Frames the record that begins at the cursor.
@@ -188,7 +218,7 @@ impl Records {
         };
         if self.plain_size.is_some_and(|size| length > size.saturating_sub(start)) {
             self.resume_after(start - 1)?;
-            return reject(head.url, "warc: Content-Length larger than the file");
+            return reject(head.url, LONGER_THAN_FILE);
         }
         Ok(Ok(HeadAndBlock { head, block: start..start.saturating_add(length) }))
     }
@@ -216,7 +246,7 @@ impl Records {
                     }
                 }
                 None if is_there => searched = end,
-                None => return Ok(Err(BrokenHead { reason: "warc: the file ends inside a head", resume: None })),
+                None => return Ok(Err(BrokenHead { reason: ENDS_IN_HEAD, resume: None })),
             }
         }
     }
@@ -265,7 +295,7 @@ impl Records {
             }
             Reach::End => {
                 self.resume_after(if is_cut { self.stream.end() } else { block.start - 1 })?;
-                return Ok(Err("warc: the file ends inside a record"));
+                return Ok(Err(ENDS_IN_RECORD));
             }
         }
         match self.trailer(block.end)? {
@@ -398,6 +428,29 @@ mod tests {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
         gzip.write_all(bytes.as_bytes()).unwrap();
         gzip.finish().unwrap()
+    }
+
+    #[test]
+    fn a_file_that_ends_early_is_told_apart_from_a_bad_record() {
+        let unread = |file: &[u8]| {
+            let stored = Stored::new(Box::new(Cursor::new(file.to_vec())));
+            let members = Members::new(stored, Dialect::Warc.acceptable()).unwrap();
+            let mut records = Records::new(members, Dialect::Warc, file.len() as u64, CAP);
+            while records.advance().unwrap().is_some() {}
+            (records.unread().bytes, records.unread().ends_early)
+        };
+        let (a, b) = (good("a"), good("b"));
+        let both = a.clone() + &b;
+        assert_eq!(unread(both.as_bytes()), (0, false));
+        for cut in [6, 20, b.len() - 8] {
+            assert_eq!(unread(&both.as_bytes()[..both.len() - cut]), ((b.len() - cut) as u64, true), "{cut}");
+        }
+        let wrong = record("x", 3, "a block");
+        assert_eq!(unread((a.clone() + &wrong + &b).as_bytes()), (wrong.len() as u64, false));
+        let (a, b) = (gzip(&a), gzip(&b));
+        assert_eq!(unread(&[&a[..], &b].concat()), (0, false));
+        assert_eq!(unread(&[&a[..], &b[..b.len() - 9]].concat()), (b.len() as u64 - 9, true));
+        assert_eq!(unread(&gzip(&both[..both.len() - 6])), (0, true));
     }
 
     /// Reads a file to lines of offset, URL, and block length or reason.

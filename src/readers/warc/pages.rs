@@ -13,7 +13,7 @@ use super::record::{RecordHead, RecordType};
 use crate::config::Reading;
 use crate::readers::fields;
 use crate::readers::fields::Date;
-use crate::readers::item::{Body, Failure, Item, Page, Reader, Reject, Skip};
+use crate::readers::item::{Body, Failure, Item, Page, Reader, Reject, Skip, Unread};
 use crate::readers::streams::{Members, Stored};
 
 /// Bytes that the HTTP head may take besides the body.
@@ -102,6 +102,10 @@ impl Reader for WarcReader {
 
     fn position(&self) -> u64 {
         self.records.position()
+    }
+
+    fn unread(&self) -> Unread {
+        self.records.unread()
     }
 }
 

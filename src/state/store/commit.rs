@@ -162,7 +162,7 @@ mod tests {
     use crate::state::weeks::{CommittedWeek, Part, Segment};
 
     fn key(hash: &str) -> InputKey {
-        InputKey { hash: hash.into(), waves: 2, files: 2, bytes: 10 }
+        InputKey { hash: hash.into(), waves: 2, files: 2, bytes: 10, stamps: Default::default() }
     }
 
     fn week() -> Week {
