@@ -318,7 +318,7 @@ impl WeekRequest {
             Some(existing) => {
                 let is_same = existing.key == plan.key().hash;
                 // A mirror may lack the week's folder; then the message cannot name the files.
-                let before = if is_same { None } else { store.whole(week).ok() };
+                let before = if is_same { None } else { store.whole(existing).ok() };
                 if let Some(changed) = before.and_then(|before| changed_files(&plan, &before.journal.key)) {
                     bail!("week {week} is in {root} already, and {changed}: --replace computes the week again");
                 }

@@ -182,9 +182,7 @@ fn write(rows: &EvolutionRows, history: &History, results: &Results) -> Result<(
     )?;
     // Births and deaths begin with the second week. Class `None` has births only: a document that dies was in a class with itself.
     let classes = |of: fn(&WeekCounts) -> &BySize, smallest: usize| {
-        let row = move |week: Week, counts, class: SizeClass| {
-            (week, class.name(), of(counts)[class as usize] as i64)
-        };
+        let row = move |week: Week, counts, class: SizeClass| (week, class.name(), of(counts)[class as usize] as i64);
         let classes = move || SizeClass::ALL.into_iter().skip(smallest);
         weeks().skip(1).flat_map(move |(week, counts)| classes().map(move |class| row(week, counts, class)))
     };

@@ -67,13 +67,7 @@ pub(crate) fn pack_week(worker: &mut Worker, week: &IngestedWeek<'_>) -> Result<
 }
 
 /// Packs the small files with these names into the file at `path`.
-fn pack_part(
-    week: &IngestedWeek<'_>,
-    table: &str,
-    pack: Pack,
-    names: Vec<String>,
-    path: &Path,
-) -> Result<Part> {
+fn pack_part(week: &IngestedWeek<'_>, table: &str, pack: Pack, names: Vec<String>, path: &Path) -> Result<Part> {
     let sources: Vec<RowGroups> = names.iter().map(|name| week.unfinished.table(table, name).into()).collect();
     let job = if week.plan.earlier.is_empty() { "cluster" } else { "weekly" };
     let groups = pack(&sources, path, &[("nigh.week", &week.plan.week.to_string()), ("nigh.job", job)])?;

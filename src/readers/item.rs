@@ -153,4 +153,8 @@ impl Reader for RejectedFile {
     fn position(&self) -> u64 {
         if self.reject.is_none() { self.bytes } else { 0 }
     }
+
+    fn unread(&self) -> Unread {
+        Unread { bytes: self.position(), ends_early: false }
+    }
 }

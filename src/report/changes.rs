@@ -57,8 +57,8 @@ pub struct Change {
 pub fn changes(week: Week, tables: &WeekTables, last: &WeekTables, since: Since) -> Result<Changes> {
     let mut rows: Vec<Change> = Vec::new();
     for rows_of_file in tables.all(ChangeRow::NAME) {
-        Scan::open(rows_of_file, &["cluster_id", "event", "other_cluster_id", "before", "after", "documents"])?.for_each(
-            |batch| {
+        Scan::open(rows_of_file, &["cluster_id", "event", "other_cluster_id", "before", "after", "documents"])?
+            .for_each(|batch| {
                 let column = |name| field::<Int64Array>(batch, name);
                 let (ids, others, befores) = (column("cluster_id")?, column("other_cluster_id")?, column("before")?);
                 let (afters, documents) = (column("after")?, column("documents")?);
@@ -74,8 +74,7 @@ pub fn changes(week: Week, tables: &WeekTables, last: &WeekTables, since: Since)
                 }));
                 keep_largest(&mut rows);
                 Ok(())
-            },
-        )?;
+            })?;
     }
     let mut urls: HashMap<i64, Option<String>> = rows.iter().map(|row| (row.cluster_id, None)).collect();
     for tables in [tables, last] {

@@ -454,7 +454,8 @@ impl Synthetic {
             urls,
             named: Vec::new(),
         };
-        let key = InputKey { hash: week.to_string(), waves: waves as usize, files: 1, bytes: 1 };
+        let key =
+            InputKey { hash: week.to_string(), waves: waves as usize, files: 1, bytes: 1, stamps: Default::default() };
         let journal = Journal { key, waves: waves as usize, segments, counts: Counts::default() };
         let whole = WholeWeek { committed: committed.clone(), method: self.method.clone(), journal, files };
         let records = store.records(&committed);

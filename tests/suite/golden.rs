@@ -70,8 +70,16 @@ const EVOLUTION: [GoldenTable; 5] = [
 const DIRTY: [GoldenTable; 1] = [golden("rejects", &["file", "offset"])];
 
 /// Columns that hold ids of documents.
-const IDS: [&str; 8] =
-    ["doc", "neighbour", "cluster_id", "other_cluster_id", "similar_root", "identical_root", "exact_root", "target_doc"];
+const IDS: [&str; 8] = [
+    "doc",
+    "neighbour",
+    "cluster_id",
+    "other_cluster_id",
+    "similar_root",
+    "identical_root",
+    "exact_root",
+    "target_doc",
+];
 
 /// A value of a table. Numbers are sorted as numbers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -330,7 +330,8 @@ fn assert_cluster_ids_and_changes_are_right(weeks: &Weeks, before: &str, after: 
     }
     let mut found = BTreeSet::new();
     for path in files(&weeks.week(after), "changes") {
-        let scan = Scan::open(&path, &["cluster_id", "event", "other_cluster_id", "before", "after", "documents"]).unwrap();
+        let scan =
+            Scan::open(&path, &["cluster_id", "event", "other_cluster_id", "before", "after", "documents"]).unwrap();
         scan.for_each(|batch| {
             let column = |name| field::<Int64Array>(batch, name);
             let (ids, others, befores) = (column("cluster_id")?, column("other_cluster_id")?, column("before")?);

@@ -33,7 +33,7 @@ pub fn items_of(files: Vec<FoundInput>, reading: &Reading) -> Result<Vec<String>
         let base = match (&reading.base_url, &place) {
             (Some(base), _) => Some(base.trim_end_matches('/')),
             (None, Location::Object { store, .. }) => Some(store.trim_end_matches('/')),
-            (None, Location::File(_)) => None,
+            (None, Location::File(_) | Location::Entry { .. }) => None,
         };
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let item = match &reading.base_url {

@@ -42,7 +42,7 @@ pub fn list(wacz: Input) -> anyhow::Result<Vec<Input>> {
             packing: entry.packing,
         };
         let name = format!("{}/{name}", wacz.name);
-        Input { name, bytes: entry.packed, format: Format::Warc, place, page_url: None }
+        Input { name, bytes: entry.packed, format: Format::Warc, place, page_url: None, stamp: wacz.stamp.clone() }
     };
     Ok(entries.into_iter().map(input).collect())
 }
