@@ -23,7 +23,7 @@
 //!
 //! # Read a crawl
 //!
-//! [`readers::list`] finds the files and [`readers::open`] reads one: WARC, WET, JSONL, Parquet or HTML, compressed or not.
+//! [`readers::list`] finds the files and [`readers::open`] reads one: WARC, WET, ARC, JSONL, Parquet or HTML, compressed or not.
 //!
 //! ```
 //! use nigh::{config::Reading, readers};

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Map, Value};
 
 use crate::launch::ProcessEvent;
+use crate::text::{printable_json, printable_lines};
 use crate::watch::Span;
 
 /// How progress is shown.
@@ -164,14 +165,17 @@ impl Log {
             event.insert("epoch".into(), epoch.into());
             event.insert("process".into(), process.into());
             event.extend(fields());
-            Value::Object(event).to_string()
+            printable_json(&Value::Object(event).to_string()).into_owned()
         } else {
+            // The text may quote an input, a peer or the system.
+            let text = text();
+            let text = printable_lines(&text);
             match job.filter(|_| !std::io::stderr().is_terminal()) {
                 Some(job) => {
                     let process = process.map(|process| format!(", process {process}")).unwrap_or_default();
-                    format!("nigh [{job}{process}, epoch {epoch}]: {}", text())
+                    format!("nigh [{job}{process}, epoch {epoch}]: {text}")
                 }
-                None => format!("nigh: {}", text()),
+                None => format!("nigh: {text}"),
             }
         };
         // If stderr is closed, there is no other place for the message.

@@ -23,6 +23,10 @@ pub struct Plan {
     pub work: String,
     /// The earlier weeks of the store; none for its first week.
     pub earlier: Earlier,
+    /// The [identity](CommittedWeek::identity) of the store's last week before the run; empty if it has none.
+    pub stands_on: String,
+    /// The number of the commit that makes the week.
+    pub commit: u64,
     /// The deletion from an existing week, if the run is one; then it reads no crawl.
     pub deletion: Option<Deletion>,
     /// How the clusters of a later week are computed: full, delta or auto.
@@ -37,6 +41,8 @@ pub struct Plan {
     pub waves: Vec<(usize, usize)>,
     /// The largest share of bad records, 0 to 1, that the job accepts.
     pub max_reject_share: f64,
+    /// Whether the week may have no page.
+    pub allow_empty: bool,
     /// The job file with all flags applied, as it is kept with the week.
     pub job: String,
     /// The number of processes.
@@ -83,23 +89,32 @@ impl Plan {
     pub fn key(&self) -> InputKey {
         if let Some(Deletion { patterns, of, key }) = &self.deletion {
             let patterns = serde_json::to_string(patterns).unwrap_or_default();
-            let hash = short_hash(format!("{} without {patterns}", of.key).as_bytes());
+            let hash = short_hash(format!("{} without {patterns}", of.identity()).as_bytes());
             return InputKey { hash, ..key.clone() };
         }
         let mut text = format!("{}; {}", self.method, serde_json::to_string(&self.reading).unwrap_or_default());
         for input in &self.inputs {
-            text.push_str(&format!("; {} {}", input.name, input.bytes));
+            text.push_str(&format!("; {} {} {}", input.name, input.bytes, input.stamp));
         }
         text.push_str(&format!("; {:?}", self.waves));
-        if let Some(last) = self.earlier.last() {
-            text.push_str(&format!("; after {} {}", last.week, last.key));
-        }
+        text.push_str(&format!("; on {}", self.stands_on));
         InputKey {
             hash: short_hash(text.as_bytes()),
             waves: self.waves.len(),
             files: self.inputs.len(),
             bytes: self.inputs.iter().map(|input| input.bytes).sum(),
+            stamps: self.inputs.iter().map(hashed_stamp).collect(),
         }
+    }
+
+    /// The inputs that changed since something was made from inputs with the key `before`: those of the same name, with another size
+    /// or stamp.
+    pub fn changed_since(&self, before: &InputKey) -> Vec<&Input> {
+        let has_changed = |input: &&Input| {
+            let (name, stamp) = hashed_stamp(input);
+            before.stamps.get(&name).is_some_and(|before| *before != stamp)
+        };
+        self.inputs.iter().filter(has_changed).collect()
     }
 
     /// Opens the store of the week, with the plan's folder of unfinished work.
@@ -128,6 +143,12 @@ impl Plan {
         named
     }
 
+    /// The size of the inputs of the first `waves` waves, as stored; 0 for a deletion.
+    pub fn bytes_of_waves(&self, waves: usize) -> u64 {
+        let end = self.waves[..waves.min(self.waves.len())].last().map_or(0, |wave| wave.1);
+        self.inputs[..end].iter().map(|input| input.bytes).sum()
+    }
+
     /// The number of workers of all processes.
     pub fn peers(&self) -> usize {
         self.processes * self.workers
@@ -153,6 +174,12 @@ impl Plan {
     }
 }
 
+/// The hash of an input's name, and that of its size and stamp.
+fn hashed_stamp(input: &Input) -> (String, String) {
+    let stamp = format!("{} {}", input.bytes, input.stamp);
+    (short_hash(input.name.as_bytes()), short_hash(stamp.as_bytes()))
+}
+
 /// The text of the job file that is kept with a week.
 pub fn job_text(job: &Job) -> String {
     toml::to_string(job).unwrap_or_else(|error| format!("# the job could not be written down: {error}\n"))
@@ -171,6 +198,7 @@ mod tests {
             format: Format::Warc,
             place: Location::File("file".into()),
             page_url: None,
+            stamp: String::new(),
         };
         bytes.iter().enumerate().map(input).collect()
     }
@@ -183,6 +211,8 @@ mod tests {
             store: "store".into(),
             work: "_work".into(),
             earlier: Earlier::default(),
+            stands_on: String::new(),
+            commit: 1,
             deletion: None,
             mode: Mode::Full,
             method: job.method.clone(),
@@ -190,6 +220,7 @@ mod tests {
             waves: cut_waves(&inputs, wave_bytes),
             inputs,
             max_reject_share: 0.1,
+            allow_empty: false,
             job: job_text(&Job::Cluster(job)),
             processes: 1,
             workers: 1,
@@ -221,7 +252,15 @@ mod tests {
         assert_eq!(plan(&[1, 2], 10).key(), key);
         assert_ne!(plan(&[1, 3], 10).key().hash, key.hash);
         let mut other = plan(&[1, 2], 10);
+        other.inputs[1].stamp = "modified later".into();
+        assert_ne!(other.key().hash, key.hash);
+        assert_eq!(other.changed_since(&key), [&other.inputs[1]]);
+        assert!(plan(&[1, 2, 3], 10).changed_since(&key).is_empty());
+        let mut other = plan(&[1, 2], 10);
         other.method.agreements = 3;
+        assert_ne!(other.key().hash, key.hash);
+        let mut other = plan(&[1, 2], 10);
+        other.stands_on = "a store from which pages were deleted".into();
         assert_ne!(other.key().hash, key.hash);
     }
 

@@ -12,6 +12,7 @@ use crate::config::Bytes;
 use crate::plan::Plan;
 use crate::state::Counts;
 use crate::summary::{LevelSummary, Summary};
+use crate::text::{printable, printable_lines};
 
 pub use changes::{Change, Changes, changes};
 pub use evolution::evolution;
@@ -57,7 +58,7 @@ pub fn summary(summary: &Summary) -> String {
     if let Some(since) = &summary.since {
         lines.push(changes::since(since).trim_end().to_owned());
     }
-    lines.push(format!("Tables   {}", summary.store.join(summary.week.folder()).display()));
+    lines.push(format!("Tables   {}", summary.store.join("TABLE").join(summary.week.folder()).display()));
     lines.join("\n") + "\n"
 }
 
@@ -89,9 +90,13 @@ fn largest_lines(level: &LevelSummary) -> Vec<String> {
             unresolved => format!("{} (+{unresolved})", grouped(cluster.machines)),
         };
         let title: String = cluster.title.chars().take(60).collect();
-        let title = if title.is_empty() { String::new() } else { format!("  {title}") };
+        let title = if title.is_empty() { String::new() } else { format!("  {}", printable(&title)) };
         let urls = grouped(cluster.urls);
-        lines.push(format!("{urls:>12} {:>7} {machines:>10}  {}{title}", grouped(cluster.hosts), cluster.url));
+        lines.push(format!(
+            "{urls:>12} {:>7} {machines:>10}  {}{title}",
+            grouped(cluster.hosts),
+            printable(&cluster.url)
+        ));
     }
     lines
 }
@@ -108,9 +113,23 @@ fn count_lines(counts: &Counts) -> Vec<String> {
         grouped(counts.rejected())
     )];
     for (title, kinds) in [("passed over", &counts.skipped), ("rejected", &counts.rejects)] {
-        lines.extend(kinds.iter().map(|(kind, count)| format!("  {:>10}  {title}: {kind}", grouped(*count))));
+        lines.extend(
+            kinds.iter().map(|(kind, count)| format!("  {:>10}  {title}: {}", grouped(*count), printable(kind))),
+        );
+    }
+    if counts.unread_dates > 0 {
+        lines.push(format!("  {:>10}  pages with a date that cannot be read", grouped(counts.unread_dates)));
+    }
+    let incomplete = counts.incomplete();
+    for (file, bytes, ends_early) in incomplete.iter().take(LISTED) {
+        let why = if *ends_early { ": the file ends early" } else { "" };
+        lines.push(format!("  {:>10}  not read of {file}{why}", Bytes(*bytes).to_string()));
+    }
+    if incomplete.len() > LISTED {
+        lines.push(format!("  {:>10}  more files were not read whole", grouped((incomplete.len() - LISTED) as u64)));
     }
     for (file, count) in &counts.unlisted {
+        let file = printable(file);
         lines.push(format!("  {:>10}  rejected in {file} in addition to those listed in `rejects`", grouped(*count)));
     }
     lines
@@ -181,11 +200,13 @@ impl Disk {
     }
 }
 
-/// Writes a result to stdout. A closed pipe is not an error.
+/// Writes a result to stdout, for a person: see [`printable_lines`]. JSON is written as it is, because it has no character that a
+/// terminal acts on: see [`printable_json`](crate::text::printable_json). A closed pipe is not an error.
 ///
 /// # Errors
 /// If stdout cannot be written.
 pub fn print(text: &str) -> Result<()> {
+    let text = printable_lines(text);
     match std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("cannot write to stdout"),
         _ => Ok(()),

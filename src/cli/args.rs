@@ -28,7 +28,7 @@ pub(crate) struct RunArgs {
     /// Config file: where to compute [default: this machine].
     #[arg(long)]
     pub(crate) config: Option<PathBuf>,
-    /// Crawl files: paths, folders, globs, listings (*.paths, *.paths.gz) or URLs. Overrides the job.
+    /// Crawl files: paths, folders, globs, listings (*.paths, *.paths.gz), URLs, or `-` for standard input. Overrides the job.
     #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
     pub(crate) input: Vec<String>,
     /// Week of the crawl. Overrides the job.
@@ -46,6 +46,9 @@ pub(crate) struct RunArgs {
     /// Processes on this machine. Overrides the config.
     #[arg(long, value_name = "N")]
     pub(crate) processes: Option<Count>,
+    /// Make the week even if the input has no page.
+    #[arg(long)]
+    pub(crate) allow_empty: bool,
     /// Compute the store's last week again if it exists.
     #[arg(long)]
     pub(crate) replace: bool,

@@ -12,7 +12,9 @@ use super::session::{
     Session, check_kernels, check_name, locate_store, lock, notify, pool_of, read_manifest, take_work,
 };
 use super::signals::stop_on_signals;
+use super::week::read_summary;
 use super::worker::{ProcessWork, cluster};
+use super::workers::{WorkerCount, warn_above_cores};
 use crate::config::{Config, Count, Mode, Reading, read_config};
 use crate::jobs::deletion;
 use crate::launch::{Peers, Pool};
@@ -22,7 +24,6 @@ use crate::plan::{Deletion, Plan};
 use crate::records::{DocId, Week};
 use crate::report::{grouped, print};
 use crate::state::{Earlier, Manifest, Store};
-use crate::summary::Summary;
 use crate::text::{InvalidPattern, UrlPatterns, canonical};
 
 /// Examples at the end of `nigh help delete`.
@@ -115,6 +116,10 @@ pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
     // Locking creates the folder, so check first that it is a store.
     location.expect()?;
     let pool = pool_of(&config, args.processes)?;
+    if let Some(manifest) = location.store().manifest().ok().flatten() {
+        // Before anything is locked or taken over; a mirror that is not up to date has the shards of its store, too.
+        WorkerCount::new(args.workers, &config, &pool).of_shards(manifest.method.shards as usize)?;
+    }
     let (mut guard, store) = if args.dry_run {
         location.look(&notify(log))?;
         (None, location.store().clone())
@@ -127,9 +132,10 @@ pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
     let manifest = read_manifest(&store, &args.store)?;
     let plan = make_plan(&store, &manifest, &config, args, &patterns, &pool)?;
     log.name(format!("delete {}", plan.week));
+    warn_above_cores(plan.workers, &pool, log);
     let docs = selected_docs(&store, &manifest, &patterns)?;
     // Pages of other URLs may link to a selected URL of which the store has no page.
-    let is_mentioned = docs.is_empty() && deletion::is_mentioned(&store, plan.week, &patterns)?;
+    let is_mentioned = docs.is_empty() && deletion::is_mentioned(&store, &store.committed(plan.week)?, &patterns)?;
     let mut summary = DeletionSummary { week: plan.week, urls: docs.len() as u64, is_mentioned, documents: None };
     if let Some(guard) = &mut guard
         && (!docs.is_empty() || is_mentioned)
@@ -160,7 +166,7 @@ fn delete(
         deletion::write_deleted(&store.unfinished(week), docs)
     };
     begin(store)?;
-    let before = Summary::read(&store.week(week))?;
+    let before = read_summary(store, week)?;
     let is_committed = {
         let (store, key) = (store.clone(), plan.key().hash);
         move || -> Result<bool> {
@@ -191,7 +197,7 @@ fn delete(
     };
     let plan_here = plan.clone();
     let after = session.compute(work, |watch| cluster(plan_here, Peers::None, watch))?;
-    let after = after.map_or_else(|| Summary::read(&store.week(week)), Ok)?;
+    let after = after.map_or_else(|| read_summary(store, week), Ok)?;
     guard.publish(false, &notify(log))?;
     Ok(before.counts.documents - after.counts.documents)
 }
@@ -242,16 +248,18 @@ fn make_plan(
     pool: &Pool,
 ) -> Result<Plan> {
     let last = manifest.weeks.last().with_context(|| format!("{} has no week yet", args.store.display()))?;
-    let whole = store.whole(last.week)?;
-    let path = store.week(last.week).join("job.toml");
+    let whole = store.whole(last)?;
+    let path = store.records(last).join("job.toml");
     let job = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let processes = pool.processes();
-    let workers = args.workers.map_or(config.workers(processes), |count| count.0);
+    let workers = WorkerCount::new(args.workers, config, pool).of_shards(manifest.method.shards as usize)?;
     Ok(Plan {
         week: last.week,
         store: store.root().to_owned(),
         work: store.work_name(),
         earlier: Earlier::before(manifest, last.week),
+        stands_on: last.identity(),
+        commit: manifest.commits + 1,
         deletion: Some(Deletion { patterns: patterns.clone(), of: last.clone(), key: whole.journal.key }),
         mode: Mode::Auto,
         method: manifest.method.clone(),
@@ -260,6 +268,7 @@ fn make_plan(
         waves: Vec::new(),
         // The rejects were accepted when the crawl was read.
         max_reject_share: 1.0,
+        allow_empty: true,
         job: format!("{job}# Deleted since: {patterns}.\n"),
         processes,
         workers,

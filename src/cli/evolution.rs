@@ -12,6 +12,7 @@ use super::print::print_json;
 use super::session::{Session, check_name, locate_store, lock, notify, open_bucket, take_work};
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, evolution};
+use super::workers::{WorkerCount, warn_above_cores};
 use crate::config::{Config, Evolution, Job};
 use crate::jobs::{EvolutionPlan, FOLDER};
 use crate::launch::{Peers, Pool};
@@ -21,6 +22,7 @@ use crate::report;
 use crate::report::print;
 use crate::state::{History, Results, Store};
 use crate::summary::EvolutionSummary;
+use crate::text::printable_lines;
 
 /// Runs the job, and prints its summary.
 pub(crate) fn run(mut job: Evolution, config: &Config, pool: &Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
@@ -34,6 +36,7 @@ pub(crate) fn run(mut job: Evolution, config: &Config, pool: &Pool, args: &RunAr
     let store = location.store();
     let plan = make_plan(store, &job, config, args, pool)?;
     store.check_writable()?;
+    warn_above_cores(plan.workers, pool, log);
     if args.dry_run {
         if args.json {
             print_json(&serde_json::json!({ "plan": plan }))?;
@@ -43,7 +46,7 @@ pub(crate) fn run(mut job: Evolution, config: &Config, pool: &Pool, args: &RunAr
         return Ok(ExitCode::SUCCESS);
     }
     if args.verbose && !args.json {
-        eprint!("{}", plan_text(&plan, &folder));
+        eprint!("{}", printable_lines(&plan_text(&plan, &folder)));
     }
     let mut guard = early_guard.map_or_else(|| lock(&location, log), Ok)?;
     let store = take_work(store, pool, 0)?;
@@ -85,15 +88,16 @@ fn check_flags(job: &Evolution, args: &RunArgs) -> Result<PathBuf> {
 
 /// Computes and publishes the tables. The caller has locked the store.
 fn compute(
-    plan: EvolutionPlan,
+    mut plan: EvolutionPlan,
     session: &Session<'_>,
     store: &Store,
     folder: &Path,
     guard: &mut WriteGuard,
 ) -> Result<EvolutionSummary> {
     let Session { pool, log, .. } = *session;
-    let results = Results::of(store, FOLDER);
+    let results = Results::next(store, FOLDER)?;
     results.begin()?;
+    plan.commit = results.commit_number();
     // A restart begins new results, and the signal handler must look at those.
     let results = Arc::new(Mutex::new(results));
     stop_on_signals(log, pool, guard.publish_handle(), {
@@ -109,28 +113,29 @@ fn compute(
         let mut plan = plan.clone();
         if epoch > 0 {
             let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+            let store = take_work(store, pool, epoch)?;
+            store.recover()?;
             if results.is_committed() {
                 // The processes committed the tables, and failed before they reported it.
                 return Ok(None);
             }
             // Unfinished tables are made again.
-            let store = take_work(store, pool, epoch)?;
-            *results = Results::of(&store, FOLDER);
+            *results = Results::next(&store, FOLDER)?;
             results.begin()?;
-            plan.work = store.work_name();
+            (plan.work, plan.commit) = (store.work_name(), results.commit_number());
         }
         Ok(Some(ProcessWork::Evolution(Box::new(plan))))
     };
     let plan_here = plan.clone();
     let summary = session.compute(work, move |watch| evolution(plan_here, Peers::None, watch))?;
-    let summary = summary.map_or_else(|| read_summary(store), Ok)?;
+    let summary = summary.map_or_else(|| read_summary(&results.lock().unwrap_or_else(PoisonError::into_inner)), Ok)?;
     guard.publish(false, &notify(log))?;
     Ok(summary)
 }
 
-/// The summary that is kept with the tables of a store.
-fn read_summary(store: &Store) -> Result<EvolutionSummary> {
-    let path = Results::of(store, FOLDER).folder().join("summary.json");
+/// The summary that is kept with committed tables.
+fn read_summary(results: &Results) -> Result<EvolutionSummary> {
+    let path = results.committed_file("summary.json");
     let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_slice(&text).with_context(|| format!("{} is damaged", path.display()))
 }
@@ -138,11 +143,11 @@ fn read_summary(store: &Store) -> Result<EvolutionSummary> {
 /// The plan for the weeks that the job names, with config and flags applied.
 fn make_plan(store: &Store, job: &Evolution, config: &Config, args: &RunArgs, pool: &Pool) -> Result<EvolutionPlan> {
     let processes = pool.processes();
-    let workers = args.workers.map_or(config.workers(processes), |count| count.0);
     let history = History::open(store, job.first, job.last)?;
+    let workers = WorkerCount::new(args.workers, config, pool).of_shards(history.last().rows.len())?;
     let job = toml::to_string(&Job::Evolution(job.clone())).context("cannot write the job as TOML")?;
     let worker_memory = config.memory() / (processes * workers) as u64;
-    Ok(EvolutionPlan { work: store.work_name(), history, job, processes, workers, worker_memory })
+    Ok(EvolutionPlan { work: store.work_name(), commit: 0, history, job, processes, workers, worker_memory })
 }
 
 /// The plan as a dry run prints it.

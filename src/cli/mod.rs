@@ -12,7 +12,7 @@
 //! - `nigh worker` (`worker.rs`) and `nigh probe` are hidden: other processes of `nigh` start them.
 //!
 //! What they share: `args.rs` (the flags of `run` and `show`), `session.rs` (one run, in this process or in several),
-//! `signals.rs` (what Ctrl-C does), `print.rs` (results on stdout), `errors.rs` (the exit codes).
+//! `workers.rs` (how many workers a run has), `signals.rs` (what Ctrl-C does), `print.rs` (results on stdout), `errors.rs` (the exit codes).
 //!
 //! Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 failed, 2 wrong use, 3 too many rejects, 130 and 143
 //! stopped by a signal.
@@ -34,6 +34,7 @@ mod tasks;
 mod vacuum;
 mod week;
 mod worker;
+mod workers;
 
 use std::process::ExitCode;
 

@@ -6,10 +6,13 @@ use serde::Serialize;
 use crate::report;
 use crate::report::print;
 use crate::summary::Summary;
+use crate::text::printable_json;
 
-/// Plain data as one line of JSON, without the end of the line.
+/// Plain data as one line of JSON, without the end of the line. Characters that a terminal acts on are escaped; a program that reads
+/// the JSON has them as they are.
 pub(crate) fn json_text(value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value).context("plain data has a JSON form")
+    let text = serde_json::to_string(value).context("plain data has a JSON form")?;
+    Ok(printable_json(&text).into_owned())
 }
 
 /// Prints plain data as one line of JSON.

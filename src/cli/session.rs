@@ -14,11 +14,14 @@ use crate::launch::{EventSink, Outcome, Pool, exit_on_panic, supervise};
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::mirror::{Notify, StoreLocation, WriteGuard, url_of};
+use crate::objects::refuse_secrets;
 use crate::operators::ingest::TooManyRejects;
-use crate::records::short_hash;
 use crate::state::{Manifest, Store};
 use crate::watch::{Progress, Watch};
 use crate::{kernels, progress};
+
+/// How many folders above a given store are looked at: those of a table and of a week.
+const INSIDE: usize = 2;
 
 /// Checks that this machine has the instruction set that `NIGH_KERNELS` names, before a run starts.
 pub(crate) fn check_kernels() -> Result<()> {
@@ -126,13 +129,33 @@ pub(crate) fn pool_of(config: &Config, processes: Option<Count>) -> Result<Pool>
     }
 }
 
+/// Refuses a folder inside of a store, such as that of a week, where a store is to be named.
+fn check_not_inside(given: &Path) -> Result<()> {
+    let has_manifest = |path: &Path| Store::at(path).manifest_path().exists();
+    if has_manifest(given) {
+        return Ok(());
+    }
+    let here = Path::new(".");
+    let outer = given.ancestors().skip(1).map(|path| if path == Path::new("") { here } else { path });
+    let Some(store) = outer.take(INSIDE).find(|path| has_manifest(path)) else { return Ok(()) };
+    let (given, store) = (given.display(), store.display());
+    bail!(WrongUse(format!(
+        "{given} is a folder inside of the store {store}: give {store} (a week of it is named by --week)"
+    )))
+}
+
 /// The store that a command names. If it is in a bucket, the local folder for the work is `flag` (`--mirror`), the config's `mirror`,
 /// or a folder in this user's cache.
 ///
 /// # Errors
-/// If a pool of machines works on a bucket and no mirror is given: all machines must see the same folder.
+/// If the name is that of a folder inside of a store, or a URL with a secret in it; or if a pool of machines works on a bucket and no
+/// mirror is given: all machines must see the same folder.
 pub(crate) fn locate_store(given: &Path, flag: Option<&Path>, config: &Config) -> Result<StoreLocation> {
+    check_not_inside(given)?;
     let mirror = flag.or(config.mirror.as_deref());
+    if let Some(url) = given.to_str() {
+        refuse_secrets(url).map_err(WrongUse::from_error)?;
+    }
     let is_shared = !config.hosts.is_empty() || config.tasks.is_some();
     if mirror.is_none() && is_shared && url_of(given)?.is_some() {
         let text = format!(
@@ -204,8 +227,8 @@ pub(crate) fn take_work(store: &Store, pool: &Pool, epoch: u64) -> Result<Store>
     let store = if pool.is_on_this_machine() {
         Store::at(store.root())
     } else {
-        let name = format!("{} {} {epoch}", std::process::id(), jiff::Timestamp::now());
-        store.working_in(&format!("_work-{}", short_hash(name.as_bytes())))
+        let seed = format!("{} {} {epoch}", std::process::id(), jiff::Timestamp::now());
+        store.working_in(&Store::work_name_of(&seed))
     };
     store.take_work()?;
     Ok(store)

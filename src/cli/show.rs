@@ -5,15 +5,21 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 
 use super::args::ShowArgs;
+use super::errors::WrongUse;
 use super::print::{json_text, summary_text};
 use super::session::read_manifest;
 use crate::mirror::ReadStore;
+use crate::objects::refuse_secrets;
 use crate::report;
 use crate::report::print;
 use crate::summary::Summary;
+use crate::tables::{ChangeRow, ClusterRow, Table as _};
 
 /// Prints what the flags ask for. A store in a bucket is read in place: only the files that are needed are fetched.
 pub(crate) fn show(args: &ShowArgs) -> Result<ExitCode> {
+    if let Some(url) = args.store.to_str() {
+        refuse_secrets(url).map_err(WrongUse::from_error)?;
+    }
     let text = ReadStore::at(&args.store, |store| show_text(args, store))?;
     print(&text).map(|()| ExitCode::SUCCESS)
 }
@@ -31,8 +37,8 @@ fn show_text(args: &ShowArgs, read_store: &ReadStore) -> Result<String> {
             .with_context(|| format!("{root} has no week {week}; it has {}", weeks.join(", ")))?,
         None => manifest.weeks.last().with_context(|| format!("{root} has no week yet"))?,
     };
-    read_store.need(&shown.week.folder(), &["summary.json"])?;
-    let mut summary = Summary::read(&store.week(shown.week))?;
+    read_store.need_records(shown)?;
+    let mut summary = Summary::read(&store.records(shown))?;
     // The store may have moved since the week was made.
     summary.store = args.store.clone();
     if !args.changes {
@@ -41,8 +47,12 @@ fn show_text(args: &ShowArgs, read_store: &ReadStore) -> Result<String> {
     let since = summary.since.with_context(|| {
         format!("week {} is the first of {root}: there is no week before to compare with", shown.week)
     })?;
-    read_store.need(&shown.week.folder(), &["changes/", "clusters/"])?;
-    read_store.need(&since.week.folder(), &["clusters/"])?;
-    let changes = report::changes(shown.week, &store.week(shown.week), &store.week(since.week), since)?;
+    let last = manifest.weeks.iter().find(|committed| committed.week == since.week);
+    let last = last.with_context(|| format!("week {} is no longer in {root}: it was removed", since.week))?;
+    read_store.need_records(last)?;
+    for (week, table) in [(shown, ChangeRow::NAME), (shown, ClusterRow::NAME), (last, ClusterRow::NAME)] {
+        read_store.need(table, &[&format!("{}/", week.week.folder())])?;
+    }
+    let changes = report::changes(shown.week, &store.tables(shown)?, &store.tables(last)?, since)?;
     if args.json { Ok(format!("{}\n", json_text(&changes)?)) } else { Ok(changes.to_string()) }
 }

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use super::args::RunArgs;
 use super::errors::WrongUse;
 use super::signals::HAS_STOP_HANDLER;
-use crate::config::{Bytes, Config, Count, Tasks};
+use crate::config::{Bytes, Config, Tasks};
 use crate::launch::{EventSink, Pool, SchedulerTask, serve_task};
 use crate::log::Log;
 
@@ -36,7 +36,7 @@ pub(crate) fn task_role(table: &Tasks, config: &mut Config, args: &RunArgs, log:
     };
     if task.me == 0 {
         // By default, what the scheduler assigned: the CPUs of a task, and the memory of each of its machines.
-        config.workers = Some(config.workers.unwrap_or(Count(task.cpus.unwrap_or_else(|| config.workers(1)))));
+        config.assigned_cores = Some(task.cpus.unwrap_or_else(|| config.workers(1)));
         config.memory = Some(config.memory.unwrap_or(Bytes(config.memory() * task.machines as u64)));
         return Ok(TaskRole::Supervisor(Pool::of_tasks(&task, table, config, &events)?));
     }

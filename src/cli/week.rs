@@ -11,30 +11,39 @@ use super::print::{print_json, print_summary};
 use super::session::{Session, check_name, locate_store, lock, notify, open_bucket, take_work};
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, cluster};
+use super::workers::{WorkerCount, warn_above_cores};
 use crate::config::{Bytes, Cluster, Config, Job, Method, Mode, Reading, Share, Weekly};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
+use crate::objects::refuse_secrets;
 use crate::plan::{Plan, cut_waves, job_text};
-use crate::readers::{Input, Location};
+use crate::readers::{FoundInputs, Input, Location, Pipes, Spool, list_with_pipes};
 use crate::records::Week;
 use crate::report;
 use crate::report::{Disk, print};
-use crate::state::{Begun, Earlier, Manifest, Store};
+use crate::state::{Begun, Earlier, InputKey, Journal, Manifest, Store};
 use crate::summary::Summary;
+use crate::text::printable_lines;
+
+/// The number of changed files that a message names.
+const MOST_NAMED: usize = 5;
 
 /// Makes the week, or resumes making it, and prints its summary.
 pub(crate) fn run(job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
-    let request = WeekRequest::new(job, config, pool, args)?;
+    let request = WeekRequest::new(job, config, pool, args, log)?;
     let location = locate_store(&request.store, args.mirror.as_deref(), config)?;
     let store = location.store().clone();
     store.check_writable()?;
     request.check_inputs(args.dry_run)?;
     let early_guard = open_bucket(&location, args.dry_run, log)?;
     let state = request.week_state(&store)?;
+    if let WeekState::ToMake(plan) = &state {
+        warn_above_cores(plan.workers, &request.pool, log);
+    }
     if args.dry_run {
         let (WeekState::Made(plan) | WeekState::ToMake(plan)) = state;
-        return print_dry_run(&plan, args.json);
+        return print_dry_run(&plan, &request.damaged_inputs()?, args.json);
     }
     let mut guard = early_guard.map_or_else(|| lock(&location, log), Ok)?;
     let store = take_work(&store, &request.pool, 0)?;
@@ -44,7 +53,7 @@ pub(crate) fn run(job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, lo
         WeekState::Made(plan) => {
             let root = request.store.display();
             log.notice(&format!("week {} is in {root} already, from the same input: nothing to do", plan.week));
-            Summary::read(&store.week(plan.week))?
+            read_summary(&store, plan.week)?
         }
         WeekState::ToMake(plan) => make(*plan, &request, &store, &mut guard, args, log)?,
     };
@@ -56,12 +65,15 @@ pub(crate) fn run(job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, lo
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_dry_run(plan: &Plan, json: bool) -> Result<ExitCode> {
+fn print_dry_run(plan: &Plan, damaged: &[(&str, String)], json: bool) -> Result<ExitCode> {
     let disk = Disk::of(plan);
     if json {
-        print_json(&serde_json::json!({ "plan": plan, "disk": disk }))?;
+        print_json(&serde_json::json!({ "plan": plan, "disk": disk, "damaged": damaged }))?;
     } else {
         print(&report::plan(plan, &disk))?;
+        for (name, reason) in damaged {
+            print(&format!("Damaged   {name}: {reason}; the run will list what it cannot read of it in `rejects`\n"))?;
+        }
         print("Checked   every input can be opened, the store can be written\n")?;
     }
     Ok(ExitCode::SUCCESS)
@@ -77,22 +89,26 @@ fn make(
     log: &Log,
 ) -> Result<Summary> {
     let week = plan.week;
+    let before = Journal::read(&store.unfinished(week).journal())?;
     let Begun { journal, dropped } = store.begin(week, &plan.method, &plan.key())?;
     if dropped > 0 {
+        let changed = before.and_then(|before| changed_files(&plan, &before.key));
+        let changed = changed.map_or_else(String::new, |changed| format!(" ({changed})"));
         log.notice(&format!(
-            "the unfinished week {week} was made from other input: its {dropped} waves are dropped, and it starts again"
+            "the unfinished week {week} was made from other input{changed}: its {dropped} waves are dropped, and it starts again"
         ));
     }
     if journal.waves > 0 {
         log.notice(&format!("resuming after wave {} of {}", journal.waves, plan.waves.len()));
     }
     if args.verbose && !args.json {
-        eprint!("{}", report::plan(&plan, &Disk::of(&plan)));
+        eprint!("{}", printable_lines(&report::plan(&plan, &Disk::of(&plan))));
     }
     stop_on_signals(log, &request.pool, guard.publish_handle(), {
         let (store, root) = (store.clone(), request.store.display().to_string());
+        let again = if request.spool.is_empty() { "The" } else { "With the same bytes piped into it, the" };
         move || {
-            let text = format!("what is committed in {root} is kept. The same command continues from there");
+            let text = format!("what is committed in {root} is kept. {again} same command continues from there");
             (!store.is_committed(week)).then_some(text)
         }
     });
@@ -107,7 +123,23 @@ fn make(
     };
     let summary = session.compute(work, |watch| cluster(plan, Peers::None, watch))?;
     guard.publish(false, &notify(log))?;
-    summary.map_or_else(|| Summary::read(&store.week(week)), Ok)
+    summary.map_or_else(|| read_summary(store, week), Ok)
+}
+
+/// The summary that is kept with a committed week.
+pub(crate) fn read_summary(store: &Store, week: Week) -> Result<Summary> {
+    Summary::read(&store.records(&store.committed(week)?))
+}
+
+/// Names the inputs that changed since `before`; `None` if none of the same name did.
+fn changed_files(plan: &Plan, before: &InputKey) -> Option<String> {
+    let changed = plan.changed_since(before);
+    let names: Vec<&str> = changed.iter().take(MOST_NAMED).map(|input| input.name.as_str()).collect();
+    let more = match changed.len() - names.len() {
+        0 => String::new(),
+        more => format!(" and {more} more files"),
+    };
+    (!names.is_empty()).then(|| format!("{}{more} changed since", names.join(", ")))
 }
 
 /// A job that makes a week from a crawl.
@@ -135,9 +167,10 @@ struct WeekRequest {
     /// The store as the user names it.
     store: PathBuf,
     inputs: Vec<Input>,
+    /// The copies of pipes among the inputs.
+    spool: Spool,
     pool: Pool,
-    /// Workers in each process.
-    workers: usize,
+    workers: WorkerCount,
     /// Memory for the buffers of all processes, in bytes.
     memory: u64,
     replace: bool,
@@ -156,6 +189,7 @@ struct WeekSettings {
     method: Method,
     mode: Mode,
     max_reject_share: Share,
+    allow_empty: bool,
     wave_bytes: Bytes,
     /// The job file with all flags applied, as it is kept with the week.
     job: String,
@@ -163,11 +197,16 @@ struct WeekSettings {
 
 impl WeekRequest {
     /// Applies config and flags, and lists the inputs.
-    fn new(mut job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs) -> Result<WeekRequest> {
-        let (week, store, input, reading) = match &mut job {
-            CrawlJob::First(job) => (&mut job.week, &mut job.store, &mut job.input, &job.read),
-            CrawlJob::Later(job) => (&mut job.week, &mut job.store, &mut job.input, &job.read),
+    fn new(mut job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<WeekRequest> {
+        let (week, store, input, allow_empty, reading, method) = match &mut job {
+            CrawlJob::First(Cluster { week, store, input, allow_empty, read, method, .. }) => {
+                (week, store, input, allow_empty, &*read, Some(&*method))
+            }
+            CrawlJob::Later(Weekly { week, store, input, allow_empty, read, method, .. }) => {
+                (week, store, input, allow_empty, &*read, method.as_ref())
+            }
         };
+        *allow_empty |= args.allow_empty;
         if !args.input.is_empty() {
             *input = args.input.clone();
         }
@@ -182,11 +221,27 @@ impl WeekRequest {
         if input.is_empty() {
             bail!(missing("input", "--input PATH_OR_GLOB_OR_URL"));
         }
-        let inputs = crate::readers::list(input, reading)?;
+        // The job is kept with the week, and the names of inputs are in its tables.
+        input.iter().chain(&reading.base_url).try_for_each(|url| refuse_secrets(url)).map_err(WrongUse::from_error)?;
+        let workers = WorkerCount::new(args.workers, config, &pool);
+        if let Some(method) = method {
+            workers.of_shards(method.shards as usize)?;
+        }
+        let mut spool = Spool::new(notify(log));
+        let pipes = if args.dry_run {
+            Pipes::Refuse("a dry run would use it up. Run without --dry-run, or write it to a file")
+        } else if !pool.is_on_this_machine() {
+            Pipes::Refuse("other machines cannot read it. Write it to a file that all machines of the pool see")
+        } else {
+            Pipes::Copy(&mut spool)
+        };
+        let FoundInputs { inputs, left_out } = list_with_pipes(input, reading, pipes)?;
+        if !left_out.is_empty() {
+            log.notice(&format!("left out of folders and globs: {left_out}"));
+        }
         ensure!(u32::try_from(inputs.len()).is_ok(), "{} inputs are too many for one week", inputs.len());
-        let workers = args.workers.map_or(config.workers(pool.processes()), |count| count.0);
         let (memory, replace) = (config.memory(), args.replace);
-        Ok(WeekRequest { job, week, store, inputs, pool, workers, memory, replace })
+        Ok(WeekRequest { job, week, store, inputs, spool, pool, workers, memory, replace })
     }
 
     fn reading(&self) -> &Reading {
@@ -199,9 +254,18 @@ impl WeekRequest {
     /// Opens every input file, so that one that cannot be read fails the run now and not hours later. Objects in a bucket were
     /// requested when they were listed; a dry run opens them too.
     fn check_inputs(&self, dry_run: bool) -> Result<()> {
-        let is_file = |input: &&Input| matches!(input.place, Location::File(_));
+        let is_file = |input: &&Input| !matches!(input.place, Location::Object { .. });
         let mut inputs = self.inputs.iter().filter(|input| dry_run || is_file(input));
         inputs.try_for_each(|input| crate::readers::check(input, self.reading()))
+    }
+
+    /// The inputs that are damaged from their beginning, with the reason.
+    fn damaged_inputs(&self) -> Result<Vec<(&str, String)>> {
+        let mut damaged = Vec::new();
+        for input in &self.inputs {
+            damaged.extend(crate::readers::damage(input, self.reading())?.map(|reason| (input.name.as_str(), reason)));
+        }
+        Ok(damaged)
     }
 
     /// The work left after the processes failed; `None` if they committed the week before they failed.
@@ -234,7 +298,14 @@ impl WeekRequest {
         if let Some(manifest) = &manifest {
             manifest.check(&self.store, &settings.method)?;
         }
-        let plan = Box::new(self.plan(store, settings, earlier));
+        // To know whether an existing week has the same input, plan it as it was planned.
+        let of_existing = existing.filter(|_| !self.replace).map(|existing| existing.stands_on.clone());
+        let last_identity = || manifest.as_ref().map_or_else(String::new, Manifest::identity);
+        let plan = Box::new(Plan {
+            stands_on: of_existing.unwrap_or_else(last_identity),
+            commit: manifest.as_ref().map_or(0, |manifest| manifest.commits) + 1,
+            ..self.plan(store, settings, earlier)?
+        });
         match existing {
             Some(_) if self.replace => {
                 ensure!(
@@ -245,8 +316,14 @@ impl WeekRequest {
                 Ok(WeekState::ToMake(plan))
             }
             Some(existing) => {
+                let is_same = existing.key == plan.key().hash;
+                // A mirror may lack the week's folder; then the message cannot name the files.
+                let before = if is_same { None } else { store.whole(week).ok() };
+                if let Some(changed) = before.and_then(|before| changed_files(&plan, &before.journal.key)) {
+                    bail!("week {week} is in {root} already, and {changed}: --replace computes the week again");
+                }
                 ensure!(
-                    existing.key == plan.key().hash,
+                    is_same,
                     "week {week} is in {root} already, made from other input, or with pages deleted since: give another --week or --store, \
                      or compute it again with --replace"
                 );
@@ -270,7 +347,7 @@ impl WeekRequest {
     fn settings(&self, manifest: Option<&Manifest>, earlier: &Earlier) -> Result<WeekSettings> {
         let root = self.store.display();
         let mut job = self.job.clone();
-        let (method, mode, max_reject_share, wave_bytes) = match (&mut job, manifest, earlier.last()) {
+        let (method, mode, max_reject_share, allow_empty, wave_bytes) = match (&mut job, manifest, earlier.last()) {
             (CrawlJob::First(_), _, Some(last)) => bail!(
                 "the store {root} holds week {} already, and this job makes the first week of a store: add a week with jobs/weekly.toml, or \
                  give another --store",
@@ -279,22 +356,29 @@ impl WeekRequest {
             (CrawlJob::Later(_), None, _) | (CrawlJob::Later(_), _, None) => {
                 bail!("the store {root} has no week before {}: make its first week with jobs/cluster.toml", self.week)
             }
-            (CrawlJob::First(job), ..) => (job.method.clone(), Mode::Full, job.max_reject_share, job.wave_bytes),
+            (CrawlJob::First(job), ..) => {
+                (job.method.clone(), Mode::Full, job.max_reject_share, job.allow_empty, job.wave_bytes)
+            }
             (CrawlJob::Later(job), Some(manifest), _) => {
                 let method = job.method.get_or_insert_with(|| manifest.method.clone());
-                (method.clone(), job.mode, job.max_reject_share, job.wave_bytes)
+                (method.clone(), job.mode, job.max_reject_share, job.allow_empty, job.wave_bytes)
             }
         };
-        Ok(WeekSettings { method, mode, max_reject_share, wave_bytes, job: job_text(&job.into_job()) })
+        Ok(WeekSettings { method, mode, max_reject_share, allow_empty, wave_bytes, job: job_text(&job.into_job()) })
     }
 
-    fn plan(&self, store: &Store, settings: WeekSettings, earlier: Earlier) -> Plan {
-        let WeekSettings { method, mode, max_reject_share, wave_bytes, job } = settings;
-        Plan {
+    /// # Errors
+    /// If there are more workers than shards.
+    fn plan(&self, store: &Store, settings: WeekSettings, earlier: Earlier) -> Result<Plan> {
+        let WeekSettings { method, mode, max_reject_share, allow_empty, wave_bytes, job } = settings;
+        let workers = self.workers.of_shards(method.shards as usize)?;
+        Ok(Plan {
             week: self.week,
             store: store.root().to_owned(),
             work: store.work_name(),
             earlier,
+            stands_on: String::new(),
+            commit: 0,
             deletion: None,
             mode,
             method,
@@ -302,10 +386,11 @@ impl WeekRequest {
             waves: cut_waves(&self.inputs, wave_bytes.0),
             inputs: self.inputs.clone(),
             max_reject_share: max_reject_share.0,
+            allow_empty,
             job,
             processes: self.pool.processes(),
-            workers: self.workers,
-            worker_memory: self.memory / (self.pool.processes() * self.workers) as u64,
-        }
+            workers,
+            worker_memory: self.memory / (self.pool.processes() * workers) as u64,
+        })
     }
 }

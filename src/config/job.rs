@@ -34,6 +34,8 @@ pub struct Cluster {
     pub input: Vec<String>,
     /// The largest share of bad records, 0 to 1; above it the job fails with exit code 3. Default: 0.05.
     pub max_reject_share: Share,
+    /// Whether a week without a page is made; otherwise the job fails. Default: false, or `--allow-empty`.
+    pub allow_empty: bool,
     /// The size of a wave: input is committed in parts of about this many bytes, as stored. Default: 16 GiB.
     pub wave_bytes: Bytes,
     /// How pages are read.
@@ -49,6 +51,7 @@ impl Default for Cluster {
             store: None,
             input: Vec::new(),
             max_reject_share: Share(0.05),
+            allow_empty: false,
             wave_bytes: Bytes(16 << 30),
             read: Reading::default(),
             method: Method::default(),
@@ -69,6 +72,8 @@ pub struct Weekly {
     /// As for `[cluster]`.
     pub max_reject_share: Share,
     /// As for `[cluster]`.
+    pub allow_empty: bool,
+    /// As for `[cluster]`.
     pub wave_bytes: Bytes,
     /// How the clusters are computed. Default: `auto`.
     pub mode: Mode,
@@ -80,8 +85,18 @@ pub struct Weekly {
 
 impl Default for Weekly {
     fn default() -> Weekly {
-        let Cluster { week, store, input, max_reject_share, wave_bytes, read, .. } = Cluster::default();
-        Weekly { week, store, input, max_reject_share, wave_bytes, mode: Mode::default(), read, method: None }
+        let Cluster { week, store, input, max_reject_share, allow_empty, wave_bytes, read, .. } = Cluster::default();
+        Weekly {
+            week,
+            store,
+            input,
+            max_reject_share,
+            allow_empty,
+            wave_bytes,
+            mode: Mode::default(),
+            read,
+            method: None,
+        }
     }
 }
 
@@ -121,6 +136,8 @@ pub struct Reading {
     pub media_types: Vec<String>,
     /// A prefix for relative paths in listings, and for the paths of files in HTML folders. Default: none.
     pub base_url: Option<String>,
+    /// Whether the lines of a listing may name files that do not lie below `base-url`. Default: false.
+    pub listing_anywhere: bool,
     /// How many links of a page are kept, in order of appearance. Default: 10,000.
     pub max_links: usize,
     /// The columns of JSONL and Parquet input files.
@@ -145,6 +162,7 @@ impl Default for Reading {
             max_page_bytes: Bytes(16 << 20),
             media_types: vec!["text/html".into(), "application/xhtml+xml".into()],
             base_url: None,
+            listing_anywhere: false,
             max_links: 10_000,
             columns: Columns::default(),
         }

@@ -76,6 +76,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Config {
     /// Worker threads in each process, 1 to 1024. Default: the cores of this machine, divided by the processes. Required in a pool.
+    /// All processes together have at most as many as the store has shards.
     pub workers: Option<Count>,
     /// Processes on this machine, 1 to 1024. They exchange over loopback. Default: 1. Not in a pool, nor with a scheduler.
     pub processes: Option<Count>,
@@ -100,6 +101,9 @@ pub struct Config {
     /// The local folder for the work on a store in a bucket. Default: a folder in this user's cache. Required in a pool, whose
     /// machines must all see it.
     pub mirror: Option<PathBuf>,
+    /// The cores of each process, if a scheduler assigned them. Not a key of the file.
+    #[serde(skip)]
+    pub assigned_cores: Option<usize>,
 }
 
 impl Config {
@@ -107,7 +111,9 @@ impl Config {
     pub fn workers(&self, processes: usize) -> usize {
         match self.workers {
             Some(count) => count.0,
-            None => (std::thread::available_parallelism().map_or(1, |n| n.get()) / processes).max(1),
+            None => self
+                .assigned_cores
+                .unwrap_or_else(|| (std::thread::available_parallelism().map_or(1, |n| n.get()) / processes).max(1)),
         }
     }
 

@@ -24,20 +24,21 @@ use timely::worker::Worker;
 
 use super::deletion::leave_out;
 use super::missing::missing_urls;
+use super::packing::pack_week;
 use super::roots::{WeekRoots, roots};
 use super::tables::{cluster_ids, cluster_map, evidence, since, statistics};
 use super::week::IngestedWeek;
 use crate::features::{Fingerprinter, Polynomials, VectorKeys, polynomials};
 use crate::kernels;
 use crate::operators::InProcess;
-use crate::operators::exchange::{all_gather, barrier, run_to_end};
+use crate::operators::exchange::{all_gather, run_to_end};
 use crate::operators::ingest::{
-    CrawlRecord, FailedDownload, WaveNote, check_rejects, commit, crawl, failures, segments,
+    CrawlRecord, FailedDownload, WaveNote, check_pages, check_rejects, commit, crawl, failures, segments,
 };
 use crate::operators::output::{LevelClusters, cluster_sizes, links};
 use crate::plan::Plan;
 use crate::records::{DocId, Level};
-use crate::state::{CommittedWeek, Journal, Unfinished, WholeWeek, sync_folder};
+use crate::state::{CommittedWeek, Journal, Unfinished, WholeWeek};
 use crate::structures::Ownership;
 use crate::summary::Summary;
 use crate::watch::{Stage, Watch};
@@ -54,7 +55,7 @@ pub fn cluster(
     shared: &Arc<InProcess>,
     watch: &Arc<Watch>,
 ) -> Result<Option<Summary>> {
-    let polynomials = polynomials(plan.method.seed, plan.method.features);
+    let polynomials = shared.polynomials.of(|| polynomials(plan.method.seed, plan.method.features));
     let store = plan.open_store();
     let unfinished = store.unfinished(plan.week);
 
@@ -67,7 +68,8 @@ pub fn cluster(
         read_crawl(worker, plan, &polynomials, journal, watch)?;
     }
     let journal = read_journal(&unfinished)?;
-    check_rejects(plan, &journal.counts, true)?;
+    check_rejects(plan, &journal, true)?;
+    check_pages(plan, &journal)?;
 
     // Clusters.
     let owned = Ownership::new(worker.index(), worker.peers(), &plan.urls(&journal));
@@ -99,20 +101,21 @@ pub fn cluster(
 
     // Commit.
     let new_ids = all_gather(worker, ids.new_ids, watch)?;
-    // Every process makes its tables durable before worker 0 may commit any of them.
-    sync_folder(unfinished.folder())?;
-    barrier(worker, watch)?;
+    // The files are gathered after every process has made its own durable.
+    let files = pack_week(worker, &week)?;
     if worker.index() > 0 {
         return Ok(None);
     }
     let committed = CommittedWeek {
         week: plan.week,
+        commit: plan.commit,
+        stands_on: plan.stands_on.clone(),
         key: journal.key.hash.clone(),
         documents: journal.counts.documents,
         urls: plan.new_urls(&journal),
         named: assigned_ids(plan, &new_ids),
     };
-    let whole = WholeWeek { committed, method: plan.method.clone(), journal };
+    let whole = WholeWeek { committed, method: plan.method.clone(), journal, files };
     let text = serde_json::to_vec_pretty(&summary).context("a summary is plain data")?;
     store.commit(&whole, &plan.job, &text, postings.as_ref())?;
     Ok(Some(summary))

@@ -6,11 +6,11 @@
 //! roots, tables:             as of any later week (`cluster`), from the week as it was and what is deleted
 //! ```
 //!
-//! The new week takes the place of the old one by one rename ([`Store::commit`]); after that the URLs are removed from the `urls` of
-//! all weeks. If a later crawl brings such a URL again, it is a new one.
+//! The new week takes the place of the old one in one commit ([`Store::commit`]), which also replaces the `urls` of all weeks. If a later
+//! crawl brings such a URL again, it is a new one.
 //!
-//! Cost: one pass over all URLs, over column `doc` of the week's tables, and over all files with rows to leave out. The other files
-//! are not copied: the new week takes them from the old one.
+//! Cost: one pass over all URLs and over column `doc` of the week's tables; the week's rows are copied, those of segments with nothing
+//! to leave out as they are stored.
 //! Limit: tables of earlier weeks keep the deleted documents until those weeks are removed ([`Store::vacuum`]).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,11 +25,12 @@ use timely::worker::Worker;
 use crate::operators::exchange::{all_gather, barrier};
 use crate::operators::scan::own_segments;
 use crate::plan::{Deletion, Plan};
-use crate::records::{DocId, UrlHash, Week};
-use crate::state::{Earlier, Journal, Segment, Store, Unfinished, sync_folder};
+use crate::records::{DocId, UrlHash};
+use crate::state::{CommittedWeek, Earlier, Journal, Segment, Store, Unfinished, WeekTables, sync_folder};
 use crate::structures::Ownership;
 use crate::tables::{
-    DeletedRow, DocumentRow, FeatureRow, LinkRow, MissingRow, RejectRow, Scan, Table, UrlRow, Writer, copy_rows, field,
+    DeletedRow, DocumentRow, FeatureRow, LinkRow, MissingRow, RejectRow, RowGroups, Scan, Table, UrlRow, Writer,
+    copy_rows, field,
 };
 use crate::text::{UrlPatterns, canonical};
 use crate::watch::{Stage, Watch};
@@ -53,9 +54,9 @@ pub fn matching_docs(
     let files: Vec<_> = files.into_values().flatten().collect();
     let (next_file, matching) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let search = || -> Result<()> {
-        while let Some(path) = files.get(next_file.fetch_add(1, Ordering::Relaxed)) {
+        while let Some(rows) = files.get(next_file.fetch_add(1, Ordering::Relaxed)) {
             let mut in_file = Vec::new();
-            Scan::open(path, &["doc", "url"])?.for_each(|batch| {
+            Scan::open(rows, &["doc", "url"])?.for_each(|batch| {
                 let (docs, urls): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "url")?);
                 let rows = (0..batch.num_rows()).filter(|row| patterns.matches(urls.value(*row)));
                 in_file.extend(rows.map(|row| DocId::from_table(docs.value(row))));
@@ -78,13 +79,12 @@ pub fn matching_docs(
 ///
 /// # Errors
 /// Names the file that cannot be read.
-pub fn is_mentioned(store: &Store, week: Week, patterns: &UrlPatterns) -> Result<bool> {
-    let (folder, journal) = (store.week(week), store.whole(week)?.journal);
-    let links = journal.segments.iter().filter(|segment| segment.links > 0);
-    let links = links.map(|segment| (folder.join(LinkRow::NAME).join(segment.file()), "target_url"));
-    let rejects = (0..journal.waves).map(|wave| (folder.join(RejectRow::NAME).join(RejectRow::file(wave)), "url"));
-    for (path, column) in links.chain(rejects) {
-        let mut scan = Scan::open(&path, &[column])?;
+pub fn is_mentioned(store: &Store, week: &CommittedWeek, patterns: &UrlPatterns) -> Result<bool> {
+    let tables = store.tables(week)?;
+    let links = tables.all(LinkRow::NAME).iter().map(|rows| (rows, "target_url"));
+    let rejects = tables.all(RejectRow::NAME).iter().map(|rows| (rows, "url"));
+    for (rows, column) in links.chain(rejects) {
+        let mut scan = Scan::open(rows, &[column])?;
         while let Some(batch) = scan.batch()? {
             let urls: &StringArray = field(&batch, column)?;
             if urls.iter().flatten().any(|url| matches_raw(patterns, url)) {
@@ -105,7 +105,7 @@ fn matches_raw(patterns: &UrlPatterns, url: &str) -> bool {
 /// # Errors
 /// Names the file that cannot be written.
 pub fn write_deleted(unfinished: &Unfinished, docs: &[DocId]) -> Result<()> {
-    let mut writer: Writer<DeletedRow> = Writer::create(&unfinished.table(DeletedRow::NAME, ALL))?;
+    let mut writer: Writer<DeletedRow> = Writer::create(&unfinished.deleted())?;
     docs.iter().try_for_each(|doc| writer.push(DeletedRow { doc: doc.to_table() }))?;
     writer.finish().map(|_| ())
 }
@@ -120,9 +120,9 @@ pub(crate) fn leave_out(
 ) -> Result<()> {
     watch.enter(Stage::LeaveOut);
     let store = plan.open_store();
-    let (old, folder) = (store.whole(plan.week)?.journal, store.week(plan.week));
+    let (old, tables) = (store.whole(&deletion.of)?.journal, store.tables(&deletion.of)?);
     let owned = Ownership::new(worker.index(), worker.peers(), &plan.urls(&old));
-    let week = FilteredWeek { folder: &folder, unfinished, deleted: read_deleted(unfinished, &owned)?, deletion };
+    let week = FilteredWeek { tables: &tables, unfinished, deleted: read_deleted(unfinished, &owned)?, deletion };
     let (mut segments, mut deleted) = (Vec::new(), DeletedCounts::default());
     for segment in own_segments(&old, &owned) {
         let remaining = week.segment(segment, &mut deleted)?;
@@ -153,10 +153,12 @@ pub(crate) fn leave_out(
 }
 
 /// Copies a shard's `missing` without the deleted URLs, and calls `count` with the reason of each remaining row.
-pub(crate) fn missing_without(from: &Path, to: &Path, deletion: &Deletion, mut count: impl FnMut(&str)) -> Result<()> {
-    if !from.exists() {
-        return Ok(());
-    }
+pub(crate) fn missing_without(
+    from: RowGroups,
+    to: &Path,
+    deletion: &Deletion,
+    mut count: impl FnMut(&str),
+) -> Result<()> {
     copy_rows::<MissingRow>(from, to, &["url", "reason"], |batch| {
         let (urls, reasons): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "reason")?);
         let kept: BooleanArray = urls.iter().map(|url| url.map(|url| !deletion.patterns.matches(url))).collect();
@@ -177,7 +179,7 @@ struct DeletedCounts {
 
 /// A committed week that is copied without the deleted documents.
 struct FilteredWeek<'a> {
-    folder: &'a Path,
+    tables: &'a WeekTables,
     unfinished: &'a Unfinished,
     /// The deleted ids in own shards, ascending.
     deleted: Vec<DocId>,
@@ -194,8 +196,8 @@ impl FilteredWeek<'_> {
         let Segment { wave, shard, .. } = segment;
         let documents = self.by_doc::<DocumentRow>(segment)?;
         if documents < segment.documents {
-            let path = self.folder.join(DocumentRow::NAME).join(segment.file());
-            Scan::open(&path, &["doc", "bytes", "words"])?.for_each(|batch| {
+            let rows = self.tables.rows(DocumentRow::NAME, &segment.file())?;
+            Scan::open(rows, &["doc", "bytes", "words"])?.for_each(|batch| {
                 let column = |name| field::<Int64Array>(batch, name);
                 let (docs, bytes, words) = (column("doc")?, column("bytes")?, column("words")?);
                 for row in (0..batch.num_rows()).filter(|row| self.is_deleted(docs.value(*row))) {
@@ -215,8 +217,8 @@ impl FilteredWeek<'_> {
 
     /// Copies one table of a segment without the rows of deleted documents. Returns how many rows remain.
     fn by_doc<T: Table>(&self, segment: Segment) -> Result<u64> {
-        let (from, to) = self.paths(T::NAME, &segment.file());
-        let copied = copy_rows::<T>(&from, &to, &["doc"], |batch| {
+        let (from, to) = self.from_and_to(T::NAME, &segment.file())?;
+        let copied = copy_rows::<T>(from, &to, &["doc"], |batch| {
             let docs: &Int64Array = field(batch, "doc")?;
             Ok(docs.values().iter().map(|doc| Some(!self.is_deleted(*doc))).collect())
         })?;
@@ -225,8 +227,8 @@ impl FilteredWeek<'_> {
 
     /// Copies `links` of a segment without the links from deleted documents and those to their URLs. Returns how many rows remain.
     fn links(&self, segment: Segment) -> Result<u64> {
-        let (from, to) = self.paths(LinkRow::NAME, &segment.file());
-        let copied = copy_rows::<LinkRow>(&from, &to, &["doc", "target_url"], |batch| {
+        let (from, to) = self.from_and_to(LinkRow::NAME, &segment.file())?;
+        let copied = copy_rows::<LinkRow>(from, &to, &["doc", "target_url"], |batch| {
             let (docs, targets): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "target_url")?);
             let keep = |row| !self.is_deleted(docs.value(row)) && !self.deletion.patterns.matches(targets.value(row));
             Ok((0..batch.num_rows()).map(|row| Some(keep(row))).collect())
@@ -238,7 +240,7 @@ impl FilteredWeek<'_> {
     fn rejects(&self, waves: usize) -> Result<BTreeMap<String, u64>> {
         let mut left_out: BTreeMap<String, u64> = BTreeMap::new();
         for wave in 0..waves {
-            let (from, to) = self.paths(RejectRow::NAME, &RejectRow::file(wave));
+            let (from, to) = self.from_and_to(RejectRow::NAME, &RejectRow::file(wave))?;
             let mut keep = |batch: &RecordBatch| {
                 let (urls, reasons): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "reason")?);
                 let is_deleted = |url| matches_raw(&self.deletion.patterns, url);
@@ -248,7 +250,7 @@ impl FilteredWeek<'_> {
                 }
                 Ok(kept)
             };
-            if copy_rows::<RejectRow>(&from, &to, &["url", "reason"], &mut keep)?.kept == 0 && !to.exists() {
+            if copy_rows::<RejectRow>(from, &to, &["url", "reason"], &mut keep)?.kept == 0 && !to.exists() {
                 // Every wave has its file, with rejects or without.
                 Writer::<RejectRow>::create(&to)?.finish()?;
             }
@@ -256,9 +258,9 @@ impl FilteredWeek<'_> {
         Ok(left_out)
     }
 
-    /// Where a file of the week is, and where its copy goes.
-    fn paths(&self, table: &str, file: &str) -> (PathBuf, PathBuf) {
-        (self.folder.join(table).join(file), self.unfinished.table(table, file))
+    /// The rows that a worker wrote to a file, and where their copy goes.
+    fn from_and_to(&self, table: &str, file: &str) -> Result<(RowGroups, PathBuf)> {
+        Ok((self.tables.rows(table, file)?, self.unfinished.table(table, file)))
     }
 }
 
@@ -266,13 +268,10 @@ impl FilteredWeek<'_> {
 fn read_deleted(unfinished: &Unfinished, owned: &Ownership) -> Result<Vec<DocId>> {
     let own_shards: BTreeSet<u32> = owned.shards().collect();
     let mut deleted = Vec::new();
-    Scan::open(&unfinished.table(DeletedRow::NAME, ALL), &["doc"])?.for_each(|batch| {
+    Scan::open(&unfinished.deleted(), &["doc"])?.for_each(|batch| {
         let docs = field::<Int64Array>(batch, "doc")?.values().iter().map(|doc| DocId::from_table(*doc));
         deleted.extend(docs.filter(|doc| own_shards.contains(&doc.shard())));
         Ok(())
     })?;
     Ok(deleted)
 }
-
-/// The file that holds all of a table.
-const ALL: &str = "all.parquet";

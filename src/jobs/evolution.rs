@@ -41,6 +41,8 @@ pub struct EvolutionPlan {
     pub history: History,
     /// The name of the store's folder for unfinished work.
     pub work: String,
+    /// The number of the commit that makes the tables.
+    pub commit: u64,
     /// The job file with all flags applied, as it is kept with the tables.
     pub job: String,
     /// The number of processes.
@@ -83,7 +85,7 @@ pub fn evolution(worker: &mut Worker, plan: &EvolutionPlan, watch: &Arc<Watch>) 
         return Ok(None);
     }
     let rows = EvolutionRows { weeks, hosts, amounts };
-    let results = Results::of(&Store::at(&plan.history.store).working_in(&plan.work), FOLDER);
+    let results = Results::of(&Store::at(&plan.history.store).working_in(&plan.work), FOLDER, plan.commit);
     write(&rows, &plan.history, &results)?;
     let summary = summary(&rows, &plan.history);
     replace(&results.file("job.toml"), plan.job.as_bytes())?;

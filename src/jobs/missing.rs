@@ -12,17 +12,16 @@
 //! Limit: a URL that answered with another media type, or with a bad record, counts as not seen.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
 use arrow_array::{Int64Array, StringArray};
 
 use super::deletion::missing_without;
-use super::week::IngestedWeek;
+use super::week::{IngestedWeek, shard_file};
 use crate::operators::ingest::FailureReasons;
 use crate::records::DocId;
 use crate::summary::OTHER_REASONS;
-use crate::tables::{MissingRow, Scan, Table, Writer, field};
+use crate::tables::{MissingRow, RowGroups, Scan, Table, Writer, field};
 
 /// The reason for a URL of which the week has no record.
 const NOT_SEEN: &str = "not seen";
@@ -34,13 +33,15 @@ const COUNTED: usize = 1000;
 pub(crate) fn missing_urls(week: &IngestedWeek<'_>, roots: &[DocId]) -> Result<BTreeMap<String, u64>> {
     let store = week.plan.open_store();
     let url_files = store.url_files(&week.plan.earlier)?;
+    let of_base = week.plan.deletion.as_ref().map(|deletion| store.tables(&deletion.of)).transpose()?;
     let mut sums = BTreeMap::new();
     for shard in week.owned.shards() {
         let mut counts = RowsByReason::default();
         if let Some(deletion) = &week.plan.deletion {
             let to = week.table(MissingRow::NAME, shard);
-            let from = store.week(week.plan.week).join(to.strip_prefix(week.unfinished.folder())?);
-            missing_without(&from, &to, deletion, |reason| counts.add(reason))?;
+            if let Some(from) = of_base.as_ref().and_then(|tables| tables.find(MissingRow::NAME, &shard_file(shard))) {
+                missing_without(from, &to, deletion, |reason| counts.add(reason))?;
+            }
         } else {
             let files = url_files.get(&shard).map_or(&[][..], |files| files);
             missing_of_shard(week, shard, files, roots, &mut counts)?;
@@ -56,7 +57,7 @@ pub(crate) fn missing_urls(week: &IngestedWeek<'_>, roots: &[DocId]) -> Result<B
 fn missing_of_shard(
     week: &IngestedWeek<'_>,
     shard: u32,
-    url_files: &[PathBuf],
+    url_files: &[RowGroups],
     roots: &[DocId],
     counts: &mut RowsByReason,
 ) -> Result<()> {
@@ -64,8 +65,9 @@ fn missing_of_shard(
     let waves = week.journal.waves;
     let mut reasons = FailureReasons::read(week.unfinished, shard, waves, week.plan.worker_memory / 8)?;
     let mut last = None;
-    for path in url_files {
-        Scan::open(path, &["doc", "url"])?.for_each(|batch| {
+    for rows in url_files {
+        let path = rows.path();
+        Scan::open(rows, &["doc", "url"])?.for_each(|batch| {
             let (docs, urls): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "url")?);
             for row in 0..batch.num_rows() {
                 let doc = DocId::from_table(docs.value(row));

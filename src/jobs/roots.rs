@@ -138,11 +138,11 @@ fn vector_clusters(
 ) -> Result<VectorClusters> {
     let (plan, owned, watch) = (week.plan, week.owned, week.watch);
     let width = plan.method.supershingles;
-    let after = VectorFiles::of_week(week.unfinished.folder(), week.journal, owned, width);
+    let after = week.vector_files(width)?;
     let mut choice = Choice::full(plan.mode);
     if let Some(base) = base {
         watch.enter(Stage::Changes);
-        let before = VectorFiles::of_week(&base.folder, &base.journal, owned, width);
+        let before = base.vectors(owned, width)?;
         let index = match plan.mode {
             Mode::Full => None,
             _ => PostingIndex::open(worker, &plan.open_store().postings_folder(), base.postings.clone(), watch)?,
@@ -220,7 +220,7 @@ fn delta_roots(
 ) -> Result<DeltaRoots> {
     let DeltaInput { base, before, after, slices, index } = input;
     let (plan, owned, watch) = (week.plan, week.owned, week.watch);
-    let mut roots = read_roots(base.files(ClusterRow::NAME, owned), owned)?;
+    let mut roots = read_roots(base.rows(ClusterRow::NAME, owned)?.into_iter(), owned)?;
     // With several slices, some vectors in doubt are already this week's, which the index does not have.
     let index = index.filter(|_| slices == 1);
     let rows = plan.urls(week.journal);

@@ -23,8 +23,8 @@ use crate::records::DocId;
 use crate::stats;
 use crate::summary::{LargestCluster, LevelSummary, Since, Summary};
 use crate::tables::{
-    ChangeRow, ClusterRow, DocumentRow, EvidenceRow, LargestRow, Scan, SizeRow, SummaryRow, Table, Writer, field,
-    link_or_copy,
+    ChangeRow, ClusterRow, DocumentRow, EvidenceRow, LargestRow, RowGroups, Scan, SizeRow, SummaryRow, Table, Writer,
+    field, pack,
 };
 
 /// The number of clusters of each size, by level (its place in the list of levels) and size.
@@ -59,7 +59,7 @@ pub(crate) fn evidence(
         let mut writer: Writer<EvidenceRow> = Writer::create(&week.table(EvidenceRow::NAME, shard))?;
         let mut base_rows = match (known, base) {
             (KnownNeighbours::OfRoots(_), Some(base)) => {
-                BaseEvidence::open(&base.folder.join(EvidenceRow::NAME).join(shard_file(shard)))?
+                BaseEvidence::open(base.tables.find(EvidenceRow::NAME, &shard_file(shard)))?
             }
             _ => BaseEvidence::default(),
         };
@@ -127,7 +127,7 @@ pub(crate) fn cluster_ids(
 ) -> Result<ClusterIds> {
     let (owned, watch) = (week.owned, week.watch);
     let past_clusters = |past: Option<&BaseWeek>| match past {
-        Some(past) => read_past(past.files(ClusterRow::NAME, owned), owned),
+        Some(past) => read_past(past.rows(ClusterRow::NAME, owned)?.into_iter(), owned),
         None => Ok(PastClusters { names: vec![DocId::NONE; owned.len()], clusters: Vec::new() }),
     };
     let first_new_ids = week.plan.named();
@@ -144,18 +144,16 @@ pub(crate) fn cluster_ids(
             ids.changes = since_before.changes;
             write_changes(week, &ids)?;
         }
-        (Some(_), None) => keep_changes(week)?,
+        (Some(_), None) => keep_changes(week, base)?,
     }
     Ok(ids)
 }
 
 /// Keeps `changes` as the week has it: there is no week before, or it was removed.
-fn keep_changes(week: &IngestedWeek<'_>) -> Result<()> {
-    let folder = week.plan.open_store().week(week.plan.week).join(ChangeRow::NAME);
+fn keep_changes(week: &IngestedWeek<'_>, base: Option<&BaseWeek>) -> Result<()> {
     for shard in week.owned.shards() {
-        let from = folder.join(shard_file(shard));
-        if from.exists() {
-            link_or_copy(&from, &week.table(ChangeRow::NAME, shard))?;
+        if let Some(rows) = base.and_then(|base| base.tables.find(ChangeRow::NAME, &shard_file(shard))) {
+            pack::<ChangeRow>(&[rows], &week.table(ChangeRow::NAME, shard))?;
         }
     }
     Ok(())
@@ -182,7 +180,7 @@ pub(crate) fn since(
 ) -> Result<Option<Since>> {
     // If the week before was removed since, a deletion cannot compare with it: the former summary has the changes.
     let former = match (&week.plan.deletion, week.plan.earlier.last()) {
-        (Some(_), None) => Summary::read(&week.plan.open_store().week(week.plan.week))?.since,
+        (Some(deletion), None) => Summary::read(&week.plan.open_store().records(&deletion.of))?.since,
         _ => None,
     };
     let before = week.plan.earlier.last().map(|before| before.week);
@@ -292,14 +290,11 @@ struct BaseEvidence {
 }
 
 impl BaseEvidence {
-    fn open(path: &Path) -> Result<BaseEvidence> {
-        // A shard without clusters has no file.
-        let scan = if path.exists() {
-            Some(Scan::open(path, &["doc", "neighbour", "agreements", "similarity"])?)
-        } else {
-            None
-        };
-        Ok(BaseEvidence { path: path.to_owned(), scan, ..BaseEvidence::default() })
+    /// Opens the rows of a shard; a shard without clusters has none.
+    fn open(rows: Option<RowGroups>) -> Result<BaseEvidence> {
+        let path = rows.as_ref().map_or_else(PathBuf::new, |rows| rows.path().to_owned());
+        let open = |rows| Scan::open(rows, &["doc", "neighbour", "agreements", "similarity"]);
+        Ok(BaseEvidence { path, scan: rows.map(open).transpose()?, ..BaseEvidence::default() })
     }
 
     /// The row of a document. Each call must be for a larger document than the one before.

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use crate::operators::InProcess;
-use crate::operators::scan::{Vectors, own_segments};
+use crate::operators::scan::{VectorFiles, Vectors, own_segments};
 use crate::plan::Plan;
-use crate::state::{CommittedWeek, Journal, PostingRuns, Unfinished};
+use crate::state::{CommittedWeek, Journal, PostingRuns, Segment, Unfinished, WeekTables};
 use crate::structures::Ownership;
+use crate::tables::{FeatureRow, RowGroups, Table as _};
 use crate::watch::Watch;
 
 /// A week whose waves are all committed, as one worker sees it.
@@ -27,7 +28,7 @@ pub(crate) struct IngestedWeek<'a> {
 
 /// A committed week that the new one is computed from, or compared with.
 pub(crate) struct BaseWeek {
-    pub folder: PathBuf,
+    pub tables: WeekTables,
     pub journal: Journal,
     /// The inverted index of its supershingles, if the store has one.
     pub postings: Option<PostingRuns>,
@@ -48,13 +49,20 @@ impl IngestedWeek<'_> {
 
     fn open(&self, week: &CommittedWeek) -> Result<BaseWeek> {
         let store = self.plan.open_store();
-        let (folder, journal) = (store.week(week.week), store.whole(week.week)?.journal);
-        Ok(BaseWeek { folder, journal, postings: store.postings(week) })
+        let whole = store.whole(week)?;
+        let tables = WeekTables::new(store.root(), week.week, &whole.files);
+        Ok(BaseWeek { tables, journal: whole.journal, postings: store.postings(week) })
     }
 
     /// The file of a table with one file for each shard.
     pub(crate) fn table(&self, table: &str, shard: u32) -> PathBuf {
         self.unfinished.table(table, &shard_file(shard))
+    }
+
+    /// The own vectors, `width` supershingles each.
+    pub(crate) fn vector_files(&self, width: usize) -> Result<VectorFiles> {
+        let file = |segment: &Segment| Ok(self.unfinished.table(FeatureRow::NAME, &segment.file()).into());
+        VectorFiles::of_week(self.journal, self.owned, width, file)
     }
 
     /// A function that opens the own feature vectors for reading.
@@ -65,11 +73,21 @@ impl IngestedWeek<'_> {
 }
 
 impl BaseWeek {
-    /// The files of a table with one file for each segment, in own shards; each with its shard.
-    pub(crate) fn files(&self, table: &str, owned: &Ownership) -> impl Iterator<Item = (PathBuf, u32)> {
+    /// The rows of own shards in a table that has rows for each segment, segment by segment; each with its shard.
+    ///
+    /// # Errors
+    /// If the week lacks some: the store is damaged.
+    pub(crate) fn rows(&self, table: &str, owned: &Ownership) -> Result<Vec<(RowGroups, u32)>> {
         let segments = own_segments(&self.journal, owned).into_iter();
-        let folder = self.folder.join(table);
-        segments.map(move |segment| (folder.join(segment.file()), segment.shard))
+        segments.map(|segment| Ok((self.tables.rows(table, &segment.file())?, segment.shard))).collect()
+    }
+
+    /// The own vectors.
+    ///
+    /// # Errors
+    /// As [`BaseWeek::rows`].
+    pub(crate) fn vectors(&self, owned: &Ownership, width: usize) -> Result<VectorFiles> {
+        VectorFiles::of_week(&self.journal, owned, width, |segment| self.tables.rows(FeatureRow::NAME, &segment.file()))
     }
 }
 

@@ -154,9 +154,14 @@ impl Pool {
         matches!(&self.hosts[..], [ProcessHost { reach: HostReach::Local, .. }])
     }
 
+    /// The number of processes that run on this machine.
+    pub fn processes_here(&self) -> usize {
+        self.hosts.iter().filter(|host| matches!(host.reach, HostReach::Local)).count()
+    }
+
     /// Whether all processes run on this machine.
     pub fn is_on_this_machine(&self) -> bool {
-        self.hosts.iter().all(|host| matches!(host.reach, HostReach::Local))
+        self.processes_here() == self.processes()
     }
 
     /// The name of a process in messages.

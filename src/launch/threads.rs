@@ -10,6 +10,7 @@ use timely::worker::Worker;
 
 use super::exit_codes::EXIT_PEER_LOST;
 use crate::launch::wire::Link;
+use crate::text::{printable, printable_lines};
 use crate::watch::Watch;
 
 /// The other processes of a run.
@@ -86,6 +87,10 @@ where
 /// `EXIT_PEER_LOST`, so that the supervisor can distinguish it from the process that failed first.
 pub fn exit_on_panic(code: i32) {
     std::panic::set_hook(Box::new(move |info| {
+        if crate::readers::is_contained() {
+            // A decoder panicked on a damaged file: the file becomes a reject, with this message.
+            return;
+        }
         let payload = info.payload();
         let message = payload
             .downcast_ref::<&str>()
@@ -97,14 +102,17 @@ pub fn exit_on_panic(code: i32) {
         let name = thread.name().unwrap_or("a thread");
         if message.contains(crate::launch::wire::REFUSED) {
             // The peer, or something between, sends what nigh does not send: this is a cause of the failure, not an effect.
-            eprintln!("nigh: a connection was ended: {message}, in {name}");
+            eprintln!("nigh: a connection was ended: {}, in {name}", printable(&message));
             std::process::exit(code);
         }
         if message.contains("timely communication error") || message.contains("MergeQueue poisoned") {
             // The supervisor reports the cause.
             std::process::exit(EXIT_PEER_LOST);
         }
-        eprintln!("nigh: a fault in this program, please report it: {message}{location}, in {name}");
+        eprintln!(
+            "nigh: a fault in this program, please report it: {}{location}, in {name}",
+            printable_lines(&message)
+        );
         std::process::exit(code);
     }));
 }

@@ -1,4 +1,4 @@
-//! The catalog of a store in a bucket: the object `manifest.json`, the lists of files that it names, and the keys of objects.
+//! The catalog of a store in a bucket: the object `_nigh/manifest.json`, the lists of files that it names, and the keys of objects.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,20 +8,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::objects::{Bucket, Digest, ObjectVersion};
-use crate::records::Week;
-use crate::state::Manifest;
+use crate::state::{Manifest, OWN, commit_of};
+use crate::tables::WEEK_TABLES;
 
 /// The version of the layout in a bucket.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
 /// The key of the catalog.
-pub(super) const MANIFEST: &str = "manifest.json";
+pub(super) const MANIFEST: &str = "_nigh/manifest.json";
+/// The key of the catalog in layout 1, and of the manifest of stores up to format 4.
+const OLD_MANIFEST: &str = "manifest.json";
 /// How often a store that is published meanwhile is read from the beginning.
 const READINGS: usize = 3;
 /// How a user restores a missing object.
 pub(super) const PUT_BACK: &str =
     "run `nigh vacuum`, with a --keep of all weeks, on a machine whose mirror has the file: that puts it back";
 
-/// The content of the object `manifest.json`.
+/// The content of the object `_nigh/manifest.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Catalog {
     /// The layout's version, [`LAYOUT`].
@@ -92,7 +94,14 @@ impl Catalog {
     /// # Errors
     /// If it cannot be read, is damaged, or has an unknown format.
     pub fn read(bucket: &Bucket) -> Result<Option<CatalogVersion>> {
-        let Some((bytes, tag)) = bucket.get(MANIFEST)? else { return Ok(None) };
+        let Some((bytes, tag)) = bucket.get(MANIFEST)? else {
+            ensure!(
+                bucket.size(OLD_MANIFEST)?.is_none(),
+                "{} is of an older version of nigh: use the program that made the store, or make the weeks again in another --store",
+                bucket.url(OLD_MANIFEST)
+            );
+            return Ok(None);
+        };
         let name = bucket.url(MANIFEST);
         #[derive(Deserialize)]
         struct Version {
@@ -113,7 +122,7 @@ impl Catalog {
         }
         let catalog: Catalog = serde_json::from_slice(&bytes).with_context(damaged)?;
         for folder in catalog.folders.keys() {
-            ensure!(is_name(folder), "{}: {folder:?} is not the name of a folder", damaged());
+            ensure!(folder == OWN || is_name(folder), "{}: {folder:?} is not the name of a folder", damaged());
         }
         // Fails on a newer format before anything is fetched.
         Manifest::parse(catalog.manifest(), &name)?;
@@ -207,19 +216,20 @@ pub(super) fn key(folder: &str, path: &str, digest: Digest) -> String {
     }
 }
 
-/// The key of the list of a folder's files.
+/// The key of the list of a folder's files. It does not lie among the files of a table: query engines would read it.
 pub(super) fn list_key(folder: &str, digest: Digest) -> String {
-    key(folder, "files.json", digest)
+    key(OWN, &format!("files/{folder}.json"), digest)
 }
 
 /// Whether nigh put this object into one of the store's folders. Such an object may be removed if nothing names it.
 pub(super) fn is_ours(key: &str, folders: &[&str]) -> bool {
     let Some((folder, path)) = key.split_once('/') else { return false };
-    let week = folder.strip_prefix("week=").is_some_and(|date| date.parse::<Week>().is_ok());
     let name = path.rsplit('/').next().unwrap_or_default();
-    let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
-    let digest = stem.rsplit_once('-').is_some_and(|(_, digest)| digest.parse::<Digest>().is_ok());
-    digest && (week || folder == "urls" || folders.contains(&folder))
+    let (stem, extension) = name.split_once('.').unwrap_or((name, ""));
+    let Some((stem, digest)) = stem.rsplit_once('-') else { return false };
+    let is_table = folders.contains(&folder) || WEEK_TABLES.iter().any(|table| table.name == folder);
+    let is_part = commit_of(&format!("{stem}.{extension}")).is_some();
+    digest.parse::<Digest>().is_ok() && (folder == OWN || (is_table && is_part))
 }
 
 #[cfg(test)]
@@ -229,13 +239,25 @@ mod tests {
     #[test]
     fn keys_have_the_path_and_the_digest_of_the_file() {
         let digest = Digest::of(b"rows");
-        let name = key("week=2024-01-08", "clusters/shard00000-wave00001.parquet", digest);
-        assert_eq!(name, format!("week=2024-01-08/clusters/shard00000-wave00001-{digest}.parquet"));
+        let name = key("clusters", "week=2024-01-08/nigh-00001-00000.parquet", digest);
+        assert_eq!(name, format!("clusters/week=2024-01-08/nigh-00001-00000-{digest}.parquet"));
         assert_eq!(
-            key("urls", "before=2024-01-08/odd.name/file", digest),
-            format!("urls/before=2024-01-08/odd.name/file-{digest}")
+            key("_nigh", "before=2024-01-08/odd.name/file", digest),
+            format!("_nigh/before=2024-01-08/odd.name/file-{digest}")
         );
-        assert!(is_ours(&name, &[]) && is_ours(&list_key("week=2024-01-08", digest), &[]));
+        assert!(is_ours(&name, &[]) && is_ours(&list_key("clusters", digest), &[]));
+        assert_eq!(list_key("clusters", digest), format!("_nigh/files/clusters-{digest}.json"));
+        // Objects that a user put there, and the two objects that are replaced in place.
+        for key in [
+            format!("clusters/week=2024-01-08/mine-{digest}.parquet"),
+            format!("notes/nigh-00001-00000-{digest}.parquet"),
+            "clusters/week=2024-01-08/nigh-00001-00000.parquet".into(),
+            MANIFEST.into(),
+            "_nigh/lock.json".into(),
+        ] {
+            assert!(!is_ours(&key, &[]), "{key}");
+        }
+        assert!(is_ours(&format!("evolution/amounts/nigh-00001-00000-{digest}.parquet"), &["evolution"]));
     }
 
     #[cfg(feature = "cloud")]

@@ -1,7 +1,7 @@
 //! The mirror folder: the copy of a bucket's store on this machine, in which runs work.
 //!
 //! ```text
-//! MIRROR/manifest.json  week=…/  urls/  _work/  lock      as in any store
+//! MIRROR/clusters/…  views.sql  _nigh/…    as in any store
 //! MIRROR/_mirror/base.json        the bucket's URL and the mirror's base; replaced as a whole
 //! MIRROR/_mirror/digests.json     the digests of the mirror's files
 //! MIRROR/_mirror/fetched/         files that are being fetched
@@ -21,9 +21,10 @@ use serde::{Deserialize, Serialize};
 
 use super::catalog::{FileContent, FileList};
 use crate::objects::Digest;
-use crate::records::Week;
-use crate::state::{Store, replace};
+use crate::state::{LOCK, MANIFEST, OWN as STORE_OWN, Store, replace};
 
+/// The beginnings of the names of what a store's own folder has for this machine only: unfinished work and postings.
+const PRIVATE: [&str; 2] = ["work", "postings"];
 /// The folder of the mirror's own files.
 const OWN: &str = "_mirror";
 
@@ -92,8 +93,13 @@ impl MirrorFolder {
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 // The caller has locked the folder before it is known to be a mirror, so a lock file may exist.
-                let entries = std::fs::read_dir(&self.root).into_iter().flatten().flatten();
-                if let Some(other) = entries.map(|entry| entry.file_name()).find(|name| name != "lock" && name != OWN) {
+                let names = |folder: &Path| {
+                    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+                    entries.map(|entry| entry.file_name()).collect::<Vec<_>>()
+                };
+                let others = names(&self.root).into_iter().filter(|name| name != STORE_OWN && name != OWN);
+                let of_store = names(&self.root.join(STORE_OWN)).into_iter().filter(|name| name != LOCK);
+                if let Some(other) = others.chain(of_store).next() {
                     bail!(
                         "the folder {root} is not a mirror of {}, and contains {}: give a --mirror that is empty or does not exist",
                         self.url,
@@ -134,9 +140,14 @@ impl MirrorFolder {
         replace(&self.base_path(), &serde_json::to_vec(&file).context("a base is plain data")?)
     }
 
+    /// The path of the store's manifest.
+    pub fn manifest_path(&self) -> PathBuf {
+        self.root.join(STORE_OWN).join(MANIFEST)
+    }
+
     /// The text of the store's manifest; `None` if the mirror has no store yet.
     pub fn manifest(&self) -> Result<Option<String>> {
-        let path = self.root.join("manifest.json");
+        let path = self.manifest_path();
         match std::fs::read_to_string(&path) {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -144,46 +155,39 @@ impl MirrorFolder {
         }
     }
 
-    /// The files of all committed folders, with their digests. Reads only files whose size or time of change is new.
+    /// All files that the store's manifest lists, by folder, with their digests. Reads only files whose size or time of change is new.
     ///
     /// # Errors
     /// Names the file that cannot be read.
     pub fn files(&self) -> Result<BTreeMap<String, FileList>> {
-        self.files_of(self.folders(true)?)
+        let store = Store::at(&self.root);
+        let paths = store.manifest()?.map(|manifest| store.listed_files(&manifest)).transpose()?;
+        self.files_of(paths.unwrap_or_default())
     }
 
-    /// As [`MirrorFolder::files`], with the weeks that the manifest does not list.
+    /// As [`MirrorFolder::files`], with the files that the manifest does not list.
     pub fn all_files(&self) -> Result<BTreeMap<String, FileList>> {
-        self.files_of(self.folders(false)?)
+        self.files_of(self.all_paths()?)
     }
 
-    fn files_of(&self, names: Vec<String>) -> Result<BTreeMap<String, FileList>> {
+    fn files_of(&self, paths: Vec<PathBuf>) -> Result<BTreeMap<String, FileList>> {
         let path = self.own().join("digests.json");
         // If the digests are damaged or missing, all files are read again.
         let old_stamps: BTreeMap<String, FileStamp> =
             std::fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
-        let (mut stamps, mut folders) = (BTreeMap::new(), BTreeMap::new());
-        for folder in names {
-            let mut files = FileList::default();
-            let root = self.root.join(&folder);
-            for entry in walkdir::WalkDir::new(&root) {
-                let entry = entry.with_context(|| format!("cannot list {}", root.display()))?;
-                let path = entry.path().strip_prefix(&root).unwrap_or(entry.path());
-                let (Some(path), true) = (path.to_str(), entry.file_type().is_file()) else { continue };
-                // A kill left this file while it was to replace another one.
-                if path.ends_with(".tmp") {
-                    continue;
-                }
-                let metadata = entry.metadata().with_context(|| format!("cannot read {}", entry.path().display()))?;
-                let name = format!("{folder}/{path}");
-                let stamp = match old_stamps.get(&name) {
-                    Some(old) if old.matches(&metadata) => *old,
-                    _ => FileStamp::of(&metadata, Digest::of_file(entry.path())?),
-                };
-                files.0.insert(path.to_owned(), FileContent { bytes: stamp.bytes, digest: stamp.digest });
-                stamps.insert(name, stamp);
-            }
-            folders.insert(folder, files);
+        let (mut stamps, mut folders) = (BTreeMap::new(), BTreeMap::<String, FileList>::new());
+        for file in paths {
+            let Some((folder, within)) = file.to_str().and_then(|name| name.split_once('/')) else { continue };
+            let full = self.root.join(&file);
+            let metadata = full.metadata().with_context(|| format!("cannot read {}", full.display()))?;
+            let name = format!("{folder}/{within}");
+            let stamp = match old_stamps.get(&name) {
+                Some(old) if old.matches(&metadata) => *old,
+                _ => FileStamp::of(&metadata, Digest::of_file(&full)?),
+            };
+            let content = FileContent { bytes: stamp.bytes, digest: stamp.digest };
+            folders.entry(folder.to_owned()).or_default().0.insert(within.to_owned(), content);
+            stamps.insert(name, stamp);
         }
         if stamps != old_stamps {
             replace(&path, &serde_json::to_vec(&stamps).context("digests are plain data")?)?;
@@ -191,23 +195,36 @@ impl MirrorFolder {
         Ok(folders)
     }
 
-    /// The names of all folders except hidden ones and those of unfinished work. Of weeks, all; if `only_committed`, those that
-    /// the manifest lists.
-    fn folders(&self, only_committed: bool) -> Result<Vec<String>> {
+    /// The paths, relative to the mirror, of all files that can be part of a store: those of tables, and those of the store's own folder
+    /// that it publishes.
+    pub fn all_paths(&self) -> Result<Vec<PathBuf>> {
         let failed = || format!("cannot list {}", self.root.display());
-        let manifest = if only_committed { Store::at(&self.root).manifest()? } else { None };
+        let own = Path::new(STORE_OWN);
         let mut folders = Vec::new();
         for entry in std::fs::read_dir(&self.root).with_context(failed)? {
-            let entry = entry.with_context(failed)?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let week = name.strip_prefix("week=").and_then(|date| date.parse::<Week>().ok());
-            let has = |week| manifest.as_ref().is_some_and(|manifest| manifest.has(week));
-            let is_included = !only_committed || week.is_none_or(has);
-            if is_included && !name.starts_with(['_', '.']) && entry.path().is_dir() {
+            let name = PathBuf::from(entry.with_context(failed)?.file_name());
+            if !name.to_string_lossy().starts_with(['_', '.']) {
                 folders.push(name);
             }
         }
-        Ok(folders)
+        for entry in std::fs::read_dir(self.root.join(own)).into_iter().flatten() {
+            let name = entry.with_context(failed)?.file_name();
+            if !name.to_string_lossy().starts_with(PRIVATE[0]) && !name.to_string_lossy().starts_with(PRIVATE[1]) {
+                folders.push(own.join(name));
+            }
+        }
+        let mut paths = Vec::new();
+        for folder in folders.into_iter().map(|folder| self.root.join(folder)).filter(|folder| folder.is_dir()) {
+            for entry in walkdir::WalkDir::new(&folder) {
+                let entry = entry.with_context(|| format!("cannot list {}", folder.display()))?;
+                // A kill left a `.tmp` file while it was to replace another one.
+                if entry.file_type().is_file() && entry.path().extension().is_none_or(|extension| extension != "tmp") {
+                    paths.push(entry.path().strip_prefix(&self.root).unwrap_or(entry.path()).to_owned());
+                }
+            }
+        }
+        paths.sort_unstable();
+        Ok(paths)
     }
 }
 
@@ -242,7 +259,7 @@ mod tests {
         let other = MirrorFolder::at(mirror.root(), "s3://bucket/b").make().unwrap_err().to_string();
         assert!(other.contains("is the mirror of s3://bucket/a"), "{other}");
         let store = folder.path().join("store");
-        std::fs::create_dir_all(store.join("week=2024-01-08")).unwrap();
+        std::fs::create_dir_all(store.join("_nigh/week=2024-01-08")).unwrap();
         let other = MirrorFolder::at(&store, "s3://bucket/a").make().unwrap_err().to_string();
         assert!(other.contains("is not a mirror") && other.contains("week=2024-01-08"), "{other}");
     }
@@ -253,18 +270,22 @@ mod tests {
         let mirror = MirrorFolder::at(folder.path(), "s3://bucket/a");
         mirror.make().unwrap();
         let tables = folder.path().join("evolution/amounts");
+        for own in ["work/week=2024-01-08", "postings/run", "week=2024-01-08/00001"] {
+            let own = folder.path().join("_nigh").join(own);
+            std::fs::create_dir_all(&own).unwrap();
+            std::fs::write(own.join("file"), "text").unwrap();
+        }
         std::fs::create_dir_all(&tables).unwrap();
-        std::fs::create_dir_all(folder.path().join("_work/week=2024-01-08")).unwrap();
-        std::fs::create_dir_all(folder.path().join("week=2024-01-08/clusters")).unwrap();
         let digest = |bytes: &[u8]| {
-            std::fs::write(tables.join("all.parquet"), bytes).unwrap();
-            let files = mirror.files().unwrap();
-            // A week that no manifest lists is not committed, and unfinished work is not either.
-            assert_eq!(files.keys().collect::<Vec<_>>(), ["evolution"]);
-            files["evolution"].0["amounts/all.parquet"].digest
+            std::fs::write(tables.join("nigh-00001-00000.parquet"), bytes).unwrap();
+            assert_eq!(mirror.files().unwrap(), BTreeMap::new(), "no manifest lists them");
+            let files = mirror.all_files().unwrap();
+            // Unfinished work and postings stay on this machine.
+            assert_eq!(files.keys().collect::<Vec<_>>(), ["_nigh", "evolution"]);
+            assert_eq!(files["_nigh"].0.keys().collect::<Vec<_>>(), ["week=2024-01-08/00001/file"]);
+            files["evolution"].0["amounts/nigh-00001-00000.parquet"].digest
         };
         assert_eq!(digest(b"rows"), Digest::of(b"rows"));
         assert_eq!(digest(b"other rows"), Digest::of(b"other rows"));
-        assert_eq!(mirror.files().unwrap()["evolution"].0["amounts/all.parquet"].digest, Digest::of(b"other rows"));
     }
 }

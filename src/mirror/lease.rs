@@ -1,4 +1,4 @@
-//! The lease of a run on a store in a bucket: the object `lock.json`, which says which run may write.
+//! The lease of a run on a store in a bucket: the object `_nigh/lock.json`, which says which run may write.
 //!
 //! A run makes the lock by a conditional put, renews it every ten seconds in a separate thread, again by conditional puts, and
 //! marks it as free at the end. A lock that was not renewed for a minute may belong to a dead run. Another run then watches it
@@ -33,7 +33,7 @@ use crate::objects::{Bucket, ObjectVersion, PATIENCE, PutCondition, PutOutcome};
 use crate::records::short_hash;
 
 /// The key of the lock.
-const LOCK: &str = "lock.json";
+const LOCK: &str = "_nigh/lock.json";
 /// How often taking the lock is tried while other runs try it too.
 const ATTEMPTS: usize = 5;
 

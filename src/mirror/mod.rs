@@ -9,19 +9,20 @@
 //!
 //! ```text
 //! s3://bucket/prefix/
-//!   manifest.json                         the catalog; a conditional put replaces a known version of it
-//!   lock.json                             the run that may write
-//!   week=2024-01-08/
-//!     files-HASH.json                     the week's files, each with its size and digest
-//!     clusters/shard00000-wave00000-HASH.parquet
-//!   urls/…  evolution/…                   as in a folder
+//!   clusters/week=2024-01-08/nigh-00001-00000-HASH.parquet
+//!   evolution/…  views.sql                as in a folder
+//!   _nigh/
+//!     manifest.json                       the catalog; a conditional put replaces a known version of it
+//!     lock.json                           the run that may write
+//!     files/clusters-HASH.json            the files of a folder, each with its size and digest
+//!     week=…/  before=…/                  as in a folder
 //! ```
 //!
-//! The key of an object contains the digest of its content, so no object is ever overwritten. An object is part of the store
-//! once `manifest.json` names the list that names the object: the put of `manifest.json` is the commit. A kill before it leaves
-//! the weeks as they were. A kill after it leaves objects that nothing names, which the next commit removes. A query over
-//! `week=*/clusters/*.parquet` also finds such objects: during a commit, or after a kill, it may see a week twice, or one that is
-//! not committed yet. nigh itself reads by the catalog and does not.
+//! The key of an object contains the digest of its content, so that no object is overwritten, except the manifest, the lock and
+//! `views.sql`. An object is part of the store once `manifest.json` names the list that names the object: the put of `manifest.json` is
+//! the commit. A kill before it leaves the weeks as they were. A kill after it leaves objects that nothing names, which the next commit
+//! removes. A query over `clusters/week=*/*.parquet` also finds such objects: during a commit, or after a kill, it may see a week twice,
+//! or one that is not committed yet. nigh itself reads by the catalog and does not; nor do the views of `views.sql`.
 //!
 //! Two runs cannot write at the same time. `lock.json` is made and renewed by conditional puts, and the manifest is put only if
 //! it is still the one that the run began with. Therefore even a run that was suspended while another run took its place commits

@@ -14,6 +14,7 @@ use super::lease::SharedLease;
 use super::transfers::{Transfer, each};
 use crate::config::Bytes;
 use crate::objects::{Bucket, Digest, PutCondition, PutOutcome};
+use crate::state::VIEWS;
 
 /// A file to upload.
 struct Upload {
@@ -147,6 +148,7 @@ pub(super) fn publish(
             bail!(overtaken(bucket));
         };
         folder.set_base(Base::Catalog(digest))?;
+        put_views(folder, bucket)?;
         after = Some(CatalogVersion { catalog, digest, tag });
     }
     let before = before.iter().flat_map(|before| before.catalog.folders.keys());
@@ -157,6 +159,13 @@ pub(super) fn publish(
         "the commit is done, but some objects that it replaced are not removed: the next commit removes them",
     )?;
     Ok(after)
+}
+
+/// Puts `views.sql`, which is not part of the store: it is replaced in place, after the commit.
+fn put_views(folder: &MirrorFolder, bucket: &Bucket) -> Result<()> {
+    let path = folder.root().join(VIEWS);
+    let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    bucket.put(VIEWS, text).context("the commit is done, but views.sql is not replaced: the next commit replaces it")
 }
 
 /// The message that the store is no longer the one that the run began with.

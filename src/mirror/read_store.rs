@@ -14,7 +14,7 @@ use super::transfers::each;
 use super::{Notify, url_of};
 use crate::objects::Bucket;
 use crate::records::short_hash;
-use crate::state::Store;
+use crate::state::{CommittedWeek, MANIFEST, OWN, Store};
 
 /// A read-only store: a folder, or files fetched from a bucket.
 pub struct ReadStore {
@@ -65,8 +65,9 @@ impl ReadStore {
             .mode(0o700)
             .create(&folder.0)
             .and_then(|()| std::fs::create_dir(folder.0.join("_mirror")))
+            .and_then(|()| std::fs::create_dir(folder.0.join(OWN)))
             .with_context(failed)?;
-        std::fs::write(folder.0.join("manifest.json"), current.catalog.manifest()).with_context(failed)?;
+        std::fs::write(folder.0.join(OWN).join(MANIFEST), current.catalog.manifest()).with_context(failed)?;
         let store = Store::at(&folder.0);
         let from = BucketSource { bucket: bucket.clone(), catalog: current.catalog.clone(), folder };
         Ok(ReadStore { store, from: Some(from) })
@@ -77,8 +78,18 @@ impl ReadStore {
         &self.store
     }
 
-    /// Fetches the files of one of the store's folders whose paths begin with one of the `prefixes`: `summary.json`,
-    /// `clusters/`.
+    /// Fetches the records of a week: its `week.json`, `job.toml` and `summary.json`.
+    ///
+    /// # Errors
+    /// As [`ReadStore::need`].
+    pub fn need_records(&self, week: &CommittedWeek) -> Result<()> {
+        let folder = self.store.records(week);
+        let within = folder.strip_prefix(self.store.root().join(OWN)).unwrap_or(&folder);
+        self.need(OWN, &[&format!("{}/", within.display())])
+    }
+
+    /// Fetches the files of one of the store's folders, by name, whose paths in it begin with one of the `prefixes`: of `clusters`,
+    /// `week=2024-01-08/`.
     ///
     /// # Errors
     /// Names the object that is missing or damaged.
@@ -109,7 +120,7 @@ mod tests {
         let (bucket, _) = faulty(PATIENCE);
         let manifest = serde_json::to_string(&Manifest::new(&Method::default())).unwrap();
         let catalog = Catalog::new(manifest, &BTreeMap::new()).unwrap();
-        bucket.put("manifest.json", catalog.bytes().unwrap()).unwrap();
+        bucket.put(crate::mirror::catalog::MANIFEST, catalog.bytes().unwrap()).unwrap();
         let current = Catalog::read(&bucket).unwrap().unwrap();
         let read_store = ReadStore::of("s3://bucket/a/store", &bucket, &current).unwrap();
         let root = read_store.store().root().to_owned();

@@ -17,7 +17,7 @@ use super::folder::{Base, MirrorFolder};
 use super::transfers::{Transfer, each};
 use crate::config::Bytes;
 use crate::objects::{Bucket, Digest, Digester};
-use crate::state::{replace, sync_folder};
+use crate::state::{OWN, Store, replace, sync_folder};
 
 /// Brings a mirror up to date, and returns the catalog that is now its base. Unpublished work in the mirror stays if no other
 /// run has published meanwhile. The caller holds the folder's lock. If it does not hold the bucket's, other runs may publish while
@@ -76,8 +76,11 @@ fn follow(folder: &MirrorFolder, bucket: &Bucket, current: &CatalogVersion, sett
         downloads.extend(differing.map(|(path, content)| FileDownload::new(folder.root(), name, path, *content)));
     }
     fetch(folder, bucket, &downloads, say)?;
-    replace(&folder.root().join("manifest.json"), format!("{}\n", current.catalog.manifest()).as_bytes())?;
+    std::fs::create_dir_all(folder.root().join(OWN))
+        .with_context(|| format!("cannot make {}", folder.root().display()))?;
+    replace(&folder.manifest_path(), format!("{}\n", current.catalog.manifest()).as_bytes())?;
     sync_folder(folder.root())?;
+    Store::at(folder.root()).write_views()?;
     // Computes and stores the digests of the new files.
     folder.files()?;
     folder.set_base(Base::Catalog(current.digest))
@@ -166,31 +169,19 @@ fn damage(bucket: &Bucket, key: &str, listed: FileContent, error: std::io::Error
     }
 }
 
-/// Removes all files and folders that are not `listed`, except hidden folders and those that begin with `_`.
+/// Removes all files that can be part of a store and are not `listed`, and folders that are empty then.
 fn remove_others(folder: &MirrorFolder, listed: &BTreeMap<&str, FileList>) -> Result<()> {
     let root = folder.root();
-    let failed = || format!("cannot list {}", root.display());
-    for entry in std::fs::read_dir(root).with_context(failed)? {
-        let path = entry.with_context(failed)?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name.starts_with(['_', '.']) || !path.is_dir() {
+    for path in folder.all_paths()? {
+        let Some((first, within)) = path.to_str().and_then(|path| path.split_once('/')) else { continue };
+        if listed.get(first).is_some_and(|files| files.0.contains_key(within)) {
             continue;
         }
-        let removed = |path: &Path| format!("cannot remove {}", path.display());
-        let Some(files) = listed.get(name.as_str()) else {
-            std::fs::remove_dir_all(&path).with_context(|| removed(&path))?;
-            continue;
-        };
-        for entry in walkdir::WalkDir::new(&path).contents_first(true).min_depth(1) {
-            let entry = entry.with_context(|| format!("cannot list {}", path.display()))?;
-            let within = entry.path().strip_prefix(&path).unwrap_or(entry.path());
-            if entry.file_type().is_dir() {
-                // Removes the folder if it is empty now; fails otherwise.
-                let _ = std::fs::remove_dir(entry.path());
-            } else if !within.to_str().is_some_and(|within| files.0.contains_key(within)) {
-                std::fs::remove_file(entry.path()).with_context(|| removed(entry.path()))?;
-            }
-        }
+        let file = root.join(&path);
+        std::fs::remove_file(&file).with_context(|| format!("cannot remove {}", file.display()))?;
+        // Fails for a folder with files.
+        let folders = file.ancestors().skip(1).take_while(|folder| *folder != root);
+        folders.map_while(|folder| std::fs::remove_dir(folder).ok()).for_each(drop);
     }
     ensure!(root.is_dir(), "the mirror {} is gone", root.display());
     Ok(())

@@ -1,8 +1,9 @@
 //! The client of object stores with the protocol of S3, Google or Azure, used for inputs and for stores in buckets.
 //!
 //! In reading order: `client` (the one network thread, and the clients of services), `read` (an object as a plain reader),
-//! `bucket` (a folder of a bucket, written by conditional puts), `digest` (the digest of a file's content), `faulty` (a
-//! service for tests). Built only with the feature `cloud`; without it opening a bucket fails with a message (`absent`).
+//! `bucket` (a folder of a bucket, written by conditional puts), `digest` (the digest of a file's content), `secrets` (URLs
+//! that contain one), `faulty` (a service for tests). Built only with the feature `cloud`, except `digest` and `secrets`; without it
+//! opening a bucket fails with a message (`absent`).
 
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ mod digest;
 pub(crate) mod faulty;
 #[cfg(feature = "cloud")]
 mod read;
+mod secrets;
 
 #[cfg(not(feature = "cloud"))]
 pub use absent::{Bucket, ObjectVersion};
@@ -27,6 +29,7 @@ pub use client::{Store, explained, store, wait};
 pub use digest::{Digest, Digester};
 #[cfg(feature = "cloud")]
 pub use read::{RANGE, read};
+pub use secrets::{refuse_secrets, without_secrets};
 
 /// The timeout of one request for a small object, such as a lock or a manifest.
 pub const PATIENCE: Duration = Duration::from_secs(30);

@@ -3,6 +3,7 @@
 //! A process makes one of these and hands it to all of its workers. The first worker that needs a value makes it, and it is
 //! dropped with the last worker's handle ([`Shared`]), so no value stays from one step to the next.
 
+use crate::features::Polynomials;
 use crate::operators::delta::ChangedKeys;
 use crate::operators::exchange::{Shared, SharedAnswers};
 use crate::structures::UnionFind;
@@ -10,6 +11,8 @@ use crate::structures::UnionFind;
 /// All values that the workers of a process share.
 #[derive(Default)]
 pub struct InProcess {
+    /// The polynomials of the method. To find them takes 10 ms, which every worker spent before.
+    pub polynomials: Shared<Polynomials>,
     /// The union-find of the step that joins nodes at the moment.
     pub union_find: Shared<UnionFind>,
     /// The ids of survivors, for lookups.

@@ -10,7 +10,7 @@ use std::io::Read;
 
 use anyhow::Context as _;
 
-use super::item::{Failure, Item, Reader, Reject};
+use super::item::{Failure, Item, Reader, Reject, Unread};
 use crate::readers::streams::{LineStep, Lines};
 
 /// The longest line in bytes: eight times the longest URL that is accepted.
@@ -18,7 +18,7 @@ const LONGEST: usize = 64 << 10;
 /// Longer reasons are cut at this many bytes: a reason is one of a few phrases.
 const REASON_BYTES: usize = 200;
 
-/// Reads the failed downloads of one side file, plain, gzip or zstd.
+/// Reads the failed downloads of one side file, plain or compressed.
 pub struct FailedReader {
     lines: Lines,
     header: HeaderState,
@@ -87,6 +87,10 @@ impl Reader for FailedReader {
 
     fn position(&self) -> u64 {
         self.lines.position()
+    }
+
+    fn unread(&self) -> Unread {
+        self.lines.unread()
     }
 }
 

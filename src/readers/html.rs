@@ -39,6 +39,7 @@ impl Reader for HtmlReader {
             url: self.url.clone(),
             ip: None,
             fetched: None,
+            date_unread: false,
             status: 200,
             media_type: "text/html".to_owned(),
             charset: None,

@@ -17,6 +17,9 @@ pub struct Input {
     pub place: Location,
     /// The URL of the page, for an HTML file; `None` for every other format.
     pub page_url: Option<String>,
+    /// What changes with the content: `modified TIME` of a local file, `etag TAG` or `modified TIME` of an object, `content DIGEST`
+    /// of a pipe. Empty if it is unknown.
+    pub stamp: String,
 }
 
 /// The format of an input.
@@ -25,6 +28,10 @@ pub struct Input {
 pub enum Format {
     /// WARC records, WET included.
     Warc,
+    /// ARC records.
+    Arc,
+    /// A zip file with WARC files: one that cannot be read. Of one that can, each WARC file is an input.
+    Wacz,
     /// One JSON object in each line.
     Jsonl,
     /// Parquet rows.
@@ -41,6 +48,21 @@ pub enum Format {
 pub enum Location {
     /// A local file.
     File(PathBuf),
+    /// An entry of a local zip file.
+    Entry {
+        /// The zip file.
+        archive: PathBuf,
+        /// The offset of the entry's bytes in it.
+        start: u64,
+        /// The size of the entry in the zip file.
+        packed: u64,
+        /// The size of its content.
+        unpacked: u64,
+        /// The CRC-32 of its content.
+        checksum: u32,
+        /// How it is packed.
+        packing: Packing,
+    },
     /// An object of a store or a file of a web server.
     Object {
         /// URL of the store: scheme, and bucket or host.
@@ -48,4 +70,16 @@ pub enum Location {
         /// Path of the object in the store.
         key: String,
     },
+}
+
+/// How an entry of a zip file is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Packing {
+    /// As it is.
+    Stored,
+    /// By deflate.
+    Deflated,
+    /// In another way, or encrypted: it cannot be read.
+    Unknown,
 }

@@ -24,6 +24,8 @@ pub struct Page {
     pub ip: Option<IpAddr>,
     /// The time of the fetch: microseconds since 1970, UTC.
     pub fetched: Option<i64>,
+    /// Whether the input has a time of the fetch that cannot be read.
+    pub date_unread: bool,
     /// HTTP status; 200 where the format has none.
     pub status: u16,
     /// Media type, lower case, without parameters.
@@ -100,6 +102,18 @@ pub struct Reject {
     pub reason: String,
 }
 
+/// The bytes of an input, as stored, that its reader could not read.
+///
+/// Of a damaged member of a compressed file these are the bytes from the damage to the next good member. Of a member that the end of
+/// the file cuts, they are all of its bytes, also those that gave pages: nothing tells how many are missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unread {
+    /// The number of bytes.
+    pub bytes: u64,
+    /// Whether the file ends inside a member or a record.
+    pub ends_early: bool,
+}
+
 /// Reads one input from beginning to end.
 pub trait Reader: Send {
     /// Returns the next item in file order, or `None` at the end.
@@ -111,4 +125,32 @@ pub trait Reader: Send {
     /// Returns how many bytes of the input, as stored, have been taken so far. Rows of Parquet files are not read in the order of
     /// bytes: there it is the size of the file in proportion to the rows returned.
     fn position(&self) -> u64;
+
+    /// Returns what could not be read so far.
+    fn unread(&self) -> Unread {
+        Unread::default()
+    }
+}
+
+/// The reader of a file that cannot be read: the whole file is one reject.
+pub(crate) struct RejectedFile {
+    reject: Option<Reject>,
+    bytes: u64,
+}
+
+impl RejectedFile {
+    /// Makes the reader of a file of `bytes` bytes, with the reason of the reject.
+    pub(crate) fn new(reason: String, bytes: u64) -> Self {
+        RejectedFile { reject: Some(Reject { offset: 0, url: None, reason }), bytes }
+    }
+}
+
+impl Reader for RejectedFile {
+    fn next(&mut self) -> anyhow::Result<Option<Item>> {
+        Ok(self.reject.take().map(Item::Reject))
+    }
+
+    fn position(&self) -> u64 {
+        if self.reject.is_none() { self.bytes } else { 0 }
+    }
 }

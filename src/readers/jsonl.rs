@@ -8,20 +8,25 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::{fmt, io};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::item::{Item, Reader, Reject};
+use super::fields::Date;
+use super::item::{Item, Reader, Reject, Unread};
 use super::rows::PageRow;
 use crate::config::{Columns, Reading};
 use crate::readers::streams::{LineStep, Lines};
 
 /// Bytes that a line may have besides the page.
 const SLACK: usize = 1 << 20;
+/// Lines that are looked at before the run.
+const CHECKED: usize = 20;
+/// What a JSON array is, and what to do about it; after the name of the file.
+pub const ARRAY: &str = "is a JSON array, and nigh reads JSON Lines: `jq -c '.[]'` makes lines of it";
 /// The reason of a reject.
 const TOO_LONG: &str = "jsonl: line too long";
 
-/// Reads the pages of one JSON Lines file, plain, gzip or zstd.
+/// Reads the pages of one JSON Lines file, plain or compressed.
 pub struct JsonlReader {
     lines: Lines,
     reading: Reading,
@@ -63,6 +68,63 @@ impl Reader for JsonlReader {
     fn position(&self) -> u64 {
         self.lines.position()
     }
+
+    fn unread(&self) -> Unread {
+        self.lines.unread()
+    }
+}
+
+/// Checks that one of the first lines has the columns of the job, as a Parquet file must have them.
+///
+/// # Errors
+/// If the file cannot be read or is an array, or all of its first lines are objects and none has a URL, or none has a body. The
+/// message names the fields that the first one has.
+pub fn check(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> anyhow::Result<()> {
+    let failed = || format!("cannot read {name}");
+    let mut lines = JsonlReader::new(source, name, reading).with_context(failed)?.lines;
+    let columns = &reading.columns;
+    let bodies: Vec<&str> = [&columns.text, &columns.html].into_iter().flatten().map(String::as_str).collect();
+    let mut fields: Option<Vec<String>> = None;
+    let (mut has_url, mut has_body) = (false, false);
+    for _ in 0..CHECKED {
+        match lines.advance().with_context(failed)? {
+            Some(LineStep::Line(_)) => {}
+            Some(_) => return Ok(()),
+            None => break,
+        }
+        let line = lines.line().trim_ascii();
+        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        if line.is_empty() {
+            continue;
+        }
+        if fields.is_none() && line.starts_with(b"[") {
+            bail!("{name} {ARRAY}");
+        }
+        let Ok(object) = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(line) else {
+            return Ok(());
+        };
+        let names = field_names(&object);
+        has_url |= names.contains(&columns.url);
+        has_body |= bodies.iter().any(|body| names.iter().any(|name| name == body));
+        if has_url && has_body {
+            return Ok(());
+        }
+        fields.get_or_insert(names);
+    }
+    let Some(fields) = fields else { return Ok(()) };
+    let missing = if has_url { bodies.join("` and no field `") } else { columns.url.clone() };
+    bail!("{name} has no field `{missing}`: it has {}; set the names in [cluster.read.columns]", fields.join(", "))
+}
+
+/// The names of the fields of an object, with those of the objects inside it after a dot.
+fn field_names(object: &serde_json::Map<String, serde_json::Value>) -> Vec<String> {
+    let mut names = Vec::new();
+    for (name, value) in object {
+        names.push(name.clone());
+        let inner = value.as_object().into_iter().flatten();
+        names.extend(inner.map(|(inner, _)| format!("{name}.{inner}")));
+    }
+    names
 }
 
 fn reject(offset: u64, reason: &str) -> Item {
@@ -80,19 +142,24 @@ fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
     let mut json = serde_json::Deserializer::from_slice(line);
     let seed = JsonObject { columns: &reading.columns, prefix: "", fields: &mut fields };
     if seed.deserialize(&mut json).and_then(|()| json.end()).is_err() {
-        let url = fields.url.0.map(Cow::into_owned);
+        let url = fields.url.text().map(Cow::into_owned);
         return Some(Item::Reject(Reject { offset, url, reason: "jsonl: no JSON object".to_owned() }));
     }
     let row = PageRow {
-        url: fields.url.0,
-        html: fields.html.0.map(|html| match html {
+        url: fields.url.text(),
+        html: fields.html.text().map(|html| match html {
             Cow::Borrowed(html) => Cow::Borrowed(html.as_bytes()),
             Cow::Owned(html) => Cow::Owned(html.into_bytes()),
         }),
         html_is_text: true,
-        text: fields.text.0,
-        ip: fields.ip.0,
-        fetched: fields.date.0.and_then(|date| super::fields::microseconds(&date)),
+        text: fields.text.text(),
+        ip: fields.ip.text(),
+        fetched: match fields.date {
+            JsonScalar::Null => Date::None,
+            JsonScalar::Text(date) => super::fields::date(&date),
+            JsonScalar::Number(number) => super::fields::epoch(number),
+            JsonScalar::Other => Date::Unreadable,
+        },
     };
     Some(row.item(offset, reading.page_limit(), "jsonl"))
 }
@@ -100,16 +167,16 @@ fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
 /// The fields of a line that the job names as columns.
 #[derive(Default)]
 struct JsonFields<'a> {
-    url: JsonString<'a>,
-    text: JsonString<'a>,
-    html: JsonString<'a>,
-    ip: JsonString<'a>,
-    date: JsonString<'a>,
+    url: JsonScalar<'a>,
+    text: JsonScalar<'a>,
+    html: JsonScalar<'a>,
+    ip: JsonScalar<'a>,
+    date: JsonScalar<'a>,
 }
 
 impl<'a> JsonFields<'a> {
     /// Returns the field to fill if `name` is a column of the job.
-    fn slot(&mut self, name: &str, columns: &Columns) -> Option<&mut JsonString<'a>> {
+    fn slot(&mut self, name: &str, columns: &Columns) -> Option<&mut JsonScalar<'a>> {
         let is = |column: &Option<String>| column.as_deref() == Some(name);
         if columns.url == name {
             Some(&mut self.url)
@@ -127,9 +194,26 @@ impl<'a> JsonFields<'a> {
     }
 }
 
-/// A string value; `None` for a value of any other type.
+/// A value, as far as a field of a page can use it.
 #[derive(Default)]
-struct JsonString<'a>(Option<Cow<'a, str>>);
+enum JsonScalar<'a> {
+    #[default]
+    Null,
+    Text(Cow<'a, str>),
+    Number(f64),
+    /// A value of another type.
+    Other,
+}
+
+impl<'a> JsonScalar<'a> {
+    /// Returns a string; `None` for a value of any other type.
+    fn text(self) -> Option<Cow<'a, str>> {
+        match self {
+            JsonScalar::Text(text) => Some(text),
+            JsonScalar::Null | JsonScalar::Number(_) | JsonScalar::Other => None,
+        }
+    }
+}
 
 /// Deserializes an object, and the objects inside it that hold columns, into `fields`.
 struct JsonObject<'r, 'a> {
@@ -157,7 +241,7 @@ impl<'a> Visitor<'a> for JsonObject<'_, 'a> {
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
         let JsonObject { columns, prefix, fields } = self;
         while let Some(key) = map.next_key_seed(JsonValue)? {
-            let key = key.0.unwrap_or_default();
+            let key = key.text().unwrap_or_default();
             let name = if prefix.is_empty() { key } else { Cow::Owned(format!("{prefix}{key}")) };
             if let Some(slot) = fields.slot(&name, columns) {
                 *slot = map.next_value_seed(JsonValue)?;
@@ -179,60 +263,60 @@ fn holds_column(name: &str, columns: &Columns) -> bool {
     inside(&columns.url) || optional.into_iter().flatten().any(|column| inside(column))
 }
 
-/// Deserializes any value; only a string is kept.
+/// Deserializes any value; only a string or a number is kept.
 struct JsonValue;
 
 impl<'a> DeserializeSeed<'a> for JsonValue {
-    type Value = JsonString<'a>;
+    type Value = JsonScalar<'a>;
 
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<JsonString<'a>, D::Error> {
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<JsonScalar<'a>, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'a> Visitor<'a> for JsonValue {
-    type Value = JsonString<'a>;
+    type Value = JsonScalar<'a>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         formatter.write_str("a value")
     }
 
-    fn visit_borrowed_str<E>(self, text: &'a str) -> Result<JsonString<'a>, E> {
-        Ok(JsonString(Some(Cow::Borrowed(text))))
+    fn visit_borrowed_str<E>(self, text: &'a str) -> Result<JsonScalar<'a>, E> {
+        Ok(JsonScalar::Text(Cow::Borrowed(text)))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<JsonString<'a>, E> {
-        Ok(JsonString(Some(Cow::Owned(text.to_owned()))))
+    fn visit_str<E>(self, text: &str) -> Result<JsonScalar<'a>, E> {
+        Ok(JsonScalar::Text(Cow::Owned(text.to_owned())))
     }
 
-    fn visit_unit<E>(self) -> Result<JsonString<'a>, E> {
-        Ok(JsonString(None))
+    fn visit_unit<E>(self) -> Result<JsonScalar<'a>, E> {
+        Ok(JsonScalar::Null)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<JsonString<'a>, E> {
-        Ok(JsonString(None))
+    fn visit_bool<E>(self, _: bool) -> Result<JsonScalar<'a>, E> {
+        Ok(JsonScalar::Other)
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<JsonString<'a>, E> {
-        Ok(JsonString(None))
+    fn visit_i64<E>(self, number: i64) -> Result<JsonScalar<'a>, E> {
+        Ok(JsonScalar::Number(number as f64))
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<JsonString<'a>, E> {
-        Ok(JsonString(None))
+    fn visit_u64<E>(self, number: u64) -> Result<JsonScalar<'a>, E> {
+        Ok(JsonScalar::Number(number as f64))
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<JsonString<'a>, E> {
-        Ok(JsonString(None))
+    fn visit_f64<E>(self, number: f64) -> Result<JsonScalar<'a>, E> {
+        Ok(JsonScalar::Number(number))
     }
 
-    fn visit_seq<A: SeqAccess<'a>>(self, mut list: A) -> Result<JsonString<'a>, A::Error> {
+    fn visit_seq<A: SeqAccess<'a>>(self, mut list: A) -> Result<JsonScalar<'a>, A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(JsonString(None))
+        Ok(JsonScalar::Other)
     }
 
-    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<JsonString<'a>, A::Error> {
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<JsonScalar<'a>, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(JsonString(None))
+        Ok(JsonScalar::Other)
     }
 }
 
@@ -301,6 +385,27 @@ mod tests {
         assert_eq!((page.url.as_str(), &page.body), ("http://a/", &Body::Html(b"<p>".to_vec())));
         assert_eq!((page.ip, page.fetched), (Some("192.0.2.1".parse().unwrap()), Some(1_704_715_200_500_000)));
         assert_eq!(page.charset.as_deref(), Some("utf-8"));
+    }
+
+    #[test]
+    fn a_file_without_the_columns_of_the_job_is_found_before_the_run() {
+        let check = |lines: &str| {
+            let source = Box::new(io::Cursor::new(lines.as_bytes().to_vec()));
+            check(source, "x.jsonl", &Reading::default()).map_err(|error| format!("{error:#}"))
+        };
+        let error = |lines: &str| check(lines).unwrap_err();
+        let named =
+            "x.jsonl has no field `url`: it has id, meta, meta.url, text; set the names in [cluster.read.columns]";
+        assert_eq!(error(r#"{"id":1,"meta":{"url":"http://a/"},"text":"x"}"#), named);
+        assert!(
+            error("{\"url\":\"http://a/\",\"content\":\"x\"}\n")
+                .starts_with("x.jsonl has no field `text`: it has url, content")
+        );
+        assert!(error("\n[\n{\"url\":1}]").contains("jq -c '.[]'"));
+        // A line of another kind is bad data, and no reason to refuse the file; nor is a null.
+        for lines in ["", "\n", "no JSON", "{\"id\":1}\n{\"url\":null,\"text\":null}", "{\"id\":1}\n[1]"] {
+            assert_eq!(check(lines), Ok(()), "{lines}");
+        }
     }
 
     #[test]

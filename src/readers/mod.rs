@@ -1,10 +1,9 @@
-//! Reads crawls: WARC, WET, JSONL and Parquet files, folders of HTML, and side files of failed downloads, from disks and object
+//! Reads crawls: WARC, WET, ARC, WACZ, JSONL and Parquet files, folders of HTML, and side files of failed downloads, from disks and object
 //! stores.
 //!
 //! [`list`] finds the input files and [`open`] reads one as a sequence of [`Item`]s. Crawls are dirty. Damaged or malformed data is
 //! an [`Item::Reject`] with its place and reason, and reading continues; only a failing disk or network is an error, or an input
-//! that does not fit the job. No claimed length is believed, so the memory of a reader is bounded whatever its file says. The
-//! exception is Parquet, whose rows can be far larger than their row group's mean.
+//! that does not fit the job. No claimed length is believed, so the memory of a reader is bounded whatever its file says.
 //!
 //! ```
 //! use nigh::config::Reading;
@@ -37,10 +36,11 @@
 //! ```
 //!
 //! In reading order: `item` (what a reader returns), `input` (a file or object, its format and location), `find` (from what a user
-//! names to inputs), `open` (an input to its reader); the formats `warc`, `jsonl`, `parquet`, `html` and `failed`; and what they
+//! names to inputs), `open` (an input to its reader); the formats `warc`, `wacz`, `jsonl`, `parquet`, `html` and `failed`; and what they
 //! share: `streams` (compressed files as streams of bytes and lines), `rows` (a row or line as a page), `fields` (dates and UTF-8),
-//! `sniff` (what bytes are, whatever their label says).
+//! `sniff` (what bytes are, whatever their label says), `contained` (panics of decoders as reasons).
 
+mod contained;
 mod failed;
 mod fields;
 mod find;
@@ -53,9 +53,11 @@ mod parquet;
 mod rows;
 mod sniff;
 mod streams;
+mod wacz;
 mod warc;
 
-pub use self::find::list;
-pub use self::input::{Format, Input, Location};
-pub use self::item::{Body, Failure, Item, Page, Reader, Reject, Skip};
-pub use self::open::{check, open};
+pub(crate) use self::contained::is_contained;
+pub use self::find::{FoundInputs, LeftOut, Pipes, Spool, list, list_with_pipes};
+pub use self::input::{Format, Input, Location, Packing};
+pub use self::item::{Body, Failure, Item, Page, Reader, Reject, Skip, Unread};
+pub use self::open::{check, damage, open};

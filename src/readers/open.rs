@@ -3,10 +3,12 @@
 use std::fs::File;
 use std::io::Read;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 
 use super::input::{Format, Input, Location};
-use super::item::Reader;
+use super::item::{Item, Reader, RejectedFile};
+use super::wacz::EntryReader;
+use super::warc::{Dialect, WarcReader};
 use crate::config::Reading;
 
 /// Opens one input.
@@ -25,6 +27,7 @@ use crate::config::Reading;
 ///     format: Format::Html,
 ///     place: Location::File(path.clone()),
 ///     page_url: Some("http://a.example/".to_owned()),
+///     stamp: String::new(),
 /// };
 /// let mut reader = readers::open(&input, &Reading::default())?;
 /// assert!(matches!(reader.next()?, Some(Item::Page(page)) if page.url == "http://a.example/"));
@@ -37,12 +40,28 @@ use crate::config::Reading;
 /// If the input cannot be opened, or is a Parquet file without a column of the job. A file that is not a whole Parquet file is
 /// not an error: its reader returns one [`Item::Reject`](super::Item::Reject).
 pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
-    let Input { name, bytes, format, place, page_url } = input;
+    let Input { name, bytes, format, place, page_url, .. } = input;
     let failed = || cannot("read", name);
     Ok(match format {
-        Format::Warc => {
-            let source = source(name, *bytes, place)?;
-            Box::new(crate::readers::warc::WarcReader::new(source, *bytes, name, reading).with_context(failed)?)
+        Format::Warc | Format::Arc => {
+            let dialect = if *format == Format::Arc { Dialect::Arc } else { Dialect::Warc };
+            let warc = |source, bytes| WarcReader::new(source, dialect, bytes, name, reading).with_context(failed);
+            match place {
+                Location::Entry { archive, start, packed, unpacked, checksum, packing } => {
+                    let content = (*unpacked, *checksum);
+                    let (source, state) = super::wacz::entry_source(archive, (*start, *packed), content, *packing)
+                        .with_context(|| cannot("open", name))?;
+                    Box::new(EntryReader::new(Box::new(warc(source, *unpacked)?), state, *bytes))
+                }
+                _ => Box::new(warc(source(name, *bytes, place)?, *bytes)?),
+            }
+        }
+        Format::Wacz => {
+            let reason = match place {
+                Location::File(path) => super::wacz::damage(path, name)?,
+                _ => bail!("cannot read {name}: a WACZ is read from a local disk only; copy it there first"),
+            };
+            Box::new(RejectedFile::new(reason.to_owned(), *bytes))
         }
         Format::Jsonl => {
             Box::new(super::jsonl::JsonlReader::new(source(name, *bytes, place)?, name, reading).with_context(failed)?)
@@ -50,7 +69,7 @@ pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>>
         Format::Parquet => {
             let file = match place {
                 Location::File(path) => File::open(path).with_context(|| cannot("open", name))?,
-                Location::Object { .. } => downloaded(source(name, *bytes, place)?).with_context(failed)?,
+                _ => downloaded(source(name, *bytes, place)?).with_context(failed)?,
             };
             super::parquet::open(file, name, reading)?
         }
@@ -64,15 +83,13 @@ pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>>
     })
 }
 
-/// Opens one input and reads its first four bytes, so that a run fails before it starts and not in its middle.
+/// Opens one input and reads its first bytes, so that a run fails before it starts and not in its middle.
 ///
 /// # Errors
-/// If the input cannot be read, or is a local Parquet file without a column of the job. The message names the input.
+/// If the input cannot be read, is a git-lfs pointer or a JSON array, or is a local Parquet file or a file of JSON Lines without a
+/// column of the job. The message names the input.
 pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<()> {
-    if let (Format::Parquet, Location::File(_)) = (input.format, &input.place) {
-        return open(input, reading).map(drop);
-    }
-    let mut first = [0; 4];
+    let mut first = [0; 64];
     let mut source = source(&input.name, input.bytes.min(first.len() as u64), &input.place)?;
     let mut filled = 0;
     while filled < first.len() {
@@ -81,7 +98,34 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<()> {
             count => filled += count,
         }
     }
-    Ok(())
+    drop(source);
+    if let Some(advice) = super::sniff::no_input(&first[..filled]) {
+        bail!("{} {advice}", input.name);
+    }
+    match (input.format, &input.place) {
+        (Format::Parquet, Location::File(_)) => open(input, reading).map(drop),
+        (Format::Jsonl, place) => {
+            let source = self::source(&input.name, input.bytes, place)?;
+            super::jsonl::check(source, &input.name, reading)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns why an input cannot be read from its beginning, for a dry run: the reason of its first item, if that is a reject. Only local
+/// Parquet and WACZ files are opened: they are damaged as a whole if their ends are, and not from some record on.
+///
+/// # Errors
+/// As [`open`].
+pub fn damage(input: &Input, reading: &Reading) -> anyhow::Result<Option<String>> {
+    let is_local = matches!(input.place, Location::File(_));
+    if !is_local || !matches!(input.format, Format::Parquet | Format::Wacz) {
+        return Ok(None);
+    }
+    Ok(match open(input, reading)?.next()? {
+        Some(Item::Reject(reject)) => Some(reject.reason),
+        _ => None,
+    })
 }
 
 /// Opens the first `bytes` stored bytes of an input. A local file may return more.
@@ -91,6 +135,11 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<()> {
 pub(crate) fn source(name: &str, bytes: u64, place: &Location) -> anyhow::Result<Box<dyn Read + Send>> {
     match place {
         Location::File(path) => Ok(Box::new(File::open(path).with_context(|| cannot("open", name))?)),
+        Location::Entry { archive, start, packed, unpacked, checksum, packing } => {
+            let (source, _) = super::wacz::entry_source(archive, (*start, *packed), (*unpacked, *checksum), *packing)
+                .with_context(|| cannot("open", name))?;
+            Ok(source)
+        }
         Location::Object { store, key } => crate::readers::find::open(name, store, key, bytes),
     }
 }
@@ -101,12 +150,14 @@ pub(crate) fn source(name: &str, bytes: u64, place: &Location) -> anyhow::Result
 /// If the source cannot be read or the file cannot be written.
 pub(crate) fn downloaded(mut source: Box<dyn Read + Send>) -> std::io::Result<File> {
     use std::io::{Seek as _, SeekFrom};
+    use std::os::unix::fs::OpenOptionsExt as _;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let path = std::env::temp_dir().join(format!("nigh-{}-{number}.parquet", std::process::id()));
-    let mut file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    // Nobody else may open it before it loses its name: it may be a copy of a private object.
+    let mut file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
     // The system frees the space when the file is closed, even if the program is killed.
     std::fs::remove_file(&path)?;
     std::io::copy(&mut source, &mut file)?;
@@ -117,4 +168,17 @@ pub(crate) fn downloaded(mut source: Box<dyn Read + Send>) -> std::io::Result<Fi
 /// Returns the message of a failed operation, with what to check; the system's own message follows it.
 pub(crate) fn cannot(verb: &str, name: &str) -> String {
     format!("cannot {verb} {name} (check that it exists and that this user may read it)")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn only_this_user_may_read_a_downloaded_copy() {
+        let file = downloaded(Box::new(&b"PAR1 of a private bucket"[..])).unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
 }

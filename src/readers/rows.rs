@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
+use super::fields::Date;
 use super::item::{Body, Item, Page, Reject};
 
 /// The values of a row in the columns that the job names.
@@ -18,8 +19,8 @@ pub struct PageRow<'a> {
     pub text: Option<Cow<'a, str>>,
     /// The address of the server, as written.
     pub ip: Option<Cow<'a, str>>,
-    /// The time of the fetch: microseconds since 1970.
-    pub fetched: Option<i64>,
+    /// The time of the fetch.
+    pub fetched: Date,
 }
 
 impl PageRow<'_> {
@@ -52,7 +53,8 @@ impl PageRow<'_> {
         Item::Page(Page {
             url: url.into_owned(),
             ip: self.ip.and_then(|ip| ip.parse::<IpAddr>().ok()),
-            fetched: self.fetched,
+            fetched: self.fetched.microseconds(),
+            date_unread: self.fetched == Date::Unreadable,
             status: 200,
             media_type: media_type.to_owned(),
             charset,

@@ -47,6 +47,18 @@ const BINARY: [&[u8]; 21] = [
     b"\0\0\x01\0",
 ];
 
+/// The first bytes of a git-lfs pointer.
+const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
+
+/// What a file plainly is instead of an input, and what to do about it, by its first decoded bytes; `None` if it may be an input.
+pub fn no_input(first: &[u8]) -> Option<&'static str> {
+    if first.starts_with(LFS_POINTER) {
+        Some("is a git-lfs pointer, not the file itself: `git lfs pull` fetches the file")
+    } else {
+        None
+    }
+}
+
 /// Whether at most 1 % of the first 1,024 bytes are control characters: then they are text in some charset, not compressed bytes.
 pub fn has_few_controls(bytes: &[u8]) -> bool {
     let start = &bytes[..bytes.len().min(1024)];

@@ -3,16 +3,17 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use arrow_array::{Array, BooleanArray, Int64Array, StringArray};
 use serde::Serialize;
 
 use super::grouped;
 use crate::records::Week;
+use crate::state::WeekTables;
 use crate::summary::{OTHER_REASONS, Since};
 use crate::tables::{ChangeRow, ClusterRow, Scan, Table, field};
+use crate::text::printable;
 
 /// How many events are listed: those with the most documents.
 const LISTED: usize = 20;
@@ -49,35 +50,37 @@ pub struct Change {
     pub url: Option<String>,
 }
 
-/// Reads the changes of a week from the week's `folder` and from `last`, the folder of the week before.
+/// Reads the changes of a week from the week's `tables` and from `last`, the tables of the week before.
 ///
 /// # Errors
 /// Names the file that cannot be read.
-pub fn changes(week: Week, folder: &Path, last: &Path, since: Since) -> Result<Changes> {
+pub fn changes(week: Week, tables: &WeekTables, last: &WeekTables, since: Since) -> Result<Changes> {
     let mut rows: Vec<Change> = Vec::new();
-    for path in files(&folder.join(ChangeRow::NAME))? {
-        Scan::open(&path, &["cluster_id", "event", "other_cluster_id", "before", "after", "documents"])?.for_each(|batch| {
-            let column = |name| field::<Int64Array>(batch, name);
-            let (ids, others, befores) = (column("cluster_id")?, column("other_cluster_id")?, column("before")?);
-            let (afters, documents) = (column("after")?, column("documents")?);
-            let events: &StringArray = field(batch, "event")?;
-            rows.extend((0..batch.num_rows()).map(|row| Change {
-                cluster_id: ids.value(row),
-                event: events.value(row).to_owned(),
-                other: (!others.is_null(row)).then(|| others.value(row)),
-                before: befores.value(row),
-                after: afters.value(row),
-                documents: documents.value(row),
-                url: None,
-            }));
-            keep_largest(&mut rows);
-            Ok(())
-        })?;
+    for rows_of_file in tables.all(ChangeRow::NAME) {
+        Scan::open(rows_of_file, &["cluster_id", "event", "other_cluster_id", "before", "after", "documents"])?.for_each(
+            |batch| {
+                let column = |name| field::<Int64Array>(batch, name);
+                let (ids, others, befores) = (column("cluster_id")?, column("other_cluster_id")?, column("before")?);
+                let (afters, documents) = (column("after")?, column("documents")?);
+                let events: &StringArray = field(batch, "event")?;
+                rows.extend((0..batch.num_rows()).map(|row| Change {
+                    cluster_id: ids.value(row),
+                    event: events.value(row).to_owned(),
+                    other: (!others.is_null(row)).then(|| others.value(row)),
+                    before: befores.value(row),
+                    after: afters.value(row),
+                    documents: documents.value(row),
+                    url: None,
+                }));
+                keep_largest(&mut rows);
+                Ok(())
+            },
+        )?;
     }
     let mut urls: HashMap<i64, Option<String>> = rows.iter().map(|row| (row.cluster_id, None)).collect();
-    for folder in [folder, last] {
-        for path in files(&folder.join(ClusterRow::NAME))? {
-            Scan::open(&path, &["url", "cluster_id", "canonical"])?.for_each(|batch| {
+    for tables in [tables, last] {
+        for rows_of_file in tables.all(ClusterRow::NAME) {
+            Scan::open(rows_of_file, &["url", "cluster_id", "canonical"])?.for_each(|batch| {
                 let (ids, pages): (&Int64Array, &StringArray) = (field(batch, "cluster_id")?, field(batch, "url")?);
                 let canonical: &BooleanArray = field(batch, "canonical")?;
                 for row in (0..batch.num_rows()).filter(|row| canonical.value(*row) && !ids.is_null(*row)) {
@@ -97,20 +100,6 @@ fn keep_largest(rows: &mut Vec<Change>) {
     let key = |row: &Change| (std::cmp::Reverse(row.documents), row.cluster_id, row.event.clone(), row.other);
     rows.sort_by_key(key);
     rows.truncate(LISTED);
-}
-
-/// The Parquet files of a table, in order; none where it has no folder.
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    if !folder.exists() {
-        return Ok(Vec::new());
-    }
-    let failed = || format!("cannot list {}", folder.display());
-    let entries = std::fs::read_dir(folder).with_context(failed)?;
-    let paths = entries.map(|entry| Ok(entry.with_context(failed)?.path())).collect::<Result<Vec<PathBuf>>>()?;
-    let mut files: Vec<PathBuf> =
-        paths.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "parquet")).collect();
-    files.sort();
-    Ok(files)
 }
 
 /// The lines of a summary about changes since the week before.
@@ -142,7 +131,7 @@ fn reasons(missing: &BTreeMap<String, u64>) -> String {
     named.sort_by_key(|(reason, count)| (*reason == OTHER_REASONS, Reverse(*count)));
     let rest = named.split_off(named.iter().take(REASONS).take_while(|(reason, _)| *reason != OTHER_REASONS).count());
     let mut parts: Vec<String> =
-        named.into_iter().map(|(reason, count)| format!("{} {reason}", grouped(count))).collect();
+        named.into_iter().map(|(reason, count)| format!("{} {}", grouped(count), printable(reason))).collect();
     if !rest.is_empty() {
         parts.push(format!("{} for {OTHER_REASONS}", grouped(rest.iter().map(|(_, count)| count).sum())));
     }
@@ -157,7 +146,7 @@ impl std::fmt::Display for Changes {
             let (documents, before, after) =
                 (grouped(row.documents as u64), grouped(row.before as u64), grouped(row.after as u64));
             let with = row.other.map_or(String::new(), |other| format!(" with {other}"));
-            let url = row.url.as_deref().unwrap_or_default();
+            let url = printable(row.url.as_deref().unwrap_or_default());
             writeln!(f, "{:7} {documents:>10} {before:>12} {after:>12}  {}{with} {url}", row.event, row.cluster_id)?;
         }
         Ok(())

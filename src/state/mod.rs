@@ -6,26 +6,31 @@
 //!
 //! ```text
 //! STORE/
-//!   manifest.json              method and committed weeks; replaced atomically
-//!   lock                       locked by the run that writes
-//!   week=2024-01-08/           a committed week: one rename makes it appear, complete
-//!     documents|features|urls|links|clusters|…/*.parquet
-//!     job.toml  week.json  summary.json
-//!     deleted/                 URLs that were deleted from the week, until their rows have left every `urls`
-//!   urls/before=2024-01-08/    URLs of the removed weeks before that date: by id (`urls`), by hash (`url-runs`)
-//!   evolution/                 tables made of several weeks; replaced as one folder
-//!   _postings/                 inverted index of the last week's supershingles; optional
-//!   _work/week=2024-01-15/     an unfinished week: grows wave by wave; queries over week=* do not see it
-//!   _work/replaced-2024-01-15/ the old version of a week while the new version takes its place
-//!   _work/scratch-2024-01-15/  files of an unfinished week that are not kept with it
-//!     journal.json             the complete waves; replaced atomically
+//!   documents|features|urls|links|clusters|…/week=2024-01-08/nigh-00001-00000.parquet
+//!                                    a table of a committed week: number of the commit, number of the file
+//!   evolution/TABLE/nigh-00003-00000.parquet       tables made of several weeks
+//!   views.sql                        views of the committed tables, for DuckDB
+//!   _nigh/
+//!     manifest.json                  method, committed weeks and results; replaced atomically: that is a commit
+//!     lock                           locked by the run that writes
+//!     week=2024-01-08/00001/         records of a week, by the number of the commit: job.toml, week.json, summary.json
+//!     before=2024-01-08/00004/       URLs of the removed weeks before that date: by id (`urls`), by hash (`url-runs`)
+//!     evolution/00003/               job.toml and summary.json of the tables made of several weeks
+//!     postings/                      inverted index of the last week's supershingles; optional
+//!     work/week=2024-01-15/          the tables of an unfinished week: they grow wave by wave
+//!     work/scratch-2024-01-15/       files of an unfinished week that are not kept with it
+//!       journal.json                 the complete waves; replaced atomically
+//!     work/commit/                   a commit in preparation
 //! ```
 //!
-//! In a pool of machines `_work` has another name, `_work-…`, in each generation of processes, so that a process of an earlier
+//! A file belongs to the store if the manifest, or a `week.json` that it names, lists the file. No file is written over. A commit puts its
+//! files beside the others, then replaces the manifest, then removes what the manifest does not list any more.
+//!
+//! In a pool of machines `work` has another name, `work-…`, in each generation of processes, so that a process of an earlier
 //! generation cannot write there.
 //!
-//! The row of a URL in `urls` stays in the week that first saw the URL. So a week is committed by one rename, and rows once
-//! written are not written again, with one exception: rows of deleted URLs are removed from `urls`.
+//! The row of a URL in `urls` stays in the week that first saw the URL. Rows once written are not written again, with one exception:
+//! a deletion writes `urls` again without the rows of deleted URLs.
 //!
 //! ```
 //! use nigh::state::Store;
@@ -33,7 +38,8 @@
 //! let folder = std::env::temp_dir().join("nigh-no-such-store");
 //! let store = Store::at(&folder);
 //! assert!(store.manifest().unwrap().is_none(), "no week was committed yet");
-//! assert_eq!(store.week("2024-01-08".parse().unwrap()), folder.join("week=2024-01-08"));
+//! let week = "2024-01-08".parse().unwrap();
+//! assert_eq!(store.table("documents", week), folder.join("documents/week=2024-01-08"));
 //! ```
 
 mod durable;
@@ -46,4 +52,8 @@ pub use self::durable::{replace, sync_folder};
 pub use self::history::{Downloads, History, PastWeek, Results};
 pub use self::indexes::{Coding, PostingFile, PostingRuns, UrlIndex, write_postings};
 pub use self::store::{Begun, Store, Vacuumed, run_folder};
-pub use self::weeks::{CommittedWeek, Counts, Earlier, InputKey, Journal, Manifest, Segment, Unfinished, WholeWeek};
+pub(crate) use self::store::{LOCK, MANIFEST, OWN, VIEWS, commit_of};
+pub use self::weeks::{
+    CommittedWeek, Counts, Earlier, InputKey, Journal, Manifest, Part, Piece, Segment, Unfinished, WeekFiles,
+    WeekTables, WholeWeek,
+};

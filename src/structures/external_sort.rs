@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -99,7 +100,7 @@ impl<T: Sortable> ExternalSort<T> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).with_context(failed)?;
         }
-        let mut file = BufWriter::with_capacity(1 << 20, File::create(&path).with_context(failed)?);
+        let mut file = BufWriter::with_capacity(1 << 20, create(&path).with_context(failed)?);
         self.sort();
         let mut buffer = Vec::new();
         for record in self.records.drain(..) {
@@ -116,7 +117,7 @@ impl<T: Sortable> ExternalSort<T> {
         self.merges += 1;
         let path = self.prefix.with_extension(format!("merged{}.run", self.merges));
         let failed = || format!("cannot write {}", path.display());
-        let mut file = BufWriter::with_capacity(1 << 20, File::create(&path).with_context(failed)?);
+        let mut file = BufWriter::with_capacity(1 << 20, create(&path).with_context(failed)?);
         let mut sorted = Sorted::<T>::open(Vec::new(), std::mem::take(&mut self.runs))?;
         let mut buffer = Vec::new();
         while let Some(record) = sorted.record()? {
@@ -217,6 +218,11 @@ impl<T> Drop for Sorted<T> {
             let _ = std::fs::remove_file(run);
         }
     }
+}
+
+/// Makes a file for a run, which only this user may read: it is not a part of the store.
+fn create(path: &Path) -> std::io::Result<File> {
+    File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
 #[cfg(test)]

@@ -42,6 +42,7 @@ mod read;
 mod row_groups;
 mod rows;
 mod sift;
+mod week;
 mod write;
 
 pub use ascending::AscendingColumn;
@@ -55,4 +56,5 @@ pub use rows::{
     LargestRow, LinkRow, MissingRow, RejectRow, SizeRow, SummaryRow, Table, UrlRow,
 };
 pub use sift::{RowCounts, copy_rows, link_or_copy};
+pub use week::{Pack, RESULT_TABLES, WEEK_TABLES, WeekTable};
 pub use write::Writer;

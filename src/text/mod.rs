@@ -15,6 +15,7 @@
 //! - [`urls`]: the canonical form of a URL, the links of a page, the registered domain of a host; `plain` resolves the
 //!   usual forms of links faster
 //! - `patterns`: sets of URLs, by URL, host or prefix
+//! - `printable`: text of others as a terminal may show it
 //!
 //! `twin` tests the scanner against html5gum, an independent tokenizer.
 
@@ -26,6 +27,7 @@ pub mod html;
 mod patterns;
 mod plain;
 mod prescan;
+mod printable;
 pub mod references;
 mod sections;
 #[cfg(test)]
@@ -36,5 +38,6 @@ pub mod words;
 pub use charset::decode;
 pub use html::{Extract, scan};
 pub use patterns::{InvalidPattern, UrlPatterns};
+pub use printable::{printable, printable_json, printable_lines};
 pub use urls::{Canonical, canonical, domain, out_links};
 pub use words::words;

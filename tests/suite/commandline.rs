@@ -21,13 +21,18 @@ fn the_readme_command_clusters_the_shipped_crawl() {
     ] {
         assert!(ran.stdout.contains(wanted), "{wanted}: {}", ran.stdout);
     }
-    assert!(ran.stdout.contains(store.join("week=2024-01-08").to_str().unwrap()));
+    assert!(ran.stdout.contains(store.join("TABLE/week=2024-01-08").to_str().unwrap()));
     // Lines in a file say of which run they are.
     assert!(ran.stderr.contains("nigh [cluster 2024-01-08, process 0, epoch 0]: reading"), "{}", ran.stderr);
-    for file in ["manifest.json", "week=2024-01-08/job.toml", "week=2024-01-08/summary.json"] {
+    for file in [
+        "_nigh/manifest.json",
+        "_nigh/week=2024-01-08/00001/job.toml",
+        "_nigh/week=2024-01-08/00001/summary.json",
+        "views.sql",
+    ] {
         assert!(store.join(file).exists(), "{file}");
     }
-    assert!(!store.join("_work").exists(), "nothing unfinished is left");
+    assert!(!store.join("_nigh/work").exists(), "nothing unfinished is left");
 }
 
 /// The run that an event is of, and which start of its processes.
@@ -174,6 +179,152 @@ fn wrong_use_exits_with_two() {
 }
 
 #[test]
+fn more_workers_than_shards_are_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, config) = (folder.path().join("store"), folder.path().join("config.toml"));
+    let path = store.to_str().unwrap();
+    std::fs::write(&config, "workers = 33\nprocesses = 2\n").unwrap();
+    let first = ["run", "jobs/cluster.toml", "--store", path];
+    for (flags, number) in [
+        (&["--workers", "1000"][..], "1000 workers"),
+        (&["--workers", "40", "--processes", "2"], "80 workers"),
+        (&["--processes", "65"], "65 processes"),
+        (&["--config", config.to_str().unwrap()], "66 workers"),
+        (&["--dry-run", "--workers", "65"], "65 workers"),
+    ] {
+        let ran = run(&[&first[..], flags].concat());
+        assert_eq!(ran.code, Some(2), "{flags:?} {}", ran.stderr);
+        for wanted in [number, "64 shards", "use "] {
+            assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
+        }
+    }
+    assert!(!store.exists());
+    run_well(&first);
+    let later =
+        ["run", "jobs/weekly.toml", "--store", path, "--week", "2024-01-15", "--input", "tests/data/week-2024-01-15"];
+    let evolution = ["run", "jobs/evolution.toml", "--store", path];
+    let deletion = ["delete", "--store", path, "--host", "arm64.guide.debian.example"];
+    for arguments in [&later[..], &evolution, &deletion] {
+        let ran = run(&[arguments, &["--workers", "65"]].concat());
+        assert_eq!(ran.code, Some(2), "{arguments:?} {}", ran.stderr);
+        assert!(ran.stderr.contains("65 workers are more than the store's 64 shards"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn more_workers_than_cores_are_warned_of() {
+    let arguments = ["run", "jobs/cluster.toml", "--dry-run", "--store", "nowhere", "--workers"];
+    let cores = std::thread::available_parallelism().unwrap().get();
+    if cores < 64 {
+        let ran = run_well(&[&arguments[..], &[&format!("{}", cores + 1)]].concat());
+        assert!(ran.stderr.contains(&format!("{} workers share {cores} core", cores + 1)), "{}", ran.stderr);
+    }
+    let ran = run_well(&[&arguments[..], &["1"]].concat());
+    assert!(!ran.stderr.contains("share"), "{}", ran.stderr);
+}
+
+/// A reason, a title and a name that would act on a terminal.
+const HOSTILE: &str = "\x1b]0;pwned\x07\x1b[2J";
+
+#[test]
+fn text_of_inputs_does_not_act_on_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let path = store.to_str().unwrap();
+    let line = |name: &str, text: &str| {
+        let page = serde_json::json!({ "url": format!("http://a.example/{name}"), "text": text });
+        format!("{page}\n")
+    };
+    // Two pages that are nearly the same, with a title that turns the order of the line round.
+    let html = "<title>safe\u{202e}gpj.exe</title>".to_owned() + &"some words of the page ".repeat(20);
+    let pages: String = ["1", "2", "3"].iter().map(|name| line(name, &html).replace("\"text\"", "\"html\"")).collect();
+    let first = folder.path().join(format!("{HOSTILE}.jsonl"));
+    std::fs::write(&first, &pages).unwrap();
+    let columns = |kind: &str| format!("[{kind}.read.columns]\nhtml = \"html\"\n");
+    let job = |name: &str, text: String| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let cluster = job("first.toml", format!("[cluster]\nmax-reject-share = 1.0\n{}", columns("cluster")));
+    let weekly = job("later.toml", format!("[weekly]\nmax-reject-share = 1.0\n{}", columns("weekly")));
+    let second = folder.path().join("second");
+    std::fs::create_dir(&second).unwrap();
+    std::fs::write(second.join("pages.jsonl"), pages.lines().next().unwrap()).unwrap();
+    let failed = format!("url\treason\nhttp://a.example/2\t{HOSTILE}\nhttp://a.example/3\tcut\u{202e}\u{85}\n");
+    std::fs::write(second.join("failed.tsv"), failed).unwrap();
+    let inert = |text: &str| {
+        let acts = |c: char| c.is_control() && c != '\n' || "\u{202e}\u{2028}\u{200e}".contains(c);
+        assert!(!text.contains(acts), "{text:?}");
+    };
+
+    let input = first.to_str().unwrap();
+    let ran = run_well(&["run", &cluster, "--store", path, "--week", "2024-01-08", "--input", input, "--verbose"]);
+    inert(&ran.stdout);
+    inert(&ran.stderr);
+    assert!(ran.stdout.contains(r"safe\u{202e}gpj.exe"), "{}", ran.stdout);
+    let input = second.to_str().unwrap();
+    let ran = run_well(&["run", &weekly, "--store", path, "--week", "2024-01-15", "--input", input]);
+    let shown = run_well(&["show", path]);
+    let changes = run_well(&["show", path, "--changes"]);
+    for text in [&ran.stdout, &ran.stderr, &shown.stdout, &changes.stdout] {
+        inert(text);
+    }
+    for text in [&ran.stdout, &shown.stdout, &changes.stdout] {
+        assert!(text.contains(r"1 \u{1b}]0;pwned\u{7}\u{1b}[2J"), "{text}");
+    }
+    // A program that reads the JSON has the text as it is, and a terminal that shows it is not commanded either.
+    let json = run_well(&["show", path, "--json"]).stdout;
+    inert(&json);
+    let summary: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(summary["since"]["missing"][HOSTILE], 1, "{json}");
+
+    let missing = folder.path().join(format!("none{HOSTILE}.jsonl"));
+    for json in [&["--json"][..], &[]] {
+        let arguments = ["run", &cluster, "--store", "nowhere", "--week", "2024-01-08", "--input"];
+        let ran = run(&[&arguments[..], &[missing.to_str().unwrap()], json].concat());
+        assert_eq!(ran.code, Some(1));
+        inert(&ran.stderr);
+    }
+}
+
+#[test]
+fn urls_with_passwords_and_signatures_are_refused_and_not_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let (store, listing) = (store.to_str().unwrap(), folder.path().join("crawl.paths"));
+    let base = job(
+        folder.path(),
+        "[cluster]\nweek = \"2024-01-08\"\n[cluster.read]\nbase-url = \"http://u:s3cret@127.0.0.1/\"\n",
+    );
+    let shipped = shipped_job();
+    let run_of = |job: &Path, input: &str| run(&["run", job.to_str().unwrap(), "--store", store, "--input", input]);
+    for url in [
+        "http://user:s3cret@127.0.0.1/t.warc",
+        "https://127.0.0.1/t.warc?X-Amz-Signature=s3cret",
+        "s3://bucket/t.warc?X-Amz-Signature=s3cret",
+    ] {
+        std::fs::write(&listing, format!("{url}\n")).unwrap();
+        for ran in [run_of(&shipped, url), run_of(&shipped, listing.to_str().unwrap())] {
+            assert_ne!(ran.code, Some(0));
+            assert!(ran.stderr.contains("environment") || ran.stderr.contains("`cloud`"), "{}", ran.stderr);
+            assert!(!ran.stderr.contains("s3cret"), "{}", ran.stderr);
+        }
+        assert_eq!(run_of(&shipped, url).code, Some(2));
+    }
+    assert_eq!(run_of(&base, "tests/data/week-2024-01-08").code, Some(2));
+    let bucket = "s3://user:s3cret@bucket/store";
+    let deletion = ["delete", "--host", "a.example", "--store", bucket];
+    let first = ["run", "jobs/cluster.toml", "--store", bucket];
+    for arguments in [&first[..], &deletion, &["show", bucket], &["vacuum", "--keep", "1", "--store", bucket]] {
+        let ran = run(arguments);
+        assert_eq!(ran.code, Some(2), "{arguments:?} {}", ran.stderr);
+        assert!(ran.stderr.contains("password") && !ran.stderr.contains("s3cret"), "{}", ran.stderr);
+    }
+    assert!(!Path::new(store).exists());
+}
+
+#[test]
 #[cfg(not(feature = "pool"))]
 fn other_machines_are_refused_without_the_feature_pool() {
     for (config, table) in [("pool", "[[hosts]]"), ("slurm", "[tasks]"), ("kubernetes", "[tasks]")] {
@@ -255,7 +406,7 @@ fn too_many_rejects_exit_with_three_and_keep_what_was_read() {
         for wanted in ["1 of 6 records are bad (16.7%, the job accepts 5.0%)", "gzip", "max-reject-share"] {
             assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
         }
-        assert!(!store.join("manifest.json").exists());
+        assert!(!store.join("_nigh/manifest.json").exists());
     }
     // The same input under a job that accepts them goes on from what was read.
     let text =
@@ -268,12 +419,12 @@ fn too_many_rejects_exit_with_three_and_keep_what_was_read() {
 }
 
 #[test]
-fn an_empty_input_is_a_week_without_pages() {
+fn an_empty_input_is_a_week_without_pages_if_the_user_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let empty = folder.path().join("empty.warc.gz");
     std::fs::write(&empty, "").unwrap();
     for processes in ["1", "2"] {
-        let made = Made::new(&["--input", empty.to_str().unwrap(), "--processes", processes]);
+        let made = Made::new(&["--input", empty.to_str().unwrap(), "--processes", processes, "--allow-empty"]);
         let shown = run_well(&["show", made.store().to_str().unwrap()]);
         assert!(shown.stdout.contains("0 documents"), "{}", shown.stdout);
     }

@@ -7,10 +7,11 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use arrow_array::{Array, StringArray};
+use nigh::tables::WEEK_TABLES;
 use nigh::text::UrlPatterns;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::program::{copy_folder, each, files, longs, nigh, run, run_well, tables, texts};
+use crate::program::{copy_folder, each, files, has_week, longs, nigh, records, run, run_well, tables, texts, week};
 
 const WEEKS: [&str; 4] = ["2024-01-08", "2024-01-15", "2024-01-22", "2024-01-29"];
 const HOSTS: usize = 6;
@@ -66,7 +67,7 @@ impl Weeks {
     }
 
     fn week(&self, week: usize) -> PathBuf {
-        Path::new(&self.store()).join(format!("week={}", WEEKS[week]))
+        crate::program::week(Path::new(&self.store()), WEEKS[week])
     }
 
     fn delete(&self, flags: &[&str]) -> String {
@@ -90,15 +91,16 @@ impl Weeks {
 
 /// The names of tables that differ.
 fn differing(a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
-    assert!(a.len() > 30, "{} tables are too few to compare", a.len());
+    assert!(a.len() >= WEEK_TABLES.len(), "{} tables are too few to compare", a.len());
     let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     names.into_iter().filter(|name| a.get(*name) != b.get(*name)).cloned().collect()
 }
 
-/// Every text in every table below a folder that is one of these URLs; and every small file that names their hosts.
-fn traces(folder: &Path, patterns: &UrlPatterns, hosts: &[&str]) -> Vec<String> {
+/// Every text in the tables among these files, and those in folders among them, that is one of these URLs; and every small file that
+/// names their hosts.
+fn traces(paths: &[PathBuf], patterns: &UrlPatterns, hosts: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
-    for entry in walkdir::WalkDir::new(folder) {
+    for entry in paths.iter().flat_map(walkdir::WalkDir::new) {
         let path = entry.unwrap().into_path();
         if path.extension().is_some_and(|extension| extension == "parquet") {
             let file = std::fs::File::open(&path).unwrap();
@@ -118,6 +120,12 @@ fn traces(folder: &Path, patterns: &UrlPatterns, hosts: &[&str]) -> Vec<String> 
         }
     }
     found
+}
+
+/// The files of a week: its tables and its records.
+fn paths_of(week: &Path) -> Vec<PathBuf> {
+    let tables = WEEK_TABLES.iter().flat_map(|table| files(week, table.name));
+    tables.chain([records(week)]).collect()
 }
 
 /// The rows of a week by URL, without ids: what must be the same if some pages had not been crawled.
@@ -240,7 +248,7 @@ fn the_week_is_as_if_deleted_pages_had_not_been_crawled() {
             let gone = count(&base) - count(&changed);
             assert!(gone > 1 && said.contains(&format!("Deleted {gone} pages")), "{what}");
             let counts = |weeks: &Weeks, at: usize| {
-                let text = std::fs::read_to_string(weeks.week(at).join("summary.json")).unwrap();
+                let text = std::fs::read_to_string(records(&weeks.week(at)).join("summary.json")).unwrap();
                 let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
                 json["counts"]["records"].take();
                 json["counts"].clone()
@@ -255,13 +263,13 @@ fn the_week_is_as_if_deleted_pages_had_not_been_crawled() {
                 };
                 assert!(others(&changed) == others(&base), "{what}");
             }
-            assert!(!Path::new(&changed.store()).join("_work").exists(), "{what}");
+            assert!(!Path::new(&changed.store()).join("_nigh/work").exists(), "{what}");
         }
     }
 }
 
 fn weeks_of(weeks: &Weeks) -> usize {
-    WEEKS.iter().filter(|week| Path::new(&weeks.store()).join(format!("week={week}")).exists()).count()
+    WEEKS.iter().filter(|date| has_week(&week(Path::new(&weeks.store()), date))).count()
 }
 
 #[test]
@@ -365,22 +373,22 @@ fn deleted_pages_leave_nothing_in_the_store_and_do_not_come_back() {
     let weeks = Weeks::new(3);
     let (flags, patterns) = &meant()[0];
     let store = weeks.store();
-    assert!(!traces(&weeks.week(2), patterns, &["h1.example"]).is_empty());
+    assert!(!traces(&paths_of(&weeks.week(2)), patterns, &["h1.example"]).is_empty());
     weeks.delete(flags);
-    assert_eq!(traces(&weeks.week(2), patterns, &["h1.example"]), [""; 0]);
+    assert_eq!(traces(&paths_of(&weeks.week(2)), patterns, &["h1.example"]), [""; 0]);
     for week in 0..3 {
-        assert_eq!(traces(&weeks.week(week).join("urls"), patterns, &[]), [""; 0]);
+        assert_eq!(traces(&files(&weeks.week(week), "urls"), patterns, &[]), [""; 0]);
     }
     // A later week that does not have them does not miss them; and old weeks go.
     weeks.add(3, patterns);
-    let crawled = traces(&weeks.week(3), patterns, &["h1.example"]);
+    let crawled = traces(&paths_of(&weeks.week(3)), patterns, &["h1.example"]);
     assert!(crawled.iter().all(|trace| trace.contains("/links/")), "others still link there: {crawled:?}");
     assert!(!crawled.is_empty());
     let said = weeks.delete(flags);
     assert!(said.contains("Removed links and rejects"), "{said}");
     assert!(weeks.delete(flags).contains("nothing to delete"));
     run_well(&["vacuum", "--store", &store, "--keep", "1"]);
-    assert_eq!(traces(Path::new(&store), patterns, &["h1.example"]), [""; 0]);
+    assert_eq!(traces(&[PathBuf::from(&store)], patterns, &["h1.example"]), [""; 0]);
 }
 
 #[test]
@@ -479,19 +487,15 @@ fn a_deletion_killed_at_any_moment_is_done_or_not_begun_and_a_rerun_ends_the_sam
         child.kill().unwrap();
         child.wait().unwrap();
         let week = |all: &BTreeMap<String, Vec<u8>>| -> BTreeMap<String, Vec<u8>> {
-            let tables = all.iter().filter(|(name, _)| name.starts_with("week=2024-01-15/"));
-            tables
-                .filter(|(name, _)| !name.contains("/deleted/"))
-                .map(|(name, bytes)| (name.clone(), bytes.clone()))
-                .collect()
+            let tables = all.iter().filter(|(name, _)| name.contains("/week=2024-01-15/"));
+            tables.map(|(name, bytes)| (name.clone(), bytes.clone())).collect()
         };
         let left = week(&copy.tables());
-        // Empty between two renames: the rerun finds it.
-        assert!(left == week(&before) || left == week(&whole) || left.is_empty(), "round {round}");
+        assert!(left == week(&before) || left == week(&whole), "round {round}");
         *(if left == week(&before) { &mut undone } else { &mut done }) += 1;
         copy.delete(flags);
         assert_eq!(differing(&copy.tables(), &whole), [""; 0], "round {round}");
-        assert!(!Path::new(&store).join("_work").exists(), "round {round}");
+        assert!(!Path::new(&store).join("_nigh/work").exists(), "round {round}");
     }
     eprintln!("{undone} of 10 killed deletions were undone, {done} done");
     // If hardly any kill came before the end, nothing would be tested.
@@ -510,7 +514,7 @@ fn later_weeks_are_the_same_after_old_weeks_are_removed() {
     assert!(vacuum(&["--keep", "1"]).contains("Removed 1 week: 2024-01-08"));
     assert!(vacuum(&["--keep", "1"]).contains("Nothing to remove"));
     // What a killed run of a pool left is in a folder that only this run knew.
-    let left = Path::new(&store).join("_work-4711/week=2024-01-08");
+    let left = Path::new(&store).join("_nigh/work-4711/week=2024-01-08");
     std::fs::create_dir_all(&left).unwrap();
     for flags in [&["--keep", "1", "--dry-run"][..], &["--keep", "1"]] {
         assert!(left.exists());
@@ -518,15 +522,17 @@ fn later_weeks_are_the_same_after_old_weeks_are_removed() {
         assert!(said.contains("week=2024-01-08"), "{said}");
     }
     assert!(!left.exists());
-    assert!(!gone.week(0).exists());
+    assert!(!has_week(&gone.week(0)));
+    assert!(!Path::new(&store).join("clusters/week=2024-01-08").exists());
     for week in [2, 3] {
         [&kept, &gone].into_iter().for_each(|weeks| weeks.add(week, &UrlPatterns::default()));
         let (kept, gone) = (tables(&kept.week(week)), tables(&gone.week(week)));
         assert_eq!(differing(&kept, &gone), [""; 0], "{week}");
     }
     assert!(vacuum(&["--before", "2024-01-25", "--json"]).contains("\"weeks\":[\"2024-01-15\",\"2024-01-22\"]"));
-    let urls = Path::new(&store).join("urls");
-    assert_eq!(std::fs::read_dir(&urls).unwrap().count(), 1, "the URLs of removed weeks are in one place");
+    let own = std::fs::read_dir(Path::new(&store).join("_nigh")).unwrap().map(|entry| entry.unwrap().file_name());
+    let removed: Vec<_> = own.filter(|name| name.to_string_lossy().starts_with("before=")).collect();
+    assert_eq!(removed, ["before=2024-01-25"], "the URLs of removed weeks are in one place");
     // A week whose predecessor is gone can lose pages, too.
     let changes = files(&gone.week(3), "changes").iter().map(|path| std::fs::read(path).unwrap()).collect::<Vec<_>>();
     [&kept, &gone].into_iter().for_each(|weeks| _ = weeks.delete(&["--host", "h1.example"]));

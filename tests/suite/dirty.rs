@@ -10,7 +10,10 @@ use crate::program::{Made, corpus, data, job, longs, nigh, output, texts};
 
 /// A job that accepts any share of bad records.
 fn tolerant(folder: &Path) -> std::path::PathBuf {
-    job(folder, "[cluster]\nweek = \"2024-01-08\"\nmax-reject-share = 1.0\n[cluster.method]\nshards = 4\n")
+    job(
+        folder,
+        "[cluster]\nweek = \"2024-01-08\"\nmax-reject-share = 1.0\nallow-empty = true\n[cluster.method]\nshards = 4\n",
+    )
 }
 
 /// The pages and rejects that a row of the manifest asks for; `None` where it leaves a count open (its column `expected` says
@@ -181,6 +184,81 @@ fn a_cut_parquet_file_is_one_reject_beside_good_files() {
     let made = Made::with_job(&tolerant(folder.path()), &flags);
     assert_eq!(texts(&made.week(), "rejects", "reason"), ["parquet: not a whole file"]);
     assert_eq!(longs(&made.week(), "documents", "doc").len(), 40);
+}
+
+#[test]
+fn a_parquet_file_on_which_its_crate_panics_is_rejects_beside_good_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let (bad, good) = (data("dirty/parquet-negative.parquet"), data("formats/pages.parquet"));
+    let input = ["--input", bad.to_str().unwrap(), good.to_str().unwrap()];
+    for processes in ["1", "2"] {
+        let flags = [&input[..], &["--processes", processes]].concat();
+        let made = Made::with_job(&tolerant(folder.path()), &flags);
+        let reason = "parquet: damaged row group: column start and length should not be negative";
+        assert_eq!(texts(&made.week(), "rejects", "reason"), [reason; 2]);
+        assert!(texts(&made.week(), "rejects", "file").iter().all(|file| Path::new(file) == bad));
+        // The first row group of the damaged file is good.
+        assert_eq!(longs(&made.week(), "documents", "doc").len(), 42);
+    }
+}
+
+#[test]
+fn a_dry_run_names_damaged_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = std::fs::read(data("formats/pages.wacz")).unwrap();
+    let cut = folder.path().join("cut.wacz");
+    std::fs::write(&cut, &whole[..whole.len() - 200]).unwrap();
+    let bad = data("dirty/parquet-bounds.parquet");
+    let job = job(folder.path(), "[cluster]\nweek = \"2024-01-08\"\n[cluster.read.columns]\nip = \"ip\"\n");
+    let store = folder.path().join("store");
+    let shown = crate::program::run_well(&[
+        "run",
+        job.to_str().unwrap(),
+        "--dry-run",
+        "--store",
+        store.to_str().unwrap(),
+        "--input",
+        bad.to_str().unwrap(),
+        cut.to_str().unwrap(),
+    ]);
+    let damaged: Vec<&str> = shown.stdout.lines().filter(|line| line.starts_with("Damaged")).collect();
+    assert_eq!(damaged.len(), 2, "{}", shown.stdout);
+    assert!(shown.stdout.contains(&format!("{}: parquet: damaged row group", bad.display())), "{}", shown.stdout);
+    assert!(shown.stdout.contains(&format!("{}: zip: not a whole file", cut.display())), "{}", shown.stdout);
+    assert!(!shown.stderr.contains("panicked"), "{}", shown.stderr);
+}
+
+#[test]
+fn cut_and_damaged_files_of_the_other_formats_are_rejects_with_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let cut = |name: &str, length: usize| {
+        let whole = std::fs::read(data(&format!("formats/{name}"))).unwrap();
+        let file = folder.path().join(name);
+        std::fs::write(&file, &whole[..whole.len() - length]).unwrap();
+        file
+    };
+    let changed = |name: &str, place: usize| {
+        let mut whole = std::fs::read(data(&format!("formats/{name}"))).unwrap();
+        whole[place] ^= 0x55;
+        let file = folder.path().join(format!("changed-{name}"));
+        std::fs::write(&file, whole).unwrap();
+        file
+    };
+    for (file, reason, pages) in [
+        (cut("pages.warc.bz2", 2000), "bzip2: the file ends inside a stream", 7),
+        (cut("pages.warc.xz", 2000), "xz: the file ends inside a stream", 7),
+        (cut("pages.arc.gz", 20), "gzip: the file ends inside a member", 9),
+        (changed("pages.wacz", 3000), "zip: damaged entry", 9),
+        (changed("pages.wacz", 9000), "zip: damaged entry", 5),
+    ] {
+        let made = Made::with_job(&tolerant(folder.path()), &["--input", file.to_str().unwrap()]);
+        let reasons = texts(&made.week(), "rejects", "reason");
+        assert!(reasons.iter().any(|found| found == reason), "{}: {reasons:?}", file.display());
+        let files = texts(&made.week(), "rejects", "file");
+        assert!(files.iter().all(|name| name.starts_with(file.to_str().unwrap())), "{files:?}");
+        let found = longs(&made.week(), "documents", "doc").len();
+        assert!(found >= pages && found < 10, "{}: {found} pages, {reasons:?}", file.display());
+    }
 }
 
 #[test]

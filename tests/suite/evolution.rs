@@ -8,7 +8,9 @@ use std::time::Instant;
 use arrow_array::{Array, Date32Array, Float64Array, Int32Array, Int64Array, StringArray};
 use nigh::config::Method;
 use nigh::records::{DocId, UrlHash, Week, mix};
-use nigh::state::{CommittedWeek, Counts, InputKey, Journal, Manifest, Segment, Store, WholeWeek};
+use nigh::state::{
+    CommittedWeek, Counts, InputKey, Journal, Manifest, Part, Piece, Segment, Store, WeekFiles, WholeWeek,
+};
 use nigh::tables::{ClusterRow, DocumentRow, FeatureRow, Scan, Table, UrlRow, Writer, field};
 
 use crate::program::{Made, bytes, features, job, longs, nigh, run, run_well, tables, texts};
@@ -64,7 +66,7 @@ fn seen(store: &Path) -> Vec<Seen> {
     let manifest = Store::at(store).manifest().unwrap().unwrap();
     let mut known = BTreeSet::new();
     let read = |committed: &CommittedWeek| {
-        let folder = Store::at(store).week(committed.week);
+        let folder = crate::program::week(store, &committed.week.to_string());
         known.extend(longs(&folder, "urls", "doc"));
         let checksums: BTreeMap<i64, Vec<u8>> =
             longs(&folder, "documents", "doc").into_iter().zip(bytes(&folder, "documents", "checksum")).collect();
@@ -256,10 +258,10 @@ pub fn assert_evolution_is_right(store: &Path, weeks: std::ops::Range<usize>) {
     let all = seen(store);
     let expected = twin(&all[weeks], manifest.method.features + 2);
     let found: BTreeSet<String> = tables(&store.join("evolution")).into_keys().collect();
-    let wanted: BTreeSet<String> = expected.keys().map(|table| format!("{table}/all.parquet")).collect();
+    let wanted: BTreeSet<String> = expected.keys().map(|table| format!("{table}/00000.parquet")).collect();
     assert_eq!(found, wanted);
     for (table, wanted) in expected {
-        let found = rows(&store.join("evolution").join(table).join("all.parquet"));
+        let found = rows(&crate::program::files(&store.join("evolution"), table)[0]);
         assert_eq!(found.len(), wanted.len(), "{table}");
         for (found, wanted) in found.iter().zip(&wanted) {
             assert_eq!(found.0, wanted.0, "{table}");
@@ -340,9 +342,9 @@ impl Synthetic {
             state = mix(state);
             state % below
         };
-        let method = Method { shards: 4, features: 12, ..Method::default() };
+        let method = Method { shards: 8, features: 12, ..Method::default() };
         let store = Synthetic { folder: tempfile::tempdir().unwrap(), method };
-        let mut manifest = Manifest::new(&store.method);
+        let mut manifest = Manifest::new(&store.method).next().unwrap();
         let mut urls: Vec<Url> = Vec::new();
         let mut next_rows = vec![0; store.method.shards as usize];
         for at in 0..weeks {
@@ -381,7 +383,7 @@ impl Synthetic {
             let committed = store.write(week, &pages, &urls[born..], &mut random);
             manifest.weeks.push(committed);
         }
-        manifest.write(&store.path().join("manifest.json")).unwrap();
+        manifest.write(&store.path().join("_nigh/manifest.json")).unwrap();
         store
     }
 
@@ -391,7 +393,14 @@ impl Synthetic {
 
     /// Writes a week: its pages, in two or three waves that interleave.
     fn write(&self, week: Week, pages: &[Url], born: &[Url], random: &mut impl FnMut(u64) -> u64) -> CommittedWeek {
-        let folder = self.path().join(week.folder());
+        let store = Store::at(&self.path());
+        let mut files = WeekFiles::new();
+        let mut path = |table: &str, name: String| {
+            let parts = files.entry(table.to_owned()).or_default();
+            let file = format!("nigh-00001-{:05}.parquet", parts.len());
+            parts.push(Part { file: file.clone(), bytes: 0, pieces: vec![Piece(name, 1)] });
+            store.table(table, week).join(file)
+        };
         let mut families: BTreeMap<u64, Vec<DocId>> = BTreeMap::new();
         pages.iter().for_each(|page| families.entry(page.family).or_default().push(page.doc));
         families.values_mut().for_each(|docs| docs.sort());
@@ -411,15 +420,17 @@ impl Synthetic {
                 features: 0,
                 links: 0,
             };
-            let path = |table: &str| folder.join(table).join(segment.file());
             let documents = pages.iter().map(|page| document(page));
-            write(&path(DocumentRow::NAME), documents);
-            write(&path(ClusterRow::NAME), pages.iter().map(|page| cluster(page, &families[&page.family])));
+            write(&path(DocumentRow::NAME, segment.file()), documents);
+            write(
+                &path(ClusterRow::NAME, segment.file()),
+                pages.iter().map(|page| cluster(page, &families[&page.family])),
+            );
             // Every seventh URL is of a page without words.
             let worded: Vec<FeatureRow> =
                 pages.iter().filter(|page| !page.doc.row().is_multiple_of(7)).map(|page| feature(page)).collect();
             if !worded.is_empty() {
-                write(&path(FeatureRow::NAME), worded.iter().cloned());
+                write(&path(FeatureRow::NAME, segment.file()), worded.iter().cloned());
             }
             segment.features = worded.len() as u64;
             segments.push(segment);
@@ -431,15 +442,24 @@ impl Synthetic {
             if !of_shard.is_empty() {
                 let hash = |url: &Url| UrlHash::of(&url.url).to_bytes();
                 let row = |url: &&Url| UrlRow { doc: url.doc.to_table(), hash: hash(url), url: url.url.clone() };
-                write(&folder.join(format!("urls/shard{shard:05}-wave00000.parquet")), of_shard.iter().map(row));
+                write(&path(UrlRow::NAME, format!("shard{shard:05}-wave00000.parquet")), of_shard.iter().map(row));
             }
         }
-        let committed =
-            CommittedWeek { week, key: String::new(), documents: pages.len() as u64, urls, named: Vec::new() };
+        let committed = CommittedWeek {
+            week,
+            commit: 1,
+            stands_on: String::new(),
+            key: String::new(),
+            documents: pages.len() as u64,
+            urls,
+            named: Vec::new(),
+        };
         let key = InputKey { hash: week.to_string(), waves: waves as usize, files: 1, bytes: 1 };
         let journal = Journal { key, waves: waves as usize, segments, counts: Counts::default() };
-        let whole = WholeWeek { committed: committed.clone(), method: self.method.clone(), journal };
-        whole.write(&folder.join("week.json")).unwrap();
+        let whole = WholeWeek { committed: committed.clone(), method: self.method.clone(), journal, files };
+        let records = store.records(&committed);
+        std::fs::create_dir_all(&records).unwrap();
+        whole.write(&records.join("week.json")).unwrap();
         committed
     }
 
@@ -448,7 +468,7 @@ impl Synthetic {
         let store = self.path();
         let arguments = ["run", "jobs/evolution.toml", "--quiet", "--store", store.to_str().unwrap()];
         run_well(&[&arguments[..], flags].concat());
-        assert!(!store.join("_work").exists(), "nothing unfinished is left");
+        assert!(!store.join("_nigh/work").exists(), "nothing unfinished is left");
         tables(&store.join("evolution"))
     }
 }
@@ -571,13 +591,18 @@ fn first_and_last_choose_the_weeks_of_the_evolution() {
         assert!(ran.stdout.contains(wanted), "{wanted}: {}", ran.stdout);
     }
     eprintln!("{}", ran.stdout);
-    let kept = std::fs::read_to_string(path.join("evolution/job.toml")).unwrap();
+    let kept = std::fs::read_to_string(path.join("_nigh/evolution/00002/job.toml")).unwrap();
     assert!(kept.contains("first = \"2024-01-08\""), "{kept}");
-    // Another run replaces all of it.
-    std::fs::write(path.join("evolution/stray"), "").unwrap();
+    // Another run replaces all of it, except a file of the user.
+    std::fs::write(path.join("evolution/notes"), "").unwrap();
     store.evolution(&[]);
     assert_evolution_is_right(&path, 0..4);
-    assert!(!path.join("evolution/stray").exists());
+    assert!(path.join("evolution/notes").exists() && !path.join("_nigh/evolution/00002").exists());
+    assert_eq!(
+        std::fs::read_dir(path.join("evolution/retention")).unwrap().count(),
+        1,
+        "only the new tables are there"
+    );
 }
 
 #[test]
@@ -601,14 +626,10 @@ fn one_week_is_compared_with_itself() {
 }
 
 #[test]
-fn tables_lost_by_a_kill_between_two_renames_are_put_back_by_the_next_run() {
+fn a_run_that_fails_leaves_the_former_tables() {
     let store = Synthetic::new(6, 2);
     let before = store.evolution(&[]);
-    let (folder, work) = (store.path().join("evolution"), store.path().join("_work"));
-    std::fs::create_dir_all(work.join("evolution/retention")).unwrap();
-    std::fs::rename(&folder, work.join("evolution-before")).unwrap();
-    // A run that fails puts the former tables back; one that ends replaces them.
-    let damaged = store.path().join("week=2024-01-08/clusters");
+    let (folder, damaged) = (store.path().join("evolution"), store.path().join("clusters"));
     std::fs::rename(&damaged, store.path().join("elsewhere")).unwrap();
     let ran = run(&["run", "jobs/evolution.toml", "--store", store.path().to_str().unwrap()]);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
@@ -641,9 +662,7 @@ fn a_run_killed_at_any_moment_leaves_the_former_tables_or_the_new_ones() {
         std::thread::sleep(whole * round / 14);
         child.kill().unwrap();
         child.wait().unwrap();
-        // Between two renames there are none, until the next run.
-        let left = store.path().join("evolution");
-        assert!(!left.exists() || [&former_tables, &new].contains(&&tables(&left)), "round {round}");
+        assert!([&former_tables, &new].contains(&&tables(&store.path().join("evolution"))), "round {round}");
     }
     assert!(store.evolution(&[]) == new);
 }
@@ -678,7 +697,7 @@ fn tables_that_contradict_each_other_are_reported_as_damage() {
     let store = Synthetic::new(8, 2);
     let path = store.path();
     let arguments = ["run", "jobs/evolution.toml", "--store", path.to_str().unwrap()];
-    let week = path.join("week=2024-01-08");
+    let week = crate::program::week(&path, "2024-01-08");
     let (clusters, documents) = (crate::program::files(&week, "clusters"), crate::program::files(&week, "documents"));
     let kept = std::fs::read(&documents[0]).unwrap();
     // Pages of another shard.

@@ -40,7 +40,7 @@ impl Disturbed {
         let begun = Instant::now();
         loop {
             let now = self.processes();
-            let written = self.store.join("_work/week=2024-01-08/documents").exists();
+            let written = self.store.join("_nigh/work/week=2024-01-08/documents").exists();
             if written && now.len() == processes && !now.iter().any(|id| former.contains(id)) {
                 return now;
             }
@@ -94,7 +94,7 @@ fn a_run_whose_processes_are_killed_ends_by_itself_with_the_same_bytes() {
         assert!(restarted || round > 1, "round {round}: {}", ran.stderr);
         restarts += usize::from(restarted);
         assert!(tables(&store.join("week=2024-01-08")) == undisturbed.tables(), "round {round}");
-        assert!(!store.join("_work").exists());
+        assert!(!store.join("_nigh/work").exists());
     }
     eprintln!("{restarts} of 8 runs were restarted");
 }

@@ -174,9 +174,7 @@ fn shipped_weeks(folder: &Path, kernels: Option<&str>) -> PathBuf {
 /// The SHA-1 of every Parquet file of the weeks and of the evolution job, as `sha1sum` writes it.
 fn digests(store: &Path) -> String {
     let digest = |bytes: &[u8]| Sha1::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let tables = tables(store).into_iter();
-    let tables = tables.filter(|(path, _)| path.starts_with("week=") || path.starts_with("evolution/"));
-    tables.map(|(path, bytes)| format!("{}  {path}\n", digest(&bytes))).collect()
+    tables(store).into_iter().map(|(path, bytes)| format!("{}  {path}\n", digest(&bytes))).collect()
 }
 
 /// What this build makes of the shipped weeks and of the damaged files; once for all tests.
@@ -191,14 +189,14 @@ fn found() -> &'static Golden {
         };
         let folder = tempfile::tempdir().unwrap();
         let store = shipped_weeks(folder.path(), None);
-        WEEKS.iter().for_each(|week| add(&store.join(format!("week={week}")), week, &TABLES));
+        WEEKS.iter().for_each(|week| add(&crate::program::week(&store, week), week, &TABLES));
         add(&store.join("evolution"), "evolution", &EVOLUTION);
 
         let job = job(folder.path(), "[cluster]\nmax-reject-share = 1.0\n[cluster.method]\nshards = 8\n");
         let dirty = folder.path().join("dirty");
         let arguments = ["run", job.to_str().unwrap(), "-q", "--store", dirty.to_str().unwrap(), "--week", WEEKS[0]];
         run_well(None, &[&arguments[..], &["--input", "tests/data/dirty"]].concat());
-        add(&dirty.join(format!("week={}", WEEKS[0])), "dirty", &DIRTY);
+        add(&crate::program::week(&dirty, WEEKS[0]), "dirty", &DIRTY);
 
         found.insert("digest.txt".into(), digests(&store));
         found

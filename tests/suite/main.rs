@@ -34,6 +34,8 @@ mod faults;
 mod formats;
 /// The tables as they were reviewed: golden text and digests.
 mod golden;
+/// Pipes, files that are cut short or changed, and folders with more than inputs.
+mod inputs;
 /// Unauthenticated peers are refused; processes work over TLS.
 #[cfg(feature = "pool")]
 mod intruders;

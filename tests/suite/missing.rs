@@ -19,7 +19,13 @@ fn crawl(week: &str) -> PathBuf {
 }
 
 fn folder_of(store: &Path, week: &str) -> PathBuf {
-    store.join(format!("week={week}"))
+    crate::program::week(store, week)
+}
+
+/// The weeks of a store.
+fn weeks_of(store: &Path) -> Vec<String> {
+    let manifest = nigh::state::Store::at(store).manifest().unwrap().unwrap();
+    manifest.weeks.iter().map(|committed| committed.week.to_string()).collect()
 }
 
 /// The reason of every URL that could not be downloaded in a week of a store: URLs of the store's earlier weeks without
@@ -27,13 +33,10 @@ fn folder_of(store: &Path, week: &str) -> PathBuf {
 /// side files.
 pub fn twin(store: &Path, week: &str, inputs: &[PathBuf]) -> BTreeMap<String, String> {
     let mut known = BTreeSet::new();
-    for entry in std::fs::read_dir(store).unwrap() {
-        let folder = entry.unwrap().path();
-        let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
-        if name.strip_prefix("week=").is_some_and(|earlier| earlier < week) {
-            let (urls, documents) = (texts(&folder, "urls", "url"), texts(&folder, "documents", "url"));
-            known.extend(urls.into_iter().chain(documents));
-        }
+    for earlier in weeks_of(store).iter().filter(|earlier| earlier.as_str() < week) {
+        let folder = folder_of(store, earlier);
+        let (urls, documents) = (texts(&folder, "urls", "url"), texts(&folder, "documents", "url"));
+        known.extend(urls.into_iter().chain(documents));
     }
     texts(&folder_of(store, week), "documents", "url").iter().for_each(|url| _ = known.remove(url));
 
@@ -108,16 +111,14 @@ pub fn assert_missing_is_right(store: &Path, week: &str, inputs: &[PathBuf]) -> 
     // Files are read in the order of shards, which is that of ids.
     assert!(docs.is_sorted(), "{docs:?}");
     assert!(files(&folder, "missing").iter().all(|file| !file.to_str().unwrap().contains("wave")));
-    let weeks = std::fs::read_dir(store).unwrap().map(|entry| entry.unwrap().path());
-    let ids: BTreeMap<String, i64> = weeks
-        .filter(|path| path.is_dir())
-        .flat_map(|week| texts(&week, "urls", "url").into_iter().zip(longs(&week, "urls", "doc")))
-        .collect();
+    let weeks = weeks_of(store).into_iter().map(|week| folder_of(store, &week));
+    let ids: BTreeMap<String, i64> =
+        weeks.flat_map(|week| texts(&week, "urls", "url").into_iter().zip(longs(&week, "urls", "doc"))).collect();
     assert!(urls.iter().zip(&docs).all(|(url, doc)| ids[url] == *doc));
 
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     found.into_values().for_each(|reason| *counts.entry(reason).or_default() += 1);
-    let summary = std::fs::read(folder.join("summary.json")).unwrap();
+    let summary = std::fs::read(crate::program::records(&folder).join("summary.json")).unwrap();
     let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
     assert_eq!(summary["since"]["missing"], serde_json::to_value(&counts).unwrap());
     assert_eq!(summary["since"]["not_downloaded"], counts.values().sum::<u64>());
@@ -168,7 +169,7 @@ fn assert_same_weeks(a: &Made, b: &Made, what: &str) {
 fn urls_that_could_not_be_downloaded_are_listed_with_the_reason() {
     let made = shipped_weeks(&shipped_job(), &shipped_weekly_job(), &["--workers", "1"]);
     let store = made.store();
-    assert!(files(&folder_of(&store, WEEKS[0]), "missing").is_empty(), "a first week misses nothing");
+    assert!(texts(&folder_of(&store, WEEKS[0]), "missing", "url").is_empty(), "a first week misses nothing");
     let second = assert_missing_is_right(&store, WEEKS[1], &[crawl(WEEKS[1])]);
     let third = assert_missing_is_right(&store, WEEKS[2], &[crawl(WEEKS[2])]);
     assert!(second.contains_key("timeout") && second.contains_key("connection-reset"), "{second:?}");
@@ -293,7 +294,7 @@ fn after_a_kill_at_any_moment_a_rerun_lists_the_same_missing_urls() {
         child.wait().unwrap();
         run_well(&arguments);
         assert!(tables(&folder_of(&store, WEEKS[1])) == wanted, "round {round}");
-        assert!(!store.join("_work").exists());
+        assert!(!store.join("_nigh/work").exists());
     }
 }
 

@@ -1,6 +1,6 @@
 //! A store in a bucket, on a real server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::ops::Deref;
@@ -158,19 +158,21 @@ fn a_store_in_a_bucket_has_the_tables_of_one_in_a_folder() {
                 |store: &str| server.run_well(&folder.path().join("nowhere"), &["show", store, "--changes"]).stdout;
             assert_eq!(changes(url), changes(store.to_str().unwrap()));
         }
-        // What is in the bucket is just that: each file is an object, beside the lists, the manifest and the lock.
-        let files = |folder: &Path| {
-            walkdir::WalkDir::new(folder)
-                .into_iter()
-                .filter(|entry| entry.as_ref().unwrap().file_type().is_file())
-                .count()
+        // What is in the bucket is just that: each file is an object, beside one list for each folder, the manifest, the lock and the
+        // views.
+        let is_published = |path: &Path| {
+            let own = path.strip_prefix(store.join("_nigh"));
+            own.map_or(true, |own| {
+                ["week=", "before=", "evolution"].iter().any(|name| own.to_string_lossy().starts_with(name))
+            })
         };
-        let folders = std::fs::read_dir(&store)
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .filter(|path| path.is_dir() && !path.ends_with("_work"));
-        let files: usize = folders.map(|folder| files(&folder) + 1).sum();
-        assert_eq!(server.keys("some/where").len(), files + 2, "{:?}", server.keys("some/where"));
+        let entries = walkdir::WalkDir::new(&store).min_depth(2).into_iter().map(|entry| entry.unwrap());
+        let files: Vec<PathBuf> = entries
+            .filter(|entry| entry.file_type().is_file() && is_published(entry.path()))
+            .map(|entry| entry.path().strip_prefix(&store).unwrap().to_owned())
+            .collect();
+        let folders: BTreeSet<_> = files.iter().map(|path| path.iter().next().unwrap()).collect();
+        assert_eq!(server.keys("some/where").len(), files.len() + folders.len() + 3, "{:?}", server.keys("some/where"));
     }
     assert!(!folder.path().join("nowhere").exists(), "what is only read needs no mirror");
     let again =
@@ -188,7 +190,7 @@ fn a_second_run_is_refused_with_the_name_of_the_run_that_writes() {
     let first = &steps(&jobs, url)[0];
     let machines = [folder.path().join("one"), folder.path().join("two")];
     server.run_well(&machines[0], &texts(first));
-    let free = server.get("/store/lock.json");
+    let free = server.get("/store/_nigh/lock.json");
     // A run that has been at it for three minutes, somewhere else.
     let before = jiff::Timestamp::now();
     let lock = |renewed: i64| {
@@ -199,7 +201,7 @@ fn a_second_run_is_refused_with_the_name_of_the_run_that_writes() {
             ago(renewed + 180),
             ago(renewed)
         );
-        server.put("/store/lock.json", text.as_bytes());
+        server.put("/store/_nigh/lock.json", text.as_bytes());
     };
     lock(0);
     let second = &steps(&jobs, url)[1];
@@ -220,11 +222,11 @@ fn a_second_run_is_refused_with_the_name_of_the_run_that_writes() {
         assert!(refused.stderr.contains("another run writes to the store s3://bucket/store"), "{}", refused.stderr);
     }
     // Its owner was of this machine, and is no more: nothing is waited for.
-    server.put("/store/lock.json", String::from_utf8(free).unwrap().replace("true", "false").as_bytes());
+    server.put("/store/_nigh/lock.json", String::from_utf8(free).unwrap().replace("true", "false").as_bytes());
     let taken = server.run_well(&machines[1], &texts(second));
     let parts = ["has ended without freeing its lock", "taking over the lock"];
     assert!(parts.iter().all(|part| taken.stderr.contains(part)), "{}", taken.stderr);
-    let free: serde_json::Value = serde_json::from_slice(&server.get("/store/lock.json")).unwrap();
+    let free: serde_json::Value = serde_json::from_slice(&server.get("/store/_nigh/lock.json")).unwrap();
     assert_eq!(free["free"], true);
     // Who may not read the bucket may not read its mirror.
     for machine in &machines {
@@ -277,13 +279,13 @@ fn silenced(target: &str) -> (String, Arc<AtomicBool>) {
 #[test]
 fn a_signal_ends_a_run_whose_bucket_does_not_answer() {
     let Some(OneWeek { server, folder: _folder, steps, one }) = OneWeek::new("a bucket that is silent") else { return };
-    let before = server.get("/store/manifest.json");
+    let before = server.get("/store/_nigh/manifest.json");
     let [(_, endpoint), ..] = server.environment();
     let (endpoint, silent) = silenced(endpoint.strip_prefix("http://").unwrap());
     let mut command = server.nigh(&one, &texts(&steps[1]));
     command.env("AWS_ENDPOINT_URL", endpoint).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let (begun, documents) = (Instant::now(), mirror(&one).join("_work/week=2024-01-15/documents"));
+    let (begun, documents) = (Instant::now(), mirror(&one).join("_nigh/work/week=2024-01-15/documents"));
     while !documents.exists() && begun.elapsed() < Duration::from_secs(60) && child.try_wait().unwrap().is_none() {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -300,7 +302,10 @@ fn a_signal_ends_a_run_whose_bucket_does_not_answer() {
     let last = stderr.lines().last().unwrap();
     assert!(last.contains("stopped; ") && last.contains("The same command"), "{stderr}");
     silent.store(false, Ordering::Relaxed);
-    assert!(server.get("/store/manifest.json") == before, "nothing is published after it was said that it is not");
+    assert!(
+        server.get("/store/_nigh/manifest.json") == before,
+        "nothing is published after it was said that it is not"
+    );
     let again = server.run_well(&one, &texts(&steps[1]));
     assert!(again.stderr.contains("has ended without freeing its lock"), "{}", again.stderr);
 }
@@ -356,7 +361,7 @@ fn after_a_kill_at_any_moment_a_rerun_here_or_elsewhere_ends_with_the_same_bytes
 
 /// Begins a command, and does something while it is asleep in the middle of its work.
 fn meanwhile(server: &Cloud, machine: &Path, step: &[String], act: impl FnOnce()) -> Ran {
-    let work = mirror(machine).join("_work");
+    let work = mirror(machine).join("_nigh/work");
     let mut command = server.nigh(machine, &texts(step));
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let begun = Instant::now();
@@ -381,22 +386,28 @@ fn a_run_that_was_suspended_while_another_took_the_lease_commits_nothing() {
         return;
     };
     // The other one has the lock.
-    let before = server.get("/store/manifest.json");
-    let free = server.get("/store/lock.json");
+    let before = server.get("/store/_nigh/manifest.json");
+    let free = server.get("/store/_nigh/lock.json");
     let theirs =
         String::from_utf8(free.clone()).unwrap().replace("\"process\": ", "\"process\": 9").replace("true", "false");
     let theirs = theirs.replace("\"run\": \"", "\"run\": \"other-");
-    let slept = meanwhile(&server, &one, &steps[1], || server.put("/store/lock.json", theirs.as_bytes()));
+    let slept = meanwhile(&server, &one, &steps[1], || server.put("/store/_nigh/lock.json", theirs.as_bytes()));
     assert_eq!(slept.code, Some(1), "{}", slept.stderr);
-    assert!(slept.stderr.contains("this run no longer has the lock s3://bucket/store/lock.json"), "{}", slept.stderr);
-    assert!(server.get("/store/lock.json") == theirs.as_bytes() && server.get("/store/manifest.json") == before);
+    assert!(
+        slept.stderr.contains("this run no longer has the lock s3://bucket/store/_nigh/lock.json"),
+        "{}",
+        slept.stderr
+    );
+    assert!(
+        server.get("/store/_nigh/lock.json") == theirs.as_bytes() && server.get("/store/_nigh/manifest.json") == before
+    );
     // The other one has published.
-    server.put("/store/lock.json", &free);
+    server.put("/store/_nigh/lock.json", &free);
     let published = [&before[..], b"\n"].concat();
-    let slept = meanwhile(&server, &one, &steps[3], || server.put("/store/manifest.json", &published));
+    let slept = meanwhile(&server, &one, &steps[3], || server.put("/store/_nigh/manifest.json", &published));
     assert_eq!(slept.code, Some(1), "{}", slept.stderr);
     assert!(slept.stderr.contains("was published by another run meanwhile"), "{}", slept.stderr);
-    assert!(server.get("/store/manifest.json") == published);
+    assert!(server.get("/store/_nigh/manifest.json") == published);
     // The next run begins from there.
     let again = server.run_well(&one, &texts(&steps[1]));
     assert!(again.stderr.contains("another run has published"), "{}", again.stderr);
@@ -441,7 +452,7 @@ fn a_damaged_object_is_named_and_restored_by_a_run_that_has_a_good_copy() {
         "{}",
         failed.stderr
     );
-    server.put("/store/manifest.json", b"{\"format\": 3}");
+    server.put("/store/_nigh/manifest.json", b"{\"format\": 3}");
     let failed = server.run(&one, &["show", URL]);
     assert!(failed.stderr.contains("a store does not work after a copy into a bucket"), "{}", failed.stderr);
 }

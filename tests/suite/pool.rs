@@ -207,7 +207,8 @@ fn disturbed(mut command: Command, store: &Path, disturb: impl FnOnce()) -> Ran 
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let begun = Instant::now();
     let written = || {
-        let works = std::fs::read_dir(store).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+        let works =
+            std::fs::read_dir(store.join("_nigh")).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
         works.into_iter().any(|work| work.join("week=2024-01-08/documents").exists())
     };
     while !written() {
@@ -298,8 +299,9 @@ fn tables_of_one_process() -> &'static BTreeMap<String, Vec<u8>> {
 fn assert_as_one_process(ran: &Ran, store: &Path) {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(tables(&store.join("week=2024-01-08")) == *tables_of_one_process(), "the tables differ");
-    let left: Vec<_> = std::fs::read_dir(store).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("_work")), "{left:?}");
+    let left: Vec<_> =
+        std::fs::read_dir(store.join("_nigh")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("work")), "{left:?}");
 }
 
 #[test]

@@ -6,7 +6,9 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use arrow_array::{Array, FixedSizeBinaryArray, Int64Array, StringArray};
-use nigh::tables::{Scan, field};
+use nigh::records::Week;
+use nigh::state::{CommittedWeek, Store};
+use nigh::tables::{RESULT_TABLES, Scan, WEEK_TABLES, field};
 
 use crate::skips::{self, Need};
 
@@ -155,18 +157,15 @@ impl Made {
         self.folder.path().join("store")
     }
 
-    /// The folder of its only week.
+    /// Its only week, as [`week`] names it.
     pub fn week(&self) -> PathBuf {
-        let weeks: Vec<PathBuf> = std::fs::read_dir(self.store())
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("week="))
-            .collect();
+        let folders = std::fs::read_dir(self.store().join("documents")).unwrap();
+        let weeks: Vec<PathBuf> = folders.map(|entry| entry.unwrap().path()).collect();
         assert_eq!(weeks.len(), 1, "{weeks:?}");
-        weeks[0].clone()
+        self.store().join(weeks[0].file_name().unwrap())
     }
 
-    /// The bytes of all its tables, by path within the week.
+    /// The bytes of all its tables, by table and number of the file.
     pub fn tables(&self) -> BTreeMap<String, Vec<u8>> {
         tables(&self.week())
     }
@@ -185,20 +184,86 @@ pub fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// The bytes of all tables of a week, by path within its folder.
-pub fn tables(week: &Path) -> BTreeMap<String, Vec<u8>> {
-    walkdir::WalkDir::new(week)
-        .into_iter()
-        .map(|entry| entry.unwrap().into_path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "parquet"))
-        .map(|path| (path.strip_prefix(week).unwrap().to_str().unwrap().to_owned(), std::fs::read(&path).unwrap()))
-        .collect()
+/// A week of a store, for the functions below: the path `STORE/week=DATE`. There is no such folder; the tables of the week are
+/// `STORE/TABLE/week=DATE`. These functions read what the store's manifest lists, and so no half of a commit.
+pub fn week(store: &Path, date: &str) -> PathBuf {
+    store.join(format!("week={date}"))
 }
 
-/// The files of a table of a week, in order.
-pub fn files(week: &Path, table: &str) -> Vec<PathBuf> {
-    let Ok(folder) = std::fs::read_dir(week.join(table)) else { return Vec::new() };
-    let mut files: Vec<PathBuf> = folder.map(|entry| entry.unwrap().path()).collect();
+/// The store of a path that [`week`] returns, and the week's row of the manifest.
+fn committed(week: &Path) -> Option<(Store, CommittedWeek)> {
+    let date: Week = week.file_name()?.to_str()?.strip_prefix("week=")?.parse().ok()?;
+    let store = Store::at(week.parent()?);
+    let committed = store.manifest().ok()??.weeks.into_iter().find(|committed| committed.week == date)?;
+    Some((store, committed))
+}
+
+/// Whether a store has a week.
+pub fn has_week(week: &Path) -> bool {
+    committed(week).is_some()
+}
+
+/// The folder with the records of a week: `week.json`, `job.toml` and `summary.json`.
+pub fn records(week: &Path) -> PathBuf {
+    let (store, committed) = committed(week).unwrap();
+    store.records(&committed)
+}
+
+/// The bytes of all tables of a week, of a store or of results, by path. Numbers of commits are left out of the paths: stores with the
+/// same weeks can have come to them by other commits.
+pub fn tables(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let name = folder.file_name().unwrap().to_str().unwrap();
+    let paths: Vec<PathBuf> = if name.starts_with("week=") {
+        WEEK_TABLES.iter().flat_map(|table| files(folder, table.name)).collect()
+    } else if folder.join("_nigh").exists() {
+        tables_of_store(folder)
+    } else {
+        RESULT_TABLES.iter().flat_map(|table| files(folder, table)).collect()
+    };
+    let root = if name.starts_with("week=") { folder.parent().unwrap() } else { folder };
+    let is_commit = |part: &str| part.len() == 5 && part.bytes().all(|byte| byte.is_ascii_digit());
+    let named = |path: PathBuf| {
+        let parts = path.strip_prefix(root).unwrap().iter().map(|part| part.to_str().unwrap());
+        let parts = parts.filter(|part| !is_commit(part) && *part != name);
+        let parts =
+            parts.map(|part| part.strip_prefix("nigh-").map_or(part, |numbers| numbers.split_once('-').unwrap().1));
+        (parts.collect::<Vec<_>>().join("/"), std::fs::read(&path).unwrap())
+    };
+    paths.into_iter().map(named).collect()
+}
+
+/// The tables of all weeks and of all results, and the URLs of removed weeks.
+fn tables_of_store(store: &Path) -> Vec<PathBuf> {
+    let state = Store::at(store);
+    let manifest = state.manifest().unwrap().unwrap();
+    let weeks = manifest.weeks.iter().flat_map(|committed| state.whole(committed).unwrap().paths().collect::<Vec<_>>());
+    let mut paths: Vec<PathBuf> = weeks.map(|path| store.join(path)).collect();
+    if let Some(removed) = &manifest.removed {
+        let folder = store.join(format!("_nigh/before={}/{:05}", removed.before, removed.commit));
+        let entries = walkdir::WalkDir::new(folder).into_iter().map(|entry| entry.unwrap());
+        paths.extend(entries.filter(|entry| entry.file_type().is_file()).map(|entry| entry.into_path()));
+    }
+    for name in manifest.results.keys() {
+        paths.extend(RESULT_TABLES.iter().flat_map(|table| files(&store.join(name), table)));
+    }
+    paths
+}
+
+/// The files of a table of a week or of results, in order.
+pub fn files(folder: &Path, table: &str) -> Vec<PathBuf> {
+    if let Some((store, committed)) = committed(folder) {
+        let tables = store.tables(&committed).unwrap();
+        return tables.all(table).iter().map(|rows| rows.path().to_owned()).collect();
+    }
+    let (Some(store), Some(name)) = (folder.parent(), folder.file_name().and_then(|name| name.to_str())) else {
+        return Vec::new();
+    };
+    let results = Store::at(store).manifest().ok().flatten().map(|manifest| manifest.results);
+    let Some(commit) = results.and_then(|results| results.get(name).copied()) else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir(folder.join(table)) else { return Vec::new() };
+    let of_commit = format!("nigh-{commit:05}-");
+    let is_listed = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with(&of_commit);
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).filter(is_listed).collect();
     files.sort();
     files
 }

@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::program::{Made, job, nigh, output, ran, run, run_well, skipped, tables};
+use nigh::state::{Piece, Store};
+use nigh::tables::WEEK_TABLES;
+
+use crate::program::{Made, has_week, job, nigh, output, ran, records, run, run_well, skipped, tables};
 use crate::skips::Need;
 
 /// A job of many waves, so that there is something to go on from.
@@ -38,13 +41,13 @@ fn after_a_kill_at_any_moment_a_rerun_ends_with_the_same_bytes() {
         child.wait().unwrap();
         // What a killed run leaves is no week: there is none, or a whole one.
         let week = store.join("week=2024-01-08");
-        if week.exists() {
+        if has_week(&week) {
             assert!(tables(&week) == undisturbed.tables());
         }
         let again = run_well(&[&arguments[..2], &arguments[3..]].concat());
         resumed += usize::from(again.stderr.contains("resuming after wave"));
         assert!(tables(&week) == undisturbed.tables(), "round {round}");
-        assert!(!store.join("_work").exists());
+        assert!(!store.join("_nigh/work").exists());
     }
     eprintln!("{resumed} of 24 runs went on from a committed wave");
     assert!(resumed > 0, "no run was killed between two waves");
@@ -52,13 +55,23 @@ fn after_a_kill_at_any_moment_a_rerun_ends_with_the_same_bytes() {
 
 /// Makes a committed week unfinished again, as if killed when all was read and nothing computed.
 fn unfinish(store: &Path) -> PathBuf {
-    let (week, work) = (store.join("week=2024-01-08"), store.join("_work/week=2024-01-08"));
-    let scratch = store.join("_work/scratch-2024-01-08");
+    let work = store.join("_nigh/work/week=2024-01-08");
+    let scratch = store.join("_nigh/work/scratch-2024-01-08");
     std::fs::create_dir_all(scratch.join("found-links")).unwrap();
-    std::fs::rename(&week, &work).unwrap();
-    std::fs::remove_file(store.join("manifest.json")).unwrap();
-    let whole: serde_json::Value = serde_json::from_slice(&std::fs::read(work.join("week.json")).unwrap()).unwrap();
-    std::fs::write(scratch.join("journal.json"), whole["journal"].to_string()).unwrap();
+    let state = Store::at(store);
+    let committed = state.committed("2024-01-08".parse().unwrap()).unwrap();
+    let (whole, tables) = (state.whole(&committed).unwrap(), state.tables(&committed).unwrap());
+    for table in WEEK_TABLES {
+        for Piece(name, _) in whole.files[table.name].iter().flat_map(|part| &part.pieces) {
+            let path = work.join(table.name).join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            (table.pack)(&[tables.rows(table.name, name).unwrap()], &path, &[]).unwrap();
+        }
+        std::fs::remove_dir_all(store.join(table.name)).unwrap();
+    }
+    std::fs::remove_dir_all(store.join("_nigh/week=2024-01-08")).unwrap();
+    std::fs::remove_file(store.join("_nigh/manifest.json")).unwrap();
+    whole.journal.write(&scratch.join("journal.json")).unwrap();
     for file in std::fs::read_dir(work.join("links")).unwrap() {
         // Links as pages have them are the same rows with one column more.
         let file = file.unwrap();
@@ -88,7 +101,7 @@ fn a_process_that_cannot_write_gets_no_wave_committed() {
     let folder = tempfile::tempdir().unwrap();
     let job = waves(folder.path());
     let store = folder.path().join("store");
-    let journal = store.join("_work/scratch-2024-01-08/journal.json");
+    let journal = store.join("_nigh/work/scratch-2024-01-08/journal.json");
     let arguments =
         ["run", job.to_str().unwrap(), "--workers", "1", "--processes", "2", "--store", store.to_str().unwrap()];
     // Begin the week, and stop at once.
@@ -108,7 +121,7 @@ fn a_process_that_cannot_write_gets_no_wave_committed() {
     // Three files come after it: two of the crawl, and its side file.
     let wave = all - 4;
     let obstacles: Vec<PathBuf> = [1, 3, 5, 7]
-        .map(|shard| store.join(format!("_work/week=2024-01-08/documents/shard{shard:05}-wave{wave:05}.parquet")))
+        .map(|shard| store.join(format!("_nigh/work/week=2024-01-08/documents/shard{shard:05}-wave{wave:05}.parquet")))
         .into();
     for obstacle in &obstacles[3..] {
         std::fs::create_dir_all(obstacle).unwrap();
@@ -146,7 +159,7 @@ fn a_signal_stops_the_run_which_prints_how_to_continue() {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         // As soon as there is something unfinished: the handler is there before the first wave is.
         let begun = Instant::now();
-        let journal = store.join("_work/week=2024-01-08/documents");
+        let journal = store.join("_nigh/work/week=2024-01-08/documents");
         while !journal.exists() && begun.elapsed() < Duration::from_secs(60) {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -192,7 +205,7 @@ fn damaged_files_of_a_store_are_named() {
     assert!(damaged.stderr.contains(segment.file_name().unwrap().to_str().unwrap()), "{}", damaged.stderr);
     std::fs::write(&segment, &bytes).unwrap();
     run_well(&arguments);
-    std::fs::write(store.join("manifest.json"), "{\"format\":").unwrap();
+    std::fs::write(store.join("_nigh/manifest.json"), "{\"format\":").unwrap();
     let damaged = run(&["show", store.to_str().unwrap()]);
     assert_eq!(damaged.code, Some(1));
     assert!(damaged.stderr.contains("manifest.json is damaged"), "{}", damaged.stderr);
@@ -248,7 +261,7 @@ fn truncated_files_of_an_unfinished_week_are_named_or_written_again() {
         let store = folder.path().join(table);
         crate::program::copy_folder(&undisturbed.store(), &store);
         let work = unfinish(&store);
-        let (in_week, in_scratch) = (work.join(table), store.join("_work/scratch-2024-01-08").join(table));
+        let (in_week, in_scratch) = (work.join(table), store.join("_nigh/work/scratch-2024-01-08").join(table));
         let path = largest(if in_week.exists() { &in_week } else { &in_scratch }).unwrap();
         let arguments = ["run", job.to_str().unwrap(), "-q", "--store", store.to_str().unwrap()];
         if cut(&path, &arguments, &|| tables(&store.join("week=2024-01-08")) == whole) {
@@ -291,12 +304,16 @@ fn truncated_files_of_a_committed_week_are_named_by_the_next_week_or_not_needed(
         for table in needed {
             let store = copy(&format!("{table}-{}", job == &full));
             let week = store.join("week=2024-01-08");
-            let path = if *table == "manifest.json" { store.join(table) } else { week.join(table) };
+            let path = match *table {
+                "manifest.json" => store.join("_nigh/manifest.json"),
+                "week.json" => records(&week).join("week.json"),
+                table => store.join(table).join("week=2024-01-08"),
+            };
             let arguments = ["run", job, "-q", "--store", store.to_str().unwrap()];
             if cut(&largest(&path).unwrap(), &arguments, &|| tables(&store.join("week=2024-01-15")) == whole) {
                 refused.push(*table);
             }
-            assert!(!store.join("week=2024-01-15").exists() || tables(&store.join("week=2024-01-15")) == whole);
+            assert!(!has_week(&store.join("week=2024-01-15")) || tables(&store.join("week=2024-01-15")) == whole);
         }
     }
     assert!(["features", "clusters", "urls", "week.json", "manifest.json"].iter().all(|table| refused.contains(table)));

@@ -122,8 +122,9 @@ impl Runs {
 
     fn assert_same(&self, what: &str, store: &Path, undisturbed: &Made) {
         assert!(tables(&store.join("week=2024-01-08")) == undisturbed.tables(), "{what}: tables differ");
-        let left: Vec<_> = std::fs::read_dir(store).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("_work")), "{what}: {left:?}");
+        let left: Vec<_> =
+            std::fs::read_dir(store.join("_nigh")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("work")), "{what}: {left:?}");
     }
 
     /// Runs the tasks once more into the store of a run that was ended: they finish it with the same tables.
@@ -200,7 +201,8 @@ fn signal(name: &str, process: u32) {
 fn wait_until_working(tasks: &mut [Task], store: &Path) {
     wait_until(|| {
         assert!(tasks[0].child.try_wait().unwrap().is_none(), "it ended before it was disturbed");
-        let works = std::fs::read_dir(store).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+        let works =
+            std::fs::read_dir(store.join("_nigh")).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
         works.into_iter().any(|work| work.join("week=2024-01-08/documents").exists())
     });
 }

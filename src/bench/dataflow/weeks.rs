@@ -428,7 +428,7 @@ impl<'a> WeeksWorker<'a> {
     /// Updates the roots of the first week to those of the second.
     fn delta(&self, worker: &mut Worker, index: Option<&PostingIndex>) -> Result<(WeeksCounts, VectorRoots)> {
         let (task, owned) = (self.task, &self.vectors.owned);
-        let files = owned.shards().map(|shard| (task.roots(shard), shard));
+        let files = owned.shards().map(|shard| (task.roots(shard).into(), shard));
         let mut roots = read_roots(files, owned)?;
         let next_run = NextRun { made: task.resources.scratch.join("run"), name: "run".into() };
         let stage = Delta {

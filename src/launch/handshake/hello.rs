@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::identity::Secret;
 use super::roster::Roster;
+use crate::text::printable;
 
 /// The version of the handshake.
 const PROTOCOL: u32 = 2;
@@ -62,7 +63,7 @@ impl Hello {
     pub fn check(&self, other: &Hello) -> Result<(), String> {
         let (peer, me) = (other.me, self.me);
         let same = |verb: &str, theirs: &dyn std::fmt::Display, ours: &dyn std::fmt::Display| {
-            let (theirs, ours) = (theirs.to_string(), ours.to_string());
+            let (theirs, ours) = (printable(&theirs.to_string()).into_owned(), ours.to_string());
             if theirs == ours {
                 Ok(())
             } else {

@@ -39,6 +39,7 @@ use super::messages::{MessageStream, Timed};
 use super::roster::Roster;
 use super::unauthenticated::{RefusalSink, Unauthenticated};
 use crate::launch::wire::{Link, Tls};
+use crate::text::printable;
 
 /// The timeouts of the steps.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +112,7 @@ type JoinResult = Result<(usize, Link)>;
 impl Participant {
     /// A process of a run. It reports refused connections on stderr, which its supervisor reads.
     pub fn new(me: usize, roster: Roster, credentials: Credentials, deadlines: Deadlines) -> Participant {
-        let report = move |text: &str| eprintln!("nigh: process {me} {text}");
+        let report = move |text: &str| eprintln!("nigh: process {me} {}", printable(text));
         Participant::with_report(me, roster, credentials, deadlines, Box::new(report))
     }
 
@@ -324,7 +325,10 @@ impl Participant {
         let sent = messages.send(&Message::Hello(own.clone()));
         let welcome = match (messages.receive(), sent) {
             (Ok(Message::Welcome(welcome)), _) => welcome,
-            (Ok(Message::Refused(reason)), _) => return Err(Unjoined::Refused(format!("it refuses: {reason}"))),
+            (Ok(Message::Refused(reason)), _) => {
+                // Without TLS this may be any program that listens at the address.
+                return Err(Unjoined::Refused(format!("it refuses: {}", printable(&reason))));
+            }
             (Ok(_), _) => return Err(Unjoined::Refused("its first message is not a welcome".into())),
             (Err(error), _) => return Err(hello_error(error)),
         };
@@ -684,6 +688,28 @@ mod tests {
             });
             assert_words(&ours, &["1 connections were refused, the last from 127.0.0.1", reason]);
         }
+    }
+
+    #[test]
+    fn the_reason_of_a_stranger_does_not_act_on_the_terminal() {
+        let identity = secrets();
+        let listener = TcpListener::bind(LOOPBACK).unwrap();
+        let stranger = std::thread::spawn({
+            let listener = listener.try_clone().unwrap();
+            move || {
+                let (socket, _) = listener.accept().unwrap();
+                let mut messages = MessageStream::new(&socket, None, Instant::now() + PATIENT.hello);
+                let _ = messages.receive();
+                messages.send(&Message::Refused("\x1b]0;pwned\x07\x1b[2J\nnigh: all is well".into())).unwrap();
+                close_after_read(&socket);
+            }
+        });
+        let credentials = identity.credentials(1).unwrap();
+        let (own, address) = listen(LOOPBACK, &credentials).unwrap();
+        let roster = Roster::new(7, 3, vec![listener.local_addr().unwrap(), address]);
+        let error = join(1, &own, &roster, &credentials, PATIENT).err().unwrap();
+        assert_words(&format!("{error:#}"), &[r"it refuses: \u{1b}]0;pwned\u{7}\u{1b}[2J\u{a}nigh: all is well"]);
+        stranger.join().unwrap();
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Mutex, PoisonError};
 
+use crate::text::printable;
+
 /// The most unauthenticated connections at a time. One more closes the oldest: a process of the run needs milliseconds to authenticate
 /// itself, and tries again, so connections that stay silent cannot keep it out.
 const MAX_CONNECTIONS: usize = 128;
@@ -66,6 +68,8 @@ impl Unauthenticated {
 
     /// Counts a refusal, and reports it unless there were many.
     pub fn refused(&self, peer: SocketAddr, reason: &str) {
+        // It may be in the words of the peer.
+        let reason = printable(reason);
         let mut state = self.state();
         state.refused += 1;
         let refused = state.refused;

@@ -71,14 +71,16 @@ pub fn cluster_map(
     let week = &history.weeks[number];
     let mut clusters = vec![NO_PAGE; owned.len()];
     let mut pages = 0;
+    let tables = history.tables(number);
     for shard in owned.shards() {
-        for path in history.files(number, ClusterRow::NAME, shard) {
-            Scan::open(&path, &["doc", "similar_root", "similar_size"])?.for_each(|batch| {
+        for rows in history.rows(number, &tables, ClusterRow::NAME, shard)? {
+            let path = rows.path();
+            Scan::open(&rows, &["doc", "similar_root", "similar_size"])?.for_each(|batch| {
                 let longs = |name| field::<Int64Array>(batch, name).map(|column| column.values());
                 let (docs, roots, sizes) = (longs("doc")?, longs("similar_root")?, longs("similar_size")?);
                 for ((doc, root), size) in docs.iter().zip(roots).zip(sizes) {
                     let doc = DocId::from_table(*doc);
-                    history.check(number, doc, shard, &path)?;
+                    history.check(number, doc, shard, path)?;
                     let root = DocId::from_table(*root);
                     let cluster = &mut clusters[owned.index(doc)];
                     if *size < 1 || root.shard() as usize >= week.rows.len() || !week.knows(root) {

@@ -64,9 +64,10 @@ pub fn host_clusters(
 /// Counts the pages of this worker's shards by host and cluster.
 fn read_pages(history: &History, number: usize, owned: &Ownership) -> Result<PagesByHost> {
     let mut pages = Sums::default();
+    let tables = history.tables(number);
     for shard in owned.shards() {
-        for path in history.files(number, ClusterRow::NAME, shard) {
-            Scan::open(&path, &["host", "similar_root", "similar_size"])?.for_each(|batch| {
+        for rows in history.rows(number, &tables, ClusterRow::NAME, shard)? {
+            Scan::open(&rows, &["host", "similar_root", "similar_size"])?.for_each(|batch| {
                 let hosts: &StringArray = field(batch, "host")?;
                 let (roots, sizes): (&Int64Array, &Int64Array) =
                     (field(batch, "similar_root")?, field(batch, "similar_size")?);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -128,7 +128,7 @@ impl SpillFile {
         std::fs::create_dir_all(folder).with_context(failed)?;
         for attempt in 0u32.. {
             let path = folder.join(format!("records-{}-{attempt}.spill", std::process::id()));
-            match File::options().read(true).write(true).create_new(true).open(&path) {
+            match File::options().read(true).write(true).create_new(true).mode(0o600).open(&path) {
                 Ok(file) => {
                     std::fs::remove_file(&path).with_context(failed)?;
                     return Ok(SpillFile { file, path, length: 0, blocks: 0 });
@@ -185,6 +185,8 @@ impl<R: Pod> Partition<'_, R> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn all(buffer: &mut SpillBuffer<u64>, time: u64) -> Vec<(u64, u32, u64, Vec<u64>)> {
@@ -214,6 +216,9 @@ mod tests {
                 buffer.push(i % 2, block).unwrap();
             }
             assert_eq!(buffer.spill.is_some(), budget < u64::MAX);
+            if let Some(spill) = &buffer.spill {
+                assert_eq!(spill.file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+            }
             let of_times = (all(&mut buffer, 0), all(&mut buffer, 1), all(&mut buffer, 2));
             assert_eq!(of_times.0.len() + of_times.1.len(), 600);
             assert!(of_times.2.is_empty());

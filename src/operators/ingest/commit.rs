@@ -17,6 +17,7 @@ use timely::dataflow::operators::generic::Operator;
 
 use super::crawl::BadRecord;
 use super::segments::WaveSegments;
+use crate::config::Bytes;
 use crate::plan::Plan;
 use crate::state::{Counts, Journal, Segment, sync_folder};
 use crate::structures::ExternalSort;
@@ -26,7 +27,10 @@ use crate::watch::Watch;
 /// The number of records that are read before a share of bad ones can stop the job.
 const FEW_RECORDS: u64 = 10_000;
 
-/// The error of a job with too many bad records: exit code 3.
+/// The number of reasons or files that an error names.
+const MOST_NAMED: usize = 5;
+
+/// The error of a job with too many bad records, or too many unread bytes: exit code 3.
 #[derive(Debug)]
 pub struct TooManyRejects(pub String);
 
@@ -141,29 +145,81 @@ fn commit_wave(plan: &Plan, journal: &mut Journal, wave: usize, pending: Pending
     writer.finish()?;
     sync_folder(unfinished.folder())?;
     unfinished.write_journal(journal)?;
-    check_rejects(plan, &journal.counts, journal.waves == plan.waves.len())
+    check_rejects(plan, journal, journal.waves == plan.waves.len())
 }
 
-/// Checks the share of bad records: at the end of the job, and before it once 10,000 records were read.
+/// Checks the share of bad records and that of unread bytes: at the end of the job, and before it once 10,000 records were read.
 ///
 /// # Errors
-/// If the share is larger than the job accepts: [`TooManyRejects`] with the five most frequent reasons.
-pub fn check_rejects(plan: &Plan, counts: &Counts, end: bool) -> Result<()> {
-    let share = counts.reject_share();
-    if share <= plan.max_reject_share || !(end || counts.records >= FEW_RECORDS) {
+/// If one of the shares is larger than the job accepts: [`TooManyRejects`] with the five most frequent reasons, or the files.
+pub fn check_rejects(plan: &Plan, journal: &Journal, end: bool) -> Result<()> {
+    let counts = &journal.counts;
+    if !end && counts.records < FEW_RECORDS {
         return Ok(());
+    }
+    let share = counts.reject_share();
+    if share <= plan.max_reject_share {
+        return check_unread(plan, journal);
     }
     let mut reasons: Vec<(&String, &u64)> = counts.rejects.iter().collect();
     reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let reasons: Vec<String> = reasons.iter().take(5).map(|(reason, count)| format!("{count} x {reason}")).collect();
+    let reasons: Vec<String> =
+        reasons.iter().take(MOST_NAMED).map(|(reason, count)| format!("{count} x {reason}")).collect();
+    let lacks_column =
+        counts.rejects.keys().any(|reason| reason.ends_with(": no url") || reason.ends_with(": no text"));
+    let columns = if lacks_column { " Fields of other names are set in [cluster.read.columns]." } else { "" };
     let folder = plan.open_store().unfinished(plan.week).folder().join(RejectRow::NAME);
     bail!(TooManyRejects(format!(
-        "{} of {} records are bad ({:.1}%, the job accepts {:.1}%): {}. They are listed in {}. Raise max-reject-share to accept them; what was read is kept",
+        "{} of {} records are bad ({:.1}%, the job accepts {:.1}%): {}. They are listed in {}.{columns} Raise max-reject-share to accept them; what was read is kept",
         counts.rejected(),
         counts.records,
         100.0 * share,
         100.0 * plan.max_reject_share,
         reasons.join(", "),
         folder.display(),
+    )))
+}
+
+/// Checks that the crawl has pages, once all of it is read.
+///
+/// # Errors
+/// If there is no page, and the job does not allow this.
+pub fn check_pages(plan: &Plan, journal: &Journal) -> Result<()> {
+    let files = if plan.inputs.len() == 1 { "file" } else { "files" };
+    ensure!(
+        journal.counts.documents > 0 || plan.allow_empty,
+        "the input has no page ({} records in {} {files}, {} of them passed over): week {} would be empty, and is not made. --allow-empty, \
+         or allow-empty = true in the job, makes it",
+        journal.counts.records,
+        plan.inputs.len(),
+        journal.counts.skipped.values().sum::<u64>(),
+        plan.week
+    );
+    Ok(())
+}
+
+/// Checks the share of bytes that could not be read among the bytes of the waves that were read.
+fn check_unread(plan: &Plan, journal: &Journal) -> Result<()> {
+    let counts = &journal.counts;
+    let (unread, bytes) = (counts.unread_bytes(), plan.bytes_of_waves(journal.waves));
+    // A deletion reads no input, and keeps the counts of the week.
+    if bytes == 0 || unread as f64 <= plan.max_reject_share * bytes as f64 {
+        return Ok(());
+    }
+    let files = counts.incomplete();
+    let more = files.len().saturating_sub(MOST_NAMED);
+    let named = files.iter().take(MOST_NAMED).map(|(name, bytes, ends_early)| {
+        format!("{} of {name}{}", Bytes(*bytes), if *ends_early { ", which ends early" } else { "" })
+    });
+    let mut named = named.collect::<Vec<_>>().join("; ");
+    if more > 0 {
+        named.push_str(&format!("; and of {more} more files"));
+    }
+    bail!(TooManyRejects(format!(
+        "{} of {} could not be read ({:.1}%, the job accepts {:.1}%): {named}. Fetch these files again, or raise max-reject-share to accept them; what was read is kept",
+        Bytes(unread),
+        Bytes(bytes),
+        100.0 * unread as f64 / bytes as f64,
+        100.0 * plan.max_reject_share,
     )))
 }

@@ -17,7 +17,7 @@ use timely::dataflow::{Scope, StreamVec};
 use super::failures::FailedDownload;
 use crate::features::{Fingerprinter, Sketch};
 use crate::plan::Plan;
-use crate::readers::{Body, Failure, Format, Item, Page, Reader, Reject, Skip};
+use crate::readers::{Body, Failure, Format, Item, Page, Reader, Reject, Skip, Unread};
 use crate::records::{UrlHash, checksum};
 use crate::state::Counts;
 use crate::structures::Sortable;
@@ -247,15 +247,25 @@ impl WaveShare {
             let (file, ordinal) = (open.number, open.ordinal);
             open.ordinal += 1;
             let Some(item) = item else {
+                let Unread { bytes, ends_early } = open.reader.unread();
+                if bytes > 0 {
+                    self.counts.unread.insert(input.name.clone(), bytes);
+                }
+                if ends_early {
+                    self.counts.ends_early.insert(input.name.clone());
+                }
                 self.open = None;
                 continue;
             };
             self.counts.records += 1;
             let record = match item {
-                Item::Page(page) => match capture(&mut self.fingerprinter, page, file, ordinal) {
-                    Ok(capture) => CrawlRecord::Answer(Box::new(capture)),
-                    Err(reject) => CrawlRecord::Bad(bad(reject, file, ordinal)),
-                },
+                Item::Page(page) => {
+                    self.counts.unread_dates += u64::from(page.date_unread);
+                    match capture(&mut self.fingerprinter, page, file, ordinal) {
+                        Ok(capture) => CrawlRecord::Answer(Box::new(capture)),
+                        Err(reject) => CrawlRecord::Bad(bad(reject, file, ordinal)),
+                    }
+                }
                 Item::Reject(reject) => CrawlRecord::Bad(bad(reject, file, ordinal)),
                 Item::Failed(failure) => {
                     *self.counts.skipped.entry(failure_kind(input.format).into()).or_default() += 1;

@@ -24,7 +24,7 @@ use crate::plan::Plan;
 use crate::records::{DocId, UrlHash};
 use crate::state::{Unfinished, UrlIndex, sync_folder};
 use crate::structures::{ExternalSort, Sortable, Sorted};
-use crate::tables::{FailureRow, Scan, Table, Writer, field};
+use crate::tables::{FailureRow, RowGroups, Scan, Table, Writer, field};
 use crate::watch::Watch;
 
 /// A download that failed.
@@ -130,7 +130,7 @@ struct FailureOwner {
     shards: u32,
     unfinished: Unfinished,
     /// The url files of earlier weeks, by shard.
-    url_files: BTreeMap<u32, Vec<PathBuf>>,
+    url_files: BTreeMap<u32, Vec<RowGroups>>,
     /// The memory of one external sort, in bytes. Three exist at a time: two waves are in progress, and one of them is
     /// written, which needs a second sort.
     budget: u64,

@@ -15,7 +15,7 @@ mod crawl;
 mod failures;
 mod segments;
 
-pub use self::commit::{TooManyRejects, WaveNote, check_rejects, commit};
+pub use self::commit::{TooManyRejects, WaveNote, check_pages, check_rejects, commit};
 pub use self::crawl::{BadRecord, Capture, CrawlRecord, crawl};
 pub use self::failures::{FailedDownload, FailureReasons, failures};
 pub use self::segments::{WaveSegments, segments};

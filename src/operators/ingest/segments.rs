@@ -16,7 +16,6 @@
 //! store's first week this is the order of the hashes; in later weeks the documents of a wave are sorted a second time.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -32,7 +31,7 @@ use crate::plan::Plan;
 use crate::records::DocId;
 use crate::state::{Counts, Segment, Unfinished, UrlIndex, sync_folder};
 use crate::structures::{ExternalSort, Sortable, Sorted};
-use crate::tables::{DocumentRow, FeatureRow, FoundLinkRow, Scan, Table, UrlRow, Writer, field};
+use crate::tables::{DocumentRow, FeatureRow, FoundLinkRow, RowGroups, Scan, Table, UrlRow, Writer, field};
 use crate::text::urls;
 use crate::watch::Watch;
 
@@ -113,7 +112,7 @@ struct ShardWriter {
     plan: Arc<Plan>,
     unfinished: Unfinished,
     /// The url files of earlier weeks, by shard.
-    url_files: BTreeMap<u32, Vec<PathBuf>>,
+    url_files: BTreeMap<u32, Vec<RowGroups>>,
     /// The number of rows of each shard's url table before this week.
     earlier: Vec<u64>,
     /// All segments of this week so far, by shard.
@@ -125,7 +124,7 @@ struct ShardWriter {
 impl ShardWriter {
     fn new<'a>(
         plan: &Arc<Plan>,
-        url_files: BTreeMap<u32, Vec<PathBuf>>,
+        url_files: BTreeMap<u32, Vec<RowGroups>>,
         earlier: Vec<u64>,
         done: impl Iterator<Item = &'a Segment>,
     ) -> ShardWriter {

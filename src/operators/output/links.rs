@@ -6,7 +6,6 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ use crate::plan::Plan;
 use crate::records::{DocId, UrlHash};
 use crate::state::{Journal, Segment, Unfinished, UrlIndex};
 use crate::structures::Ownership;
-use crate::tables::{FoundLinkRow, LinkRow, Scan, Table, Writer, field};
+use crate::tables::{FoundLinkRow, LinkRow, RowGroups, Scan, Table, Writer, field};
 use crate::watch::Watch;
 
 /// Bytes of a link in a round: its URL, its row and its question.
@@ -176,7 +175,7 @@ struct LinkTargets {
     /// This week's segments, by shard.
     segments: BTreeMap<u32, Vec<Segment>>,
     /// The URL indexes of earlier weeks, by shard.
-    earlier: BTreeMap<u32, Vec<PathBuf>>,
+    earlier: BTreeMap<u32, Vec<RowGroups>>,
     /// The questions of the round.
     questions: Vec<LinkQuestion>,
 }

@@ -9,15 +9,13 @@
 //!
 //! In most files documents have no gaps, and a batch of rows is appended as a whole.
 
-use std::path::PathBuf;
-
 use anyhow::{Error, Result, bail};
 use arrow_array::{Array, Int64Array};
 
 use crate::kernels::memory::advise_huge_pages;
 use crate::records::DocId;
 use crate::structures::Ownership;
-use crate::tables::{Scan, field};
+use crate::tables::{RowGroups, Scan, field};
 
 /// The number of rows of a batch: few enough that a batch is decoded into the memory that the batch before it released.
 const BATCH_ROWS: usize = 1 << 12;
@@ -45,7 +43,7 @@ pub struct VectorRoots {
 /// # Errors
 /// If a file cannot be read, has a document that does not belong to its shard, or a root that is not a document: names the
 /// file.
-pub fn read_roots(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Ownership) -> Result<VectorRoots> {
+pub fn read_roots(files: impl Iterator<Item = (RowGroups, u32)>, owned: &Ownership) -> Result<VectorRoots> {
     // Not filled with NONE: if no document is missing, each page of memory is written once. Fresh memory is a large part of
     // the time.
     let empty = || {
@@ -62,8 +60,9 @@ pub fn read_roots(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Ownership
         }
     };
     let mut roots = VectorRoots { similar: empty(), identical: empty() };
-    for (path, shard) in files {
-        Scan::open_by(&path, &["doc", "similar_root", "identical_root"], BATCH_ROWS)?.for_each(|batch| {
+    for (rows, shard) in files {
+        let path = rows.path();
+        Scan::open_by(&rows, &["doc", "similar_root", "identical_root"], BATCH_ROWS)?.for_each(|batch| {
             let column = |name| Ok::<_, Error>(bytemuck::cast_slice(field::<Int64Array>(batch, name)?.values()));
             let (docs, similar, identical): (&[DocId], &[DocId], &[DocId]) =
                 (column("doc")?, column("similar_root")?, column("identical_root")?);
@@ -72,7 +71,7 @@ pub fn read_roots(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Ownership
                 bail!("{} has a root of the document {} that is not a document", path.display(), docs[row]);
             }
             let (Some(first), Some(last)) = (docs.first(), docs.last()) else { return Ok(()) };
-            [first, last].into_iter().try_for_each(|doc| owned.check(*doc, shard, &path))?;
+            [first, last].into_iter().try_for_each(|doc| owned.check(*doc, shard, path))?;
             // Documents without a gap, from the next number on: append the whole batch.
             let rows = first.row()..;
             if owned.index(*first) == roots.similar.len()
@@ -83,7 +82,7 @@ pub fn read_roots(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Ownership
                 return Ok(());
             }
             for (doc, (similar, identical)) in docs.iter().zip(similar.iter().zip(identical)) {
-                owned.check(*doc, shard, &path)?;
+                owned.check(*doc, shard, path)?;
                 let number = owned.index(*doc);
                 set(&mut roots.similar, number, *similar);
                 set(&mut roots.identical, number, *identical);
@@ -100,17 +99,18 @@ pub fn read_roots(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Ownership
 ///
 /// # Errors
 /// As [`read_roots`].
-pub fn read_past(files: impl Iterator<Item = (PathBuf, u32)>, owned: &Ownership) -> Result<PastClusters> {
+pub fn read_past(files: impl Iterator<Item = (RowGroups, u32)>, owned: &Ownership) -> Result<PastClusters> {
     let mut past = PastClusters { names: vec![DocId::NONE; owned.len()], clusters: Vec::new() };
-    for (path, shard) in files {
-        Scan::open_by(&path, &["doc", "similar_root", "similar_size", "cluster_id"], BATCH_ROWS)?.for_each(
+    for (rows, shard) in files {
+        let path = rows.path();
+        Scan::open_by(&rows, &["doc", "similar_root", "similar_size", "cluster_id"], BATCH_ROWS)?.for_each(
             |batch| {
                 let column = |name| field::<Int64Array>(batch, name);
                 let (docs, roots, sizes) = (column("doc")?, column("similar_root")?, column("similar_size")?);
                 let cluster_ids = column("cluster_id")?;
                 for row in (0..batch.num_rows()).filter(|row| !cluster_ids.is_null(*row)) {
                     let [doc, cluster_id] = [docs, cluster_ids].map(|column| DocId::from_table(column.value(row)));
-                    owned.check(doc, shard, &path)?;
+                    owned.check(doc, shard, path)?;
                     past.names[owned.index(doc)] = cluster_id;
                     if docs.value(row) == roots.value(row) {
                         past.clusters.push((cluster_id, sizes.value(row) as u64));
@@ -167,7 +167,7 @@ mod tests {
                 let here = owned.docs().filter(|doc| doc.shard() == *shard && has(doc) && file(doc) == *number);
                 write(path, here.map(row));
             }
-            let found = read_roots(paths.into_iter().map(|(path, shard, _)| (path, shard)), &owned).unwrap();
+            let found = read_roots(paths.into_iter().map(|(path, shard, _)| (path.into(), shard)), &owned).unwrap();
             for (doc, (similar, identical)) in owned.docs().zip(found.similar.iter().zip(&found.identical)) {
                 let wanted = if has(&doc) { row(doc) } else { [doc, DocId::NONE, DocId::NONE] };
                 assert_eq!([doc, *similar, *identical], wanted, "{files} files, every {gap}");
@@ -186,7 +186,7 @@ mod tests {
         {
             for position in 0..3 {
                 write(&path, (0..3).map(|row| if row == position { bad } else { [doc(row); 3] }));
-                let error = read_roots([(path.clone(), 0)].into_iter(), &owned).unwrap_err().to_string();
+                let error = read_roots([(path.clone().into(), 0)].into_iter(), &owned).unwrap_err().to_string();
                 assert!(error.contains("file"), "{bad:?} at {position}: {error}");
             }
         }

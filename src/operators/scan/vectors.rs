@@ -7,7 +7,6 @@
 //!
 //! `chunks` scans all vectors; this file reads the vectors of some rows or some documents.
 
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::Result;
@@ -18,7 +17,7 @@ use crate::kernels::memory::advise_huge_pages;
 use crate::records::DocId;
 use crate::state::{Journal, Segment};
 use crate::structures::Ownership;
-use crate::tables::{AscendingColumn, FeatureRow, PlainColumn, Scan, Table, field};
+use crate::tables::{AscendingColumn, PlainColumn, RowGroups, Scan, field};
 
 /// The column of vectors.
 const VECTORS: &str = "supershingles";
@@ -48,11 +47,11 @@ pub struct VectorRow {
     pub(super) row: u64,
 }
 
-/// A file with vectors of one shard.
+/// Rows with vectors of one shard.
 #[derive(Clone, Debug)]
 pub struct VectorFile {
-    /// The path of the Parquet file.
-    pub path: PathBuf,
+    /// The rows of a Parquet file.
+    pub groups: RowGroups,
     /// The shard.
     pub shard: u32,
     /// The number of rows.
@@ -83,22 +82,27 @@ impl VectorFiles {
         VectorFiles { files, order: Order::Consecutive, only: None, column: VECTORS, width }
     }
 
-    /// The vectors of a worker's shards, of the week whose tables are in `folder`.
-    pub fn of_week(folder: &Path, journal: &Journal, owned: &Ownership, width: usize) -> VectorFiles {
-        let file = |segment: Segment| VectorFile {
-            path: folder.join(FeatureRow::NAME).join(segment.file()),
-            shard: segment.shard,
-            rows: segment.features,
+    /// The vectors of a worker's shards, of the week with this journal. `features` finds the rows that a segment has in `features`.
+    ///
+    /// # Errors
+    /// Those of `features`.
+    pub fn of_week(
+        journal: &Journal,
+        owned: &Ownership,
+        width: usize,
+        features: impl Fn(&Segment) -> Result<RowGroups>,
+    ) -> Result<VectorFiles> {
+        let mut segments = own_segments(journal, owned);
+        segments.retain(|segment| segment.features > 0);
+        let file = |segment: Segment| {
+            Ok(VectorFile { groups: features(&segment)?, shard: segment.shard, rows: segment.features })
         };
-        let segments = own_segments(journal, owned);
         // The ids of new documents ascend from wave to wave; documents of earlier weeks come in any wave.
         let has_earlier_docs = segments.iter().any(|segment| segment.urls < segment.documents);
-        let files = VectorFiles::new(segments.into_iter().map(file).collect(), width);
+        let files = VectorFiles::new(segments.into_iter().map(file).collect::<Result<_>>()?, width);
         let several = files.files.windows(2).any(|pair| pair[0].shard == pair[1].shard);
-        VectorFiles {
-            order: if has_earlier_docs && several { Order::Interleaved } else { Order::Consecutive },
-            ..files
-        }
+        let order = if has_earlier_docs && several { Order::Interleaved } else { Order::Consecutive };
+        Ok(VectorFiles { order, ..files })
     }
 
     /// The vectors in these files, whose documents may interleave over the files of one shard.
@@ -136,7 +140,7 @@ impl VectorFiles {
             let rows: Vec<u64> = of_file.iter().map(|number| places[*number].row).collect();
             let file = &self.files[places[of_file[0]].file];
             let mut numbers = of_file.iter();
-            PlainColumn::open(&file.path, self.column, self.width)?.each(&rows, |value| {
+            PlainColumn::open(&file.groups, self.column, self.width)?.each(&rows, |value| {
                 if let Some(number) = numbers.next() {
                     words[number * self.width..][..self.width].copy_from_slice(value);
                 }
@@ -153,10 +157,10 @@ impl VectorFiles {
     pub fn find(&self, wanted: &[DocId]) -> Result<(Vec<DocId>, Vec<u64>)> {
         let words: Vec<u64> = wanted.iter().map(|doc| doc.to_table() as u64).collect();
         let mut found = Vec::new();
-        for (file, VectorFile { path, shard, .. }) in self.files.iter().enumerate() {
+        for (file, VectorFile { groups, shard, .. }) in self.files.iter().enumerate() {
             let [from, to] = [*shard, shard + 1].map(|shard| wanted.partition_point(|doc| doc.shard() < shard));
             if from < to {
-                let rows = AscendingColumn::open(path, DOCS)?.find(&words[from..to])?.into_iter();
+                let rows = AscendingColumn::open(groups, DOCS)?.find(&words[from..to])?.into_iter();
                 found.extend(rows.map(|(number, row)| (wanted[from + number], VectorRow { file, row })));
             }
         }
@@ -188,11 +192,11 @@ impl VectorFiles {
         // Callers read the list in random order.
         advise_huge_pages(all.spare_capacity_mut());
         for file in self.files.iter() {
-            Scan::open(&file.path, &[DOCS])?.for_each(|batch| {
+            Scan::open(&file.groups, &[DOCS])?.for_each(|batch| {
                 let docs: &Int64Array = field(batch, DOCS)?;
                 for doc in docs.values() {
                     let doc = DocId::from_table(*doc);
-                    owned.check(doc, file.shard, &file.path)?;
+                    owned.check(doc, file.shard, file.groups.path())?;
                     if self.only.as_ref().is_none_or(|only| (only.is_wanted)(doc)) {
                         all.push(doc);
                     }
@@ -210,9 +214,11 @@ impl VectorFiles {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::records::mix;
-    use crate::tables::Writer;
+    use crate::tables::{FeatureRow, Writer};
 
     const WIDTH: usize = 6;
 
@@ -230,7 +236,7 @@ mod tests {
                 let supershingles = vector(*doc).iter().flat_map(|word| word.to_le_bytes()).collect();
                 writer.push(FeatureRow { doc: doc.to_table(), supershingles, features: vec![0; 4] }).unwrap();
             }
-            VectorFile { path, shard: docs[0].shard(), rows: writer.finish().unwrap() }
+            VectorFile { groups: path.into(), shard: docs[0].shard(), rows: writer.finish().unwrap() }
         };
         of_files.iter().enumerate().map(file).collect()
     }

@@ -11,7 +11,7 @@ use object_store::{Error, ObjectMeta, ObjectStoreExt as _, ObjectStoreScheme};
 use url::{Position, Url};
 
 use super::found::{FoundBy, FoundInput};
-use crate::objects::{Store, explained, read, store, wait};
+use crate::objects::{Store, explained, read, refuse_secrets, store, wait, without_secrets};
 use crate::readers::input::Location;
 
 /// Concurrent requests for the sizes of named objects.
@@ -54,7 +54,8 @@ pub fn find(items: &[&String], objects: &mut Vec<FoundInput>) -> anyhow::Result<
             Ok(meta) => {
                 let relative = target.key.rsplit('/').next().unwrap_or_default().to_owned();
                 let place = Location::Object { store: target.store, key: target.key };
-                objects.push(FoundInput { name: target.item, bytes: meta.size, place, relative, by: FoundBy::Name });
+                let (bytes, stamp) = (meta.size, stamp(&meta));
+                objects.push(FoundInput { name: target.item, bytes, place, relative, by: FoundBy::Name, stamp });
             }
             Err(Error::NotFound { .. }) if target.can_list => {
                 let folder = ObjectUrl { key: format!("{}/", target.key), ..target };
@@ -79,6 +80,7 @@ pub fn open(name: &str, store_url: &str, key: &str, bytes: u64) -> anyhow::Resul
 impl ObjectUrl {
     /// Splits a URL into store and key.
     fn parse(item: &str) -> anyhow::Result<Self> {
+        refuse_secrets(item)?;
         let (scheme, rest) = item.split_once("://").with_context(|| format!("{item} is not a URL"))?;
         if !matches!(scheme, "http" | "https") {
             let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
@@ -92,7 +94,8 @@ impl ObjectUrl {
         }
         let url = Url::parse(item).with_context(|| format!("{item} is not a URL"))?;
         if url.query().is_some() {
-            bail!("{item} has a query, which nigh cannot read: use the URL without it");
+            let shown = without_secrets(item);
+            bail!("{shown} has a query, which nigh cannot read: use the URL without it, or download the file first");
         }
         let (kind, key) = ObjectStoreScheme::parse(&url).with_context(|| format!("{item} does not name an object"))?;
         let mut store = url[..Position::BeforePath].to_owned() + "/";
@@ -116,9 +119,8 @@ fn list(target: &ObjectUrl, store: &Store, objects: &mut Vec<FoundInput>) -> any
     };
     let before = objects.len();
     for response in responses {
-        let ObjectMeta { location, size, .. } =
-            response.map_err(|error| explained(error, &format!("open {}", target.item)))?;
-        let key = location.to_string();
+        let meta = response.map_err(|error| explained(error, &format!("open {}", target.item)))?;
+        let key = meta.location.to_string();
         // Some tools create empty objects for folders.
         if key.ends_with('/') || matcher.as_ref().is_some_and(|matcher| !matcher.is_match(&key)) {
             continue;
@@ -128,16 +130,26 @@ fn list(target: &ObjectUrl, store: &Store, objects: &mut Vec<FoundInput>) -> any
         let by = if glob { FoundBy::Glob } else { FoundBy::Folder };
         objects.push(FoundInput {
             name,
-            bytes: size,
+            bytes: meta.size,
             place: Location::Object { store: target.store.clone(), key },
             relative,
             by,
+            stamp: stamp(&meta),
         });
     }
     if objects.len() == before {
         bail!("no input matches {}: the store has no such object", target.item);
     }
     Ok(())
+}
+
+/// What changes with the content of an object: its ETag, or the time of its last change; empty if the server states neither.
+fn stamp(meta: &ObjectMeta) -> String {
+    match &meta.e_tag {
+        Some(tag) => format!("etag {tag}"),
+        None if meta.last_modified.timestamp() > 0 => format!("modified {}", meta.last_modified.to_rfc3339()),
+        None => String::new(),
+    }
 }
 
 fn path(target: &ObjectUrl) -> anyhow::Result<Path> {
@@ -211,6 +223,7 @@ mod tests {
         let server = serve(file.clone(), true);
         let inputs = readers::list(&[format!("{server}/crawl/x.warc")], &Reading::default()).unwrap();
         assert_eq!((inputs.len(), inputs[0].bytes), (1, file.len() as u64));
+        assert_eq!(inputs[0].stamp, "", "the server states no time and no tag");
         readers::check(&inputs[0], &Reading::default()).unwrap();
         assert!(stored(&inputs[0]) == file);
         let error = readers::list(&[format!("{server}/crawl/none.warc")], &Reading::default()).unwrap_err();
@@ -245,6 +258,7 @@ mod tests {
             let target = ObjectUrl { item: key.into(), store: "s3://bucket/".into(), key: key.into(), can_list: true };
             let mut objects = Vec::new();
             list(&target, &store, &mut objects).map(|()| {
+                assert!(objects.iter().all(|object| object.stamp.starts_with("etag ")));
                 let mut names: Vec<String> =
                     objects.iter().map(|object| format!("{} {}", object.name, object.relative)).collect();
                 names.sort();
@@ -281,6 +295,9 @@ mod tests {
             parts("https://s3.eu-west-1.amazonaws.com/bucket/k"),
             is("https://s3.eu-west-1.amazonaws.com/bucket", "k")
         );
-        assert!(parts("https://a/b?x=1").unwrap_err().contains("query"));
+        let error = parts("https://a/b?x=1").unwrap_err();
+        assert!(error.contains("query") && !error.contains("x=1"), "{error}");
+        let error = parts("http://user:s3cret@a/b.warc").unwrap_err();
+        assert!(error.contains("password") && !error.contains("s3cret"), "{error}");
     }
 }

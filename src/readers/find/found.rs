@@ -1,5 +1,8 @@
 //! A file or object that was found, before its format is known.
 
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+
 use crate::readers::input::Location;
 
 /// A file or object that may become an input.
@@ -14,6 +17,24 @@ pub struct FoundInput {
     pub relative: String,
     /// What the user named.
     pub by: FoundBy,
+    /// What changes with its content, as in [`Input::stamp`](crate::readers::Input::stamp).
+    pub stamp: String,
+}
+
+impl FoundInput {
+    /// A regular file that the user named, with the path by which every process opens it.
+    pub fn file(name: String, path: PathBuf, metadata: &Metadata) -> FoundInput {
+        let relative =
+            Path::new(&name).file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let (bytes, place, stamp) = (metadata.len(), Location::File(path), modified(metadata));
+        FoundInput { name, bytes, place, relative, by: FoundBy::Name, stamp }
+    }
+}
+
+/// The stamp of a local file: the time of its last change, to the nanosecond; empty if the system has none.
+pub fn modified(metadata: &Metadata) -> String {
+    let time = metadata.modified().ok().and_then(|time| jiff::Timestamp::try_from(time).ok());
+    time.map_or_else(String::new, |time| format!("modified {time}"))
 }
 
 /// What the user named. A named file is always an input; files found in folders or by globs need a known ending.

@@ -1,7 +1,7 @@
 //! Turns the items of `input` (what a user names) into input files.
 //!
-//! An item is a file, a folder, a glob (`*`, `?`, `**`, `[..]`, `{..}`), a URL of an object or of a folder of objects, or a listing
-//! (`warc.paths`, `warc.paths.gz`, or any file after an `@`) with one such item in each line.
+//! An item is a file, a pipe (`-` is standard input), a folder, a glob (`*`, `?`, `**`, `[..]`, `{..}`), a URL of an object or of a
+//! folder of objects, or a listing (`warc.paths`, `warc.paths.gz`, or any file after an `@`) with one such item in each line.
 //!
 //! The ending of a name decides the format. A named file without a known ending is recognised by its first bytes; in folders and
 //! globs such files are skipped. So are names that begin with `.` or `_` and, in folders, `.json` files, which in a mirrored site
@@ -14,20 +14,26 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use globset::{GlobBuilder, GlobMatcher};
-use walkdir::WalkDir;
+use walkdir::{DirEntry, WalkDir};
 
-use super::found::{FoundBy, FoundInput};
+use super::found::{FoundBy, FoundInput, modified};
+use super::left_out::LeftOut;
+use super::listings::{items_of, listing_of};
+use super::spool::{Pipes, STANDARD_INPUT, is_own_descriptor};
 use crate::config::Reading;
 use crate::readers::input::{Format, Input, Location};
 use crate::readers::streams::{MemberStep, Members, Stored};
-use crate::readers::{failed, sniff};
+use crate::readers::{failed, jsonl, sniff, wacz};
 
-/// The longest listing, in bytes.
-const LISTING: usize = 1 << 30;
 /// Stored bytes of a file that are read to recognise its format.
-const FIRST: u64 = 64 << 10;
+const FIRST: u64 = 1 << 20;
+/// The kind under which folders and globs leave out what is neither file nor folder.
+const PIPES: &str = "pipes, sockets or devices";
 /// The endings of inputs, for messages.
-const KNOWN: &str = ".warc, .wet, .jsonl, .ndjson, .json, failed*.tsv (each also .gz or .zst), .parquet, .html or .htm";
+const KNOWN: &str = ".warc, .wet, .arc, .jsonl, .ndjson, .json, failed*.tsv (each also .gz, .zst, .bz2 or .xz), .wacz, .parquet, \
+                     .html or .htm";
+/// The endings of compressed files.
+const COMPRESSED: [&str; 4] = [".gz", ".zst", ".bz2", ".xz"];
 
 /// Lists the input files that the items name, sorted by name. A file with two names counts once.
 ///
@@ -46,70 +52,238 @@ const KNOWN: &str = ".warc, .wet, .jsonl, .ndjson, .json, failed*.tsv (each also
 /// ```
 ///
 /// # Errors
-/// If an item matches nothing, cannot be read, or has no known format. The message contains the remedy.
+/// If an item matches nothing, cannot be read, is a pipe, or has no known format. The message contains the remedy.
 pub fn list(items: &[String], reading: &Reading) -> anyhow::Result<Vec<Input>> {
-    let mut files = Vec::new();
+    let pipes = Pipes::Refuse("write it to a file, and name that file");
+    list_with_pipes(items, reading, pipes).map(|found| found.inputs)
+}
+
+/// The inputs that a user names, and what lies beside them.
+pub struct FoundInputs {
+    /// The inputs, sorted by name.
+    pub inputs: Vec<Input>,
+    /// What folders and globs hold besides.
+    pub left_out: LeftOut,
+}
+
+/// The search for files, and what it has found so far.
+struct Search<'a> {
+    pipes: Pipes<'a>,
+    files: Vec<FoundInput>,
+    left_out: LeftOut,
+}
+
+/// Lists the input files that the items name, as [`list`] does, and the pipes.
+///
+/// # Errors
+/// As [`list`]; and if a pipe cannot be read or copied.
+pub fn list_with_pipes(items: &[String], reading: &Reading, pipes: Pipes<'_>) -> anyhow::Result<FoundInputs> {
+    let mut search = Search { pipes, files: Vec::new(), left_out: LeftOut::default() };
     for item in items {
-        let listing = item.strip_prefix('@').or_else(|| is_listing(item).then_some(item.as_str()));
-        match listing {
-            Some(listing) => find(&items_of(listing, reading)?, &mut files).with_context(|| {
+        match listing_of(item) {
+            None if item == STANDARD_INPUT => search.files.extend(search.pipes.standard_input()?),
+            Some(listing) => search.listing(listing, reading).with_context(|| {
                 let base_url = match &reading.base_url {
                     Some(base) => format!("relative lines are below base-url = {base}"),
                     None => "if its lines are relative, set base-url in [cluster.read]".to_owned(),
                 };
                 format!("in the listing {listing} ({base_url})")
             })?,
-            None => find(std::slice::from_ref(item), &mut files)?,
+            None => search.find(std::slice::from_ref(item))?,
         }
     }
+    let Search { files, mut left_out, .. } = search;
     let mut inputs = Vec::with_capacity(files.len());
     for file in files {
-        inputs.extend(input(file, reading)?);
+        match input(file, reading, &mut left_out)? {
+            Some(wacz) if wacz.format == Format::Wacz => inputs.extend(wacz::list(wacz)?),
+            input => inputs.extend(input),
+        }
     }
     inputs.sort_by(|a, b| a.name.cmp(&b.name));
     let mut seen = HashSet::new();
-    inputs.retain(|input| seen.insert(unique_path(&input.place)));
-    let is_not_utf8 = |input: &&Input| matches!(&input.place, Location::File(path) if path.to_str().is_none());
+    inputs.retain(|input| seen.insert(unique_place(&input.place)));
+    let is_not_utf8 = |input: &&Input| match &input.place {
+        Location::File(path) | Location::Entry { archive: path, .. } => path.to_str().is_none(),
+        Location::Object { .. } => false,
+    };
     if let Some(input) = inputs.iter().find(is_not_utf8) {
         bail!("the name of {} is not UTF-8: rename it, because tables hold file names as text", input.name);
     }
     if inputs.is_empty() && !items.is_empty() {
         bail!("no input in {}: it has files, but none ends in {KNOWN}", items.join(" "));
     }
-    Ok(inputs)
+    Ok(FoundInputs { inputs, left_out })
 }
 
-/// Returns the path of a location, the same for every name that it has.
-fn unique_path(place: &Location) -> PathBuf {
+/// Returns the path of a location, the same for every name that it has, and the offset in the file.
+fn unique_place(place: &Location) -> (PathBuf, u64) {
+    let unique = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
     match place {
-        Location::File(path) => path.canonicalize().unwrap_or_else(|_| path.clone()),
-        Location::Object { store, key } => PathBuf::from(format!("{store}/{key}")),
+        Location::File(path) => (unique(path), 0),
+        Location::Entry { archive, start, .. } => (unique(archive), *start),
+        Location::Object { store, key } => (PathBuf::from(format!("{store}/{key}")), 0),
     }
 }
 
-/// Finds the files and objects that the items name.
-fn find(items: &[String], files: &mut Vec<FoundInput>) -> anyhow::Result<()> {
-    let (remote, local): (Vec<&String>, Vec<&String>) = items.iter().partition(|item| super::objects::is_url(item));
-    for item in local {
-        find_local(item.strip_prefix("file://").unwrap_or(item), files)?;
+impl Search<'_> {
+    /// Finds the files and objects that the items name.
+    fn find(&mut self, items: &[String]) -> anyhow::Result<()> {
+        let (remote, local): (Vec<&String>, Vec<&String>) = items.iter().partition(|item| super::objects::is_url(item));
+        for item in local {
+            self.find_local(item.strip_prefix("file://").unwrap_or(item))?;
+        }
+        if !remote.is_empty() {
+            super::objects::find(&remote, &mut self.files)?;
+        }
+        Ok(())
     }
-    if !remote.is_empty() {
-        super::objects::find(&remote, files)?;
+
+    /// Finds the files and objects that the lines of a listing name.
+    fn listing(&mut self, listing: &str, reading: &Reading) -> anyhow::Result<()> {
+        let pipes = Pipes::Refuse("write the listing to a file");
+        let mut search = Search { pipes, files: Vec::new(), left_out: LeftOut::default() };
+        search.find(&[listing.to_owned()])?;
+        self.find(&items_of(search.files, reading)?)
     }
-    Ok(())
+
+    /// Finds the files that a local item names.
+    fn find_local(&mut self, item: &str) -> anyhow::Result<()> {
+        let path = tidy(Path::new(item));
+        match fs::metadata(&path) {
+            Ok(metadata) if metadata.is_dir() => self.walk(&path),
+            // In another process a file descriptor means another file, so its name is resolved here.
+            Ok(metadata) if !metadata.is_file() || is_own_descriptor(&path) => {
+                self.files.extend(self.pipes.special(item, &path, &metadata)?);
+                Ok(())
+            }
+            Ok(metadata) => {
+                self.files.push(FoundInput::file(path.to_string_lossy().into_owned(), path, &metadata));
+                Ok(())
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound && is_glob(item) => self.glob(item),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                bail!(
+                    "no input matches {item}: there is no such file or folder (relative paths start at the working directory)"
+                )
+            }
+            Err(error) => Err(error).with_context(|| crate::readers::open::cannot("open", item)),
+        }
+    }
+
+    /// Finds all files below a folder; symbolic links are followed.
+    fn walk(&mut self, folder: &Path) -> anyhow::Result<()> {
+        let before = self.files.len();
+        for entry in WalkDir::new(folder).follow_links(true) {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    let is_input = |path: &Path| {
+                        let relative = path.strip_prefix(folder).unwrap_or(path).to_string_lossy();
+                        !is_hidden(&relative) && format_if_unnamed(&relative, FoundBy::Folder).is_some()
+                    };
+                    self.pass_link(error, is_input)
+                        .with_context(|| format!("cannot read the folder {}", folder.display()))?;
+                    continue;
+                }
+            };
+            if entry.file_type().is_file() {
+                let relative = entry.path().strip_prefix(folder).unwrap_or(entry.path()).to_string_lossy().into_owned();
+                self.files.push(local(&entry, entry.path().to_owned(), relative, FoundBy::Folder)?);
+            } else if !entry.file_type().is_dir() {
+                self.left_out.add(PIPES, &entry.path().to_string_lossy());
+            }
+        }
+        if self.files.len() == before && self.left_out.is_empty() {
+            bail!("no input in the folder {}: it is empty", folder.display());
+        }
+        Ok(())
+    }
+
+    /// Finds the files that match a glob, and all files below the folders that match it.
+    fn glob(&mut self, pattern: &str) -> anyhow::Result<()> {
+        let pattern = tidy(Path::new(pattern)).to_string_lossy().into_owned();
+        let matcher = matcher(&pattern)?;
+        let prefix = fixed_prefix(&pattern);
+        let root = if prefix.is_empty() { "." } else { prefix };
+        let before = self.files.len();
+        let levels = pattern[prefix.len()..].trim_start_matches('/').split('/').count();
+        let depth = if pattern.contains("**") || pattern.contains('{') { usize::MAX } else { levels };
+        let mut entries = WalkDir::new(root).follow_links(true).max_depth(depth).into_iter();
+        while let Some(entry) = entries.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) if error.depth() == 0 => break,
+                Err(error) => {
+                    let is_input = |path: &Path| {
+                        let relative = path.strip_prefix(prefix).unwrap_or(path).to_string_lossy();
+                        matcher.is_match(tidy(path)) && format_if_unnamed(&relative, FoundBy::Glob).is_some()
+                    };
+                    self.pass_link(error, is_input).with_context(|| format!("cannot search for {pattern}"))?;
+                    continue;
+                }
+            };
+            let path = tidy(entry.path());
+            if !matcher.is_match(&path) {
+                continue;
+            }
+            if entry.file_type().is_dir() {
+                self.walk(&path)?;
+                entries.skip_current_dir();
+            } else if entry.file_type().is_file() {
+                let relative = path.strip_prefix(prefix).unwrap_or(&path).to_string_lossy().into_owned();
+                self.files.push(local(&entry, path, relative, FoundBy::Glob)?);
+            } else {
+                self.left_out.add(PIPES, &path.to_string_lossy());
+            }
+        }
+        if self.files.len() == before {
+            bail!(
+                "no input matches {pattern}: put the glob in quotes; `*` matches within one folder, `**` across folders"
+            );
+        }
+        Ok(())
+    }
+
+    /// Passes over a link that leads to no file, or back to a folder above it, unless its name is that of an input.
+    ///
+    /// # Errors
+    /// The error itself, if it is of another kind; and for the link of an input.
+    fn pass_link(&mut self, error: walkdir::Error, is_input: impl Fn(&Path) -> bool) -> anyhow::Result<()> {
+        let path = error.path().map(Path::to_owned).unwrap_or_default();
+        let name = path.to_string_lossy();
+        if error.loop_ancestor().is_some() {
+            self.left_out.add("links to a folder above them", &name);
+            return Ok(());
+        }
+        let kind = error.io_error().map(|error| (error.kind(), error.raw_os_error()));
+        let leads_nowhere = kind.is_some_and(|(kind, code)| {
+            kind == ErrorKind::NotFound || code == Some(rustix::io::Errno::LOOP.raw_os_error())
+        });
+        if !leads_nowhere || !path.is_symlink() {
+            return Err(error.into());
+        }
+        if is_input(&path) {
+            bail!("{name} is a link to a file that does not exist: restore the file, or remove the link");
+        }
+        self.left_out.add("links to no file", &name);
+        Ok(())
+    }
 }
 
-/// Makes the input of a file; `None` if it is to be skipped.
-fn input(file: FoundInput, reading: &Reading) -> anyhow::Result<Option<Input>> {
-    let FoundInput { name, bytes, place, relative, by } = file;
-    let is_hidden = relative.split('/').any(|part| part.starts_with(['.', '_']));
-    let format = match format_of_name(&relative) {
-        Some(Format::Jsonl) if by == FoundBy::Folder && relative.to_ascii_lowercase().ends_with(".json") => None,
-        Some(_) if by != FoundBy::Name && is_hidden => None,
-        None if by == FoundBy::Name => Some(format_of_content(&name, bytes, &place)?),
-        format => format,
+/// Makes the input of a file; `None` if it is to be skipped. Skipped files without a known ending are counted.
+fn input(file: FoundInput, reading: &Reading, left_out: &mut LeftOut) -> anyhow::Result<Option<Input>> {
+    let FoundInput { name, bytes, place, relative, by, stamp } = file;
+    let format = match by {
+        FoundBy::Name => match format_of_name(&relative) {
+            None => Some(format_of_content(&name, bytes, &place)?),
+            format => format,
+        },
+        _ if is_hidden(&relative) => return Ok(None),
+        _ => format_if_unnamed(&relative, by),
     };
     let Some(format) = format else {
+        left_out.add(kind_of_name(&relative), &name);
         return Ok(None);
     };
     let page_url = match format {
@@ -118,17 +292,39 @@ fn input(file: FoundInput, reading: &Reading) -> anyhow::Result<Option<Input>> {
         })?),
         _ => None,
     };
-    Ok(Some(Input { name, bytes, format, place, page_url }))
+    Ok(Some(Input { name, bytes, format, place, page_url, stamp }))
+}
+
+/// Whether folders and globs skip a file of this name without counting it.
+fn is_hidden(relative: &str) -> bool {
+    relative.split('/').any(|part| part.starts_with(['.', '_']))
+}
+
+/// Returns the format of a file that a folder or a glob holds; `None` if it is no input.
+fn format_if_unnamed(relative: &str, by: FoundBy) -> Option<Format> {
+    let is_json = by == FoundBy::Folder && relative.to_ascii_lowercase().ends_with(".json");
+    format_of_name(relative).filter(|_| !is_json)
+}
+
+/// Returns the kind under which a file is left out: its ending.
+fn kind_of_name(relative: &str) -> String {
+    let name = relative.rsplit('/').next().unwrap_or_default();
+    match name.rsplit_once('.') {
+        Some((_, ending)) => format!("*.{ending}"),
+        None => "without ending".to_owned(),
+    }
 }
 
 /// Returns the format that the ending of a name stands for.
 fn format_of_name(name: &str) -> Option<Format> {
     let name = name.to_ascii_lowercase();
     let name = name.rsplit('/').next().unwrap_or_default();
-    let plain = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
+    let plain = COMPRESSED.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name);
     let ending = |name: &str| name.rsplit_once('.').map(|(_, ending)| ending.to_owned()).unwrap_or_default();
     match (ending(plain).as_str(), ending(name).as_str()) {
         ("warc" | "wet", _) => Some(Format::Warc),
+        ("arc", _) => Some(Format::Arc),
+        (_, "wacz") => Some(Format::Wacz),
         ("jsonl" | "ndjson" | "json", _) => Some(Format::Jsonl),
         ("tsv", _) if plain.starts_with("failed") => Some(Format::Failed),
         (_, "parquet") => Some(Format::Parquet),
@@ -145,15 +341,26 @@ fn format_of_content(name: &str, bytes: u64, place: &Location) -> anyhow::Result
     if first.starts_with(b"PAR1") {
         return Ok(Format::Parquet);
     }
+    if first.starts_with(b"PK\x03\x04") {
+        return Ok(Format::Wacz);
+    }
     let first = first_decoded(first, 1024).with_context(|| crate::readers::open::cannot("read", name))?;
     if first.starts_with(b"WARC/") {
         Ok(Format::Warc)
+    } else if first.starts_with(b"filedesc://") {
+        Ok(Format::Arc)
     } else if first.trim_ascii_start().starts_with(b"{") {
         Ok(Format::Jsonl)
     } else if failed::begins(&first) {
         Ok(Format::Failed)
     } else if sniff::is_html(&first) {
         Ok(Format::Html)
+    } else if let Some(advice) = sniff::no_input(&first) {
+        bail!("{name} {advice}")
+    } else if first.trim_ascii_start().starts_with(b"[") {
+        bail!("{name} {}", jsonl::ARRAY)
+    } else if bytes == 0 {
+        bail!("{name} is empty, so its format cannot be told")
     } else {
         bail!(
             "cannot tell the format of {name}: its name does not end in {KNOWN}, and its first bytes are of none of these formats"
@@ -200,128 +407,6 @@ fn escaped(path: &str, query: bool) -> String {
     url
 }
 
-fn is_listing(item: &str) -> bool {
-    item.ends_with(".paths") || item.ends_with(".paths.gz")
-}
-
-/// Returns the items in the lines of a listing. Blank lines and lines that begin with `#` are skipped; a relative line is put after
-/// `base-url`.
-fn items_of(listing: &str, reading: &Reading) -> anyhow::Result<Vec<String>> {
-    let mut files = Vec::new();
-    find(&[listing.to_owned()], &mut files)?;
-    let mut items = Vec::new();
-    for FoundInput { name, bytes, place, .. } in files {
-        let text = text_of_listing(&name, bytes, &place)?;
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-        items.extend(lines.map(|line| match &reading.base_url {
-            Some(base) if !super::objects::is_url(line) && !line.starts_with('/') => {
-                format!("{}/{line}", base.trim_end_matches('/'))
-            }
-            _ => line.to_owned(),
-        }));
-    }
-    Ok(items)
-}
-
-/// Reads the text of a listing, plain or compressed.
-fn text_of_listing(name: &str, bytes: u64, place: &Location) -> anyhow::Result<String> {
-    let failed = || format!("cannot read the listing {name}");
-    let stored = Stored::new(crate::readers::open::source(name, bytes, place)?);
-    let mut members = Members::new(stored, |bytes| !bytes.is_empty()).with_context(failed)?;
-    let mut text = Vec::new();
-    loop {
-        match members.step(&mut text).with_context(failed)? {
-            MemberStep::End => break,
-            MemberStep::Damage { reason, .. } => bail!("cannot read the listing {name}: {reason}; download it again"),
-            MemberStep::Start(_) | MemberStep::Bytes if text.len() > LISTING => {
-                bail!("the listing {name} is longer than 1 GiB")
-            }
-            MemberStep::Start(_) | MemberStep::Bytes => {}
-        }
-    }
-    String::from_utf8(text).with_context(|| format!("the listing {name} is not UTF-8 text"))
-}
-
-/// Finds the files that a local item names.
-fn find_local(item: &str, files: &mut Vec<FoundInput>) -> anyhow::Result<()> {
-    let path = tidy(Path::new(item));
-    match fs::metadata(&path) {
-        Ok(metadata) if metadata.is_dir() => walk(&path, files),
-        // An input is opened more than once, and a pipe gives its bytes only once. A device may have no end.
-        Ok(metadata) if !metadata.is_file() => bail!(
-            "{item} is a pipe, a socket or a device, and an input is read more than once: write it to a file, and name that file"
-        ),
-        Ok(metadata) => {
-            let relative = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            files.push(local(path, metadata.len(), relative, FoundBy::Name));
-            Ok(())
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound && is_glob(item) => glob(item, files),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            bail!(
-                "no input matches {item}: there is no such file or folder (relative paths start at the working directory)"
-            )
-        }
-        Err(error) => Err(error).with_context(|| crate::readers::open::cannot("open", item)),
-    }
-}
-
-/// Finds all files below a folder; symbolic links are followed.
-fn walk(folder: &Path, files: &mut Vec<FoundInput>) -> anyhow::Result<()> {
-    let before = files.len();
-    for entry in WalkDir::new(folder).follow_links(true) {
-        let entry = entry.with_context(|| format!("cannot read the folder {}", folder.display()))?;
-        if entry.file_type().is_file() {
-            let bytes = entry
-                .metadata()
-                .with_context(|| crate::readers::open::cannot("open", &entry.path().to_string_lossy()))?
-                .len();
-            let relative = entry.path().strip_prefix(folder).unwrap_or(entry.path()).to_string_lossy().into_owned();
-            files.push(local(entry.path().to_owned(), bytes, relative, FoundBy::Folder));
-        }
-    }
-    if files.len() == before {
-        bail!("no input in the folder {}: it is empty", folder.display());
-    }
-    Ok(())
-}
-
-/// Finds the files that match a glob, and all files below the folders that match it.
-fn glob(pattern: &str, files: &mut Vec<FoundInput>) -> anyhow::Result<()> {
-    let pattern = tidy(Path::new(pattern)).to_string_lossy().into_owned();
-    let matcher = matcher(&pattern)?;
-    let prefix = fixed_prefix(&pattern);
-    let root = if prefix.is_empty() { "." } else { prefix };
-    let before = files.len();
-    let levels = pattern[prefix.len()..].trim_start_matches('/').split('/').count();
-    let depth = if pattern.contains("**") || pattern.contains('{') { usize::MAX } else { levels };
-    let mut entries = WalkDir::new(root).follow_links(true).max_depth(depth).into_iter();
-    while let Some(entry) = entries.next() {
-        let entry = match entry {
-            Ok(entry) => entry,
-            Err(error) if error.depth() == 0 => break,
-            Err(error) => return Err(error).with_context(|| format!("cannot search for {pattern}")),
-        };
-        let path = tidy(entry.path());
-        if !matcher.is_match(&path) {
-            continue;
-        }
-        if entry.file_type().is_dir() {
-            walk(&path, files)?;
-            entries.skip_current_dir();
-        } else if entry.file_type().is_file() {
-            let bytes =
-                entry.metadata().with_context(|| crate::readers::open::cannot("open", &path.to_string_lossy()))?.len();
-            let relative = path.strip_prefix(prefix).unwrap_or(&path).to_string_lossy().into_owned();
-            files.push(local(path, bytes, relative, FoundBy::Glob));
-        }
-    }
-    if files.len() == before {
-        bail!("no input matches {pattern}: put the glob in quotes; `*` matches within one folder, `**` across folders");
-    }
-    Ok(())
-}
-
 /// Compiles a glob whose `*` and `?` stay within one folder.
 ///
 /// # Errors
@@ -342,9 +427,12 @@ pub fn fixed_prefix(pattern: &str) -> &str {
     &pattern[..pattern[..sign].rfind('/').map_or(0, |slash| slash.max(1))]
 }
 
-/// Makes the entry of a local file.
-fn local(path: PathBuf, bytes: u64, relative: String, by: FoundBy) -> FoundInput {
-    FoundInput { name: path.to_string_lossy().into_owned(), bytes, place: Location::File(path), relative, by }
+/// Makes the entry of a file in a folder.
+fn local(entry: &DirEntry, path: PathBuf, relative: String, by: FoundBy) -> anyhow::Result<FoundInput> {
+    let name = path.to_string_lossy().into_owned();
+    let metadata = entry.metadata().with_context(|| crate::readers::open::cannot("open", &name))?;
+    let (bytes, stamp) = (metadata.len(), modified(&metadata));
+    Ok(FoundInput { name, bytes, place: Location::File(path), relative, by, stamp })
 }
 
 /// Removes `.` from a path, so that `a/./b` and `a/b` get the same name.
@@ -459,24 +547,109 @@ mod tests {
         assert_eq!(format(b"WARC/1.0\r\n").unwrap(), Format::Warc);
         assert_eq!(format(&zstd::bulk::compress(b"WARC/1.0\r\n", 1).unwrap()).unwrap(), Format::Warc);
         assert_eq!(format(b"{\"url\":").unwrap(), Format::Jsonl);
+        assert_eq!(format(b"filedesc://a.arc 0.0.0.0 20240108000000 text/plain 9\n").unwrap(), Format::Arc);
         assert_eq!(format(b"PAR1").unwrap(), Format::Parquet);
+        assert_eq!(format(b"PK\x03\x04, and no table of contents").unwrap(), Format::Wacz);
         assert_eq!(format(b"url\tdate\treason\n").unwrap(), Format::Failed);
         assert_eq!(format(b"<!doctype html>").unwrap(), Format::Html);
+        assert!(format(b" [{\"url\": 1}]").unwrap_err().to_string().contains("jq -c '.[]'"));
+        let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n";
+        assert!(format(pointer).unwrap_err().to_string().contains("`git lfs pull`"));
         assert!(format(b"hello").unwrap_err().to_string().contains("cannot tell"));
     }
 
     #[test]
-    fn pipes_and_devices_are_refused_by_name_and_left_out_of_folders_and_globs() {
+    fn endings_of_compressed_files_and_archives_are_known() {
+        for (name, format) in [
+            ("a.warc.bz2", Format::Warc),
+            ("a.warc.wet.xz", Format::Warc),
+            ("a.arc", Format::Arc),
+            ("A.ARC.GZ", Format::Arc),
+            ("a.jsonl.xz", Format::Jsonl),
+            ("failed.tsv.bz2", Format::Failed),
+            ("a.wacz", Format::Wacz),
+        ] {
+            assert_eq!(format_of_name(name), Some(format), "{name}");
+        }
+        assert_eq!(format_of_name("a.tar.xz"), None);
+    }
+
+    #[test]
+    fn devices_are_refused_and_pipes_are_left_out_of_folders_and_globs() {
         let folder = folder(&["a.jsonl"]);
         let pipe = folder.path().join("b.jsonl");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-        for item in [pipe.to_str().unwrap(), "/dev/zero"] {
-            let error = error(&[item]);
-            assert!(error.starts_with(&format!("{item} is a pipe, a socket or a device")), "{error}");
-        }
+        let item = pipe.to_str().unwrap();
+        assert!(error(&[item]).starts_with(&format!("{item} is a pipe")), "{}", error(&[item]));
+        assert!(error(&["/dev/zero"]).starts_with("/dev/zero is a socket or a device"), "{}", error(&["/dev/zero"]));
         for item in ["", "*.jsonl"] {
             assert_eq!(names(folder.path(), &[item], &Reading::default()), ["a.jsonl"]);
         }
+    }
+
+    fn left_out(folder: &Path, items: &[&str]) -> String {
+        let items: Vec<String> = items.iter().map(|item| format!("{}/{item}", folder.display())).collect();
+        let found = list_with_pipes(&items, &Reading::default(), Pipes::Refuse("")).unwrap();
+        found.left_out.to_string().replace(&format!("{}/", folder.display()), "")
+    }
+
+    #[test]
+    fn files_of_other_endings_are_counted_and_named() {
+        let folder = folder(&["a.jsonl", "b.txt", "c.txt", "x/d.md", "x/e.json", "LICENCE", ".hidden.txt"]);
+        let wanted = "*.txt: 2 (b.txt and others), *.json: 1 (x/e.json), *.md: 1 (x/d.md), without ending: 1 (LICENCE)";
+        let actual = left_out(folder.path(), &[""]);
+        // The system lists a folder in any order.
+        assert_eq!(actual.replace("c.txt and", "b.txt and"), wanted);
+        assert_eq!(left_out(folder.path(), &["*.jsonl"]), "");
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_end_the_search_only_if_they_are_inputs() {
+        use std::os::unix::fs::symlink;
+        let folder = folder(&["a.jsonl", "x/b.jsonl"]);
+        let link = |target: &str, name: &str| symlink(target, folder.path().join(name)).unwrap();
+        link("nothing", "notes.txt");
+        link("self", "self");
+        link("..", "x/up");
+        for item in ["", "**/*.jsonl"] {
+            assert_eq!(names(folder.path(), &[item], &Reading::default()), ["a.jsonl", "x/b.jsonl"]);
+        }
+        let found = left_out(folder.path(), &[""]);
+        assert!(
+            found.contains("links to no file: 2 (") && found.contains("links to a folder above them: 1 (x/up)"),
+            "{found}"
+        );
+        link("nothing", "c.jsonl");
+        for item in ["", "*.jsonl"] {
+            let error = error(&[&format!("{}/{item}", folder.path().display())]);
+            assert!(error.contains("c.jsonl is a link to a file that does not exist"), "{error}");
+        }
+        assert_eq!(names(folder.path(), &["x"], &Reading::default()), ["x/b.jsonl"]);
+    }
+
+    #[test]
+    fn lines_of_listings_stay_below_the_base_unless_the_job_lets_them_leave() {
+        let folder = folder(&FILES);
+        let root = folder.path().display().to_string();
+        let list = |line: &str, base: Option<&str>, anywhere: bool| {
+            fs::write(folder.path().join("x.paths"), line).unwrap();
+            let base_url = base.map(|base| format!("{root}/{base}"));
+            let reading = Reading { base_url, listing_anywhere: anywhere, ..Reading::default() };
+            list(&[format!("{root}/x.paths")], &reading)
+                .map(|inputs| inputs.len())
+                .map_err(|error| format!("{error:#}"))
+        };
+        let outside = format!("{root}/week-02/e.parquet");
+        assert_eq!(list("b.warc.gz", Some("week-01"), false), Ok(1));
+        for line in [outside.as_str(), "../week-02/e.parquet"] {
+            let error = list(line, Some("week-01"), false).unwrap_err();
+            assert!(
+                error.contains(&format!("`{line}` leaves")) && error.contains("listing-anywhere = true"),
+                "{error}"
+            );
+            assert_eq!(list(line, Some("week-01"), true), Ok(1));
+        }
+        assert_eq!(list(&outside, None, false), Ok(1));
     }
 
     #[test]

@@ -1,13 +1,18 @@
 //! Finds the input files that a user names.
 //!
 //! In reading order: `inputs` (files, folders, globs and listings to inputs), `found` (a file or object before its format is known),
-//! `objects` (URLs of object stores and web servers), `cloud` (the same, with the feature `cloud`).
+//! `listings` (the lines of a listing), `left_out` (what is no input), `spool` (copies of pipes), `objects` (URLs of object stores and web servers), `cloud` (the same, with the feature `cloud`).
 
 #[cfg(feature = "cloud")]
 mod cloud;
 mod found;
 mod inputs;
+mod left_out;
+mod listings;
 mod objects;
+mod spool;
 
-pub use self::inputs::list;
+pub use self::inputs::{FoundInputs, list, list_with_pipes};
+pub use self::left_out::LeftOut;
 pub use self::objects::open;
+pub use self::spool::{Pipes, Spool};

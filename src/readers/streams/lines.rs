@@ -1,4 +1,4 @@
-//! The lines of a file, plain, gzip or zstd, with their offsets in the uncompressed stream.
+//! The lines of a file, plain or compressed, with their offsets in the uncompressed stream.
 //!
 //! A line ends in LF or with the file. A line longer than a limit is skipped and reported. Damage loses the line that it is in: whole
 //! lines before it are good, and the next member begins another line.
@@ -13,6 +13,7 @@ use memchr::memchr;
 
 use super::members::{MemberStep, Members};
 use super::stored::Stored;
+use crate::readers::item::Unread;
 
 /// The lines of one file.
 pub struct Lines {
@@ -125,6 +126,11 @@ impl Lines {
     /// Returns the line that [`Lines::advance`] found last, without its LF.
     pub fn line(&self) -> &[u8] {
         &self.buffer[self.current.clone()]
+    }
+
+    /// Returns the stored bytes that could not be read so far.
+    pub fn unread(&self) -> Unread {
+        self.members.unread()
     }
 
     /// Returns the number of stored bytes read so far.

@@ -1,4 +1,4 @@
-//! The members of a compressed file, decoded: gzip members, zstd frames, or a plain file as one member.
+//! The members of a compressed file, decoded: gzip members, zstd frames, streams of bzip2 or xz, or a plain file as one member.
 //!
 //! Crawlers compress each record separately, so that one record can be fetched alone and damage loses one record. [`Members`] decodes
 //! such a file as a stream, reports where each member begins and checks every checksum. After damage it continues at the next member
@@ -27,11 +27,13 @@
 use std::io;
 
 use flate2::{Decompress, FlushDecompress, Status};
+use liblzma::stream::{Action, Stream};
 use memchr::memmem;
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
 use super::stored::Stored;
 use crate::kernels::{Inflated, Inflater};
+use crate::readers::item::Unread;
 
 /// Stored bytes of a member that stay in memory, 8 MiB.
 const WINDOW: u64 = 8 << 20;
@@ -59,6 +61,13 @@ const GZIP: &[u8] = &[0x1f, 0x8b, 0x08];
 /// The flag `FHCRC` of a gzip header.
 const HEADER_CHECKSUM: u8 = 2;
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+/// The beginning of a bzip2 stream; a digit and one of the [`BZIP2_BLOCKS`] follow.
+const BZIP2: &[u8] = b"BZh";
+/// The beginning of a block of bzip2, and the end of a stream.
+const BZIP2_BLOCKS: [[u8; 6]; 2] = [[0x31, 0x41, 0x59, 0x26, 0x53, 0x59], [0x17, 0x72, 0x45, 0x38, 0x50, 0x90]];
+const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
+/// The memory that the dictionary of an xz stream may take, in bytes. `xz -9` makes streams that need half of it.
+const XZ_MEMORY: u64 = 128 << 20;
 
 /// The result of one step through the members of a file.
 #[derive(Debug, PartialEq)]
@@ -91,12 +100,15 @@ pub struct Members {
     dictionary: Vec<u8>,
     /// Damaged members in a row.
     failures: u32,
+    unread: Unread,
 }
 
 enum Codec {
     Plain,
     Gzip(Gzip),
     Zstd(Decoder<'static>),
+    Bzip2(Option<Box<bzip2::Decompress>>),
+    Xz(Option<Stream>),
 }
 
 /// The two ways to decode a gzip member: at once or streamed.
@@ -144,7 +156,15 @@ impl Members {
                 }
             }
         };
-        Ok(Members { stored, codec, state: MemberState::Between, acceptable, dictionary: Vec::new(), failures: 0 })
+        Ok(Members {
+            stored,
+            codec,
+            state: MemberState::Between,
+            acceptable,
+            dictionary: Vec::new(),
+            failures: 0,
+            unread: Unread::default(),
+        })
     }
 
     /// Whether the file is not compressed.
@@ -155,6 +175,11 @@ impl Members {
     /// Returns the number of stored bytes read from the source.
     pub fn position(&self) -> u64 {
         self.stored.position()
+    }
+
+    /// Returns the stored bytes of damaged and cut members so far.
+    pub fn unread(&self) -> Unread {
+        self.unread
     }
 
     /// Takes the next step, appending decoded bytes to `out`.
@@ -180,7 +205,7 @@ impl Members {
     /// Begins the next member, after padding and skippable frames.
     fn begin(&mut self) -> io::Result<MemberStep> {
         loop {
-            if self.stored.need(8)? == 0 {
+            if self.stored.need(10)? == 0 {
                 self.state = MemberState::Ended;
                 return Ok(MemberStep::End);
             }
@@ -204,6 +229,14 @@ impl Members {
                 }
                 Codec::Zstd(decoder) if ahead.starts_with(ZSTD) => {
                     decoder.reinit()?;
+                    true
+                }
+                Codec::Bzip2(stream) if is_bzip2(ahead) => {
+                    *stream = None;
+                    true
+                }
+                Codec::Xz(stream) if ahead.starts_with(XZ) => {
+                    *stream = None;
                     true
                 }
                 Codec::Zstd(_) if skippable(ahead).is_some() => {
@@ -273,9 +306,18 @@ impl Members {
                     inflate_some(stream, ahead, out)
                 }
                 Codec::Zstd(decoder) => decode_some(decoder, ahead, out),
+                Codec::Bzip2(stream) => {
+                    let stream = stream.get_or_insert_with(|| Box::new(bzip2::Decompress::new(false)));
+                    unpack_some(stream, ahead, out)
+                }
+                Codec::Xz(stream) => xz_stream(stream).and_then(|stream| expand_some(stream, ahead, out)),
             };
-            let Ok(step) = step else {
-                return self.damage(start, self.codec.damaged());
+            let step = match step {
+                Ok(step) => step,
+                Err(error) if error.kind() == io::ErrorKind::OutOfMemory => {
+                    return self.damage(start, "xz: a dictionary of more than 128 MiB");
+                }
+                Err(_) => return self.damage(start, self.codec.damaged()),
             };
             self.stored.take(step.taken);
             if step.ended {
@@ -295,12 +337,18 @@ impl Members {
 
     /// Moves to the next acceptable member after the damaged one that began at `start`, and returns the damage.
     fn damage(&mut self, start: u64, reason: &'static str) -> io::Result<MemberStep> {
+        let noticed = self.stored.offset();
         let reach = WINDOW >> self.failures.min(40);
         self.failures += 1;
         let from = (start + 1).max(self.stored.offset().saturating_sub(reach));
         self.stored.go_to(from);
         self.state = MemberState::Between;
-        let magic = if matches!(self.codec, Codec::Zstd(_)) { ZSTD } else { GZIP };
+        let magic = match self.codec {
+            Codec::Plain | Codec::Gzip(_) => GZIP,
+            Codec::Zstd(_) => ZSTD,
+            Codec::Bzip2(_) => BZIP2,
+            Codec::Xz(_) => XZ,
+        };
         let mut bytes_read = 0;
         loop {
             let offset = self.stored.offset();
@@ -313,7 +361,10 @@ impl Members {
                     let ahead_len = ahead.len().max(1);
                     let (begins, read) = match self.codec {
                         Codec::Zstd(_) => begins_zstd(ahead, &self.dictionary, self.acceptable),
-                        _ => begins_gzip(ahead, self.acceptable),
+                        // A block can be longer than what is ahead; its 80 bits of signature are enough.
+                        Codec::Bzip2(_) => (is_bzip2(ahead), 64),
+                        Codec::Xz(_) => begins_xz(ahead, self.acceptable),
+                        Codec::Plain | Codec::Gzip(_) => begins_gzip(ahead, self.acceptable),
                     };
                     if begins {
                         break;
@@ -334,6 +385,16 @@ impl Members {
                 }
             }
         }
+        self.unread.bytes += match self.state {
+            MemberState::Ended if reason == self.codec.unfinished() => {
+                self.unread.ends_early = true;
+                self.stored.position() - start
+            }
+            MemberState::Ended => self.stored.position() - noticed,
+            // The decoder took bytes of the next member for this one's.
+            _ if self.stored.offset() < noticed => self.stored.offset() - start,
+            _ => self.stored.offset() - noticed,
+        };
         Ok(MemberStep::Damage { offset: start, reason })
     }
 
@@ -383,21 +444,27 @@ impl Codec {
     fn damaged(&self) -> &'static str {
         match self {
             Codec::Zstd(_) => "zstd: damaged frame",
-            _ => "gzip: damaged member",
+            Codec::Bzip2(_) => "bzip2: damaged stream",
+            Codec::Xz(_) => "xz: damaged stream",
+            Codec::Plain | Codec::Gzip(_) => "gzip: damaged member",
         }
     }
 
     fn unfinished(&self) -> &'static str {
         match self {
             Codec::Zstd(_) => "zstd: the file ends inside a frame",
-            _ => "gzip: the file ends inside a member",
+            Codec::Bzip2(_) => "bzip2: the file ends inside a stream",
+            Codec::Xz(_) => "xz: the file ends inside a stream",
+            Codec::Plain | Codec::Gzip(_) => "gzip: the file ends inside a member",
         }
     }
 
     fn unknown(&self) -> &'static str {
         match self {
             Codec::Zstd(_) => "zstd: bytes that are no frame",
-            _ => "gzip: bytes that are no member",
+            Codec::Bzip2(_) => "bzip2: bytes that are no stream",
+            Codec::Xz(_) => "xz: bytes that are no stream",
+            Codec::Plain | Codec::Gzip(_) => "gzip: bytes that are no member",
         }
     }
 }
@@ -423,7 +490,26 @@ fn kind(bytes: &[u8]) -> Option<io::Result<Codec>> {
     if bytes.starts_with(ZSTD) || skippable(bytes).is_some() {
         return Some(Decoder::new().map(Codec::Zstd));
     }
-    None
+    if is_bzip2(bytes) {
+        return Some(Ok(Codec::Bzip2(None)));
+    }
+    bytes.starts_with(XZ).then_some(Ok(Codec::Xz(None)))
+}
+
+/// Whether a stream of bzip2 begins here.
+fn is_bzip2(bytes: &[u8]) -> bool {
+    let level_and_block = bytes.strip_prefix(BZIP2).and_then(|rest| rest.split_first_chunk::<7>());
+    level_and_block
+        .is_some_and(|(rest, _)| matches!(rest[0], b'1'..=b'9') && BZIP2_BLOCKS.iter().any(|block| rest[1..] == *block))
+}
+
+/// Returns the decoder of an xz stream, made if it begins.
+fn xz_stream(stream: &mut Option<Stream>) -> io::Result<&mut Stream> {
+    let next = match stream.take() {
+        Some(stream) => stream,
+        None => Stream::new_stream_decoder(XZ_MEMORY, 0)?,
+    };
+    Ok(stream.insert(next))
 }
 
 /// Returns the magic and the length of the skippable frame that begins here.
@@ -450,6 +536,26 @@ fn decode_some(decoder: &mut Decoder<'static>, input: &[u8], out: &mut Vec<u8>) 
     Ok(DecoderStep { taken: input.pos(), ended: hint == 0 })
 }
 
+/// Decodes a part of a bzip2 stream into the free capacity of `out`.
+fn unpack_some(stream: &mut bzip2::Decompress, input: &[u8], out: &mut Vec<u8>) -> io::Result<DecoderStep> {
+    let before = stream.total_in();
+    let status = stream.decompress_vec(input, out).map_err(io::Error::other)?;
+    Ok(DecoderStep { taken: (stream.total_in() - before) as usize, ended: status == bzip2::Status::StreamEnd })
+}
+
+/// Decodes a part of an xz stream into the free capacity of `out`.
+fn expand_some(stream: &mut Stream, input: &[u8], out: &mut Vec<u8>) -> io::Result<DecoderStep> {
+    let before = stream.total_in();
+    let status = stream.process_vec(input, out, Action::Run).map_err(|error| match error {
+        liblzma::stream::Error::MemLimit => io::Error::from(io::ErrorKind::OutOfMemory),
+        error => io::Error::other(error),
+    })?;
+    Ok(DecoderStep {
+        taken: (stream.total_in() - before) as usize,
+        ended: status == liblzma::stream::Status::StreamEnd,
+    })
+}
+
 /// Returns whether a gzip member with an acceptable beginning starts here, and how many bytes were read to decide.
 fn begins_gzip(bytes: &[u8], acceptable: Acceptable) -> (bool, u64) {
     // The three highest flag bits are reserved and must be zero.
@@ -471,6 +577,16 @@ fn begins_zstd(bytes: &[u8], dictionary: &[u8], acceptable: Acceptable) -> (bool
     let mut out = Vec::with_capacity(BEGINNING);
     let probe = &bytes[..bytes.len().min(PROBE)];
     let step = decode_some(&mut decoder, probe, &mut out);
+    let read = step.as_ref().map_or(64, |step| step.taken as u64);
+    (step.is_ok() && acceptable(&out), read.max(64))
+}
+
+/// Returns whether an xz stream with an acceptable beginning starts here, and how many bytes were read to decide.
+fn begins_xz(bytes: &[u8], acceptable: Acceptable) -> (bool, u64) {
+    let mut decoder = None;
+    let mut out = Vec::with_capacity(BEGINNING);
+    let probe = &bytes[..bytes.len().min(PROBE)];
+    let step = xz_stream(&mut decoder).and_then(|stream| expand_some(stream, probe, &mut out));
     let read = step.as_ref().map_or(64, |step| step.taken as u64);
     (step.is_ok() && acceptable(&out), read.max(64))
 }
@@ -590,6 +706,59 @@ mod tests {
         }
     }
 
+    /// A stream of bzip2 or xz.
+    fn stream(content: &[u8], is_xz: bool) -> Vec<u8> {
+        let mut out = Vec::new();
+        if is_xz {
+            liblzma::write::XzEncoder::new(&mut out, 1).write_all(content).unwrap();
+        } else {
+            bzip2::write::BzEncoder::new(&mut out, bzip2::Compression::new(1)).write_all(content).unwrap();
+        }
+        out
+    }
+
+    #[test]
+    fn streams_of_bzip2_and_xz_are_members_and_damage_loses_one() {
+        for is_xz in [false, true] {
+            let open = |file: &[u8]| {
+                let stored = Stored::new(Box::new(Cursor::new(file.to_vec())));
+                read(Members::new(stored, |bytes| !bytes.is_empty()).unwrap())
+            };
+            let (small, large) = (stream(b"small", is_xz), stream(&content(3 << 20, 500_000), is_xz));
+            let steps = open(&[&small[..], &large, &small].concat());
+            assert_eq!(steps.len(), 4, "{steps:?}");
+            assert!(steps[2].starts_with("3145728 ") && steps[3].starts_with("5 "), "{steps:?}");
+
+            let name = if is_xz { "xz" } else { "bzip2" };
+            let cut = open(&[&small[..], &large[..large.len() / 2]].concat());
+            assert!(cut[2].contains(&format!("{name}: the file ends inside a stream")), "{cut:?}");
+            let garbage = open(&[&small[..], b"garbage between streams", &small].concat());
+            assert!(garbage[1].contains(&format!("{name}: bytes that are no stream")), "{garbage:?}");
+            assert!(garbage[3].starts_with("5 "), "{garbage:?}");
+            let mut bad = large.clone();
+            bad[large.len() / 2] ^= 0x10;
+            let damaged = open(&[&small[..], &bad, &small].concat());
+            assert!(damaged[2].contains(&format!("{name}: damaged stream")), "{damaged:?}");
+            assert!(damaged.last().unwrap().starts_with("5 "), "{damaged:?}");
+        }
+    }
+
+    #[test]
+    fn an_xz_stream_that_claims_a_large_dictionary_is_refused() {
+        let mut file = stream(b"words", true);
+        // The header of the block, after that of the stream: its length in units of 4 bytes, less one; the filter 0x21 with one byte
+        // for the size of the dictionary, here 1 GiB; and at its end its checksum.
+        let header = 12..12 + 4 * (usize::from(file[12]) + 1);
+        let size = memmem::find(&file[header.clone()], &[0x21, 1]).unwrap() + 2;
+        file[header.start + size] = 36;
+        let mut crc = Crc::new();
+        crc.update(&file[header.start..header.end - 4]);
+        file[header.end - 4..header.end].copy_from_slice(&crc.sum().to_le_bytes());
+        let stored = Stored::new(Box::new(Cursor::new(file)));
+        let steps = read(Members::new(stored, |bytes| !bytes.is_empty()).unwrap());
+        assert!(steps[1].contains("xz: a dictionary of more than 128 MiB"), "{steps:?}");
+    }
+
     #[test]
     fn wrong_checksums_and_sizes_are_damage() {
         let good = member(b"good", 0, 6);
@@ -658,6 +827,34 @@ mod tests {
             }
         }
         assert!(after.next().is_none(), "{at_once:?} {streamed:?}");
+    }
+
+    /// What is not read of a file.
+    fn unread(file: &[u8]) -> (u64, bool) {
+        let stored = Stored::new(Box::new(Cursor::new(file.to_vec())));
+        let mut members = Members::new(stored, |bytes| !bytes.is_empty()).unwrap();
+        while members.step(&mut Vec::new()).unwrap() != MemberStep::End {}
+        (members.unread().bytes, members.unread().ends_early)
+    }
+
+    #[test]
+    fn stored_bytes_that_are_not_read_are_counted() {
+        let (a, b) = (member(&content(3000, 300), 0, 6), member(&content(5000, usize::MAX), 0, 6));
+        assert_eq!(unread(&[&a[..], &b, &a].concat()), (0, false));
+        // Of a member that the end of the file cuts, nothing tells how much is missing.
+        for cut in [1, 9, b.len() / 2] {
+            let left = b.len() - cut;
+            assert_eq!(unread(&[&a[..], &b[..left]].concat()), (left as u64, true));
+        }
+        let mut damaged = b.clone();
+        damaged[b.len() / 2..][..20].fill(0xff);
+        let (bytes, ends_early) = unread(&[&a[..], &damaged, &a].concat());
+        assert!(bytes > 0 && bytes <= b.len() as u64 && !ends_early, "{bytes} {ends_early}");
+        assert_eq!(unread(&[&a[..], b"garbage", &a].concat()), (7, false));
+        let (a, b) = (content(3000, 300), zstd::bulk::compress(&content(900_000, usize::MAX), 1).unwrap());
+        let a = zstd::bulk::compress(&a, 1).unwrap();
+        assert_eq!(unread(&[&a[..], &b].concat()), (0, false));
+        assert_eq!(unread(&[&a[..], &b[..b.len() / 3]].concat()), (b.len() as u64 / 3, true));
     }
 
     proptest! {

@@ -7,17 +7,37 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 
+use memchr::memchr;
+
+use crate::readers::item::Unread;
 use crate::readers::streams::{MemberStep, Members};
 
 /// Capacity to which the buffer shrinks after a large record.
 const BUFFER: usize = 1 << 20;
 
-/// The first bytes of every record.
+/// The longest line of an ARC record that is looked for after damage, in bytes.
+const ARC_LINE: u64 = 8 << 10;
+
+/// The first bytes of every WARC record.
 pub const VERSION: &[u8] = b"WARC/";
 
-/// Whether a member that begins with these bytes can be one of a WARC file.
-pub fn acceptable(bytes: &[u8]) -> bool {
-    bytes.starts_with(VERSION)
+/// The form of a file's records.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Dialect {
+    /// WARC: a head of lines, as in mail.
+    Warc,
+    /// ARC: a head of one line.
+    Arc,
+}
+
+impl Dialect {
+    /// Returns the test whether a member that begins with some bytes can be one of such a file.
+    pub fn acceptable(self) -> fn(&[u8]) -> bool {
+        match self {
+            Dialect::Warc => |bytes| bytes.starts_with(VERSION),
+            Dialect::Arc => super::arc::begins,
+        }
+    }
 }
 
 /// A boundary of members in the decoded stream.
@@ -53,6 +73,8 @@ pub enum Reach {
 /// The decoded bytes of a file from a cursor on.
 pub struct DecodedStream {
     members: Members,
+    /// The form of the records.
+    pub dialect: Dialect,
     /// Decoded bytes; `buffer[0]` is at position `base`.
     buffer: Vec<u8>,
     base: u64,
@@ -69,9 +91,10 @@ pub struct DecodedStream {
 
 impl DecodedStream {
     /// Makes the stream of a file, at its beginning.
-    pub fn new(members: Members) -> Self {
+    pub fn new(members: Members, dialect: Dialect) -> Self {
         DecodedStream {
             members,
+            dialect,
             buffer: Vec::new(),
             base: 0,
             cursor: 0,
@@ -90,6 +113,16 @@ impl DecodedStream {
     /// Returns the number of stored bytes read.
     pub fn stored_position(&self) -> u64 {
         self.members.position()
+    }
+
+    /// Returns the stored bytes of damaged and cut members so far.
+    pub fn unread(&self) -> Unread {
+        self.members.unread()
+    }
+
+    /// Whether the cursor is at the end of the file.
+    pub fn is_at_end(&self) -> bool {
+        self.ended && self.cursor == self.end()
     }
 
     /// Returns the position after the last decoded byte.
@@ -168,16 +201,20 @@ impl DecodedStream {
         Ok(Reach::There)
     }
 
-    /// Whether `WARC/` is at a position.
+    /// Whether `WARC/` is at a position, or the beginning of a record of an ARC file.
     ///
     /// # Errors
     /// If the file cannot be read.
     pub fn begins_record(&mut self, position: u64) -> io::Result<bool> {
-        while self.end() < position + VERSION.len() as u64 && self.pull()? {}
-        Ok(self.buffer[self.index(position)..].starts_with(VERSION))
+        let opening = match self.dialect {
+            Dialect::Warc => VERSION.len(),
+            Dialect::Arc => super::arc::OPENING,
+        };
+        while self.end() < position + opening as u64 && self.pull()? {}
+        Ok(self.dialect.acceptable()(&self.buffer[self.index(position)..]))
     }
 
-    /// Whether a line that is only a version (`WARC/1.1`) begins at a position.
+    /// Whether a line that is only a version (`WARC/1.1`) begins at a position, or the line of a record of an ARC file.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -185,6 +222,18 @@ impl DecodedStream {
         let follows_newline = self.index(position).checked_sub(1).is_some_and(|before| self.buffer[before] == b'\n');
         if !follows_newline {
             return Ok(false);
+        }
+        if self.dialect == Dialect::Arc {
+            if !self.begins_record(position)? {
+                return Ok(false);
+            }
+            while self.end() < position + ARC_LINE && memchr(b'\n', &self.buffer[self.index(position)..]).is_none() {
+                if !self.pull()? {
+                    break;
+                }
+            }
+            let line = self.buffer[self.index(position)..].split(|byte| *byte == b'\n').next().unwrap_or_default();
+            return Ok(super::arc::parse(line, 0).is_ok());
         }
         while self.end() < position + 9 && self.pull()? {}
         let line = &self.buffer[self.index(position)..];

@@ -26,15 +26,21 @@ use std::ops::Range;
 
 use memchr::{memchr, memmem};
 
-use super::decoded::{Boundary, BoundaryKind, DecodedStream, Reach, VERSION};
+use super::decoded::{Boundary, BoundaryKind, DecodedStream, Dialect, Reach, VERSION};
 use super::record::{RecordHead, RecordType, parse};
-use crate::readers::item::Reject;
+use crate::readers::item::{Reject, Unread};
 use crate::readers::streams::Members;
 
 /// The longest head of a record, in bytes.
 const HEAD: u64 = 1 << 20;
 /// The cap for blocks of records that are not pages, in compressed files: there a wrong length swallows one member at most.
 const OTHER_CAP: u64 = 1 << 20;
+
+/// The reasons of rejects whose record may be cut by the end of the file.
+const CUT: [&str; 3] = [ENDS_IN_HEAD, ENDS_IN_RECORD, LONGER_THAN_FILE];
+const ENDS_IN_HEAD: &str = "warc: the file ends inside a head";
+const ENDS_IN_RECORD: &str = "warc: the file ends inside a record";
+const LONGER_THAN_FILE: &str = "warc: Content-Length larger than the file";
 
 /// A record or a reject.
 #[derive(Debug)]
@@ -76,6 +82,8 @@ pub struct Records {
     /// Block bytes kept of a record that may be a page.
     cap: u64,
     block: RecordBlock,
+    /// What is not read although it is decoded: bad records of a plain file, and a record that the end of the file cuts.
+    not_framed: Unread,
 }
 
 /// The block of the record returned last.
@@ -88,15 +96,22 @@ enum RecordBlock {
 
 impl Records {
     /// Makes the records of a file of `size` stored bytes. Of a block at most `cap` bytes are kept.
-    pub fn new(members: Members, size: u64, cap: u64) -> Self {
+    pub fn new(members: Members, dialect: Dialect, size: u64, cap: u64) -> Self {
         let plain_size = members.plain().then_some(size).filter(|&size| size > 0);
-        let stream = DecodedStream::new(members);
-        Records { stream, plain_size, cap, block: RecordBlock::Copied(Vec::new()) }
+        let stream = DecodedStream::new(members, dialect);
+        Records { stream, plain_size, cap, block: RecordBlock::Copied(Vec::new()), not_framed: Unread::default() }
     }
 
     /// Returns the number of stored bytes read.
     pub fn position(&self) -> u64 {
         self.stream.stored_position()
+    }
+
+    /// Returns the stored bytes that could not be read so far.
+    pub fn unread(&self) -> Unread {
+        let (decoding, framing) = (self.stream.unread(), self.not_framed);
+        let ends_early = decoding.ends_early || framing.ends_early;
+        Unread { bytes: decoding.bytes + framing.bytes, ends_early }
     }
 
     /// Returns the block of the record that [`Records::advance`] returned last.
@@ -127,11 +142,26 @@ impl Records {
             }
             match self.stream.byte(self.stream.cursor) {
                 Some(b'\r' | b'\n') => self.stream.cursor += 1,
-                Some(_) => return self.record().map(Some),
+                Some(_) => {
+                    let begin = self.stream.cursor;
+                    let frame = self.record()?;
+                    if let FramedRecord::Reject(reject) = &frame {
+                        self.count_unread(begin, &reject.reason);
+                    }
+                    return Ok(Some(frame));
+                }
                 None if !self.stream.pull()? => return Ok(None),
                 None => {}
             }
         }
+    }
+
+    /// Counts the bad record that began at `begin`: the cursor is where reading continues.
+    fn count_unread(&mut self, begin: u64, reason: &str) {
+        if self.stream.is_plain() {
+            self.not_framed.bytes += self.stream.cursor - begin;
+        }
+        self.not_framed.ends_early |= CUT.contains(&reason) && self.stream.is_at_end();
     }
 
     /// Frames the record that begins at the cursor.
@@ -170,7 +200,12 @@ impl Records {
                 return reject(None, reason);
             }
         };
-        let head = match parse(self.stream.bytes(begin..start), offset) {
+        let bytes = self.stream.bytes(begin..start);
+        let parsed = match self.stream.dialect {
+            Dialect::Warc => parse(bytes, offset),
+            Dialect::Arc => super::arc::parse(bytes, offset),
+        };
+        let head = match parsed {
             Ok(head) => head,
             Err((url, reason)) => {
                 self.resume_after(start - 1)?;
@@ -183,7 +218,7 @@ impl Records {
         };
         if self.plain_size.is_some_and(|size| length > size.saturating_sub(start)) {
             self.resume_after(start - 1)?;
-            return reject(head.url, "warc: Content-Length larger than the file");
+            return reject(head.url, LONGER_THAN_FILE);
         }
         Ok(Ok(HeadAndBlock { head, block: start..start.saturating_add(length) }))
     }
@@ -206,12 +241,12 @@ impl Records {
                 Some(newline) => {
                     let is_empty = matches!(self.stream.bytes(line..newline), b"" | b"\r");
                     (line, searched) = (newline + 1, newline + 1);
-                    if is_empty {
+                    if is_empty || self.stream.dialect == Dialect::Arc {
                         return Ok(Ok(line));
                     }
                 }
                 None if is_there => searched = end,
-                None => return Ok(Err(BrokenHead { reason: "warc: the file ends inside a head", resume: None })),
+                None => return Ok(Err(BrokenHead { reason: ENDS_IN_HEAD, resume: None })),
             }
         }
     }
@@ -260,7 +295,7 @@ impl Records {
             }
             Reach::End => {
                 self.resume_after(if is_cut { self.stream.end() } else { block.start - 1 })?;
-                return Ok(Err("warc: the file ends inside a record"));
+                return Ok(Err(ENDS_IN_RECORD));
             }
         }
         match self.trailer(block.end)? {
@@ -278,9 +313,13 @@ impl Records {
 
     /// Checks the bytes after the block that ends at `end`.
     ///
-    /// In a plain file, any bytes after two line ends are accepted: they are not this record's fault. In a member they may be the
+    /// In a plain file, any bytes after the line ends are accepted: they are not this record's fault. In a member they may be the
     /// result of damage.
     fn trailer(&mut self, end: u64) -> io::Result<Trailer> {
+        let line_ends = match self.stream.dialect {
+            Dialect::Warc => 2,
+            Dialect::Arc => 1,
+        };
         let mut position = end;
         let mut lines = 0;
         loop {
@@ -299,7 +338,7 @@ impl Records {
                     position += 1;
                     lines += usize::from(byte == b'\n');
                 }
-                Some(_) if lines > 1 && self.stream.is_plain() || self.stream.begins_record(position)? => {
+                Some(_) if lines >= line_ends && self.stream.is_plain() || self.stream.begins_record(position)? => {
                     return Ok(Trailer::Good(position));
                 }
                 Some(_) => return Ok(Trailer::OtherBytes),
@@ -318,13 +357,18 @@ impl Records {
         loop {
             let edge = stream.boundary().map_or(stream.end(), |boundary| boundary.at);
             while searched < edge {
-                let Some(index) = memmem::find(stream.bytes(searched..edge), VERSION) else {
+                // Every line may be that of an ARC record.
+                let (sign, after) = match stream.dialect {
+                    Dialect::Warc => (VERSION, 0),
+                    Dialect::Arc => (&b"\n"[..], 1),
+                };
+                let Some(index) = memmem::find(stream.bytes(searched..edge), sign) else {
                     break;
                 };
-                let version = searched + index as u64;
-                searched = version + 1;
-                if stream.begins_version_line(version)? {
-                    stream.cursor = version;
+                let line = searched + index as u64 + after;
+                searched += index as u64 + 1;
+                if stream.begins_version_line(line)? {
+                    stream.cursor = line;
                     return Ok(());
                 }
             }
@@ -364,7 +408,6 @@ mod tests {
     use flate2::write::GzEncoder;
     use proptest::prelude::{Strategy, any, prop, proptest};
 
-    use super::super::decoded::acceptable;
     use super::*;
     use crate::readers::streams::Stored;
 
@@ -387,10 +430,34 @@ mod tests {
         gzip.finish().unwrap()
     }
 
+    #[test]
+    fn a_file_that_ends_early_is_told_apart_from_a_bad_record() {
+        let unread = |file: &[u8]| {
+            let stored = Stored::new(Box::new(Cursor::new(file.to_vec())));
+            let members = Members::new(stored, Dialect::Warc.acceptable()).unwrap();
+            let mut records = Records::new(members, Dialect::Warc, file.len() as u64, CAP);
+            while records.advance().unwrap().is_some() {}
+            (records.unread().bytes, records.unread().ends_early)
+        };
+        let (a, b) = (good("a"), good("b"));
+        let both = a.clone() + &b;
+        assert_eq!(unread(both.as_bytes()), (0, false));
+        for cut in [6, 20, b.len() - 8] {
+            assert_eq!(unread(&both.as_bytes()[..both.len() - cut]), ((b.len() - cut) as u64, true), "{cut}");
+        }
+        let wrong = record("x", 3, "a block");
+        assert_eq!(unread((a.clone() + &wrong + &b).as_bytes()), (wrong.len() as u64, false));
+        let (a, b) = (gzip(&a), gzip(&b));
+        assert_eq!(unread(&[&a[..], &b].concat()), (0, false));
+        assert_eq!(unread(&[&a[..], &b[..b.len() - 9]].concat()), (b.len() as u64 - 9, true));
+        assert_eq!(unread(&gzip(&both[..both.len() - 6])), (0, true));
+    }
+
     /// Reads a file to lines of offset, URL, and block length or reason.
     fn read(file: &[u8]) -> Vec<String> {
-        let members = Members::new(Stored::new(Box::new(Cursor::new(file.to_vec()))), acceptable).unwrap();
-        let mut records = Records::new(members, file.len() as u64, CAP);
+        let members =
+            Members::new(Stored::new(Box::new(Cursor::new(file.to_vec()))), Dialect::Warc.acceptable()).unwrap();
+        let mut records = Records::new(members, Dialect::Warc, file.len() as u64, CAP);
         let mut lines = Vec::new();
         while let Some(frame) = records.advance().unwrap() {
             let (offset, url, rest) = match frame {

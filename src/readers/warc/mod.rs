@@ -1,9 +1,10 @@
-//! Reads WARC and WET files.
+//! Reads WARC, WET and ARC files.
 //!
 //! In reading order: `pages` (records to pages), `framing` (where records begin and end, also after damage), `decoded` (the decoded
-//! bytes of a file, with the boundaries of its members), `record` (the head of a record), `header` (header fields), `http` (the HTTP
-//! response in a record), `encodings` (its content and transfer encodings).
+//! bytes of a file, with the boundaries of its members), `record` (the head of a record), `arc` (that of an ARC record), `header`
+//! (header fields), `http` (the HTTP response in a record), `encodings` (its content and transfer encodings).
 
+mod arc;
 mod decoded;
 mod encodings;
 mod framing;
@@ -12,4 +13,5 @@ mod http;
 mod pages;
 mod record;
 
+pub use self::decoded::Dialect;
 pub use self::pages::WarcReader;

@@ -1,4 +1,4 @@
-//! Turns the records of WARC and WET files into items: pages, failed downloads, skips and rejects.
+//! Turns the records of WARC, WET and ARC files into items: pages, failed downloads, skips and rejects.
 
 use std::io;
 use std::io::Read;
@@ -6,18 +6,22 @@ use std::net::IpAddr;
 
 use anyhow::Context as _;
 
+use super::decoded::Dialect;
 use super::framing::{FramedRecord, Records};
 use super::http::{HttpContent, NoPage};
 use super::record::{RecordHead, RecordType};
 use crate::config::Reading;
-use crate::readers::item::{Body, Failure, Item, Page, Reader, Reject, Skip};
+use crate::readers::fields;
+use crate::readers::fields::Date;
+use crate::readers::item::{Body, Failure, Item, Page, Reader, Reject, Skip, Unread};
 use crate::readers::streams::{Members, Stored};
 
 /// Bytes that the HTTP head may take besides the body.
 const HEAD: u64 = 1 << 20;
 
-/// Reads the pages of one WARC file, plain, gzip or zstd.
+/// Reads the pages of one WARC or ARC file, plain or compressed.
 pub struct WarcReader {
+    dialect: Dialect,
     records: Records,
     reading: Reading,
     name: String,
@@ -28,10 +32,26 @@ impl WarcReader {
     ///
     /// # Errors
     /// If the first bytes cannot be read.
-    pub fn new(source: Box<dyn Read + Send>, size: u64, name: &str, reading: &Reading) -> io::Result<Self> {
-        let members = Members::new(Stored::new(source), super::decoded::acceptable)?;
-        let records = Records::new(members, size, reading.page_limit() as u64 + HEAD);
-        Ok(WarcReader { records, reading: reading.clone(), name: name.to_owned() })
+    pub fn new(
+        source: Box<dyn Read + Send>,
+        dialect: Dialect,
+        size: u64,
+        name: &str,
+        reading: &Reading,
+    ) -> io::Result<Self> {
+        let members = Members::new(Stored::new(source), dialect.acceptable())?;
+        let records = Records::new(members, dialect, size, reading.page_limit() as u64 + HEAD);
+        Ok(WarcReader { dialect, records, reading: reading.clone(), name: name.to_owned() })
+    }
+
+    /// Names the format of the file in the reason of a reject.
+    fn named(&self, mut reject: Reject) -> Reject {
+        if self.dialect == Dialect::Arc
+            && let Some(reason) = reject.reason.strip_prefix("warc: ")
+        {
+            reject.reason = format!("arc: {}", reason.replace("Content-Length", "length"));
+        }
+        reject
     }
 
     /// Makes the item of the record that was framed last.
@@ -55,10 +75,12 @@ impl WarcReader {
             Ok(content) => content,
             Err(reason) => return Item::Failed(Failure { url, reason, offset: record.offset }),
         };
+        let date = record.date.map_or(Date::None, |date| fields::date(&date));
         Item::Page(Page {
             url,
             ip: record.ip.and_then(|ip| ip.parse::<IpAddr>().ok()),
-            fetched: record.date.and_then(|date| crate::readers::fields::microseconds(&date)),
+            fetched: date.microseconds(),
+            date_unread: date == Date::Unreadable,
             status: content.status,
             media_type: content.media_type,
             charset: content.charset,
@@ -74,12 +96,16 @@ impl Reader for WarcReader {
         let frame = self.records.advance().with_context(|| format!("cannot read {}", self.name))?;
         Ok(frame.map(|frame| match frame {
             FramedRecord::Record(record) => self.item(record),
-            FramedRecord::Reject(reject) => Item::Reject(reject),
+            FramedRecord::Reject(reject) => Item::Reject(self.named(reject)),
         }))
     }
 
     fn position(&self) -> u64 {
         self.records.position()
+    }
+
+    fn unread(&self) -> Unread {
+        self.records.unread()
     }
 }
 
@@ -88,7 +114,7 @@ fn content(record: &RecordHead, block: &[u8], reading: &Reading) -> Result<HttpC
     let (label, charset) = super::header::content_type(&record.content_type);
     match record.kind {
         RecordType::Conversion if label == "text/plain" => {
-            let (text, longer) = crate::readers::fields::cut(crate::readers::fields::utf8(block), reading.page_limit());
+            let (text, longer) = fields::cut(fields::utf8(block), reading.page_limit());
             let cut = record.cut || longer;
             Ok(HttpContent { status: 200, media_type: label, charset: None, body: Body::Text(text), cut })
         }

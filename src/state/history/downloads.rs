@@ -15,8 +15,9 @@ use anyhow::{Context, Result, bail, ensure};
 use arrow_array::{FixedSizeBinaryArray, Int64Array, RecordBatch};
 
 use super::weeks::History;
-use crate::records::DocId;
-use crate::tables::{ClusterRow, DocumentRow, FeatureRow, Scan, Table, field};
+use crate::records::{DocId, Week};
+use crate::state::weeks::WeekTables;
+use crate::tables::{ClusterRow, DocumentRow, FeatureRow, RowGroups, Scan, Table, field};
 
 /// One successful download of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub struct Download {
 
 /// Reads the documents of a shard in ascending order, each with its downloads.
 pub struct Downloads {
-    weeks: Vec<WeekTables>,
+    weeks: Vec<ShardTables>,
     /// The downloads of the current document: the first `count` items. The others are buffers for later documents.
     downloads: Vec<Download>,
     count: usize,
@@ -41,7 +42,7 @@ pub struct Downloads {
 }
 
 /// The shard's three tables of one week.
-struct WeekTables {
+struct ShardTables {
     documents: MergedTable,
     clusters: MergedTable,
     features: MergedTable,
@@ -54,19 +55,26 @@ impl Downloads {
     /// If a file is missing or damaged.
     pub fn open(history: &History, shard: u32, memory: u64) -> Result<Downloads> {
         let weeks = 0..history.weeks.len();
-        let files: usize = weeks.clone().map(|at| history.files(at, DocumentRow::NAME, shard).count()).sum();
+        let tables: Vec<WeekTables> = weeks.clone().map(|at| history.tables(at)).collect();
+        let mut files = 0;
+        for (at, tables) in tables.iter().enumerate() {
+            files += history.rows(at, tables, DocumentRow::NAME, shard)?.len();
+        }
         // Bytes of a row of the three tables, once in Arrow and once in Parquet.
         let row = 2 * (4 * history.features as u64 + 48);
         let rows = (memory / row / files.max(1) as u64).clamp(64, 4096) as usize;
-        let merged = |at, table, column| MergedTable::open(history, at, shard, table, column, rows);
+        let merged = |at, table, column| {
+            let files = history.rows(at, &tables[at], table, shard)?;
+            MergedTable::open(history, at, shard, files, column, rows)
+        };
         let open = |at| {
-            Ok(WeekTables {
+            Ok(ShardTables {
                 documents: merged(at, DocumentRow::NAME, "checksum")?,
                 clusters: merged(at, ClusterRow::NAME, "similar_size")?,
                 features: merged(at, FeatureRow::NAME, "features")?,
             })
         };
-        let weeks = weeks.map(open).collect::<Result<Vec<WeekTables>>>()?;
+        let weeks = weeks.map(open).collect::<Result<Vec<ShardTables>>>()?;
         let downloads = vec![Download::default(); weeks.len()];
         Ok(Downloads { weeks, downloads, count: 0, features: history.features })
     }
@@ -88,7 +96,7 @@ impl Downloads {
     }
 }
 
-impl WeekTables {
+impl ShardTables {
     /// The smallest document that is not yet taken.
     fn first(&self) -> Option<i64> {
         [&self.documents, &self.clusters, &self.features].into_iter().filter_map(|table| table.first()).min()
@@ -99,8 +107,8 @@ impl WeekTables {
         for (table, name) in [(&self.documents, DocumentRow::NAME), (&self.clusters, ClusterRow::NAME)] {
             ensure!(
                 table.first() == Some(doc),
-                "{} is damaged: its `{name}` lack document {doc}, which is in other tables of the week",
-                table.folder.display()
+                "week {} is damaged: its `{name}` lack document {doc}, which is in other tables of the week",
+                table.week
             );
         }
         let bytes = self.documents.bytes("checksum")?;
@@ -111,8 +119,8 @@ impl WeekTables {
             let bytes = self.features.bytes("features")?;
             ensure!(
                 bytes.len() == 4 * features,
-                "{} is damaged: features of {} bytes, instead of {}",
-                self.features.folder.display(),
+                "week {} is damaged: features of {} bytes, instead of {}",
+                self.features.week,
                 bytes.len(),
                 4 * features
             );
@@ -126,19 +134,26 @@ impl WeekTables {
 
 /// The rows of all files of one table, merged by document.
 struct MergedTable {
-    /// The folder of the week, for messages.
-    folder: PathBuf,
+    /// The week, for messages.
+    week: Week,
     cursors: Vec<DownloadCursor>,
     /// The next document of each file, and the number of the file.
     heap: BinaryHeap<Reverse<(i64, usize)>>,
 }
 
 impl MergedTable {
-    fn open(history: &History, at: usize, shard: u32, table: &str, column: &str, rows: usize) -> Result<MergedTable> {
-        let folder = history.store.join(history.weeks[at].week.folder());
-        let mut merged = MergedTable { folder, cursors: Vec::new(), heap: BinaryHeap::new() };
-        for path in history.files(at, table, shard) {
-            let scan = Scan::open_by(&path, &["doc", column], rows)?;
+    fn open(
+        history: &History,
+        at: usize,
+        shard: u32,
+        files: Vec<RowGroups>,
+        column: &str,
+        rows: usize,
+    ) -> Result<MergedTable> {
+        let mut merged = MergedTable { week: history.weeks[at].week, cursors: Vec::new(), heap: BinaryHeap::new() };
+        for file in files {
+            let path = file.path().to_owned();
+            let scan = Scan::open_by(file, &["doc", column], rows)?;
             let end = DocId::new(shard, 0).to_table() + history.weeks[at].rows[shard as usize] as i64;
             let from = DocId::new(shard, 0).to_table();
             let mut cursor = DownloadCursor { path, scan, batch: None, row: 0, from, end };
@@ -157,7 +172,7 @@ impl MergedTable {
     /// The batch that has the first row, and the row's place in it.
     fn top(&self) -> Result<(&RecordBatch, usize)> {
         let top = self.heap.peek().map(|Reverse((_, file))| &self.cursors[*file]);
-        let cursor = top.with_context(|| format!("{} has no more rows", self.folder.display()))?;
+        let cursor = top.with_context(|| format!("a table of week {} has no more rows", self.week))?;
         Ok((cursor.batch.as_ref().context("a file with a next document has a batch")?, cursor.row))
     }
 
@@ -178,7 +193,7 @@ impl MergedTable {
             self.heap.push(Reverse((next, file)));
         }
         if self.first() == Some(doc) {
-            bail!("{} is damaged: a table holds document {doc} twice", self.folder.display());
+            bail!("week {} is damaged: a table holds document {doc} twice", self.week);
         }
         Ok(())
     }
@@ -231,8 +246,8 @@ mod tests {
     use super::*;
     use crate::records::mix;
     use crate::state::history::weeks::PastWeek;
-    use crate::state::store::Store;
-    use crate::state::weeks::Segment;
+    use crate::state::store::part_file;
+    use crate::state::weeks::{Part, Piece, Segment};
     use crate::tables::{Column, Writer};
 
     // Tables with only the columns that are read.
@@ -273,8 +288,12 @@ mod tests {
 
     const ROWS: u64 = 700;
 
-    fn write<T: Table>(folder: &Path, segment: &Segment, rows: impl Iterator<Item = T>) {
-        let mut writer: Writer<T> = Writer::create(&folder.join(T::NAME).join(segment.file())).unwrap();
+    const WEEKS: [&str; 3] = ["2024-01-08", "2024-01-15", "2024-01-22"];
+
+    /// Writes a table of a segment as a file of its own.
+    fn write<T: Table>(store: &Path, week: usize, segment: &Segment, rows: impl Iterator<Item = T>) {
+        let folder = store.join(T::NAME).join(format!("week={}", WEEKS[week]));
+        let mut writer: Writer<T> = Writer::create(&folder.join(part_file(1, segment.wave))).unwrap();
         rows.for_each(|row| writer.push(row).unwrap());
         writer.finish().unwrap();
     }
@@ -283,7 +302,7 @@ mod tests {
     fn store_of_three_weeks(store: &Path) -> (History, BTreeMap<DocId, Vec<Download>>) {
         let mut written: BTreeMap<DocId, Vec<Download>> = BTreeMap::new();
         let mut weeks = Vec::new();
-        for (at, date) in ["2024-01-08", "2024-01-15", "2024-01-22"].into_iter().enumerate() {
+        for (at, date) in WEEKS.into_iter().enumerate() {
             let mut waves: [Vec<(DocId, Download)>; 3] = Default::default();
             for row in 0..ROWS {
                 let (doc, hash) = (DocId::new(SHARD, row), mix(at as u64 * ROWS + row));
@@ -295,9 +314,7 @@ mod tests {
                 written.entry(doc).or_default().push(download.clone());
                 waves[(hash >> 32) as usize % 3].push((doc, download));
             }
-            let week = date.parse().unwrap();
-            let folder = Store::at(store).week(week);
-            let mut segments = Vec::new();
+            let mut segments: Vec<Segment> = Vec::new();
             for (wave, pages) in waves.iter().enumerate() {
                 let features: Vec<FeaturePart> = pages
                     .iter()
@@ -309,12 +326,21 @@ mod tests {
                     Segment { wave, shard: SHARD, documents, urls: documents, features: features_of, links: 0 };
                 let document =
                     |(doc, page): &(DocId, Download)| DocumentPart(doc.to_table(), page.checksum.to_be_bytes());
-                write(&folder, &segment, pages.iter().map(document));
-                write(&folder, &segment, pages.iter().map(|(doc, page)| ClusterPart(doc.to_table(), page.size as i64)));
-                write(&folder, &segment, features.into_iter());
+                write(store, at, &segment, pages.iter().map(document));
+                let cluster = |(doc, page): &(DocId, Download)| ClusterPart(doc.to_table(), page.size as i64);
+                write(store, at, &segment, pages.iter().map(cluster));
+                write(store, at, &segment, features.into_iter());
                 segments.push(segment);
             }
-            weeks.push(PastWeek { week, rows: vec![0, 0, 0, ROWS], segments });
+            let part = |segment: &Segment| Part {
+                file: part_file(1, segment.wave),
+                bytes: 0,
+                pieces: vec![Piece(segment.file(), 1)],
+            };
+            let parts: Vec<Part> = segments.iter().map(part).collect();
+            let tables = [DocumentPart::NAME, ClusterPart::NAME, FeaturePart::NAME];
+            let files = tables.map(|table| (table.to_owned(), parts.clone())).into();
+            weeks.push(PastWeek { week: date.parse().unwrap(), rows: vec![0, 0, 0, ROWS], segments, files });
         }
         (History { store: store.to_owned(), method: String::new(), features: 2, weeks }, written)
     }
@@ -344,7 +370,7 @@ mod tests {
             let doc = written.iter().find(|(_, of_url)| of_url.iter().any(|download| download.week == 1)).unwrap().0;
             // The first document of the week, in the segment that has it.
             let segment = &week.segments[(mix(ROWS + doc.row()) >> 32) as usize % 3];
-            damage(&Store::at(folder.path()).week(week.week), segment, doc.to_table());
+            damage(folder.path(), segment, doc.to_table());
             let run = || -> Result<()> {
                 let mut downloads = Downloads::open(&history, SHARD, 0)?;
                 while downloads.document()?.is_some() {}
@@ -353,22 +379,24 @@ mod tests {
             run().unwrap_err().to_string()
         };
         let document = |doc: i64| DocumentPart(doc, [0; 16]);
-        let backwards = error_after(&|week, segment, doc| write(week, segment, [doc, doc].into_iter().map(document)));
-        assert!(backwards.contains("documents/shard00003-wave") && backwards.contains("out of order"));
+        let backwards =
+            error_after(&|store, segment, doc| write(store, 1, segment, [doc, doc].into_iter().map(document)));
+        assert!(backwards.contains("documents/week=2024-01-15/nigh-00001-0000") && backwards.contains("out of order"));
         let beyond = DocId::new(SHARD, ROWS).to_table();
         assert!(
-            error_after(&|week, segment, _| write(week, segment, [document(beyond)].into_iter()))
+            error_after(&|store, segment, _| write(store, 1, segment, [document(beyond)].into_iter()))
                 .contains("of another shard")
         );
         assert!(
-            error_after(&|week, segment, _| write(week, segment, std::iter::empty::<ClusterPart>())).contains("lack")
+            error_after(&|store, segment, _| write(store, 1, segment, std::iter::empty::<ClusterPart>()))
+                .contains("lack")
         );
-        let twice = |week: &Path, segment: &Segment, doc: i64| {
+        let twice = |store: &Path, segment: &Segment, doc: i64| {
             let again = Segment { wave: (segment.wave + 1) % 3, ..*segment };
             for segment in [segment, &again] {
-                write(week, segment, [document(doc)].into_iter());
-                write(week, segment, [ClusterPart(doc, 1)].into_iter());
-                write(week, segment, std::iter::empty::<FeaturePart>());
+                write(store, 1, segment, [document(doc)].into_iter());
+                write(store, 1, segment, [ClusterPart(doc, 1)].into_iter());
+                write(store, 1, segment, std::iter::empty::<FeaturePart>());
             }
         };
         assert!(error_after(&twice).contains("twice"));

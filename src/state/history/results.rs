@@ -1,156 +1,189 @@
-//! Tables that a job makes of several weeks, in one folder of the store that is replaced as a whole.
+//! Tables that a job makes of several weeks, in one folder of the store that is replaced by one commit.
 //!
 //! ```text
-//! STORE/NAME                the tables of the last complete run
-//! STORE/_work/NAME          the tables of an unfinished run
-//! STORE/_work/NAME-before   the old tables, between the two renames of a commit
+//! STORE/NAME/TABLE/nigh-00007-00000.parquet      a table; 7 is the number of the commit
+//! STORE/_nigh/NAME/00007/                        other files of the job: job.toml, summary.json
 //! ```
 //!
-//! A kill leaves the old tables or the new ones. Between the two renames there is no `STORE/NAME`; the next run then gives the old
-//! tables their name back before it begins.
+//! The new tables are staged, and published as every commit is. A kill leaves the old tables or the new ones.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
-use crate::state::durable::sync_folder;
-use crate::state::store::{BEFORE, Store};
+use crate::state::store::Store;
+use crate::state::weeks::Manifest;
 
-/// The folders of the results of one name.
+/// The results of one name, while they are made.
 #[derive(Clone, Debug)]
 pub struct Results {
-    store: PathBuf,
-    folder: PathBuf,
-    unfinished: PathBuf,
-    before: PathBuf,
+    store: Store,
+    name: String,
+    /// The number of the commit that makes them.
+    commit: u64,
 }
 
 impl Results {
-    /// The paths of the results `name` in a store.
-    pub fn of(store: &Store, name: &str) -> Results {
-        let (root, work) = (store.root(), store.work());
-        let before = work.join(format!("{name}{BEFORE}"));
-        Results { store: root.to_owned(), folder: root.join(name), unfinished: work.join(name), before }
+    /// The results `name` of a store, to be made by its next commit.
+    ///
+    /// # Errors
+    /// If the store has no manifest, or it cannot be read.
+    pub fn next(store: &Store, name: &str) -> Result<Results> {
+        Ok(Results::of(store, name, manifest(store)?.commits + 1))
     }
 
-    /// The folder of the complete tables.
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    /// The results `name` of a store that the commit with this number makes.
+    pub fn of(store: &Store, name: &str, commit: u64) -> Results {
+        Results { store: store.clone(), name: name.to_owned(), commit }
+    }
+
+    /// The number of the commit that makes them.
+    pub fn commit_number(&self) -> u64 {
+        self.commit
+    }
+
+    /// The folder of the tables.
+    pub fn folder(&self) -> PathBuf {
+        self.store.root().join(&self.name)
     }
 
     /// The path of the file of a table that is being made.
     pub fn table(&self, table: &str) -> PathBuf {
-        self.unfinished.join(table).join("all.parquet")
+        self.store.staged_part(&Path::new(&self.name).join(table), self.commit, 0)
     }
 
-    /// The path of another file beside the tables that are being made.
+    /// The path of another file that is being made.
     pub fn file(&self, name: &str) -> PathBuf {
-        self.unfinished.join(name)
+        self.store.staged_own(&self.version()).join(name)
     }
 
-    /// Whether a commit has begun or ended, so that the old tables may no longer be in their place.
+    /// The path of another file of the committed results.
+    pub fn committed_file(&self, name: &str) -> PathBuf {
+        self.store.own().join(self.version()).join(name)
+    }
+
+    fn version(&self) -> PathBuf {
+        Path::new(&self.name).join(format!("{:05}", self.commit))
+    }
+
+    /// Whether the commit has begun or ended: then it ends even if the run is stopped.
     pub fn has_begun_to_commit(&self) -> bool {
-        self.before.exists() || !self.unfinished.exists()
+        self.store.is_publishing() || self.is_committed()
     }
 
-    /// Whether the new tables are in their place, provided that [`Results::begin`] was called before.
+    /// Whether the new tables are those of the store.
     pub fn is_committed(&self) -> bool {
-        !self.unfinished.exists() && self.folder.exists()
+        manifest(&self.store).is_ok_and(|manifest| manifest.results.get(&self.name) == Some(&self.commit))
     }
 
-    /// Recovers the old tables after a killed run, removes its other files, and creates the folder for the new tables. The caller
-    /// holds the store's lock.
+    /// Removes the files of a killed run, and makes the folders for new ones. The caller holds the store's lock.
     ///
     /// # Errors
-    /// If a folder cannot be created, moved or removed.
+    /// If the store has a folder of this name that nigh did not make, or a folder cannot be made or removed.
     pub fn begin(&self) -> Result<()> {
-        if self.before.exists() && !self.folder.exists() {
-            rename(&self.before, &self.folder)?;
-        }
-        remove(&self.before)?;
-        remove(&self.unfinished)?;
-        std::fs::create_dir_all(&self.unfinished)
-            .with_context(|| format!("cannot make the folder {}", self.unfinished.display()))
+        self.store.recover()?;
+        let (folder, is_ours) = (self.folder(), manifest(&self.store)?.results.contains_key(&self.name));
+        ensure!(
+            is_ours || !folder.exists(),
+            "{} is not a folder of nigh's tables: move it away, its name is needed",
+            folder.display()
+        );
+        let own = self.store.staged_own(&self.version());
+        std::fs::create_dir_all(&own).with_context(|| format!("cannot make the folder {}", own.display()))
     }
 
-    /// Replaces the old tables by the new ones, durably.
+    /// Puts the new tables in the place of the old ones, durably.
     ///
     /// # Errors
-    /// If a folder cannot be moved or removed.
+    /// If another run has committed meanwhile, or a file cannot be moved.
     pub fn commit(&self) -> Result<()> {
-        sync_folder(&self.unfinished)?;
-        if self.folder.exists() {
-            rename(&self.folder, &self.before)?;
-        }
-        rename(&self.unfinished, &self.folder)?;
-        sync_folder(&self.store)?;
-        remove(&self.before)?;
-        if let Some(work) = self.unfinished.parent() {
-            // Fails if a week is unfinished: then the work folder stays.
-            let _ = std::fs::remove_dir(work);
-        }
+        let mut manifest = manifest(&self.store)?.next()?;
+        ensure!(
+            manifest.commits == self.commit,
+            "another run has committed to {} meanwhile",
+            self.store.root().display()
+        );
+        manifest.results.insert(self.name.clone(), self.commit);
+        self.store.publish(&manifest)?;
+        // Fails if a week is unfinished: then the work folder stays.
+        let _ = std::fs::remove_dir(self.store.work());
         Ok(())
     }
 }
 
-fn rename(from: &Path, to: &Path) -> Result<()> {
-    std::fs::rename(from, to).with_context(|| format!("cannot move {} to {}", from.display(), to.display()))
-}
-
-fn remove(folder: &Path) -> Result<()> {
-    if folder.exists() {
-        std::fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-    }
-    Ok(())
+fn manifest(store: &Store) -> Result<Manifest> {
+    store.manifest()?.with_context(|| format!("{} has no manifest", store.root().display()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Method;
+    use crate::tables::{AmountRow, Table as _};
 
-    /// The text of the file in the folder of the complete tables.
-    fn text_of(results: &Results) -> Option<String> {
-        std::fs::read_to_string(results.folder().join("file")).ok()
+    /// The text of the committed table's file, and of the file beside it; of the only version that is there.
+    fn committed(store: &Store) -> Option<(String, String)> {
+        let commit = *manifest(store).unwrap().results.get("evolution")?;
+        let results = Results::of(store, "evolution", commit);
+        let files: Vec<PathBuf> = std::fs::read_dir(results.folder().join(AmountRow::NAME))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        assert_eq!(files.len(), 1, "{files:?}");
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+        Some((read(&files[0]), read(&results.committed_file("file"))))
     }
 
-    fn make(results: &Results, text: &str) {
+    /// Begins new results with this text, as far as the commit.
+    fn make(store: &Store, text: &str) -> Results {
+        let results = Results::next(store, "evolution").unwrap();
         results.begin().unwrap();
+        std::fs::create_dir_all(results.table(AmountRow::NAME).parent().unwrap()).unwrap();
+        std::fs::write(results.table(AmountRow::NAME), text).unwrap();
         std::fs::write(results.file("file"), text).unwrap();
+        results
+    }
+
+    fn store(folder: &Path) -> Store {
+        let store = Store::at(folder);
+        std::fs::create_dir_all(store.own()).unwrap();
+        Manifest::new(&Method::default()).next().unwrap().write(&store.manifest_path()).unwrap();
+        store
     }
 
     #[test]
     fn results_are_replaced_as_a_whole() {
         let folder = tempfile::tempdir().unwrap();
-        let results = Results::of(&Store::at(folder.path()), "evolution");
-        make(&results, "one");
-        assert_eq!(text_of(&results), None);
+        let store = store(folder.path());
+        let results = make(&store, "one");
+        assert_eq!(committed(&store), None);
         results.commit().unwrap();
-        make(&results, "two");
-        assert_eq!(text_of(&results).as_deref(), Some("one"));
+        let results = make(&store, "two");
+        assert_eq!(committed(&store), Some(("one".into(), "one".into())));
         assert!(!results.has_begun_to_commit() && !results.is_committed());
         results.commit().unwrap();
         assert!(results.has_begun_to_commit() && results.is_committed());
-        assert_eq!(text_of(&results).as_deref(), Some("two"));
-        assert!(!folder.path().join("_work").exists());
+        assert_eq!(committed(&store), Some(("two".into(), "two".into())));
+        assert!(!store.work().exists());
     }
 
     #[test]
-    fn a_kill_at_any_step_of_a_commit_leaves_the_old_tables_or_the_new() {
-        for steps in 0..4 {
-            let folder = tempfile::tempdir().unwrap();
-            let results = Results::of(&Store::at(folder.path()), "evolution");
-            make(&results, "one");
-            results.commit().unwrap();
-            make(&results, "two");
-            // The steps of the commit before the kill.
-            let renames = [(&results.folder, &results.before), (&results.unfinished, &results.folder)];
-            renames.iter().take(steps).for_each(|(from, to)| rename(from, to).unwrap());
-            if steps == 3 {
-                remove(&results.before).unwrap();
-            }
-            results.begin().unwrap();
-            assert_eq!(text_of(&results).as_deref(), Some(if steps < 2 { "one" } else { "two" }), "{steps}");
-            assert!(!results.before.exists() && !results.file("file").exists());
-        }
+    fn a_run_that_was_killed_before_its_commit_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(folder.path());
+        make(&store, "one").commit().unwrap();
+        make(&store, "two");
+        store.recover().unwrap();
+        assert_eq!(committed(&store), Some(("one".into(), "one".into())));
+        assert!(!store.staged().exists());
+    }
+
+    #[test]
+    fn a_folder_of_the_user_is_not_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(folder.path());
+        std::fs::create_dir_all(folder.path().join("evolution/notes")).unwrap();
+        let error = Results::next(&store, "evolution").unwrap().begin().unwrap_err().to_string();
+        assert!(error.contains("evolution") && error.contains("move it away"), "{error}");
     }
 }

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::{DocId, Week};
 use crate::state::store::Store;
-use crate::state::weeks::{CommittedWeek, Earlier, Manifest, Segment, WholeWeek};
+use crate::state::weeks::{CommittedWeek, Earlier, Manifest, Segment, WeekFiles, WeekTables};
+use crate::tables::RowGroups;
 
 /// Committed weeks of a store, in order and without a gap.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,6 +34,8 @@ pub struct PastWeek {
     pub rows: Vec<u64>,
     /// The segments, ascending by wave and shard.
     pub(crate) segments: Vec<Segment>,
+    /// The files of its tables.
+    pub(crate) files: WeekFiles,
 }
 
 impl PastWeek {
@@ -71,8 +74,8 @@ impl History {
         for (number, week) in committed[..=to].iter().enumerate() {
             add_urls(&mut rows, week, store.root())?;
             if number >= from {
-                let segments = segments(store, week, &manifest)?;
-                weeks.push(PastWeek { week: week.week, rows: rows.clone(), segments });
+                let (segments, files) = segments(store, week, &manifest)?;
+                weeks.push(PastWeek { week: week.week, rows: rows.clone(), segments, files });
             }
         }
         let (method, features) = (manifest.method.to_string(), manifest.method.features);
@@ -89,17 +92,25 @@ impl History {
         &self.weeks[self.weeks.len() - 1]
     }
 
-    /// The files of a table of one shard, in week number `number` from 0: one for each wave that has rows in it.
+    /// The tables of week number `number`, from 0.
+    pub fn tables(&self, number: usize) -> WeekTables {
+        let week = &self.weeks[number];
+        WeekTables::new(&self.store, week.week, &week.files)
+    }
+
+    /// The rows that one shard has in a table of week number `number`, whose tables are `tables`: one item for each wave that has some.
     ///
     /// `table` has one row per document, except `features`, which lacks documents without words.
-    pub fn files(&self, number: usize, table: &str, shard: u32) -> impl Iterator<Item = PathBuf> {
-        let week = &self.weeks[number];
-        let folder = Store::at(&self.store).week(week.week).join(table);
+    ///
+    /// # Errors
+    /// If the week lacks some of them: the store is damaged.
+    pub fn rows(&self, number: usize, tables: &WeekTables, table: &str, shard: u32) -> Result<Vec<RowGroups>> {
         let features = table == "features";
-        let has_rows = move |segment: &&Segment| {
+        let has_rows = |segment: &&Segment| {
             segment.shard == shard && if features { segment.features > 0 } else { segment.documents > 0 }
         };
-        week.segments.iter().filter(has_rows).map(move |segment| folder.join(segment.file()))
+        let segments = self.weeks[number].segments.iter().filter(has_rows);
+        segments.map(|segment| tables.rows(table, &segment.file())).collect()
     }
 
     /// Checks that a document in a file of week number `number` belongs to the shard, and that its URL was seen by that week.
@@ -119,11 +130,10 @@ impl History {
 
 /// Adds the URLs that were first seen in a week to the rows of each shard.
 fn add_urls(rows: &mut [u64], committed: &CommittedWeek, store: &Path) -> Result<()> {
-    let manifest = store.join("manifest.json");
     ensure!(
         committed.urls.len() == rows.len(),
-        "{} is damaged: week {} has urls of {} shards, instead of {}",
-        manifest.display(),
+        "the manifest of {} is damaged: week {} has urls of {} shards, instead of {}",
+        store.display(),
         committed.week,
         committed.urls.len(),
         rows.len()
@@ -132,26 +142,24 @@ fn add_urls(rows: &mut [u64], committed: &CommittedWeek, store: &Path) -> Result
     Ok(())
 }
 
-/// The segments of a week, from its `week.json`.
-fn segments(store: &Store, committed: &CommittedWeek, manifest: &Manifest) -> Result<Vec<Segment>> {
-    let path = store.week(committed.week).join("week.json");
-    let missing = || format!("{} is missing: the store is damaged", path.display());
-    let whole = WholeWeek::read(&path)?.with_context(missing)?;
+/// The segments and the files of a week, from its `week.json`.
+fn segments(store: &Store, committed: &CommittedWeek, manifest: &Manifest) -> Result<(Vec<Segment>, WeekFiles)> {
+    let whole = store.whole(committed)?;
     let mut segments = whole.journal.segments;
     ensure!(
         segments.iter().all(|segment| segment.shard < manifest.method.shards),
-        "{} is damaged: it lists a shard that the store does not have",
-        path.display()
+        "the week.json in {} is damaged: it lists a shard that the store does not have",
+        store.records(committed).display()
     );
     segments.sort_unstable();
-    Ok(segments)
+    Ok((segments, whole.files))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::Method;
-    use crate::state::weeks::{Counts, InputKey, Journal};
+    use crate::state::weeks::{Counts, InputKey, Journal, Part, Piece, WholeWeek};
 
     fn week(date: &str) -> Week {
         date.parse().unwrap()
@@ -164,21 +172,28 @@ mod tests {
         for (date, urls) in [("2024-01-08", [3, 0]), ("2024-01-15", [1, 2]), ("2024-01-22", [0, 4])] {
             let committed = CommittedWeek {
                 week: week(date),
+                commit: 1,
+                stands_on: String::new(),
                 key: String::new(),
                 documents: 3,
                 urls: urls.to_vec(),
                 named: vec![0, 0],
             };
-            let key = InputKey { hash: "key".into(), waves: 2, files: 1, bytes: 1 };
+            let key = InputKey { hash: "key".into(), waves: 2, files: 1, bytes: 1, stamps: Default::default() };
             let segment = |wave, shard, features| Segment { wave, shard, documents: 1, urls: 1, features, links: 0 };
             let segments = vec![segment(1, 0, 1), segment(0, 0, 0), segment(0, 1, 1)];
             let journal = Journal { key, waves: 2, segments, counts: Counts::default() };
-            let whole = WholeWeek { committed: committed.clone(), method: manifest.method.clone(), journal };
-            std::fs::create_dir_all(store.week(committed.week)).unwrap();
-            whole.write(&store.week(committed.week).join("week.json")).unwrap();
+            let piece = |name: &str| Piece(format!("{name}.parquet"), 1);
+            let part = |pieces| vec![Part { file: "nigh-00001-00000.parquet".into(), bytes: 9, pieces }];
+            let [a, b, c] = ["shard00000-wave00000", "shard00000-wave00001", "shard00001-wave00000"].map(piece);
+            let files = [("clusters", vec![a, b.clone(), c.clone()]), ("features", vec![b, c])];
+            let files = files.map(|(table, pieces)| (table.to_owned(), part(pieces))).into();
+            let whole = WholeWeek { committed: committed.clone(), method: manifest.method.clone(), journal, files };
+            std::fs::create_dir_all(store.records(&committed)).unwrap();
+            whole.write(&store.records(&committed).join("week.json")).unwrap();
             manifest.weeks.push(committed);
         }
-        manifest.write(&folder.join("manifest.json")).unwrap();
+        manifest.write(&store.manifest_path()).unwrap();
         store
     }
 
@@ -194,14 +209,16 @@ mod tests {
     }
 
     #[test]
-    fn files_are_those_of_waves_that_have_rows() {
+    fn rows_are_those_of_waves_that_have_some() {
         let folder = tempfile::tempdir().unwrap();
         let history = History::open(&store(folder.path()), None, None).unwrap();
-        let names = |table: &str| -> Vec<String> {
-            history.files(1, table, 0).map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect()
-        };
-        assert_eq!(names("clusters"), ["shard00000-wave00000.parquet", "shard00000-wave00001.parquet"]);
-        assert_eq!(names("features"), ["shard00000-wave00001.parquet"]);
+        let tables = history.tables(1);
+        let waves = |table: &str| history.rows(1, &tables, table, 0).unwrap().len();
+        assert_eq!((waves("clusters"), waves("features")), (2, 1));
+        let path = history.rows(1, &tables, "clusters", 0).unwrap()[1].path().to_owned();
+        assert_eq!(path, folder.path().join("clusters/week=2024-01-15/nigh-00001-00000.parquet"));
+        let error = history.rows(1, &tables, "links", 0).unwrap_err().to_string();
+        assert!(error.contains("`links` of week 2024-01-15 lacks the rows of shard00000-wave00000.parquet"), "{error}");
     }
 
     #[test]
@@ -216,9 +233,10 @@ mod tests {
         let missing = error("2024-01-09", "");
         assert!(missing.contains("no week 2024-01-09; it has 2024-01-08, 2024-01-15, 2024-01-22"), "{missing}");
         assert!(error("2024-01-22", "2024-01-08").contains("is after"));
-        std::fs::remove_file(store.week(week("2024-01-15")).join("week.json")).unwrap();
-        assert!(error("", "").contains("week=2024-01-15/week.json is missing"));
-        Manifest::new(&Method::default()).write(&folder.path().join("manifest.json")).unwrap();
+        let committed = store.committed(week("2024-01-15")).unwrap();
+        std::fs::remove_file(store.records(&committed).join("week.json")).unwrap();
+        assert!(error("", "").contains("week=2024-01-15/00001/week.json is missing"));
+        Manifest::new(&Method::default()).write(&store.manifest_path()).unwrap();
         assert!(error("", "").contains("has no week yet"));
     }
 }

@@ -12,11 +12,12 @@
 //! Postings are stored in runs. A run is a folder with one file for each partition that has postings:
 //!
 //! ```text
-//! STORE/_postings/postings.json           the week that the postings belong to, and the list of runs; replaced atomically
-//! STORE/_postings/run-DATE-KEY/part00007  heads (every 64th posting), then all postings, ascending; little-endian words
+//! STORE/_nigh/postings/postings.json           the week that the postings belong to, and the list of runs; replaced atomically
+//! STORE/_nigh/postings/run-DATE-KEY/part00007  heads (every 64th posting), checksums, then all postings, ascending
 //! ```
 //!
-//! To look up a hash, search the heads, which are in memory, and read only the blocks of 64 postings that can have it.
+//! All are little-endian words. To look up a hash, search the heads, which are in memory, and read only the blocks of 64 postings that can
+//! have it. Each block has a checksum (XXH3-64), which every read compares.
 //!
 //! The first run has all documents of a week. Each later week adds a run with the changed documents, and merges small earlier runs into
 //! it. Nothing is retracted. A document that no longer has a supershingle is recognized by its vector, which must be read anyway,
@@ -33,11 +34,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::records::{DocId, MAX_SHARDS, mix, short_hash, spread};
 
 /// The version of the layout of postings, and of the hash.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 
 /// The least number of bits that select the partition: records are exchanged in at least four partitions.
 const LEAST_SHARD_BITS: u32 = 2;
@@ -233,19 +235,28 @@ pub fn write_postings(run: &Path, partition: usize, postings: &[u64]) -> Result<
         std::fs::create_dir_all(run)?;
         let mut file = BufWriter::with_capacity(SPAN * 8, File::create(&path)?);
         let heads: Vec<u64> = postings.iter().copied().step_by(BLOCK).collect();
+        let checksums: Vec<u64> = postings.chunks(BLOCK).map(checksum_of).collect();
         // This machine is little-endian: `records` does not compile for others.
         file.write_all(bytemuck::cast_slice(&heads))?;
+        file.write_all(bytemuck::cast_slice(&checksums))?;
         file.write_all(bytemuck::cast_slice(postings))?;
         file.flush()
     };
     write().with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The postings of one partition of one run. The heads are in memory. The file is open only during a read, because a store may have more
+/// The checksum of a block of postings.
+fn checksum_of(block: &[u64]) -> u64 {
+    xxh3_64(bytemuck::cast_slice(block))
+}
+
+/// The postings of one partition of one run. The heads and checksums are in memory. The file is open only during a read, because a store may have more
 /// shards than a process may have open files.
 pub struct PostingFile {
     path: PathBuf,
     heads: Vec<u64>,
+    /// The checksum of each block.
+    checksums: Vec<u64>,
     postings: usize,
 }
 
@@ -254,14 +265,15 @@ impl PostingFile {
     fn open(path: &Path, postings: u64) -> Result<PostingFile> {
         let failed = || format!("cannot read {}", path.display());
         let file = File::open(path).with_context(failed)?;
-        let bytes = postings.div_ceil(BLOCK as u64).saturating_add(postings).saturating_mul(8);
+        let bytes = postings.div_ceil(BLOCK as u64).saturating_mul(2).saturating_add(postings).saturating_mul(8);
         let size = file.metadata().with_context(failed)?.len();
         ensure!(size == bytes, "{} has {size} bytes instead of {bytes}", path.display());
         let postings = usize::try_from(postings).with_context(failed)?;
-        let mut heads = vec![0; postings.div_ceil(BLOCK)];
+        let mut heads = vec![0; 2 * postings.div_ceil(BLOCK)];
         file.read_exact_at(bytemuck::cast_slice_mut(&mut heads), 0).with_context(failed)?;
+        let checksums = heads.split_off(postings.div_ceil(BLOCK));
         ensure!(heads.is_sorted(), "{} is damaged", path.display());
-        Ok(PostingFile { path: path.to_owned(), heads, postings })
+        Ok(PostingFile { path: path.to_owned(), heads, checksums, postings })
     }
 
     /// Calls `each` with all postings of some hashes. `firsts` are the values of [`Coding::first`] for these hashes, ascending.
@@ -332,17 +344,19 @@ impl PostingFile {
         File::open(&self.path).with_context(|| format!("cannot read {}", self.path.display()))
     }
 
-    /// Reads the postings of some blocks, and checks them against their heads.
+    /// Reads the postings of some blocks, and checks them against their heads and checksums.
     fn read(&self, file: &File, blocks: std::ops::Range<usize>, postings: &mut Vec<u64>) -> Result<()> {
         let end = (blocks.end * BLOCK).min(self.postings);
         postings.resize(end.saturating_sub(blocks.start * BLOCK), 0);
-        let offset = 8 * (self.heads.len() + blocks.start * BLOCK) as u64;
+        let offset = 8 * (self.heads.len() + self.checksums.len() + blocks.start * BLOCK) as u64;
         let read = file.read_exact_at(bytemuck::cast_slice_mut(postings), offset);
         read.with_context(|| format!("cannot read {}", self.path.display()))?;
-        let heads_match = postings.iter().step_by(BLOCK).eq(&self.heads[blocks.start..blocks.end.max(blocks.start)]);
+        let blocks = blocks.start..blocks.end.max(blocks.start);
+        let heads_match = postings.iter().step_by(BLOCK).eq(&self.heads[blocks.clone()]);
+        let checksums_match = postings.chunks(BLOCK).map(checksum_of).eq(self.checksums[blocks].iter().copied());
         ensure!(
-            heads_match && postings.is_sorted(),
-            "{} is damaged: remove the folder _postings of the store, and the next run makes it again",
+            heads_match && checksums_match && postings.is_sorted(),
+            "{} is damaged: remove the folder _nigh/postings of the store, and the next run makes it again",
             self.path.display()
         );
         Ok(())
@@ -415,10 +429,14 @@ mod tests {
         let open = |postings| PostingFile::open(&path, postings).map(|file| file.all()).map(|all| all.is_ok());
         assert!(open(999).err().unwrap().to_string().contains("part00003"));
         assert!(open(1000).unwrap());
-        let mut bytes = std::fs::read(&path).unwrap();
-        bytes[8 * (16 + 500) + 7] ^= 0x40;
-        std::fs::write(&path, &bytes).unwrap();
-        assert!(!open(1000).unwrap(), "postings that do not ascend");
+        let bytes = std::fs::read(&path).unwrap();
+        // A bit of a hash, so that the postings do not ascend; then one of a document number, so that they do.
+        for (byte, bit) in [(7, 0x40), (0, 0x04)] {
+            let mut bytes = bytes.clone();
+            bytes[8 * (2 * 16 + 500) + byte] ^= bit;
+            std::fs::write(&path, &bytes).unwrap();
+            assert!(!open(1000).unwrap(), "{byte}");
+        }
     }
 
     #[test]

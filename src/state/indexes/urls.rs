@@ -7,9 +7,10 @@
 //! 16 segments are merged into a run of level 1, after every 16th such run into a run of level 2, and so on:
 //!
 //! ```text
-//! STORE/week=DATE/urls/shard00005-wave00017.parquet                               columns doc, hash, url
-//! STORE/_work/scratch-DATE/url-runs/shard00005-level1-wave00015.parquet           columns doc, hash; waves 0 to 15
-//! STORE/urls/before=DATE/urls|url-runs/shard00005.parquet                         the URLs of removed weeks
+//! _nigh/work/week=DATE/urls/shard00005-wave00017.parquet                    columns doc, hash, url
+//! _nigh/work/scratch-DATE/url-runs/shard00005-level1-wave00015.parquet      columns doc, hash; waves 0 to 15
+//! urls/week=DATE/nigh-00001-00000.parquet                                   the segments of a committed week, packed
+//! _nigh/before=DATE/COMMIT/urls|url-runs/shard00005.parquet                 the URLs of removed weeks
 //! ```
 //!
 //! A lookup opens at most a few dozen files of a week (15 per level and 15 segments), however many waves it has. Each hash is written
@@ -25,7 +26,7 @@ use arrow_array::{FixedSizeBinaryArray, Int64Array, RecordBatch};
 
 use crate::records::{DocId, UrlHash};
 use crate::state::weeks::{Segment, Unfinished};
-use crate::tables::{Column, Scan, Table, UrlRow, Writer, field};
+use crate::tables::{Column, RowGroups, Scan, Table, UrlRow, Writer, field};
 
 /// Segments per run of level 1, and runs per run of the next level.
 const FAN: usize = 16;
@@ -57,8 +58,8 @@ pub struct UrlIndex<'a> {
     pub shard: u32,
     /// The segments of the shard so far, by wave.
     pub segments: &'a [Segment],
-    /// The files of the shard of earlier weeks, as [`Store::url_indexes`](crate::state::Store::url_indexes) lists them.
-    pub earlier: &'a [PathBuf],
+    /// The URLs of the shard of earlier weeks, as [`Store::url_indexes`](crate::state::Store::url_indexes) lists them.
+    pub earlier: &'a [RowGroups],
 }
 
 impl UrlIndex<'_> {
@@ -71,18 +72,18 @@ impl UrlIndex<'_> {
     /// Adds the fewest files that have all URLs of the waves `first..end`. A run of `level` begins at wave `first`.
     ///
     /// In short: take the runs of `level` that fit, then fill the rest from the level below; level 0 are the segments.
-    fn files(&self, level: usize, first: usize, end: usize, files: &mut Vec<PathBuf>) {
+    fn files(&self, level: usize, first: usize, end: usize, files: &mut Vec<RowGroups>) {
         if level == 0 {
             let within =
                 self.segments.iter().filter(|segment| (first..end).contains(&segment.wave) && segment.urls > 0);
-            return files.extend(within.map(|segment| self.unfinished.table(UrlRow::NAME, &segment.file())));
+            return files.extend(within.map(|segment| self.unfinished.table(UrlRow::NAME, &segment.file()).into()));
         }
         let span = FAN.pow(level as u32);
         let mut wave = first;
         while wave + span <= end {
             let run = self.run(level, wave + span - 1);
             if run.exists() {
-                files.push(run);
+                files.push(run.into());
             } else {
                 // These waves have no pages of this shard, or the run was deleted.
                 self.files(level - 1, wave, wave + span, files);
@@ -141,16 +142,16 @@ struct UrlCursor {
 }
 
 impl UrlLookup {
-    /// Opens the files at these paths.
+    /// Opens these rows.
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub(crate) fn open(paths: impl IntoIterator<Item = PathBuf>) -> Result<UrlLookup> {
-        let open = |path: PathBuf| {
-            let mut scan = Scan::open(&path, &["doc", "hash"])?;
+    pub(crate) fn open(files: impl IntoIterator<Item = RowGroups>) -> Result<UrlLookup> {
+        let open = |rows: RowGroups| {
+            let mut scan = Scan::open(rows, &["doc", "hash"])?;
             Ok(UrlCursor { batch: scan.batch()?, scan, row: 0 })
         };
-        let cursors = paths.into_iter().map(open).collect::<Result<_>>()?;
+        let cursors = files.into_iter().map(open).collect::<Result<_>>()?;
         Ok(UrlLookup { cursors, last: None })
     }
 
@@ -270,7 +271,7 @@ mod tests {
             }
             writer.finish().unwrap();
         }
-        let mut lookup = UrlLookup::open(paths).unwrap();
+        let mut lookup = UrlLookup::open(paths.into_iter().map(RowGroups::file)).unwrap();
         for (row, hash) in hashes.iter().enumerate() {
             let wanted = (row % 4 != 3).then(|| DocId::from_table(row as i64));
             assert_eq!(lookup.find(*hash).unwrap(), wanted, "{row}");

@@ -1,43 +1,32 @@
 //! The life of a week in a store: how it begins, how it is committed, and how the next run recovers a store after a kill.
 //!
-//! A week grows in `_work/week=DATE`, wave by wave, and `_work/scratch-DATE/journal.json` lists the complete waves. A commit makes
-//! the week part of the store. [`Store::commit`] takes these steps:
+//! A week grows in `_nigh/work/week=DATE`, wave by wave, and `_nigh/work/scratch-DATE/journal.json` lists the complete waves. Then its files
+//! are packed into the folder of the commit. [`Store::commit`] makes the week part of the store:
 //!
 //! 1. Compare the journal on the disk with the week's own. If they differ, another run has taken over the work, and the commit fails.
-//! 2. Write `job.toml`, `summary.json` and `week.json` into the unfinished folder, then sync it. Every file of the week is durable.
-//! 3. Only if the store has an older version of the week: remove unfinished later weeks, which build on that version; remove its
-//!    postings; move it to `_work/replaced-DATE`; sync the store.
-//! 4. Rename the unfinished folder to `week=DATE` and sync the store. **The week is committed.**
-//! 5. Replace `manifest.json` by one that lists the week.
-//! 6. Move the week's run of postings to `_postings`, replace `postings.json`, and remove the runs that it does not list.
-//! 7. Remove `_work/scratch-DATE` and `_work/replaced-DATE`.
-//! 8. Remove the rows of deleted URLs from `urls`, then the list of them (`forget.rs`).
+//! 2. Stage `job.toml`, `summary.json` and `week.json`, and the `urls` of all weeks without deleted URLs (`forget.rs`).
+//! 3. Publish all of it with a new manifest (`publication.rs`). **The week is committed.**
+//! 4. Move the week's run of postings to `_nigh/postings`, replace `postings.json`, and remove the runs that it does not list.
+//! 5. Remove the folders of the unfinished week.
 //!
-//! [`Store::recover`], which every run calls first, completes an interrupted commit. What it finds depends on the last step done:
-//!
-//! 1. After step 1 or 2: the store is as before, the week is unfinished, and the run resumes from its journal.
-//! 2. Within step 3, before the move: the same, except that the postings may be gone. A run without postings scans the vectors.
-//! 3. After step 3: no folder has the name `week=DATE`. The old version was moved away only after the new one was complete and durable, so
-//!    the unfinished folder gets the name if it has a `week.json`. Otherwise the old version gets it back.
-//! 4. After step 4: `week=DATE` is complete, since nothing else gets that name. Recovery adds it to the manifest. Its postings are lost.
-//! 5. After step 5, 6 or 7: recovery removes the leftover folders. If `postings.json` does not match the last week, it is ignored.
-//! 6. Within step 8: recovery repeats the step; doing it twice does no harm.
+//! [`Store::recover`], which every run calls first, completes or undoes an interrupted commit. After a kill before step 3 the week is
+//! unfinished, and the run resumes from its journal. Within step 3, the publication is completed. After it, the postings may be lost (a run
+//! without postings scans the vectors), and recovery removes the folders of the unfinished week.
 //!
 //! Only the run that holds the lock calls these functions. A process that outlived its run does not know the present name of the work
 //! folder (see [`Store::take_work`]), so its renames fail.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::folders::{BEFORE, JOURNAL, REPLACED, SCRATCH, Store, rename};
+use super::folders::{JOURNAL, SCRATCH, Store, WEEK};
 use crate::config::Method;
 use crate::records::Week;
-use crate::state::durable::{replace, sync_folder};
+use crate::state::durable::replace;
 use crate::state::indexes::PostingRuns;
-use crate::state::weeks::{InputKey, Journal, Manifest, WholeWeek, week_of};
-use crate::tables::{Table, UrlRow};
+use crate::state::weeks::{InputKey, Journal, Manifest, WholeWeek};
 
 /// A week that was begun or resumed.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,57 +74,41 @@ impl Store {
         Ok(Begun { journal, dropped })
     }
 
-    /// Commits a week whose tables are all in its unfinished folder, by the steps at the head of this file. The caller holds the
-    /// lock. After a kill at any step, [`Store::recover`] of the next run completes or undoes the commit.
+    /// Commits a week whose files are all staged, by the steps at the head of this file. The caller holds the lock. After a kill at any
+    /// step, [`Store::recover`] of the next run completes or undoes the commit.
     ///
     /// # Errors
     /// If another run has taken over the work, or a file cannot be written. The week is then unfinished or committed, never in part.
     pub fn commit(&self, whole: &WholeWeek, job: &str, summary: &[u8], postings: Option<&PostingRuns>) -> Result<()> {
-        let week = whole.committed.week;
+        let committed = &whole.committed;
+        let week = committed.week;
         let unfinished = self.unfinished(week);
         ensure!(Journal::read(&unfinished.journal())?.as_ref() == Some(&whole.journal), unfinished.taken_over());
-        let folder = unfinished.folder();
-        replace(&folder.join("job.toml"), job.as_bytes())?;
-        replace(&folder.join("summary.json"), summary)?;
-        whole.write(&folder.join("week.json"))?;
-        sync_folder(folder)?;
-        let target = self.week(week);
-        if target.exists() {
-            self.drop_later(week)?;
-            self.drop_postings(postings)?;
-            rename(&target, &unfinished.replaced)?;
-            sync_folder(&self.root)?;
-        }
-        rename(folder, &target)?;
-        sync_folder(&self.root)?;
-        self.list(whole)?;
-        self.keep_postings(&whole.committed, &unfinished, postings)?;
-        unfinished.clear()?;
-        self.forget(week)
+        let mut manifest = self.manifest()?.unwrap_or_else(|| Manifest::new(&whole.method)).next()?;
+        ensure!(manifest.commits == committed.commit, unfinished.taken_over());
+        let records = self.staged_records(week, committed.commit);
+        std::fs::create_dir_all(&records).with_context(|| format!("cannot make {}", records.display()))?;
+        replace(&records.join("job.toml"), job.as_bytes())?;
+        replace(&records.join("summary.json"), summary)?;
+        whole.write(&records.join(WEEK))?;
+        self.stage_forgotten(&mut manifest, &unfinished)?;
+        manifest.put(committed.clone());
+        self.publish(&manifest)?;
+        self.drop_later(week)?;
+        self.keep_postings(committed, &unfinished, postings)?;
+        unfinished.clear()
     }
 
-    /// Removes unfinished weeks after `week`: they build on the version of it that is being replaced.
+    /// Removes unfinished weeks after `week`: they build on the version of it that was replaced.
     fn drop_later(&self, week: Week) -> Result<()> {
-        let failed = || format!("cannot list {}", self.work.display());
-        for entry in std::fs::read_dir(&self.work).with_context(failed)? {
-            let entry = entry.with_context(failed)?;
-            let unfinished = ["week=", SCRATCH].iter().find_map(|prefix| week_of(&entry.file_name(), prefix));
-            if unfinished.is_some_and(|unfinished| unfinished > week) {
-                let path = entry.path();
-                std::fs::remove_dir_all(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        for prefix in [SCRATCH, "week="] {
+            for (unfinished, folder) in self.unfinished_weeks(prefix)? {
+                if unfinished > week {
+                    std::fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+                }
             }
         }
         Ok(())
-    }
-
-    /// Adds a committed week to the manifest, in place of an older version of it.
-    fn list(&self, whole: &WholeWeek) -> Result<()> {
-        let mut manifest = self.manifest()?.unwrap_or_else(|| Manifest::new(&whole.method));
-        manifest.weeks.retain(|week| week.week != whole.committed.week);
-        manifest.weeks.push(whole.committed.clone());
-        manifest.weeks.sort_by_key(|week| week.week);
-        manifest.version = env!("CARGO_PKG_VERSION").into();
-        manifest.write(&self.manifest_path())
     }
 
     /// Whether a week is committed and no new version of it is unfinished.
@@ -146,92 +119,50 @@ impl Store {
         is_listed && !self.work_folders().is_ok_and(|folders| folders.iter().any(is_begun))
     }
 
-    /// Completes what a killed run began: the commit of a week (see the head of this file), of results
-    /// ([`Results`](crate::state::Results)), a removal of weeks ([`Store::vacuum`]) or of URLs. The caller holds the lock.
+    /// Completes what a killed run began: the commit of a week or of results ([`Results`](crate::state::Results)), or a removal of weeks
+    /// ([`Store::vacuum`]); and removes files that no commit lists. The caller holds the lock.
     ///
     /// # Errors
-    /// If the store cannot be read or written, or its manifest is missing although weeks were removed.
+    /// If the store cannot be read or written, or its manifest is missing although it has weeks.
     pub fn recover(&self) -> Result<()> {
-        let failed = || format!("cannot list the store {}", self.root.display());
-        if self.manifest()?.is_none() && self.root.join(UrlRow::NAME).exists() {
-            bail!(
-                "{} is missing, and only it records the ids that the removed weeks of this store gave: restore it",
-                self.manifest_path().display()
-            );
-        }
-        if self.work.exists() {
-            for entry in std::fs::read_dir(&self.work).with_context(failed)? {
-                let entry = entry.with_context(failed)?;
-                let name = entry.file_name();
-                if let Some(results) = name.to_str().and_then(|name| name.strip_suffix(BEFORE)) {
-                    self.recover_results(results, &entry.path())?;
-                }
-                if let Some(week) = week_of(&name, REPLACED) {
-                    self.recover_replacement(week)?;
-                }
+        self.recover_publication()?;
+        let Some(manifest) = self.manifest()? else {
+            if self.has_records()? {
+                bail!(
+                    "{} is missing, and only it records the weeks of this store and the ids that they gave: restore it",
+                    self.manifest_path().display()
+                );
+            }
+            return Ok(());
+        };
+        self.sweep()?;
+        self.drop_other_postings(manifest.weeks.last())?;
+        // A kill came between a commit and the removal of the unfinished week, or of a part of it.
+        for (week, _) in [self.unfinished_weeks(SCRATCH)?, self.unfinished_weeks("week=")?].concat() {
+            let unfinished = self.unfinished(week);
+            let key = Journal::read(&unfinished.journal())?.map(|journal| journal.key.hash);
+            let is_committed =
+                |key: &String| manifest.weeks.iter().any(|other| (other.week, &other.key) == (week, key));
+            if key.as_ref().is_none_or(is_committed) {
+                unfinished.clear()?;
             }
         }
-        for entry in std::fs::read_dir(&self.root).with_context(failed)? {
-            let name = entry.with_context(failed)?.file_name();
-            if let Some(week) = week_of(&name, "week=") {
-                self.recover_week(week)?;
-            }
-        }
-        self.sweep()
-    }
-
-    /// Completes the commit of a week whose old version was moved to `_work/replaced-DATE`.
-    fn recover_replacement(&self, week: Week) -> Result<()> {
-        let unfinished = self.unfinished(week);
-        if !self.week(week).exists() {
-            // The old version was moved away only after the new one was complete.
-            let is_complete = unfinished.folder.join("week.json").exists();
-            rename(if is_complete { &unfinished.folder } else { &unfinished.replaced }, &self.week(week))?;
-            sync_folder(&self.root)?;
-        }
-        self.list(&self.whole(week)?)?;
-        unfinished.clear()
-    }
-
-    /// Completes the commit of a week that has its folder `week=DATE`, unless the week was removed.
-    fn recover_week(&self, week: Week) -> Result<()> {
-        let manifest = self.manifest()?;
-        let is_removed = manifest.as_ref().is_some_and(|manifest| manifest.has_removed(week));
-        let is_listed = manifest.is_some_and(|manifest| manifest.has(week));
-        if !is_removed
-            && !is_listed
-            && let Some(whole) = WholeWeek::read(&self.week(week).join("week.json"))?
-        {
-            self.list(&whole)?;
-        }
-        let unfinished = self.unfinished(week);
-        if !unfinished.folder.exists() {
-            unfinished.clear()?;
-        }
-        if is_removed { Ok(()) } else { self.forget(week) }
-    }
-
-    /// Gives results that were moved to `before` their name back, or removes them if the new results have the name already.
-    fn recover_results(&self, results: &str, before: &Path) -> Result<()> {
-        let folder = self.root.join(results);
-        if folder.exists() {
-            std::fs::remove_dir_all(before).with_context(|| format!("cannot remove {}", before.display()))
-        } else {
-            rename(before, &folder).and_then(|()| sync_folder(&self.root))
-        }
+        // Fails if a week is unfinished: then the work folder stays.
+        let _ = std::fs::remove_dir(self.work());
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
-    use crate::config::Method;
-    use crate::records::Week;
-    use crate::state::store::folders::{Store, rename};
-    use crate::state::weeks::{CommittedWeek, InputKey, Journal, Segment, WholeWeek};
+    use crate::state::store::folders::{part_file, rename};
+    use crate::state::weeks::{CommittedWeek, Part, Segment};
 
     fn key(hash: &str) -> InputKey {
-        InputKey { hash: hash.into(), waves: 2, files: 2, bytes: 10 }
+        InputKey { hash: hash.into(), waves: 2, files: 2, bytes: 10, stamps: Default::default() }
     }
 
     fn week() -> Week {
@@ -276,63 +207,166 @@ mod tests {
         assert!(!file(0).exists());
     }
 
-    #[test]
-    fn a_kill_between_rename_and_manifest_loses_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::at(folder.path());
-        let method = Method::default();
-        let journal = store.begin(week(), &method, &key("a")).unwrap().journal;
-        let committed = CommittedWeek { week: week(), key: "a".into(), documents: 7, urls: vec![7], named: vec![1] };
-        let whole = WholeWeek { committed, method, journal };
-        store.commit(&whole, "[cluster]", b"{}", None).unwrap();
-        let manifest = store.manifest().unwrap();
-        std::fs::remove_file(store.manifest_path()).unwrap();
-        store.recover().unwrap();
-        assert_eq!(store.manifest().unwrap(), manifest);
-        assert_eq!(manifest.unwrap().weeks, [whole.committed]);
+    /// A version of the week with this number of documents, made by this commit; and a file of its table.
+    fn whole(documents: u64, commit: u64) -> WholeWeek {
+        let part = Part { file: part_file(commit, 0), bytes: 0, pieces: vec![] };
+        WholeWeek {
+            committed: CommittedWeek {
+                week: week(),
+                commit,
+                stands_on: String::new(),
+                key: format!("{documents}"),
+                documents,
+                urls: vec![7],
+                named: vec![1],
+            },
+            method: Method::default(),
+            journal: Journal::new(key(&documents.to_string())),
+            files: [("documents".to_owned(), vec![part])].into(),
+        }
+    }
+
+    /// Begins a version of the week, as far as its commit.
+    fn stage(store: &Store, whole: &WholeWeek) {
+        store.begin(week(), &whole.method, &whole.journal.key).unwrap();
+        let path = store.staged_part(Path::new("documents/week=2024-01-08"), whole.committed.commit, 0);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, whole.committed.documents.to_string()).unwrap();
+    }
+
+    fn make(store: &Store, whole: &WholeWeek) {
+        stage(store, whole);
+        store.commit(whole, "[cluster]", b"{}", None).unwrap();
+    }
+
+    /// The text of the only file of the table, and the committed week, which must list that file.
+    fn committed(store: &Store) -> (String, WholeWeek) {
+        let whole = store.whole(&store.committed(week()).unwrap()).unwrap();
+        let folder = store.table("documents", week());
+        let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(files, [whole.files["documents"][0].file.as_str()]);
+        (std::fs::read_to_string(folder.join(&files[0])).unwrap(), whole)
     }
 
     #[test]
-    fn a_kill_while_a_week_is_replaced_leaves_the_old_version_or_the_new() {
-        let method = Method::default();
-        let whole = |documents| WholeWeek {
-            committed: CommittedWeek { week: week(), key: "k".into(), documents, urls: vec![7], named: vec![1] },
-            method: method.clone(),
-            journal: Journal::new(key("k")),
-        };
-        // Steps done before the kill: 0, the new week is complete; 1, the old one was moved away; 2, the new one has its name.
-        for (done, documents) in [(0, 7), (1, 8), (2, 8)] {
+    fn a_kill_at_any_step_of_a_commit_leaves_the_old_version_or_the_new() {
+        // How far the commit of the second version got: nothing staged; files staged; the manifest too; one file moved; all moved.
+        for done in 0..5 {
             let folder = tempfile::tempdir().unwrap();
             let store = Store::at(folder.path());
-            store.begin(week(), &method, &key("k")).unwrap();
-            store.commit(&whole(7), "[cluster]", b"{}", None).unwrap();
-            store.begin(week(), &method, &key("b")).unwrap();
-            assert!(!store.is_committed(week()));
-            let unfinished = store.unfinished(week());
-            whole(8).write(&unfinished.folder.join("week.json")).unwrap();
+            make(&store, &whole(7, 1));
+            let second = whole(8, 2);
+            let journal = store.begin(week(), &second.method, &second.journal.key).unwrap().journal;
+            journal.write(&store.unfinished(week()).journal()).unwrap();
             if done > 0 {
-                rename(&store.week(week()), &unfinished.replaced).unwrap();
+                stage(&store, &second);
             }
+            let records = store.staged_records(week(), 2);
             if done > 1 {
-                rename(&unfinished.folder, &store.week(week())).unwrap();
+                let mut manifest = store.manifest().unwrap().unwrap().next().unwrap();
+                manifest.put(second.committed.clone());
+                std::fs::create_dir_all(&records).unwrap();
+                second.write(&records.join(WEEK)).unwrap();
+                manifest.write(&store.staged().join("manifest.json")).unwrap();
+            }
+            if done > 2 {
+                let file = Path::new("documents/week=2024-01-08").join(part_file(2, 0));
+                rename(&store.staged().join(&file), &store.root().join(&file)).unwrap();
+                // Readers that go by the manifest still see the old version.
+                assert_eq!(store.committed(week()).unwrap().documents, 7);
+            }
+            if done > 3 {
+                std::fs::create_dir_all(store.records(&second.committed)).unwrap();
+                rename(&records.join(WEEK), &store.records(&second.committed).join(WEEK)).unwrap();
             }
             store.recover().unwrap();
-            assert_eq!(store.whole(week()).unwrap(), whole(documents), "after {done}");
-            assert_eq!(store.manifest().unwrap().unwrap().weeks, [whole(documents).committed], "after {done}");
-            assert_eq!(unfinished.folder.exists(), done == 0, "the unfinished week can be resumed");
-            assert!(!unfinished.replaced.exists());
+            let (old, new) = (("7".to_owned(), whole(7, 1)), ("8".to_owned(), second));
+            assert_eq!(committed(&store), if done < 2 { old } else { new }, "after {done}");
+            assert!(!store.staged().exists());
+            let unfinished = store.unfinished(week());
+            assert_eq!(unfinished.scratch.exists(), done < 2, "after {done}: an unfinished week can be resumed");
         }
+    }
+
+    #[test]
+    fn a_staged_commit_of_another_state_of_the_store_is_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path());
+        make(&store, &whole(7, 1));
+        let mut manifest = store.manifest().unwrap().unwrap();
+        manifest.before = "another state".into();
+        manifest.write(&store.manifest_path()).unwrap();
+        let mut later = whole(8, 2);
+        stage(&store, &later);
+        let mut staged = manifest.next().unwrap();
+        staged.put(later.committed.clone());
+        staged.write(&store.staged().join("manifest.json")).unwrap();
+        // Another run commits: as a mirror that follows its bucket does.
+        manifest.weeks[0].documents = 9;
+        manifest.write(&store.manifest_path()).unwrap();
+        store.recover().unwrap();
+        assert_eq!(store.committed(week()).unwrap().documents, 9);
+        // A run whose plan was made before the other one committed cannot commit either.
+        later.committed.commit = 5;
+        stage(&store, &later);
+        let error = store.commit(&later, "[cluster]", b"{}", None).unwrap_err().to_string();
+        assert!(error.contains("another run"), "{error}");
+    }
+
+    #[test]
+    fn only_files_with_names_of_nigh_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path());
+        make(&store, &whole(7, 1));
+        let mine = [
+            "documents/week=2024-01-08/mine.parquet",
+            "documents/notes/nigh-00001-00000.parquet",
+            "_work-notes/a",
+            "urls/mine/seeds.txt",
+            "week=2024-01-08/old.parquet",
+            "notes/nigh-00001-00000.parquet",
+        ];
+        let of_a_kill = "documents/week=2024-01-08/nigh-00009-00000.parquet";
+        for path in mine.iter().chain([&of_a_kill]) {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "text").unwrap();
+        }
+        store.take_work().unwrap();
+        store.recover().unwrap();
+        for path in mine {
+            assert!(folder.path().join(path).exists(), "{path}");
+        }
+        assert!(!folder.path().join(of_a_kill).exists());
+    }
+
+    #[test]
+    fn a_store_without_its_manifest_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path());
+        make(&store, &whole(7, 1));
+        std::fs::remove_file(store.manifest_path()).unwrap();
+        let error = store.recover().unwrap_err().to_string();
+        assert!(error.contains("_nigh/manifest.json is missing") && error.contains("restore it"), "{error}");
+    }
+
+    #[test]
+    fn a_store_of_an_older_format_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("manifest.json"), "{\"format\": 4}").unwrap();
+        let error = Store::at(folder.path()).manifest().unwrap_err().to_string();
+        assert!(error.contains("format 4") && error.contains("another --store"), "{error}");
     }
 
     #[test]
     fn a_process_of_an_earlier_generation_can_neither_write_its_journal_nor_commit() {
         let folder = tempfile::tempdir().unwrap();
         let method = Method::default();
-        let earlier = Store::at(folder.path()).working_in("_work-1");
+        let earlier = Store::at(folder.path()).working_in("work-1");
         let mut journal = earlier.begin(week(), &method, &key("a")).unwrap().journal;
         journal.waves = 1;
         journal.write(&earlier.unfinished(week()).journal()).unwrap();
-        let store = Store::at(folder.path()).working_in("_work-2");
+        let store = Store::at(folder.path()).working_in("work-2");
         store.take_work().unwrap();
         assert_eq!(store.begin(week(), &method, &key("a")).unwrap().journal, journal);
         // The process of the earlier generation wakes, and tries to write its journal and to commit.
@@ -340,15 +374,14 @@ mod tests {
         assert!(earlier.unfinished(week()).write_journal(&straggler).is_err());
         std::fs::create_dir_all(earlier.unfinished(week()).spill()).unwrap();
         assert!(earlier.unfinished(week()).write_journal(&straggler).is_err());
-        let committed = CommittedWeek { week: week(), key: "a".into(), documents: 7, urls: vec![7], named: vec![1] };
-        let whole = WholeWeek { committed, method: method.clone(), journal: straggler };
+        let whole = WholeWeek { journal: straggler, ..whole(7, 1) };
         assert!(earlier.commit(&whole, "[cluster]", b"{}", None).is_err());
-        assert!(!store.week(week()).exists() && store.manifest().unwrap().is_none());
+        assert!(store.manifest().unwrap().is_none());
         // Folders that it makes without a journal are not taken over.
         std::fs::create_dir_all(earlier.unfinished(week()).table("documents", "x")).unwrap();
         let last = Store::at(folder.path());
         last.take_work().unwrap();
-        assert_eq!(last.work_folders().unwrap(), [folder.path().join("_work")]);
+        assert_eq!(last.work_folders().unwrap(), [folder.path().join("_nigh/work")]);
         assert_eq!(last.begin(week(), &method, &key("a")).unwrap().journal, journal);
     }
 

@@ -1,6 +1,7 @@
 //! The folders and files of a store, as paths; the drawing is in `state/mod.rs`.
 //!
-//! All names are fixed, except that of the work folder: each generation of processes in a pool of machines has one of its own.
+//! Everything except tables and views lies in the folder `_nigh`: query engines pass over names that begin with `_`. All names are
+//! fixed, except that of the work folder: each generation of processes in a pool of machines has one of its own.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,8 +12,8 @@ use anyhow::{Context, Result, bail};
 use crate::records::Week;
 use crate::state::durable::sync_folder;
 use crate::state::indexes::UrlRunRow;
-use crate::state::weeks::{Earlier, Manifest, RemovedWeeks, Unfinished, WholeWeek};
-use crate::tables::{Table, UrlRow};
+use crate::state::weeks::{CommittedWeek, Earlier, Manifest, RemovedWeeks, Unfinished, WeekTables, WholeWeek};
+use crate::tables::{RowGroups, Table, UrlRow};
 
 /// How long the processes of a run may take to end after their supervisor was killed.
 pub(crate) const ORPHANS_END: Duration = Duration::from_secs(10);
@@ -21,19 +22,29 @@ pub(crate) const ORPHANS_END: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(crate) root: PathBuf,
-    /// The work folder: unfinished weeks and results.
+    /// The work folder: unfinished weeks, and a commit in preparation.
     pub(crate) work: PathBuf,
 }
 
 impl Store {
-    /// The store at `root`, with the work folder `_work`.
+    /// The store at `root`, with the work folder `_nigh/work`.
     pub fn at(root: &Path) -> Store {
-        Store { root: root.to_owned(), work: root.join(WORK) }
+        Store { root: root.to_owned(), work: root.join(OWN).join(WORK) }
     }
 
     /// The same store with another work folder, of this name.
     pub fn working_in(&self, name: &str) -> Store {
-        Store { root: self.root.clone(), work: self.root.join(name) }
+        Store { root: self.root.clone(), work: self.own().join(name) }
+    }
+
+    /// The name of a work folder for one generation of processes, made unique by `seed`.
+    pub fn work_name_of(seed: &str) -> String {
+        format!("{WORK}-{}", crate::records::short_hash(seed.as_bytes()))
+    }
+
+    /// The folder of all files that are not tables.
+    pub(crate) fn own(&self) -> PathBuf {
+        self.root.join(OWN)
     }
 
     /// Makes this store's work folder the only one: renames the existing work folder, whatever its name, and removes others.
@@ -48,33 +59,31 @@ impl Store {
         // A folder that such a process made after the rename has no journal and no part of a commit.
         let has_work = |folder: &PathBuf| {
             let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-            entries.map(|entry| entry.path()).any(|path| {
-                let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-                path.join(JOURNAL).exists() || name.starts_with(REPLACED) || name.ends_with(BEFORE)
-            })
+            entries.map(|entry| entry.path()).any(|path| path.join(JOURNAL).exists() || path.join(MANIFEST).exists())
         };
         folders.sort_by_key(|folder| (!has_work(folder), *folder != self.work));
         for folder in folders.iter().skip(1) {
             std::fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
         }
         match folders.first() {
-            Some(folder) if *folder != self.work => rename(folder, &self.work).and_then(|()| sync_folder(&self.root)),
+            Some(folder) if *folder != self.work => rename(folder, &self.work).and_then(|()| sync_folder(&self.own())),
             _ => Ok(()),
         }
     }
 
     /// All work folders; a store in which no run writes has at most one.
     pub(crate) fn work_folders(&self) -> Result<Vec<PathBuf>> {
-        let failed = || format!("cannot list the store {}", self.root.display());
+        let own = self.own();
+        let failed = || format!("cannot list {}", own.display());
+        if !own.exists() {
+            return Ok(Vec::new());
+        }
         let mut folders = Vec::new();
-        for entry in std::fs::read_dir(&self.root).with_context(failed)? {
+        for entry in std::fs::read_dir(&own).with_context(failed)? {
             let entry = entry.with_context(failed)?;
             let name = entry.file_name();
-            if name
-                .to_str()
-                .and_then(|name| name.strip_prefix(WORK))
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
-            {
+            let rest = name.to_str().and_then(|name| name.strip_prefix(WORK));
+            if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-')) {
                 folders.push(entry.path());
             }
         }
@@ -97,81 +106,99 @@ impl Store {
     }
 
     pub(crate) fn manifest_path(&self) -> PathBuf {
-        self.root.join("manifest.json")
+        self.own().join(MANIFEST)
     }
 
-    /// Reads the manifest; `None` if no week was committed yet.
+    /// Reads the manifest; `None` if nothing was committed yet.
     ///
     /// # Errors
-    /// As [`Manifest::read`].
+    /// As [`Manifest::read`]; or if the folder has a store of an older format, or is a part of a store.
     pub fn manifest(&self) -> Result<Option<Manifest>> {
-        Manifest::read(&self.manifest_path())
+        let manifest = Manifest::read(&self.manifest_path())?;
+        let old = self.root.join(MANIFEST);
+        if manifest.is_none() && old.exists() {
+            // The formats up to 4 had it there.
+            return Manifest::read(&old);
+        }
+        Ok(manifest)
     }
 
-    /// The folder of a committed week.
-    pub fn week(&self, week: Week) -> PathBuf {
-        self.root.join(week.folder())
-    }
-
-    /// The `urls` files of these weeks, by shard, in the order of document ids.
+    /// A committed week, by its date.
     ///
     /// # Errors
-    /// If a `week.json` is missing or damaged; the message names it.
-    pub fn url_files(&self, weeks: &Earlier) -> Result<BTreeMap<u32, Vec<PathBuf>>> {
-        self.files_of_urls(weeks, UrlRow::NAME)
+    /// If the store has no such week, or its manifest cannot be read.
+    pub fn committed(&self, week: Week) -> Result<CommittedWeek> {
+        let weeks = self.manifest()?.map_or_else(Vec::new, |manifest| manifest.weeks);
+        let committed = weeks.into_iter().find(|committed| committed.week == week);
+        committed.with_context(|| format!("the store {} has no week {week}", self.root.display()))
     }
 
-    /// Files with the URLs of these weeks, by shard, each sorted by hash: the input of [`UrlIndex`](crate::state::UrlIndex).
-    ///
-    /// # Errors
-    /// As [`Store::url_files`].
-    pub fn url_indexes(&self, weeks: &Earlier) -> Result<BTreeMap<u32, Vec<PathBuf>>> {
-        self.files_of_urls(weeks, UrlRunRow::NAME)
+    /// The folder with the records of a committed week: `week.json`, `job.toml` and `summary.json`.
+    pub fn records(&self, week: &CommittedWeek) -> PathBuf {
+        self.own().join(records_folder(week.week, week.commit))
     }
 
-    /// As [`Store::url_files`]; `table` is the table to take for removed weeks, `urls` or `url-runs`.
-    fn files_of_urls(&self, weeks: &Earlier, table: &str) -> Result<BTreeMap<u32, Vec<PathBuf>>> {
-        let mut files: BTreeMap<u32, Vec<PathBuf>> = BTreeMap::new();
-        if let Some(removed) = &weeks.removed {
-            let with_urls = (0..).zip(&removed.urls).filter(|(_, urls)| **urls > 0);
-            files.extend(with_urls.map(|(shard, _)| (shard, vec![self.urls_of_removed(removed, table, shard)])));
-        }
-        for week in &weeks.weeks {
-            for segment in self.whole(week.week)?.journal.segments.iter().filter(|segment| segment.urls > 0) {
-                let path = self.week(week.week).join(UrlRow::NAME).join(segment.file());
-                files.entry(segment.shard).or_default().push(path);
-            }
-        }
-        Ok(files)
-    }
-
-    /// The file with a shard's URLs of the removed weeks, sorted by document id (`urls`) or by hash (`url-runs`).
-    pub(crate) fn urls_of_removed(&self, removed: &RemovedWeeks, table: &str, shard: u32) -> PathBuf {
-        self.removed_folder(removed).join(table).join(format!("shard{shard:05}.parquet"))
-    }
-
-    /// The folder with the URLs of the removed weeks.
-    pub(crate) fn removed_folder(&self, removed: &RemovedWeeks) -> PathBuf {
-        self.root.join(UrlRow::NAME).join(format!("before={}", removed.before))
+    /// The folder with the files of a table of a committed week.
+    pub fn table(&self, table: &str, week: Week) -> PathBuf {
+        self.root.join(table).join(week.folder())
     }
 
     /// Reads the `week.json` of a committed week.
     ///
     /// # Errors
     /// If it is missing or damaged.
-    pub fn whole(&self, week: Week) -> Result<WholeWeek> {
-        let path = self.week(week).join("week.json");
+    pub fn whole(&self, week: &CommittedWeek) -> Result<WholeWeek> {
+        let path = self.records(week).join(WEEK);
         WholeWeek::read(&path)?.with_context(|| format!("{} is missing: the store is damaged", path.display()))
+    }
+
+    /// The tables of a committed week.
+    ///
+    /// # Errors
+    /// As [`Store::whole`].
+    pub fn tables(&self, week: &CommittedWeek) -> Result<WeekTables> {
+        Ok(WeekTables::new(&self.root, week.week, &self.whole(week)?.files))
+    }
+
+    /// The `urls` of these weeks, by shard, in the order of document ids.
+    ///
+    /// # Errors
+    /// If a `week.json` is missing or damaged; the message names it.
+    pub fn url_files(&self, weeks: &Earlier) -> Result<BTreeMap<u32, Vec<RowGroups>>> {
+        self.rows_of_urls(weeks, UrlRow::NAME)
+    }
+
+    /// The URLs of these weeks, by shard, each item sorted by hash: the input of [`UrlIndex`](crate::state::UrlIndex).
+    ///
+    /// # Errors
+    /// As [`Store::url_files`].
+    pub fn url_indexes(&self, weeks: &Earlier) -> Result<BTreeMap<u32, Vec<RowGroups>>> {
+        self.rows_of_urls(weeks, UrlRunRow::NAME)
+    }
+
+    /// As [`Store::url_files`]; `table` is the table to take for removed weeks, `urls` or `url-runs`.
+    fn rows_of_urls(&self, weeks: &Earlier, table: &str) -> Result<BTreeMap<u32, Vec<RowGroups>>> {
+        let mut rows: BTreeMap<u32, Vec<RowGroups>> = BTreeMap::new();
+        if let Some(removed) = &weeks.removed {
+            let folder = self.own().join(removed_folder(removed)).join(table);
+            let with_urls = (0..).zip(&removed.urls).filter(|(_, urls)| **urls > 0);
+            rows.extend(with_urls.map(|(shard, _)| (shard, vec![folder.join(shard_file(shard)).into()])));
+        }
+        for week in &weeks.weeks {
+            let whole = self.whole(week)?;
+            let tables = WeekTables::new(&self.root, week.week, &whole.files);
+            for segment in whole.journal.segments.iter().filter(|segment| segment.urls > 0) {
+                let urls = tables.rows(UrlRow::NAME, &segment.file())?;
+                rows.entry(segment.shard).or_default().push(urls);
+            }
+        }
+        Ok(rows)
     }
 
     /// The paths of an unfinished week.
     pub fn unfinished(&self, week: Week) -> Unfinished {
         let work = &self.work;
-        Unfinished {
-            folder: work.join(week.folder()),
-            scratch: work.join(format!("{SCRATCH}{week}")),
-            replaced: work.join(format!("{REPLACED}{week}")),
-        }
+        Unfinished { folder: work.join(week.folder()), scratch: work.join(format!("{SCRATCH}{week}")) }
     }
 
     /// Checks that the store's folder can be created and written to. Creates nothing.
@@ -192,16 +219,49 @@ impl Store {
     }
 }
 
+/// The folder of all files of a store that are not tables.
+pub(crate) const OWN: &str = "_nigh";
 /// The name of the work folder, or its beginning: a pool of machines adds `-` and a name of its own.
-const WORK: &str = "_work";
-/// The end of the name of the old results while the new ones are moved into place.
-pub(crate) const BEFORE: &str = "-before";
-/// The beginning of the name of a week's old version while the new one is moved into place.
-pub(crate) const REPLACED: &str = "replaced-";
+const WORK: &str = "work";
 /// The beginning of the name of the folder for files of an unfinished week that are not kept with it.
 pub(crate) const SCRATCH: &str = "scratch-";
 /// The name of the journal in that folder.
 pub(crate) const JOURNAL: &str = "journal.json";
+/// The name of the manifest, in the folder of the store's own files and in a staged commit.
+pub(crate) const MANIFEST: &str = "manifest.json";
+/// The name of the file that the run that writes has locked.
+pub(crate) const LOCK: &str = "lock";
+/// The name of the file with everything about a committed week that its tables do not hold.
+pub(crate) const WEEK: &str = "week.json";
+
+/// The folder with the records of a week, within [`OWN`]. `commit` is the number of the commit that wrote them.
+pub(crate) fn records_folder(week: Week, commit: u64) -> PathBuf {
+    Path::new(&week.folder()).join(format!("{commit:05}"))
+}
+
+/// The folder with the URLs of the removed weeks, within [`OWN`].
+pub(crate) fn removed_folder(removed: &RemovedWeeks) -> PathBuf {
+    Path::new(&format!("before={}", removed.before)).join(format!("{:05}", removed.commit))
+}
+
+/// The name of a shard's file, in a table with one file for each shard.
+pub(crate) fn shard_file(shard: u32) -> String {
+    format!("shard{shard:05}.parquet")
+}
+
+/// The name of a file of a table: the number of the commit that wrote it, and its number among the files of the table.
+///
+/// No file of a table is written over: a new version of a week has other names.
+pub(crate) fn part_file(commit: u64, part: usize) -> String {
+    format!("nigh-{commit:05}-{part:05}.parquet")
+}
+
+/// The number of the commit in the name of a file of a table; `None` if nigh does not give such names.
+pub(crate) fn commit_of(name: &str) -> Option<u64> {
+    let (commit, part) = name.strip_prefix("nigh-")?.strip_suffix(".parquet")?.split_once('-')?;
+    let is_number = |digits: &str| digits.len() >= 5 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(commit) && is_number(part)).then(|| commit.parse().ok()).flatten()
+}
 
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
     std::fs::rename(from, to).with_context(|| format!("cannot move {} to {}", from.display(), to.display()))

@@ -1,9 +1,8 @@
-//! Removes the rows of deleted URLs from the `urls` tables of a store.
+//! Leaves the URLs of deleted documents out of a store: the commit of a deletion replaces the `urls` of all weeks.
 //!
-//! `nigh delete` commits a new version of the last week without the deleted URLs, and with their list in the table `deleted`. This
-//! file then rewrites each `urls` file, of that week and of all weeks before it, that has a row of a deleted URL; for removed weeks
-//! also the `url-runs` files. At the end it removes the list. If a kill comes before that, [`Store::recover`] does everything again,
-//! which does no harm.
+//! The week that is made again has no row of them already. Of each earlier week, the parts of `urls` that have such rows are written
+//! again without them, and its `week.json` with the new files; the URLs of removed weeks likewise. All of it is staged, so that the
+//! deletion is one commit.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,68 +10,116 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use arrow_array::Int64Array;
 
-use super::folders::Store;
-use crate::records::{DocId, Week};
-use crate::state::Earlier;
-use crate::state::durable::sync_folder;
+use super::folders::{Store, WEEK, part_file, removed_folder, shard_file};
+use crate::records::DocId;
 use crate::state::indexes::UrlRunRow;
-use crate::tables::{DeletedRow, Scan, Table, UrlRow, Writer, copy_rows, field};
+use crate::state::weeks::{CommittedWeek, Manifest, Part, Piece, Unfinished, WeekTables};
+use crate::tables::{RowGroups, Scan, Table, UrlRow, Writer, copy_rows, field, pack};
+
+/// The ids of deleted documents, by shard, ascending.
+type Deleted = BTreeMap<u32, Vec<DocId>>;
 
 impl Store {
-    /// Removes the rows of the URLs that were deleted from a committed week, if any, from the `urls` of the weeks up to it.
+    /// Stages the `urls` of all weeks of the manifest, except the unfinished one, without the rows of the documents that this one deletes;
+    /// and lists them in the manifest. Does nothing if the unfinished week is not made by a deletion.
     ///
     /// # Errors
-    /// If a file cannot be read or written; the message names it. Files rewritten before that stay so.
-    pub(crate) fn forget(&self, week: Week) -> Result<()> {
-        let list = self.week(week).join(DeletedRow::NAME);
+    /// If a file cannot be read or written; the message names it.
+    pub(super) fn stage_forgotten(&self, manifest: &mut Manifest, unfinished: &Unfinished) -> Result<()> {
+        let list = unfinished.deleted();
         if !list.exists() {
             return Ok(());
         }
-        let mut deleted: BTreeMap<u32, Vec<DocId>> = BTreeMap::new();
-        for entry in std::fs::read_dir(&list).with_context(|| format!("cannot list {}", list.display()))? {
-            let path = entry.with_context(|| format!("cannot list {}", list.display()))?.path();
-            Scan::open(&path, &["doc"])?.for_each(|batch| {
-                let docs = field::<Int64Array>(batch, "doc")?.values().iter().map(|doc| DocId::from_table(*doc));
-                docs.for_each(|doc| deleted.entry(doc.shard()).or_default().push(doc));
-                Ok(())
-            })?;
+        let mut deleted = Deleted::new();
+        Scan::open(&list, &["doc"])?.for_each(|batch| {
+            let docs = field::<Int64Array>(batch, "doc")?.values().iter().map(|doc| DocId::from_table(*doc));
+            docs.for_each(|doc| deleted.entry(doc.shard()).or_default().push(doc));
+            Ok(())
+        })?;
+        deleted.values_mut().for_each(|docs| docs.sort_unstable());
+        let commit = manifest.commits;
+        for week in &mut manifest.weeks {
+            if self.unfinished(week.week).folder != unfinished.folder {
+                self.stage_week_without(week, commit, &deleted, unfinished)?;
+            }
         }
-        let manifest = self.manifest()?.context("a week is committed")?;
-        let mut weeks = Earlier::before(&manifest, week);
-        weeks.weeks.extend(manifest.weeks.into_iter().filter(|committed| committed.week == week));
-        let (files, indexes) = (self.url_files(&weeks)?, self.url_indexes(&weeks)?);
-        for (shard, docs) in &mut deleted {
-            docs.sort_unstable();
-            let mut files = files.get(shard).into_iter().flatten();
-            files.try_for_each(|path| self.rewrite_without::<UrlRow>(path, docs))?;
-            // The URLs of removed weeks are stored twice: by id in `urls`, by hash in `url-runs`.
-            let indexes = indexes.get(shard).into_iter().flatten();
-            let mut runs = indexes.filter(|path| path.parent().is_some_and(|folder| folder.ends_with(UrlRunRow::NAME)));
-            runs.try_for_each(|path| self.rewrite_without::<UrlRunRow>(path, docs))?;
+        if let Some(removed) = &mut manifest.removed {
+            let from = self.own().join(removed_folder(removed));
+            removed.commit = commit;
+            let to = self.staged_own(&removed_folder(removed));
+            for shard in (0..).zip(&removed.urls).filter(|(_, urls)| **urls > 0).map(|(shard, _)| shard) {
+                let docs = deleted.get(&shard).map_or(&[][..], |docs| docs);
+                let file = |folder: &Path, table: &str| folder.join(table).join(shard_file(shard));
+                // The URLs of removed weeks are stored twice: by id in `urls`, by hash in `url-runs`.
+                write_without::<UrlRow>(file(&from, UrlRow::NAME).into(), &file(&to, UrlRow::NAME), docs)?;
+                write_without::<UrlRunRow>(file(&from, UrlRunRow::NAME).into(), &file(&to, UrlRunRow::NAME), docs)?;
+            }
         }
-        sync_folder(self.root())?;
-        // Fails if another week is unfinished: then the work folder stays.
-        let _ = std::fs::remove_dir(self.work());
-        std::fs::remove_dir_all(&list).with_context(|| format!("cannot remove {}", list.display()))
+        Ok(())
     }
 
-    /// Rewrites a file without the rows of these documents, which ascend.
-    fn rewrite_without<T: Table>(&self, path: &PathBuf, docs: &[DocId]) -> Result<()> {
-        let temporary: &Path = &self.work().join("without.parquet");
-        let sifted = copy_rows::<T>(path, temporary, &["doc"], |batch| {
-            let all = field::<Int64Array>(batch, "doc")?.values().iter();
-            Ok(all.map(|doc| Some(docs.binary_search(&DocId::from_table(*doc)).is_err())).collect())
-        })?;
-        if sifted.left_out == 0 {
-            return std::fs::remove_file(temporary).with_context(|| format!("cannot remove {}", temporary.display()));
+    /// Stages new parts of a week's `urls` in place of those with rows of deleted documents, and the week's records with them.
+    fn stage_week_without(
+        &self,
+        week: &mut CommittedWeek,
+        commit: u64,
+        deleted: &Deleted,
+        unfinished: &Unfinished,
+    ) -> Result<()> {
+        let (mut whole, records) = (self.whole(week)?, self.records(week));
+        let tables = WeekTables::new(self.root(), week.week, &whole.files);
+        let folder = Path::new(UrlRow::NAME).join(week.week.folder());
+        let shard_of: BTreeMap<String, u32> =
+            whole.journal.segments.iter().map(|segment| (segment.file(), segment.shard)).collect();
+        let mut changed = false;
+        for (number, part) in whole.files.get_mut(UrlRow::NAME).into_iter().flatten().enumerate() {
+            let mut sources = Vec::new();
+            let mut left_out = 0;
+            for Piece(name, _) in &part.pieces {
+                let rows = tables.rows(UrlRow::NAME, name)?;
+                let docs = shard_of.get(name).and_then(|shard| deleted.get(shard));
+                let Some(docs) = docs else {
+                    sources.push(rows);
+                    continue;
+                };
+                let copy = unfinished.scratch_table("urls-without", &format!("{}-{name}", week.week));
+                left_out += write_without::<UrlRow>(rows, &copy, docs)?;
+                sources.push(copy.into());
+            }
+            if left_out == 0 {
+                continue;
+            }
+            let path = self.staged_part(&folder, commit, number);
+            let groups = pack::<UrlRow>(&sources, &path)?;
+            let bytes = path.metadata().with_context(|| format!("cannot read {}", path.display()))?.len();
+            let names = part.pieces.iter().map(|Piece(name, _)| name.clone());
+            let pieces = names.zip(groups).map(|(name, groups)| Piece(name, groups)).collect();
+            *part = Part { file: part_file(commit, number), bytes, pieces };
+            changed = true;
         }
-        if sifted.kept == 0 {
-            Writer::<T>::create(temporary)?.finish()?;
+        if changed {
+            week.commit = commit;
+            whole.committed = week.clone();
+            let staged = self.staged_records(week.week, commit);
+            std::fs::create_dir_all(&staged).with_context(|| format!("cannot make {}", staged.display()))?;
+            for name in ["job.toml", "summary.json"] {
+                let from: PathBuf = records.join(name);
+                std::fs::copy(&from, staged.join(name)).with_context(|| format!("cannot copy {}", from.display()))?;
+            }
+            whole.write(&staged.join(WEEK))?;
         }
-        // It replaces the only other copy, so it must be on the disk first.
-        std::fs::File::open(temporary)
-            .and_then(|file| file.sync_all())
-            .and_then(|()| std::fs::rename(temporary, path))
-            .with_context(|| format!("cannot replace {}", path.display()))
+        Ok(())
     }
+}
+
+/// Writes rows to a file of its own, without those of these documents, which ascend. Returns how many were left out.
+fn write_without<T: Table>(from: RowGroups, to: &Path, docs: &[DocId]) -> Result<u64> {
+    let counts = copy_rows::<T>(from, to, &["doc"], |batch| {
+        let all = field::<Int64Array>(batch, "doc")?.values().iter();
+        Ok(all.map(|doc| Some(docs.binary_search(&DocId::from_table(*doc)).is_err())).collect())
+    })?;
+    if counts.kept == 0 && counts.left_out > 0 {
+        Writer::<T>::create(to)?.finish()?;
+    }
+    Ok(counts.left_out)
 }

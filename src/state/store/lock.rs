@@ -1,6 +1,6 @@
 //! The lock of a store: one run writes at a time.
 //!
-//! It is an advisory lock of the system (`flock`) on the file `lock`, so a kill releases it. The file also names the process that
+//! It is an advisory lock of the system (`flock`) on the file `_nigh/lock`, so a kill releases it. The file also names the process that
 //! took the lock, for messages. (A store in a bucket has a lease instead: `mirror/lease.rs`.)
 
 use std::fs::{File, TryLockError};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::folders::{ORPHANS_END, Store};
+use super::folders::{LOCK, ORPHANS_END, Store};
 use crate::config::age;
 
 impl Store {
@@ -23,9 +23,9 @@ impl Store {
     /// # Errors
     /// If another run has the lock; the message says which, since when, on which machine.
     pub fn lock(&self) -> Result<File> {
-        std::fs::create_dir_all(&self.root)
+        std::fs::create_dir_all(self.own())
             .with_context(|| format!("cannot make the store {}: use another --store", self.root.display()))?;
-        let path = self.root.join("lock");
+        let path = self.own().join(LOCK);
         let failed = || format!("cannot lock {}", path.display());
         let mut file =
             File::options().read(true).write(true).create(true).truncate(false).open(&path).with_context(failed)?;

@@ -1,18 +1,25 @@
 //! A store: a folder of committed weeks, to which one run at a time adds.
 //!
 //! In reading order: `folders` (where every file lies), `lock` (one run writes at a time), `commit` (a week from its beginning to
-//! its commit, and recovery after a kill), `postings` (the inverted index of the last week), `forget` (removes the rows of deleted
-//! URLs), `vacuum` (removes old weeks).
+//! its commit, and recovery after a kill), `publication` (staged files become part of the store at once), `sweep` (removes files that no
+//! commit lists), `views` (views of the tables for DuckDB), `postings` (the inverted index of the last week), `forget` (leaves out the
+//! rows of deleted URLs), `vacuum` (removes old weeks).
 
 mod commit;
 mod folders;
 mod forget;
 mod lock;
 mod postings;
+mod publication;
+mod sweep;
 mod vacuum;
+mod views;
 
 pub use self::commit::Begun;
 pub use self::folders::Store;
-pub(crate) use self::folders::{BEFORE, JOURNAL};
+#[cfg(test)]
+pub(crate) use self::folders::part_file;
+pub(crate) use self::folders::{JOURNAL, LOCK, MANIFEST, OWN, commit_of};
 pub use self::postings::run_folder;
 pub use self::vacuum::Vacuumed;
+pub(crate) use self::views::VIEWS;

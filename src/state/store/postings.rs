@@ -1,9 +1,9 @@
 //! The postings that a store keeps for its last week: which week they belong to, and when they are replaced.
 //!
-//! `_postings/postings.json` is one JSON object: `format`, `week`, `key` (the hash of what the week was made from), and the
-//! [`PostingRuns`]: `coding` and `runs`. It is replaced atomically, after the commit of the week. If it does not match the last
-//! week, it is ignored, and the next delta scans all vectors instead. The files of the runs are described in
-//! `state/indexes/postings.rs`.
+//! `_nigh/postings/postings.json` is one JSON object: `format`, `week`, `identity`
+//! ([of the week](CommittedWeek::identity), and thereby of all that it stands on), and the [`PostingRuns`]: `coding` and `runs`. It is
+//! replaced atomically, after the commit of the week. If it does not match the last week, it is ignored, and the next delta scans all
+//! vectors instead. The files of the runs are described in `state/indexes/postings.rs`.
 
 use std::path::{Path, PathBuf};
 
@@ -16,16 +16,15 @@ use crate::state::durable::{replace, sync_folder};
 use crate::state::indexes::{FORMAT, PostingRuns};
 use crate::state::weeks::{CommittedWeek, Unfinished};
 
-/// The folder of a store's postings. A mirror neither removes nor publishes a folder whose name begins like this.
-const FOLDER: &str = "_postings";
+/// The folder of a store's postings. A mirror neither removes nor publishes it.
+const FOLDER: &str = "postings";
 
 /// The content of `postings.json`.
 #[derive(Serialize, Deserialize)]
 struct PostingList {
     format: u32,
     week: Week,
-    /// The hash of what the week was made from.
-    key: String,
+    identity: String,
     #[serde(flatten)]
     runs: PostingRuns,
 }
@@ -33,30 +32,30 @@ struct PostingList {
 impl Store {
     /// The folder of the postings.
     pub fn postings_folder(&self) -> PathBuf {
-        self.root().join(FOLDER)
+        self.own().join(FOLDER)
     }
 
     /// The postings of a committed week; `None` if there are none, or if they belong to another week or another version of it.
     pub fn postings(&self, week: &CommittedWeek) -> Option<PostingRuns> {
         let text = std::fs::read(self.postings_folder().join("postings.json")).ok()?;
         let listed: PostingList = serde_json::from_slice(&text).ok()?;
-        let matches = (listed.format, listed.week, &listed.key) == (FORMAT, week.week, &week.key);
+        let matches = (listed.format, listed.week, &listed.identity) == (FORMAT, week.week, &week.identity());
         Some(listed.runs).filter(|runs| matches && runs.is_plausible())
     }
 
-    /// Removes the postings of a week that is about to be replaced by a new version with other vectors.
-    ///
-    /// `postings` are those of the new version. If it has some, only the list is removed, since they may share runs with the old
-    /// ones. Otherwise all runs are removed: nothing may remain of deleted pages.
-    pub(crate) fn drop_postings(&self, postings: Option<&PostingRuns>) -> Result<()> {
-        let (folder, list) = (self.postings_folder(), self.postings_folder().join("postings.json"));
-        let (path, removed) = match postings {
-            None => (&folder, std::fs::remove_dir_all(&folder)),
-            Some(_) => (&list, std::fs::remove_file(&list)),
-        };
-        match removed {
+    /// Removes postings that belong to another week than `last`, or to another version of it: no run can use them, and they may have
+    /// deleted pages.
+    pub(super) fn drop_other_postings(&self, last: Option<&CommittedWeek>) -> Result<()> {
+        let fits = last.is_some_and(|last| self.postings(last).is_some());
+        if fits || !self.postings_folder().exists() { Ok(()) } else { self.drop_postings() }
+    }
+
+    /// Removes the postings: nothing may remain of deleted pages.
+    fn drop_postings(&self) -> Result<()> {
+        let folder = self.postings_folder();
+        match std::fs::remove_dir_all(&folder) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            other => other.with_context(|| format!("cannot remove {}", path.display())),
+            other => other.with_context(|| format!("cannot remove {}", folder.display())),
         }
     }
 
@@ -70,7 +69,7 @@ impl Store {
     ) -> Result<()> {
         let folder = self.postings_folder();
         let cannot_remove = |path: &Path| format!("cannot remove {}", path.display());
-        let Some(runs) = postings else { return self.drop_postings(None) };
+        let Some(runs) = postings else { return self.drop_postings() };
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let made = unfinished.postings();
         // A run without postings has no folder.
@@ -82,7 +81,7 @@ impl Store {
                 .with_context(|| format!("cannot move {} to {}", made.display(), run.display()))?;
             sync_folder(&folder)?;
         }
-        let listed = PostingList { format: FORMAT, week: week.week, key: week.key.clone(), runs: runs.clone() };
+        let listed = PostingList { format: FORMAT, week: week.week, identity: week.identity(), runs: runs.clone() };
         let text = serde_json::to_vec(&listed).context("a list is plain data")?;
         replace(&folder.join("postings.json"), &text)?;
         let failed = || format!("cannot list {}", folder.display());
@@ -112,27 +111,31 @@ mod tests {
     }
 
     #[test]
-    fn postings_belong_to_one_version_of_a_week_and_are_removed_before_it_is_replaced() {
+    fn postings_belong_to_one_version_of_a_week_and_to_what_it_stands_on() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::at(&folder.path().join("store"));
-        let week = |key: &str| CommittedWeek {
+        let week = |key: &str, stands_on: &str| CommittedWeek {
             week: "2024-01-15".parse().unwrap(),
+            commit: 2,
+            stands_on: stands_on.into(),
             key: key.into(),
             documents: 1,
             urls: vec![1],
             named: vec![0],
         };
-        let unfinished = store.unfinished(week("a").week);
+        let unfinished = store.unfinished(week("a", "").week);
         let keep = |key: &str| {
             write_postings(&unfinished.postings(), 0, &[7, 9]).unwrap();
-            let runs = PostingRuns::first(coding(), run_folder(week(key).week, key), vec![2, 0, 0, 0]);
-            store.keep_postings(&week(key), &unfinished, Some(&runs)).unwrap();
+            let runs = PostingRuns::first(coding(), run_folder(week(key, "x").week, key), vec![2, 0, 0, 0]);
+            store.keep_postings(&week(key, "x"), &unfinished, Some(&runs)).unwrap();
             runs
         };
+        let postings = |key: &str, stands_on: &str| store.postings(&week(key, stands_on));
         let runs = keep("a");
-        assert_eq!((store.postings(&week("a")), store.postings(&week("b"))), (Some(runs), None));
+        // The same input after a deletion has the same key, and other documents.
+        assert_eq!((postings("a", "x"), postings("a", "y"), postings("b", "x")), (Some(runs), None, None));
         let runs = keep("b");
-        assert_eq!((store.postings(&week("a")), store.postings(&week("b"))), (None, Some(runs.clone())));
+        assert_eq!((postings("a", "x"), postings("b", "x")), (None, Some(runs.clone())));
         let opened = runs.files(&store.postings_folder(), 0).unwrap();
         assert_eq!(opened[0].as_ref().unwrap().all().unwrap(), [7, 9]);
         assert_eq!(
@@ -140,11 +143,10 @@ mod tests {
             2,
             "the run of the other version is gone"
         );
-        store.drop_postings(Some(&runs)).unwrap();
-        assert_eq!(store.postings(&week("b")), None);
-        assert!(runs.files(&store.postings_folder(), 0).is_ok(), "the runs stay, since the new list may share them");
+        store.drop_other_postings(Some(&week("b", "x"))).unwrap();
+        assert_eq!(postings("b", "x"), Some(runs));
         for _ in 0..2 {
-            store.drop_postings(None).unwrap();
+            store.drop_other_postings(Some(&week("b", "y"))).unwrap();
             assert!(!store.postings_folder().exists());
         }
     }

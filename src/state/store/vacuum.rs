@@ -3,24 +3,23 @@
 //! In this order:
 //!
 //! ```text
-//! urls of old weeks  ─▶ urls/before=DATE/urls|url-runs/shard*.parquet     sorted by id, and by hash
+//! urls of old weeks  ─▶ _nigh/before=DATE/COMMIT/urls|url-runs/shard*.parquet     sorted by id, and by hash
 //! manifest.json      replaced: it lists these files instead of the weeks
-//! week=…             removed
+//! files of the weeks removed
 //! ```
 //!
 //! A kill before the manifest is replaced leaves all weeks in place. After it, [`Store::recover`] removes the rest.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
 
-use super::folders::{SCRATCH, Store};
+use super::folders::{SCRATCH, Store, removed_folder, shard_file};
 use crate::records::Week;
-use crate::state::durable::sync_folder;
 use crate::state::indexes::{UrlLookup, UrlRunRow};
 use crate::state::weeks::{Earlier, RemovedWeeks, week_of};
-use crate::tables::{Scan, Table, UrlRow, Writer};
+use crate::tables::{RowGroups, Scan, Table, UrlRow, Writer};
 
 /// What [`Store::vacuum`] removed from a store, or would remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -46,11 +45,14 @@ impl Store {
             last >= before,
             "the last week of the store {root} is {last}: it stays, because the next week builds on it"
         );
-        let weeks: Vec<Week> = manifest.weeks.iter().map(|week| week.week).filter(|week| *week < before).collect();
         let unfinished = self.abandoned(last)?;
-        let folders = weeks.iter().map(|week| self.week(*week));
-        let unfinished_folders = unfinished.iter().map(|name| self.root().join(name));
-        let bytes = folders.chain(unfinished_folders).map(|path| bytes_of(&path)).sum();
+        let mut bytes: u64 = unfinished.iter().map(|name| bytes_of(&self.root().join(name))).sum();
+        let mut weeks = Vec::new();
+        for week in manifest.weeks.iter().filter(|week| week.week < before) {
+            let files = self.whole(week)?.files;
+            bytes += files.values().flatten().map(|part| part.bytes).sum::<u64>() + bytes_of(&self.records(week));
+            weeks.push(week.week);
+        }
         Ok(Vacuumed { weeks, unfinished, bytes })
     }
 
@@ -64,7 +66,8 @@ impl Store {
                 let name = entry.with_context(failed)?.file_name();
                 let week = ["week=", SCRATCH].iter().find_map(|prefix| week_of(&name, prefix));
                 if week.is_some_and(|week| week <= last) {
-                    let path = Path::new(work.file_name().unwrap_or_default()).join(name);
+                    let path = work.join(name);
+                    let path = path.strip_prefix(self.root()).unwrap_or(&path);
                     abandoned.push(path.to_string_lossy().into_owned());
                 }
             }
@@ -85,39 +88,39 @@ impl Store {
             remove(&self.root().join(name))?;
         }
         if !vacuumed.weeks.is_empty() {
-            let mut manifest = self.manifest()?.context("there is a store")?;
+            let mut manifest = self.manifest()?.context("there is a store")?.next()?;
             let first_kept = manifest.weeks.iter().map(|week| week.week).find(|week| *week >= before);
             let first_kept = first_kept.context("the last week stays")?;
             let old = Earlier::before(&manifest, first_kept);
             let shards = manifest.method.shards;
-            let removed = RemovedWeeks { before: first_kept, urls: old.urls(shards), named: old.named(shards) };
-            self.keep_urls(&old, &removed, threads)?;
+            let (urls, named) = (old.urls(shards), old.named(shards));
+            let removed = RemovedWeeks { before: first_kept, commit: manifest.commits, urls, named };
+            self.stage_urls(&old, &removed, threads)?;
             manifest.weeks.retain(|week| week.week >= first_kept);
             manifest.removed = Some(removed);
-            manifest.write(&self.manifest_path())?;
+            self.publish(&manifest)?;
         }
-        self.sweep()?;
         // Fails if a later week is unfinished: then the work folder stays.
         let _ = std::fs::remove_dir(work);
         Ok(vacuumed)
     }
 
-    /// Writes the URLs of `weeks` into two files per shard: one sorted by id, one by hash.
-    fn keep_urls(&self, weeks: &Earlier, removed: &RemovedWeeks, threads: usize) -> Result<()> {
-        let (folder, files, indexes) = (self.removed_folder(removed), self.url_files(weeks)?, self.url_indexes(weeks)?);
-        remove(&folder)?;
-        let shards: Vec<(u32, &Vec<PathBuf>, &Vec<PathBuf>)> =
+    /// Stages the URLs of `weeks` as two files per shard: one sorted by id, one by hash.
+    fn stage_urls(&self, weeks: &Earlier, removed: &RemovedWeeks, threads: usize) -> Result<()> {
+        let folder = self.staged_own(&removed_folder(removed));
+        let (files, indexes) = (self.url_files(weeks)?, self.url_indexes(weeks)?);
+        let shards: Vec<(u32, &Vec<RowGroups>, &Vec<RowGroups>)> =
             files.iter().zip(indexes.values()).map(|((shard, files), indexes)| (*shard, files, indexes)).collect();
         let next = AtomicUsize::new(0);
         let merge = || -> Result<()> {
             while let Some((shard, files, indexes)) = shards.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let path = self.urls_of_removed(removed, UrlRow::NAME, *shard);
+                let path = folder.join(UrlRow::NAME).join(shard_file(*shard));
                 let mut writer: Writer<UrlRow> = Writer::create(&path)?;
-                for path in *files {
-                    Scan::open(path, &["doc", "hash", "url"])?.for_each(|batch| writer.push_rows(batch))?;
+                for rows in *files {
+                    Scan::open(rows, &["doc", "hash", "url"])?.for_each(|batch| writer.push_rows(batch))?;
                 }
                 writer.finish()?;
-                let path = self.urls_of_removed(removed, UrlRunRow::NAME, *shard);
+                let path = folder.join(UrlRunRow::NAME).join(shard_file(*shard));
                 let mut writer: Writer<UrlRunRow> = Writer::create(&path)?;
                 let mut urls = UrlLookup::open(indexes.iter().cloned())?;
                 while let Some((hash, doc)) = urls.next()? {
@@ -130,48 +133,8 @@ impl Store {
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..threads).map(|_| scope.spawn(merge)).collect();
             threads.into_iter().try_for_each(|thread| thread.join().expect("a merge does not panic"))
-        })?;
-        sync_folder(self.root())
+        })
     }
-
-    /// Removes the folders of weeks that the manifest lists as removed, and folders of URLs that it does not list.
-    ///
-    /// # Errors
-    /// If a folder cannot be removed; the message names it.
-    pub(crate) fn sweep(&self) -> Result<()> {
-        let removed = self.manifest()?.and_then(|manifest| manifest.removed);
-        let urls = self.root().join(UrlRow::NAME);
-        let listed = removed.as_ref().map(|removed| self.removed_folder(removed));
-        for folder in folders(&urls)? {
-            if Some(&folder) != listed.as_ref() {
-                remove(&folder)?;
-            }
-        }
-        let Some(removed) = removed else {
-            // Fails if it does not exist.
-            let _ = std::fs::remove_dir(&urls);
-            return Ok(());
-        };
-        for folder in folders(self.root())? {
-            let week = folder.file_name().and_then(|name| week_of(name, "week="));
-            if week.is_some_and(|week| week < removed.before) {
-                remove(&folder)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn folders(path: &Path) -> Result<Vec<PathBuf>> {
-    let failed = || format!("cannot list {}", path.display());
-    if !path.exists() {
-        return Ok(Vec::new());
-    }
-    let entries = std::fs::read_dir(path).with_context(failed)?;
-    entries
-        .map(|entry| Ok(entry.with_context(failed)?.path()))
-        .filter(|path| path.as_ref().is_ok_and(|path| path.is_dir()))
-        .collect()
 }
 
 fn remove(folder: &Path) -> Result<()> {

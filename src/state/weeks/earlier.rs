@@ -21,6 +21,11 @@ impl Earlier {
         Earlier { removed: manifest.removed.clone(), weeks }
     }
 
+    /// Whether there are none, and never were any.
+    pub fn is_empty(&self) -> bool {
+        self.weeks.is_empty() && self.removed.is_none()
+    }
+
     /// The last of them; `None` before the first week of a store.
     pub fn last(&self) -> Option<&CommittedWeek> {
         self.weeks.last()

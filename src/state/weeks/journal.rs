@@ -16,7 +16,7 @@
 //! committed, the journal is a field of
 //! `week.json`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -40,7 +40,7 @@ pub struct Journal {
 /// What a week is made from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InputKey {
-    /// The hash of the method, of how pages are read, of the inputs' names and sizes, and of the waves.
+    /// The hash of the method, of how pages are read, of the inputs' names, sizes and stamps, and of the waves.
     pub hash: String,
     /// The number of waves.
     pub waves: usize,
@@ -48,6 +48,9 @@ pub struct InputKey {
     pub files: usize,
     /// The size of the input files in bytes, as stored.
     pub bytes: u64,
+    /// The hash of the size and stamp of each input, by the hash of its name: enough to name the files that changed.
+    #[serde(default)]
+    pub stamps: BTreeMap<String, String>,
 }
 
 /// The files with the rows of one shard and one wave: at most one file in each table.
@@ -104,6 +107,9 @@ pub struct Counts {
     pub empty: u64,
     /// Pages cut at `max-page-bytes`, or marked as cut by the crawler.
     pub cut: u64,
+    /// Pages read whose time of the fetch is there and cannot be read; duplicates of a URL are counted, too.
+    #[serde(default)]
+    pub unread_dates: u64,
     /// Words of all kept pages.
     pub words: u64,
     /// Bytes of the bodies of all kept pages.
@@ -114,6 +120,12 @@ pub struct Counts {
     pub rejects: BTreeMap<String, u64>,
     /// Bad records that are counted but not listed in `rejects`, by file: those after the first ten thousand of the file.
     pub unlisted: BTreeMap<String, u64>,
+    /// Bytes that could not be read, as stored, by file: those of damaged and cut members, and of files that are not whole.
+    #[serde(default)]
+    pub unread: BTreeMap<String, u64>,
+    /// The files that end inside a member or a record.
+    #[serde(default)]
+    pub ends_early: BTreeSet<String>,
 }
 
 impl Counts {
@@ -123,17 +135,43 @@ impl Counts {
         self.documents += other.documents;
         self.empty += other.empty;
         self.cut += other.cut;
+        self.unread_dates += other.unread_dates;
         self.words += other.words;
         self.bytes += other.bytes;
         for (sums, counts) in [
             (&mut self.skipped, &other.skipped),
             (&mut self.rejects, &other.rejects),
             (&mut self.unlisted, &other.unlisted),
+            (&mut self.unread, &other.unread),
         ] {
             for (kind, count) in counts {
                 *sums.entry(kind.clone()).or_default() += count;
             }
         }
+        self.ends_early.extend(other.ends_early.iter().cloned());
+    }
+
+    /// The number of bytes that could not be read.
+    pub fn unread_bytes(&self) -> u64 {
+        self.unread.values().sum()
+    }
+
+    /// The files that were not read whole, each with the number of bytes that were not read, the most first, and whether it ends
+    /// early.
+    ///
+    /// ```
+    /// use nigh::state::Counts;
+    /// let unread = [("a.gz".to_owned(), 7), ("b.gz".to_owned(), 9)].into();
+    /// let counts = Counts { unread, ends_early: ["a.gz".to_owned(), "c.warc".to_owned()].into(), ..Counts::default() };
+    /// assert_eq!(counts.incomplete(), [("b.gz", 9, false), ("a.gz", 7, true), ("c.warc", 0, true)]);
+    /// ```
+    pub fn incomplete(&self) -> Vec<(&str, u64, bool)> {
+        let names: BTreeSet<&String> = self.unread.keys().chain(&self.ends_early).collect();
+        let of = |name: &String| self.unread.get(name).copied().unwrap_or(0);
+        let mut files: Vec<(&str, u64, bool)> =
+            names.into_iter().map(|name| (name.as_str(), of(name), self.ends_early.contains(name))).collect();
+        files.sort_by_key(|(_, bytes, _)| std::cmp::Reverse(*bytes));
+        files
     }
 
     /// The number of bad records.

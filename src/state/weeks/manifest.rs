@@ -1,44 +1,53 @@
 //! `manifest.json` and `week.json`: what a store holds.
 //!
-//! `STORE/manifest.json` is one JSON object, replaced atomically by each commit, right after the week got its folder `week=DATE`. If a
-//! week has this folder and is not listed, a kill came between the two, and the next run lists it.
+//! `STORE/_nigh/manifest.json` is one JSON object. Each commit puts a new one in its place, by one rename: that is the commit. A file
+//! that neither it nor a `week.json` lists is not part of the store.
 //!
 //! ```text
 //! {
-//!   "format": 4,                 of the layout and of the meaning of columns; another number is refused
-//!   "version": "…",              of the program that wrote it last
+//!   "format": 5,                 of the layout and of the meaning of columns; another number is refused
+//!   "version": "…",              of the program that wrote it
+//!   "commits": 7,                the number of commits so far; names of new files have it
+//!   "before": "…",               the hash of the manifest that this one replaced
 //!   "method": {…},               parameters of all weeks; a job with others is refused
 //!   "method_hash": "…",
-//!   "removed": null,             or { "before": DATE, "urls": […], "named": […] }, numbers by shard
+//!   "removed": null,             or { "before": DATE, "commit": 6, "urls": […], "named": […] }, numbers by shard
 //!   "weeks": [                   in order
-//!     { "week": DATE, "key": "…", "documents": 9, "urls": […], "named": […] }
-//!   ]
+//!     { "week": DATE, "commit": 7, "stands_on": "…", "key": "…", "documents": 9, "urls": […], "named": […] }
+//!   ],
+//!   "results": { "evolution": 5 }   tables of several weeks, with the commit that wrote them
 //! }
 //! ```
 //!
-//! `week=DATE/week.json` is one JSON object with the week's row of the manifest (`committed`), its `method`, and its `journal` (see
-//! `journal.rs`). It lies with the tables, so that a commit is complete with one rename.
+//! `_nigh/week=DATE/COMMIT/week.json` is one JSON object with the week's row of the manifest (`committed`), its `method`, its `journal`
+//! (see `journal.rs`) and its `files` (see `tables.rs`).
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use super::journal::Journal;
+use super::tables::WeekFiles;
 use crate::config::Method;
-use crate::records::Week;
+use crate::records::{Week, short_hash};
 use crate::state::durable::replace;
 
 /// The version of the layout of a store, and of the meaning of its columns.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 /// The content of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The version of the layout.
     pub format: u32,
-    /// The version of the program that wrote the file last.
+    /// The version of the program that wrote the file.
     pub version: String,
+    /// The number of commits so far, this one included.
+    pub commits: u64,
+    /// The hash of the text of the manifest that this one replaced; empty for the first.
+    pub before: String,
     /// The parameters of every week of the store.
     pub method: Method,
     /// The hash of the parameters.
@@ -47,6 +56,8 @@ pub struct Manifest {
     pub removed: Option<RemovedWeeks>,
     /// The committed weeks, in order.
     pub weeks: Vec<CommittedWeek>,
+    /// The tables that jobs made of several weeks: the name of the folder, and the number of the commit that wrote them.
+    pub results: BTreeMap<String, u64>,
 }
 
 /// What the manifest keeps of removed weeks, so that their URLs keep their ids and their cluster ids are not given again.
@@ -54,6 +65,8 @@ pub struct Manifest {
 pub struct RemovedWeeks {
     /// The first week that was not removed.
     pub before: Week,
+    /// The number of the commit that wrote the files with their URLs.
+    pub commit: u64,
     /// The number of URLs that got an id in them, by shard.
     pub urls: Vec<u64>,
     /// The number of cluster ids given in them, by shard.
@@ -65,7 +78,12 @@ pub struct RemovedWeeks {
 pub struct CommittedWeek {
     /// The date that names the week.
     pub week: Week,
-    /// The hash of what the week was made from, including the weeks before it.
+    /// The number of the commit that wrote its `week.json`.
+    pub commit: u64,
+    /// The [identity](CommittedWeek::identity) of the week that was the last one before this one was committed: the week before, or an
+    /// older version of this week. Empty if there was none.
+    pub stands_on: String,
+    /// The hash of what the week was made from.
     pub key: String,
     /// The number of documents.
     pub documents: u64,
@@ -73,6 +91,14 @@ pub struct CommittedWeek {
     pub urls: Vec<u64>,
     /// The number of cluster ids given in this week, by shard.
     pub named: Vec<u64>,
+}
+
+impl CommittedWeek {
+    /// A hash of the week and of all weeks, versions and deletions that it stands on. Two stores whose last weeks have the same identity
+    /// have given the same ids to the same URLs, so that what was computed for one holds for the other.
+    pub fn identity(&self) -> String {
+        short_hash(format!("{} {} on {}", self.week, self.key, self.stands_on).as_bytes())
+    }
 }
 
 /// The content of `week.json`: everything about a complete week that its tables do not hold.
@@ -84,6 +110,8 @@ pub struct WholeWeek {
     pub method: Method,
     /// What the week was made from, its segments and its counts.
     pub journal: Journal,
+    /// The files of its tables.
+    pub files: WeekFiles,
 }
 
 impl WholeWeek {
@@ -106,6 +134,15 @@ impl WholeWeek {
     pub fn write(&self, path: &Path) -> Result<()> {
         replace(path, &serde_json::to_vec(self).context("a week is plain data")?)
     }
+
+    /// The paths of the files of its tables, relative to the store.
+    pub fn paths(&self) -> impl Iterator<Item = std::path::PathBuf> {
+        let folder = self.committed.week.folder();
+        self.files.iter().flat_map(move |(table, parts)| {
+            let folder = Path::new(table).join(&folder);
+            parts.iter().map(move |part| folder.join(&part.file))
+        })
+    }
 }
 
 impl Manifest {
@@ -114,11 +151,36 @@ impl Manifest {
         Manifest {
             format: FORMAT,
             version: env!("CARGO_PKG_VERSION").into(),
+            commits: 0,
+            before: String::new(),
             method: method.clone(),
             method_hash: method.hash(),
             removed: None,
             weeks: Vec::new(),
+            results: BTreeMap::new(),
         }
+    }
+
+    /// The manifest of the next commit: the same content, with a higher number.
+    ///
+    /// # Errors
+    /// If the manifest cannot be written as text.
+    pub fn next(&self) -> Result<Manifest> {
+        let before = if self.commits == 0 { String::new() } else { short_hash(self.text()?.as_bytes()) };
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Ok(Manifest { version, commits: self.commits + 1, before, ..self.clone() })
+    }
+
+    /// Puts a week in its place among the committed ones, instead of an older version of it.
+    pub fn put(&mut self, week: CommittedWeek) {
+        self.weeks.retain(|other| other.week != week.week);
+        self.weeks.push(week);
+        self.weeks.sort_by_key(|week| week.week);
+    }
+
+    /// The identity of the last week; empty if there is none.
+    pub fn identity(&self) -> String {
+        self.weeks.last().map_or_else(String::new, CommittedWeek::identity)
     }
 
     /// Whether a week is before the first week that was not removed, so that it cannot be added.
@@ -158,7 +220,7 @@ impl Manifest {
         if format != FORMAT {
             bail!(
                 "{name} has format {format}, and this program ({}) reads format {FORMAT}: use the program that made the store, or \
-                 another --store",
+                 make the weeks again in another --store",
                 env!("CARGO_PKG_VERSION")
             );
         }
@@ -170,9 +232,14 @@ impl Manifest {
     /// # Errors
     /// If the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<()> {
+        replace(path, self.text()?.as_bytes())
+    }
+
+    /// The text of the file.
+    fn text(&self) -> Result<String> {
         let mut text = serde_json::to_string_pretty(self).context("a manifest is plain data")?;
         text.push('\n');
-        replace(path, text.as_bytes())
+        Ok(text)
     }
 
     /// Checks that a job has the parameters of the store.

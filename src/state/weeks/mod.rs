@@ -1,15 +1,18 @@
 //! What a store records of its weeks, and the files that hold it.
 //!
 //! In reading order: `manifest` (`manifest.json`: the committed weeks; `week.json`: one of them), `earlier` (the weeks before a given
-//! one), `journal` (`journal.json`: the complete waves of an unfinished week), `unfinished` (the folders of an unfinished week).
+//! one), `journal` (`journal.json`: the complete waves of an unfinished week), `unfinished` (the folders of an unfinished week), `tables`
+//! (the files of a committed week).
 
 mod earlier;
 mod journal;
 mod manifest;
+mod tables;
 mod unfinished;
 
 pub use self::earlier::Earlier;
 pub use self::journal::{Counts, InputKey, Journal, Segment};
 pub use self::manifest::{CommittedWeek, Manifest, RemovedWeeks, WholeWeek};
+pub use self::tables::{Part, Piece, WeekFiles, WeekTables};
 pub use self::unfinished::Unfinished;
 pub(crate) use self::unfinished::week_of;

@@ -1,4 +1,7 @@
 //! The folders of an unfinished week, and the removal of files that its journal does not list.
+//!
+//! Each worker writes small files of its own: one for each segment or shard in each table. Before the commit they are packed into the
+//! files of the committed week ([`Store::staged_part`](crate::state::Store::staged_part)).
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -9,13 +12,11 @@ use super::journal::{Journal, Segment};
 use crate::records::Week;
 use crate::state::store::JOURNAL;
 
-/// The paths of an unfinished week: the folder that the commit renames to `week=DATE`, and one for files that are not kept.
+/// The paths of an unfinished week: the folder of its tables, and one for files that are not kept.
 #[derive(Clone, Debug)]
 pub struct Unfinished {
     pub(crate) folder: PathBuf,
     pub(crate) scratch: PathBuf,
-    /// Where the commit moves the older version of the week, if there is one.
-    pub(crate) replaced: PathBuf,
 }
 
 /// The week in the name of a folder that begins with `prefix`; `None` for other names.
@@ -24,7 +25,7 @@ pub(crate) fn week_of(name: &std::ffi::OsStr, prefix: &str) -> Option<Week> {
 }
 
 impl Unfinished {
-    /// The folder that becomes the week's.
+    /// The folder of its tables.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -60,6 +61,11 @@ impl Unfinished {
         self.scratch.join(table).join(file)
     }
 
+    /// The list of the documents that the week is made without, if a deletion makes it.
+    pub fn deleted(&self) -> PathBuf {
+        self.scratch_table("deleted", "all.parquet")
+    }
+
     /// The folder of the run of postings that the week adds.
     pub fn postings(&self) -> PathBuf {
         self.scratch.join("postings")
@@ -70,9 +76,10 @@ impl Unfinished {
         self.scratch.join("spill")
     }
 
-    /// Removes the files that are not kept, and the older version of the week; called once the week is committed.
+    /// Removes both folders; called once the week is committed. The scratch folder goes first: without a journal the other files count
+    /// for nothing.
     pub(crate) fn clear(&self) -> Result<()> {
-        for folder in [&self.scratch, &self.replaced] {
+        for folder in [&self.scratch, &self.folder] {
             if folder.exists() {
                 std::fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
             }

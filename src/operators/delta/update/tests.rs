@@ -55,7 +55,7 @@ fn write_week(folder: &Path, week: &Week, waves: u64) -> Vec<VectorFile> {
             writer.push(FeatureRow { doc: doc.to_table(), supershingles, features: vec![0; 4] }).unwrap();
         }
         let rows = writer.finish_if_any().unwrap();
-        files.push(VectorFile { path, shard, rows });
+        files.push(VectorFile { groups: path.into(), shard, rows });
     }
     files
 }

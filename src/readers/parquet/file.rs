@@ -1,0 +1,197 @@
+//! The bytes of a Parquet file, and the pages of a column, with the sizes that they claim checked before memory is reserved.
+
+use std::fs::File;
+use std::io;
+use std::io::{BufRead as _, BufReader, Read};
+use std::os::unix::fs::FileExt as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ::parquet::column::page::{Page, PageMetadata, PageReader};
+use ::parquet::errors::{ParquetError, Result};
+use ::parquet::file::metadata::ColumnChunkMetaData;
+use ::parquet::file::reader::{ChunkReader, Length};
+use ::parquet::file::serialized_reader::SerializedPageReader;
+use bytes::Bytes;
+
+/// The longest page that is decoded, in bytes as uncompressed.
+pub const PAGE: u64 = 1 << 30;
+/// Bytes that are read ahead for the head of a page.
+const AHEAD: usize = 8 << 10;
+
+/// A file that is read at any position.
+pub struct ChunkedFile {
+    file: Arc<File>,
+    bytes: u64,
+    /// The failure of the disk, if there was one. The decoders return it as they return damage.
+    failure: Mutex<Option<io::Error>>,
+}
+
+/// The bytes of a file from a position on.
+pub struct FileFrom {
+    file: Arc<File>,
+    position: u64,
+}
+
+impl ChunkedFile {
+    /// Makes the bytes of a file.
+    ///
+    /// # Errors
+    /// If its size cannot be read.
+    pub fn new(file: File) -> io::Result<Self> {
+        let bytes = file.metadata()?.len();
+        Ok(ChunkedFile { file: Arc::new(file), bytes, failure: Mutex::new(None) })
+    }
+
+    /// Returns the size of the file.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Returns the failure of the disk, if there was one.
+    pub fn take_failure(&self) -> Option<io::Error> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Remembers the failure of a read.
+    fn failed(&self, error: io::Error) -> ParquetError {
+        let again = io::Error::from(error.kind());
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        again.into()
+    }
+}
+
+impl Length for ChunkedFile {
+    fn len(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl ChunkReader for ChunkedFile {
+    type T = BufReader<FileFrom>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T> {
+        Ok(BufReader::with_capacity(AHEAD, FileFrom { file: self.file.clone(), position: start }))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        if start.checked_add(length as u64).is_none_or(|end| end > self.bytes) {
+            return Err(ParquetError::EOF("the file ends before".to_owned()));
+        }
+        let mut bytes = vec![0; length];
+        self.file.read_exact_at(&mut bytes, start).map_err(|error| self.failed(error))?;
+        Ok(bytes.into())
+    }
+}
+
+impl Read for FileFrom {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(buffer, self.position)?;
+        self.position += count as u64;
+        Ok(count)
+    }
+}
+
+/// The pages of one column in a row group.
+pub struct ColumnPages(SerializedPageReader<PagedFile>);
+
+/// A file in which each read begins with the head of a page.
+struct PagedFile(Arc<ChunkedFile>);
+
+impl ColumnPages {
+    /// Makes the pages of a column, in a row group of `rows` rows.
+    ///
+    /// # Errors
+    /// If the compression is not known. It panics on some damaged files.
+    pub fn new(file: &Arc<ChunkedFile>, column: &ColumnChunkMetaData, rows: u64) -> Result<Self> {
+        let rows = usize::try_from(rows)?;
+        SerializedPageReader::new(Arc::new(PagedFile(file.clone())), column, rows, None).map(ColumnPages)
+    }
+}
+
+impl Iterator for ColumnPages {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl PageReader for ColumnPages {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        let page = self.0.get_next_page()?;
+        if let Some(Page::DictionaryPage { buf, num_values, .. }) = &page
+            && *num_values as usize > buf.len()
+        {
+            // A value takes a byte at least, and the decoder reserves memory for each.
+            return Err(ParquetError::General("a dictionary of more values than bytes".to_owned()));
+        }
+        Ok(page)
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        self.0.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        self.0.skip_next_page()
+    }
+}
+
+impl Length for PagedFile {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+}
+
+impl ChunkReader for PagedFile {
+    type T = BufReader<FileFrom>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T> {
+        let mut read = self.0.get_read(start)?;
+        let head = read.fill_buf().map_err(|error| self.0.failed(error))?;
+        match uncompressed_size(head) {
+            Some(size) if size <= PAGE => Ok(read),
+            Some(_) => Err(ParquetError::General("a page of more than 1 GiB".to_owned())),
+            None => Err(ParquetError::General("no page begins here".to_owned())),
+        }
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        self.0.get_bytes(start, length)
+    }
+}
+
+/// Returns the uncompressed size that the head of a page claims: its second field, after the type of the page.
+///
+/// The head is a struct in the compact protocol of Thrift. A field begins with a byte of its type (5: a 32-bit integer) and the distance
+/// to the number of the field before; the value is a zigzag varint.
+fn uncompressed_size(head: &[u8]) -> Option<u64> {
+    let rest = head.strip_prefix(&[0x15])?;
+    let (_, rest) = varint(rest)?;
+    let (size, _) = varint(rest.strip_prefix(&[0x15])?)?;
+    (size & 1 == 0).then_some(size >> 1)
+}
+
+/// Splits a varint off.
+fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let length = bytes.iter().take(5).position(|byte| byte & 0x80 == 0)? + 1;
+    let (varint, rest) = bytes.split_at(length);
+    let value = varint.iter().rev().fold(0, |value, byte| value << 7 | u64::from(byte & 0x7f));
+    Some((value, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_of_a_page_is_read_from_its_head() {
+        // Type 0, then 300 as zigzag 600 in two bytes.
+        assert_eq!(uncompressed_size(&[0x15, 0, 0x15, 0xd8, 0x04, 0x15, 0]), Some(300));
+        assert_eq!(uncompressed_size(&[0x15, 4, 0x15, 0xfe, 0xff, 0xff, 0xff, 0x0f]), Some((1 << 31) - 1));
+        // A negative size, a head without sizes, no end, no head.
+        for head in [&[0x15, 0, 0x15, 1][..], &[0x15, 0, 0x25, 2], &[0x15, 0, 0x15, 0x80], &[]] {
+            assert_eq!(uncompressed_size(head), None, "{head:?}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The files of a committed week's tables, and where in them the rows of a segment or shard are.
+//!
+//! Workers write one small file for each segment (`shard00005-wave00017.parquet`), shard (`shard00005.parquet`), wave
+//! (`all-wave00017.parquet`) or table (`all.parquet`). The row groups of these files are copied, in the order of the names, into *parts*
+//! of about 64 MiB, which are the files of the committed week. `week.json` lists the parts, and which row groups came from which small
+//! file:
+//!
+//! ```text
+//! "files": {
+//!   "documents": [
+//!     { "file": "nigh-00001-00000.parquet", "bytes": 70000000, "pieces": [ ["shard00000-wave00000.parquet", 1], … ] }
+//!   ]
+//! }
+//! ```
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::records::Week;
+use crate::tables::RowGroups;
+
+/// The files of the tables of a week, by table.
+pub type WeekFiles = BTreeMap<String, Vec<Part>>;
+
+/// A file of a table.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Part {
+    /// The name of the file.
+    pub file: String,
+    /// The size in bytes.
+    pub bytes: u64,
+    /// The files that were packed into it, in order.
+    pub pieces: Vec<Piece>,
+}
+
+/// A small file that was packed: its name, and its number of row groups, which is 0 for a file without rows.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Piece(pub String, pub usize);
+
+/// The tables of a committed week, for reading. Cheap to clone. The footer of each file is read at most once.
+#[derive(Clone, Debug, Default)]
+pub struct WeekTables {
+    root: PathBuf,
+    week: Option<Week>,
+    tables: HashMap<String, TableFiles>,
+}
+
+/// The files of one table.
+#[derive(Clone, Debug, Default)]
+struct TableFiles {
+    parts: Vec<RowGroups>,
+    pieces: HashMap<String, RowGroups>,
+}
+
+impl WeekTables {
+    /// The tables of a week of the store at `root`.
+    pub fn new(root: &Path, week: Week, files: &WeekFiles) -> WeekTables {
+        let tables = files.iter().map(|(table, parts)| {
+            let folder = root.join(table).join(week.folder());
+            let mut of_table = TableFiles::default();
+            for part in parts {
+                let file = RowGroups::file(folder.join(&part.file));
+                let mut first = 0;
+                for Piece(name, groups) in &part.pieces {
+                    of_table.pieces.insert(name.clone(), file.groups(first..first + groups));
+                    first += groups;
+                }
+                of_table.parts.push(file);
+            }
+            (table.clone(), of_table)
+        });
+        WeekTables { root: root.to_owned(), week: Some(week), tables: tables.collect() }
+    }
+
+    /// All rows of a table, file by file.
+    pub fn all(&self, table: &str) -> &[RowGroups] {
+        self.tables.get(table).map_or(&[], |files| &files.parts)
+    }
+
+    /// The rows that a worker wrote to the file `name` of a table; `None` if there was no such file.
+    pub fn find(&self, table: &str, name: &str) -> Option<RowGroups> {
+        self.tables.get(table)?.pieces.get(name).cloned()
+    }
+
+    /// As [`WeekTables::find`], for rows that the week must have.
+    ///
+    /// # Errors
+    /// If it lacks them: then its `week.json` is damaged.
+    pub fn rows(&self, table: &str, name: &str) -> Result<RowGroups> {
+        self.find(table, name).with_context(|| {
+            let week = self.week.map_or_else(String::new, |week| week.to_string());
+            let root = self.root.display();
+            format!("the store {root} is damaged: the table `{table}` of week {week} lacks the rows of {name}")
+        })
+    }
+}

@@ -1,0 +1,287 @@
+//! What a user names as input: pipes, files that are cut short or changed, and folders with more than inputs.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::program::{Ran, job, nigh, ran, texts};
+
+/// A page of JSON Lines, the `number`th of a crawl.
+fn line(number: usize) -> String {
+    let words: Vec<String> = (0..40).map(|word| format!("w{}", (number * 7919 + word * 104_729) % 9973)).collect();
+    format!("{{\"url\": \"http://host{}.example/{number}\", \"text\": \"{}\"}}\n", number % 50, words.join(" "))
+}
+
+/// This many pages of JSON Lines.
+fn lines(pages: usize) -> Vec<u8> {
+    (0..pages).map(line).collect::<String>().into_bytes()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(bytes).unwrap();
+    gzip.finish().unwrap()
+}
+
+/// A job with four shards, and with this text in its table `[cluster]`.
+fn small_job(folder: &Path, text: &str) -> PathBuf {
+    job(folder, &format!("[cluster]\nweek = \"2024-01-08\"\n{text}\n[cluster.method]\nshards = 4\n"))
+}
+
+/// The command that makes a week in a new or existing store.
+fn command(job: &Path, store: &Path, arguments: &[&str]) -> Command {
+    let mut command = nigh(&["run", job.to_str().unwrap(), "--store", store.to_str().unwrap()]);
+    command.args(arguments);
+    command
+}
+
+/// Runs a command with these bytes in a pipe on its standard input.
+fn piped(command: &mut Command, bytes: Vec<u8>) -> Ran {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    // A command that does not read its input to the end breaks the pipe.
+    let writing = std::thread::spawn(move || drop(writer.write_all(&bytes)));
+    let ran = ran(command.stdin(Stdio::from(reader)));
+    command.stdin(Stdio::null());
+    writing.join().unwrap();
+    ran
+}
+
+/// The number of documents that a run reports, which must end well.
+fn documents(ran: &Ran) -> u64 {
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let summary: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    summary["counts"]["documents"].as_u64().unwrap()
+}
+
+/// Makes a FIFO, and writes these bytes to it once it is opened.
+fn fifo(path: &Path, bytes: Vec<u8>) -> std::thread::JoinHandle<()> {
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let path = path.to_owned();
+    std::thread::spawn(move || std::fs::write(path, bytes).unwrap())
+}
+
+#[test]
+fn a_pipe_gives_all_of_its_pages_to_any_number_of_workers_and_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = small_job(folder.path(), "");
+    let settings = [["--workers", "1"], ["--workers", "2"], ["--processes", "2"]];
+    for (number, setting) in settings.iter().enumerate() {
+        for item in ["-", "/dev/stdin"] {
+            for (kind, bytes) in [("plain", lines(1000)), ("gzip", gzip(&lines(1000)))] {
+                let store = folder.path().join(format!("store-{number}-{kind}{}", item.replace('/', "-")));
+                let temporary = folder.path().join("temporary");
+                std::fs::create_dir_all(&temporary).unwrap();
+                let mut command = command(&job, &store, &["--json", "--input", item]);
+                let ran = piped(command.args(setting).env("TMPDIR", &temporary), bytes);
+                assert_eq!(documents(&ran), 1000, "{setting:?} {item} {kind}");
+                assert_eq!(texts(&store.join("week=2024-01-08"), "documents", "file"), [item; 1000]);
+                assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "no copy is left");
+            }
+        }
+        let store = folder.path().join(format!("store-{number}-fifo"));
+        let path = folder.path().join(format!("fifo-{number}"));
+        let writing = fifo(&path, gzip(&lines(1000)));
+        let mut command = command(&job, &store, &["--json", "--input", path.to_str().unwrap()]);
+        assert_eq!(documents(&ran(command.args(setting))), 1000);
+        writing.join().unwrap();
+    }
+}
+
+#[test]
+fn a_file_on_standard_input_is_read_by_every_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = small_job(folder.path(), "");
+    let file = folder.path().join("crawl");
+    std::fs::write(&file, lines(1000)).unwrap();
+    for item in ["-", "/dev/stdin"] {
+        let store = folder.path().join(format!("store{}", item.replace('/', "-")));
+        let mut command = command(&job, &store, &["--json", "--processes", "2", "--input", item]);
+        assert_eq!(documents(&ran(command.stdin(std::fs::File::open(&file).unwrap()))), 1000, "{item}");
+    }
+}
+
+#[test]
+fn a_run_resumes_if_the_same_bytes_are_piped_again_and_starts_again_with_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    // The second wave has too many bad records: the run ends when both waves are kept.
+    let bad = folder.path().join("bad.jsonl");
+    std::fs::write(&bad, "no JSON\n".repeat(500)).unwrap();
+    let strict = small_job(folder.path(), "wave-bytes = 1");
+    let input = ["--input", "-", bad.to_str().unwrap()];
+    let stopped = piped(&mut command(&strict, &store, &input), lines(1000));
+    assert_eq!(stopped.code, Some(3), "{}", stopped.stderr);
+    let other = piped(&mut command(&strict, &store, &input), lines(1001));
+    assert!(other.code == Some(3) && other.stderr.contains("its 2 waves are dropped"), "{}", other.stderr);
+    let tolerant = small_job(folder.path(), "wave-bytes = 1\nmax-reject-share = 1.0");
+    let resumed = piped(command(&tolerant, &store, &input).arg("--json"), lines(1001));
+    assert!(resumed.stderr.contains("resuming after wave 2 of 2"), "{}", resumed.stderr);
+    assert_eq!(documents(&resumed), 1001);
+    let again = piped(command(&tolerant, &store, &input).arg("--json"), lines(1001));
+    assert!(again.stderr.contains("nothing to do"), "{}", again.stderr);
+}
+
+#[test]
+fn a_dry_run_and_a_device_leave_standard_input_alone_and_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let (job, store) = (small_job(folder.path(), ""), folder.path().join("store"));
+    let dry = piped(&mut command(&job, &store, &["--dry-run", "--input", "-"]), lines(10));
+    assert_eq!(dry.code, Some(1));
+    assert!(dry.stderr.contains("- is a pipe") && dry.stderr.contains("a dry run would use it up"), "{}", dry.stderr);
+    let device = ran(command(&job, &store, &["--input", "-"]).stdin(Stdio::null()));
+    assert_eq!(device.code, Some(1));
+    assert!(device.stderr.contains("a terminal, a folder or a device"), "{}", device.stderr);
+    assert!(!store.exists());
+}
+
+#[test]
+fn a_compressed_file_that_is_cut_short_fails_the_run_and_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (strict, tolerant) = (small_job(folder.path(), ""), folder.path().join("tolerant"));
+    std::fs::create_dir(&tolerant).unwrap();
+    let tolerant = small_job(&tolerant, "max-reject-share = 1.0");
+    let zstd = |bytes: &[u8]| zstd::bulk::compress(bytes, 1).unwrap();
+    for (name, whole) in [("a.jsonl.gz", gzip(&lines(4000))), ("b.jsonl.zst", zstd(&lines(4000)))] {
+        let file = folder.path().join(name);
+        std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+        let file = file.to_str().unwrap();
+        for processes in ["1", "2"] {
+            let store = folder.path().join(format!("store-{name}-{processes}"));
+            let flags = ["--processes", processes, "--input", file];
+            let failed = ran(&mut command(&strict, &store, &flags));
+            assert_eq!(failed.code, Some(3), "{}", failed.stderr);
+            let wanted = format!("of {file}, which ends early");
+            assert!(
+                failed.stderr.contains("could not be read (100.0%") && failed.stderr.contains(&wanted),
+                "{}",
+                failed.stderr
+            );
+            // Its pages are accepted if the job says so, and the summary still names the file.
+            let accepted = ran(&mut command(&tolerant, &store, &flags));
+            assert_eq!(accepted.code, Some(0), "{}", accepted.stderr);
+            assert!(
+                accepted.stdout.contains(&format!("not read of {file}: the file ends early")),
+                "{}",
+                accepted.stdout
+            );
+            let json = ran(command(&tolerant, &store, &flags).arg("--json"));
+            let counts = &serde_json::from_str::<serde_json::Value>(&json.stdout).unwrap()["counts"];
+            assert_eq!(counts["unread"][file], (whole.len() / 2) as u64);
+            assert_eq!(counts["ends_early"], serde_json::json!([file]));
+            let pages = counts["documents"].as_u64().unwrap();
+            assert!((1..4000).contains(&pages), "{pages}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_was_corrected_in_place_is_named_and_not_taken_for_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let (job, store) = (small_job(folder.path(), ""), folder.path().join("store"));
+    let (same, file) = (folder.path().join("a.jsonl"), folder.path().join("b.jsonl"));
+    std::fs::write(&same, lines(20)).unwrap();
+    std::fs::write(&file, line(20)).unwrap();
+    let input = ["--json", "--input", same.to_str().unwrap(), file.to_str().unwrap()];
+    assert_eq!(documents(&ran(&mut command(&job, &store, &input))), 21);
+    let again = ran(&mut command(&job, &store, &input));
+    assert!(again.code == Some(0) && again.stderr.contains("nothing to do"), "{}", again.stderr);
+    // As many bytes, and another word.
+    std::fs::write(&file, line(20).replace(" w1", " x1")).unwrap();
+    let changed = ran(&mut command(&job, &store, &input));
+    assert_eq!(changed.code, Some(1), "{}", changed.stderr);
+    let wanted = format!("already, and {} changed since: --replace computes the week again", file.display());
+    assert!(changed.stderr.contains(&wanted), "{}", changed.stderr);
+    assert_eq!(documents(&ran(command(&job, &store, &input).arg("--replace"))), 21);
+}
+
+#[test]
+fn an_unfinished_week_starts_again_if_a_file_changed_and_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (job, store) = (small_job(folder.path(), "wave-bytes = 1"), folder.path().join("store"));
+    let (good, bad) = (folder.path().join("a.jsonl"), folder.path().join("b.jsonl"));
+    std::fs::write(&good, lines(20)).unwrap();
+    std::fs::write(&bad, "no JSON\n".repeat(20)).unwrap();
+    let input = ["--json", "--input", good.to_str().unwrap(), bad.to_str().unwrap()];
+    assert_eq!(ran(&mut command(&job, &store, &input)).code, Some(3));
+    std::fs::write(&bad, line(20)).unwrap();
+    let ran = ran(&mut command(&job, &store, &input));
+    assert_eq!(documents(&ran), 21);
+    let wanted = format!("made from other input ({} changed since): its 2 waves are dropped", bad.display());
+    assert!(ran.stderr.contains(&wanted), "{}", ran.stderr);
+}
+
+#[test]
+fn what_a_folder_holds_besides_inputs_is_counted_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let crawl = folder.path().join("crawl");
+    std::fs::create_dir(&crawl).unwrap();
+    std::fs::write(crawl.join("a.jsonl"), lines(20)).unwrap();
+    for name in ["b.txt", "c.txt", "d.md"] {
+        std::fs::write(crawl.join(name), "words").unwrap();
+    }
+    std::os::unix::fs::symlink("nothing", crawl.join("dangling")).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, crawl.join("pipe.jsonl"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
+        .unwrap();
+    let (job, store) = (small_job(folder.path(), ""), folder.path().join("store"));
+    let ran = ran(&mut command(&job, &store, &["--json", "--input", crawl.to_str().unwrap()]));
+    assert_eq!(documents(&ran), 20);
+    for wanted in [
+        "left out of folders and globs: *.txt: 2 (",
+        "*.md: 1 (",
+        "links to no file: 1 (",
+        "pipes, sockets or devices: 1 (",
+    ] {
+        assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn mistaken_inputs_and_stores_get_a_sentence_that_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let (job, store) = (small_job(folder.path(), ""), folder.path().join("store"));
+    let failed = |name: &str, content: &[u8], flags: &[&str]| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, content).unwrap();
+        let ran = ran(command(&job, &store, &["--input", file.to_str().unwrap()]).args(flags));
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        assert!(!store.join("week=2024-01-08").exists() && !store.join("manifest.json").exists());
+        ran.stderr
+    };
+    for flags in [&[][..], &["--dry-run"]] {
+        let stderr = failed("a.jsonl", b"{\"id\": 17, \"text\": \"one two\"}\n", flags);
+        assert!(
+            stderr.contains("no field `url`: it has id, text; set the names in [cluster.read.columns]"),
+            "{stderr}"
+        );
+        let stderr = failed("b.json", b"[{\"url\": \"http://a.example/\", \"text\": \"one\"}]", flags);
+        assert!(stderr.contains("is a JSON array") && stderr.contains("jq -c '.[]'"), "{stderr}");
+        let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+        for name in ["c.parquet", "c.warc.gz", "c"] {
+            assert!(failed(name, pointer, flags).contains("git-lfs pointer"), "{name}");
+        }
+    }
+    for (name, content) in [("d.jsonl", &b""[..]), ("d.warc.gz", &gzip(b""))] {
+        let stderr = failed(name, content, &[]);
+        assert!(
+            stderr.contains("the input has no page (0 records in 1 file") && stderr.contains("--allow-empty"),
+            "{stderr}"
+        );
+    }
+    let empty = folder.path().join("d.jsonl");
+    let flags = ["--json", "--allow-empty", "--input", empty.to_str().unwrap()];
+    assert_eq!(documents(&ran(&mut command(&job, &store, &flags))), 0);
+    // A week, or a table of one, instead of its store.
+    for inside in ["week=2024-01-08", "week=2024-01-08/documents"] {
+        let inside = store.join(inside);
+        let wanted = format!("{} is a folder inside of the store {}", inside.display(), store.display());
+        for ran in [
+            ran(&mut command(&job, &inside, &["--allow-empty", "--input", empty.to_str().unwrap()])),
+            ran(&mut nigh(&["show", inside.to_str().unwrap()])),
+        ] {
+            assert!(ran.code == Some(2) && ran.stderr.contains(&wanted), "{}", ran.stderr);
+        }
+    }
+}
