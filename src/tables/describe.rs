@@ -3,21 +3,26 @@
 //! | where | what | read by |
 //! |---|---|---|
 //! | key-values `nigh.table`, `nigh.description`, `nigh.version` | the table, and the version that wrote the file | `parquet_kv_metadata` of DuckDB, `schema.metadata` of pyarrow |
-//! | key-values `nigh.column.NAME` | a column | the same |
+//! | key-values `nigh.column.NAME` | a column | `parquet_kv_metadata` of DuckDB |
 //! | `description` of a field of the arrow schema | a column | `schema.field(NAME).metadata` of pyarrow |
 //! | key-value `pandas` | numbers that can be null stay whole numbers | pandas |
+//!
+//! All key-values except those of columns stand in the arrow schema again, because pyarrow and pandas look only there.
 //!
 //! The tables of docs/tables.md are made of the same descriptions; a test holds them equal.
 
 use std::collections::HashMap;
 
 use arrow_schema::{DataType, Field, Schema};
+use parquet::arrow::ARROW_SCHEMA_META_KEY;
 use parquet::file::metadata::KeyValue;
 
 use super::rows::{Column, Table};
 
 /// The key of the version of the program that wrote a file.
 pub(super) const VERSION: &str = "nigh.version";
+/// How the keys of columns begin.
+const COLUMN: &str = "nigh.column.";
 
 /// The arrow schema of these columns.
 pub(super) fn schema(columns: &[Column]) -> Schema {
@@ -40,7 +45,7 @@ pub(super) fn key_values<T: Table>() -> Vec<KeyValue> {
     }
     pairs.push(pair(VERSION, env!("CARGO_PKG_VERSION")));
     let described = columns.iter().filter(|column| !column.description.is_empty());
-    pairs.extend(described.map(|column| pair(&format!("nigh.column.{}", column.name), column.description)));
+    pairs.extend(described.map(|column| pair(&format!("{COLUMN}{}", column.name), column.description)));
     pairs.extend(pandas(&columns).map(|text| pair("pandas", &text)));
     pairs
 }
@@ -51,6 +56,12 @@ pub(super) fn set(pairs: &mut Vec<KeyValue>, key: &str, value: &str) {
         Some(old) => old.value = Some(value.to_owned()),
         None => pairs.push(pair(key, value)),
     }
+}
+
+/// The key-values of a file that its arrow schema has, too.
+pub(super) fn of_schema(pairs: &[KeyValue]) -> HashMap<String, String> {
+    let of_file = pairs.iter().filter(|pair| !pair.key.starts_with(COLUMN) && pair.key != ARROW_SCHEMA_META_KEY);
+    of_file.filter_map(|KeyValue { key, value }| Some((key.clone(), value.clone()?))).collect()
 }
 
 fn pair(key: &str, value: &str) -> KeyValue {

@@ -1,6 +1,6 @@
 //! The columns of the tables of the evolution job, which compares the weeks of a store (Fetterly 2004, section 3).
 //!
-//! They lie in `evolution/TABLE/all.parquet` of the store. A `week` is a date, as in the folder names of weeks. A
+//! They lie in `evolution/TABLE` of the store. A `week` is a date, as in the folder names of weeks. A
 //! `class` is a range of cluster sizes in pages: `0`, `1`, `2-10`, `11-100`, `101-1000`, `1001-10000`, `10001-100000` or
 //! `above 100000` ([`SizeClass`](crate::stats::SizeClass)). `week` and `class` join these tables with each other; no column
 //! joins them with the tables of weeks.

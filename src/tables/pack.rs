@@ -14,6 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use parquet::arrow::add_encoded_arrow_schema_to_metadata;
 use parquet::bloom_filter::Sbbf;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::file::writer::SerializedFileWriter;
@@ -85,7 +86,9 @@ pub fn pack_labelled<T: Table>(sources: &[RowGroups], to: &Path, labels: &[(&str
         let mut key_values = described.key_value_metadata().cloned().unwrap_or_default();
         describe::set(&mut key_values, describe::VERSION, env!("CARGO_PKG_VERSION"));
         labels.iter().for_each(|(key, value)| describe::set(&mut key_values, key, value));
-        let properties = properties::<T>().set_key_value_metadata(Some(key_values)).build();
+        let schema = footer.schema().as_ref().clone().with_metadata(describe::of_schema(&key_values));
+        let mut properties = properties::<T>().set_key_value_metadata(Some(key_values)).build();
+        add_encoded_arrow_schema_to_metadata(&schema, &mut properties);
         let file = BufWriter::new(File::create(target.temporary()).with_context(failed)?);
         SerializedFileWriter::new(file, described.schema_descr().root_schema_ptr(), Arc::new(properties))
             .with_context(failed)?
@@ -336,6 +339,9 @@ mod tests {
         assert_eq!(of_key("nigh.job"), [Some("b".into())]);
         assert_eq!(of_key("nigh.week"), [Some("2024-01-08".into())]);
         assert_eq!(of_key("nigh.table"), [Some("sizes".into())]);
+        let fields = |path: &Path| RowGroups::file(path).open().unwrap().footer.schema().fields().clone();
+        assert_eq!(fields(&packed), fields(&small));
+        assert_eq!(fields(&packed)[1].metadata()["description"], "pages of a cluster, from 1");
         // Without labels those of the pieces stay.
         pack::<SizeRow>(&[(&packed).into()], &small).unwrap();
         assert!(std::fs::read(&small).unwrap() == std::fs::read(&packed).unwrap());

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use arrow_array::RecordBatch;
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::{KeyValue, SortingColumn};
@@ -119,7 +119,10 @@ impl<T: Table> Writer<T> {
             none => {
                 let properties = properties::<T>().set_key_value_metadata(Some(self.key_values.clone())).build();
                 let file = BufWriter::new(File::create(self.target.temporary()).with_context(failed)?);
-                none.insert(ArrowWriter::try_new(file, file_schema::<T>(batch), Some(properties)).with_context(failed)?)
+                none.insert(
+                    ArrowWriter::try_new(file, file_schema::<T>(batch, &self.key_values), Some(properties))
+                        .with_context(failed)?,
+                )
             }
         };
         writer.write(batch).with_context(failed)?;
@@ -152,13 +155,12 @@ impl<T: Table> Writer<T> {
     }
 }
 
-/// The schema of a file: the table's, with the types of this batch. The batch itself may come from another file, and then its
+/// The schema of a file: the table's, with the types of this batch and the file's key-values. The batch itself may come from another file, and then its
 /// schema carries that file's key-values.
-fn file_schema<T: Table>(batch: &RecordBatch) -> SchemaRef {
+fn file_schema<T: Table>(batch: &RecordBatch, key_values: &[KeyValue]) -> SchemaRef {
     let typed = |(column, values): (Column, &arrow_array::ArrayRef)| Column { values: values.clone(), ..column };
     let columns: Vec<Column> = T::columns(&[]).into_iter().zip(batch.columns()).map(typed).collect();
-    let schema: Schema = describe::schema(&columns);
-    Arc::new(schema)
+    Arc::new(describe::schema(&columns).with_metadata(describe::of_schema(key_values)))
 }
 
 /// The name of a file that is being written, and its temporary name until it is complete.
