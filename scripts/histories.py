@@ -346,8 +346,9 @@ class History:
                 mirror = "b" if mirror == "a" else "a"
                 ours[-1] = str(self.folder / f"mirror-{mirror}")
             if may_abandon and rng.random() < 0.25:
-                # Vacuum finishes or drops what was begun, and removes nothing else.
-                self.vacuum(1000)
+                # Vacuum finishes or drops what was begun, and removes nothing else. A mirror publishes what it has committed.
+                for kept in [mirror, "b" if mirror == "a" else "a"] if self.args.bucket else [mirror]:
+                    self.vacuum(kept)
                 if may_abandon not in weeks_of(self.look()):
                     self.note(f"{may_abandon} is abandoned")
                     return False
@@ -359,8 +360,8 @@ class History:
             raise Failure(text)
         return done.returncode == 0
 
-    def vacuum(self, keep):
-        done = self.run(["vacuum", "--keep", str(keep), *self.where("a")])
+    def vacuum(self, mirror):
+        done = self.run(["vacuum", "--keep", "1000", *self.where(mirror)])
         missing = "not a nigh store" in done.stderr or "has no week yet" in done.stderr
         if done.returncode != 0 and not missing:
             raise Failure(f"vacuum ends with {done.returncode}: {done.stderr}")
