@@ -33,7 +33,7 @@ for processes in 2 3; do
 done
 
 # The tables of a store, as one hash.
-hash() { (cd "$1/week=2024-01-08" && find . -name '*.parquet' | sort | xargs sha256sum | sha256sum); }
+hash() { (cd "$1" && find . -path '*/week=2024-01-08/*.parquet' -not -path './_nigh/*' | sort | xargs sha256sum | sha256sum); }
 milliseconds() { date +%s%3N; }
 run() { "$nigh" run "$folder/job.toml" --config "$folder/config-$processes.toml" --store "$1" > "$folder/out" 2> "$folder/err"; }
 # The processes of the run.

@@ -28,7 +28,7 @@ def main():
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `queries.py STORE | head` ends quietly
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("store", type=Path, metavar="STORE", help="the folder that holds week=YYYY-MM-DD")
+    parser.add_argument("store", type=Path, metavar="STORE", help="the folder of a store")
     parser.add_argument("--week", metavar="YYYY-MM-DD", help="the Monday of a week (default: the latest)")
     args = parser.parse_args()
 
@@ -36,11 +36,11 @@ def main():
     if missing:
         fail(4, f"not installed: {', '.join(missing)} (pip install {' '.join(missing)})")
 
-    week = folder(args.store, args.week)
-    clusters, evidence = files(week, "clusters"), files(week, "evidence")
+    week = week_of(args.store, args.week)
+    clusters, evidence = files(args.store, "clusters", week), files(args.store, "evidence", week)
     found = [largest(clusters), dropped(clusters), weakest(evidence, clusters)]
     if not all(found):
-        fail(1, f"{week}: a query found no rows; are there no clusters of several pages?")
+        fail(1, f"{args.store}, week {week}: a query found no rows; are there no clusters of several pages?")
 
 
 def largest(clusters):
@@ -96,24 +96,23 @@ def weakest(evidence, clusters):
     return len(rows)
 
 
-def folder(store, week):
-    """The folder of a week, or of the latest one."""
-    weeks = sorted(path for path in store.glob("week=*") if path.is_dir())
+def week_of(store, week):
+    """A week of a store, or the latest one."""
+    weeks = sorted(path.name.removeprefix("week=") for path in (store / "clusters").glob("week=*") if path.is_dir())
     if not weeks:
-        fail(1, f"{store}: no folder week=YYYY-MM-DD; is this a store?")
+        fail(1, f"{store}: no folder clusters/week=YYYY-MM-DD; is this a store?")
     if week is None:
         return weeks[-1]
-    chosen = store / f"week={week}"
-    if chosen not in weeks:
-        fail(1, f"{store}: no week {week}; there are {', '.join(path.name.removeprefix('week=') for path in weeks)}")
-    return chosen
+    if week not in weeks:
+        fail(1, f"{store}: no week {week}; there are {', '.join(weeks)}")
+    return week
 
 
-def files(week, table):
-    """The files of a table, one or more a shard."""
-    found = sorted(str(path) for path in (week / table).glob("*.parquet"))
+def files(store, table, week):
+    """The files of a table of a week."""
+    found = sorted(str(path) for path in (store / table / f"week={week}").glob("*.parquet"))
     if not found:
-        fail(1, f"{week}: the table {table} is missing")
+        fail(1, f"{store}: the table {table} of week {week} is missing")
     return found
 
 

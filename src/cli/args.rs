@@ -13,10 +13,10 @@ const RUN_EXAMPLES: &str = "\
 Examples:
   The first week of a store:
     nigh run jobs/cluster.toml --input 'crawl/*.warc.gz' \\
-        --week 2024-01-08 --store clusters
+        --week 2024-01-08 --store crawls
   A later week:
     nigh run jobs/weekly.toml --input 'crawl-2/*.warc.gz' \\
-        --week 2024-01-15 --store clusters
+        --week 2024-01-15 --store crawls
 
 If a run is interrupted, give the same command again: it continues.";
 

@@ -29,8 +29,8 @@ use crate::text::{InvalidPattern, UrlPatterns, canonical};
 /// Examples at the end of `nigh help delete`.
 const DELETE_EXAMPLES: &str = "\
 Examples:
-    nigh delete --store clusters --host private.example --dry-run
-    nigh delete --store clusters --prefix https://example.org/~someone/
+    nigh delete --store crawls --host private.example --dry-run
+    nigh delete --store crawls --prefix https://example.org/~someone/
 
 Tables of earlier weeks keep the pages until `nigh vacuum` removes those weeks.";
 

@@ -16,7 +16,7 @@ use crate::report::print;
 use crate::state::Vacuumed;
 
 #[derive(Args)]
-#[command(after_help = "Example:\n    nigh vacuum --store clusters --keep 4 --dry-run")]
+#[command(after_help = "Example:\n    nigh vacuum --store crawls --keep 4 --dry-run")]
 pub(crate) struct VacuumArgs {
     /// Folder of all tables, or s3://BUCKET/PREFIX.
     #[arg(long, value_name = "DIR_OR_URL")]
