@@ -130,7 +130,7 @@ pub(crate) fn pool_of(config: &Config, processes: Option<Count>) -> Result<Pool>
 }
 
 /// Refuses a folder inside of a store, such as that of a week, where a store is to be named.
-fn check_not_inside(given: &Path) -> Result<()> {
+pub(crate) fn check_not_inside(given: &Path) -> Result<()> {
     let has_manifest = |path: &Path| Store::at(path).manifest_path().exists();
     if has_manifest(given) {
         return Ok(());

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use super::args::ShowArgs;
 use super::errors::WrongUse;
 use super::print::{json_text, summary_text};
-use super::session::read_manifest;
+use super::session::{check_not_inside, read_manifest};
 use crate::mirror::ReadStore;
 use crate::objects::refuse_secrets;
 use crate::report;
@@ -20,6 +20,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<ExitCode> {
     if let Some(url) = args.store.to_str() {
         refuse_secrets(url).map_err(WrongUse::from_error)?;
     }
+    check_not_inside(&args.store)?;
     let text = ReadStore::at(&args.store, |store| show_text(args, store))?;
     print(&text).map(|()| ExitCode::SUCCESS)
 }
