@@ -257,7 +257,6 @@ mod tests {
         ] {
             assert!(!is_ours(&key, &[]), "{key}");
         }
-        assert!(is_ours(&format!("evolution/amounts/nigh-00001-00000-{digest}.parquet"), &["evolution"]));
     }
 
     #[cfg(feature = "cloud")]
@@ -303,11 +302,12 @@ mod tests {
             "week=2024-01-08/notes.txt".to_owned(),
             "week=2024-01-08/clusters/shard00000.parquet".to_owned(),
             format!("week=mine/table-{digest}.parquet"),
-            format!("other-store/week=2024-01-08/clusters/shard-{digest}.parquet"),
-            format!("evolution/retention/all-{digest}.parquet"),
+            format!("other-store/clusters/week=2024-01-08/nigh-00001-00000-{digest}.parquet"),
+            format!("evolution/retention/nigh-00001-00000-{digest}.parquet"),
         ] {
             assert!(!is_ours(&key, &[]), "{key}");
         }
-        assert!(is_ours(&format!("evolution/retention/all-{digest}.parquet"), &["evolution"]));
+        assert!(is_ours(&format!("evolution/retention/nigh-00001-00000-{digest}.parquet"), &["evolution"]));
+        assert!(!is_ours(&format!("evolution/retention/all-{digest}.parquet"), &["evolution"]));
     }
 }

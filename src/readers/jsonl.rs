@@ -399,7 +399,7 @@ mod tests {
         assert_eq!(error(r#"{"id":1,"meta":{"url":"http://a/"},"text":"x"}"#), named);
         assert!(
             error("{\"url\":\"http://a/\",\"content\":\"x\"}\n")
-                .starts_with("x.jsonl has no field `text`: it has url, content")
+                .starts_with("x.jsonl has no field `text`: it has content, url")
         );
         assert!(error("\n[\n{\"url\":1}]").contains("jq -c '.[]'"));
         // A line of another kind is bad data, and no reason to refuse the file; nor is a null.

@@ -430,9 +430,8 @@ fn a_mirror_does_not_use_what_another_machine_has_made_wrong() {
         let arguments = ["run", job.to_str().unwrap(), "--store", store, "--week", dates[week], "--input", &input];
         arguments.iter().chain(more).map(|text| (*text).to_owned()).collect::<Vec<String>>()
     };
-    let delete = |store: &str| {
-        ["delete", "--store", store, "--host", "arm64.guide.debian.example"].map(str::to_owned).to_vec()
-    };
+    let delete =
+        |store: &str| ["delete", "--store", store, "--host", "arm64.guide.debian.example"].map(str::to_owned).to_vec();
     // The first machine keeps an inverted index of the second week. The second machine deletes pages of that week, and makes it again
     // from the same input, so that the same URLs get other ids. The index must not be used for the third week.
     let history = |store: &str| {

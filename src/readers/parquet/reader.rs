@@ -315,7 +315,12 @@ mod tests {
         for (file, rows) in [("bounds", 50), ("divide", 5)] {
             let open = || File::open(format!("tests/data/dirty/parquet-{file}.parquet")).unwrap();
             let pages = read(open(), &Reading::default());
-            assert!(pages.len() == rows && pages.iter().all(|item| matches!(item, Item::Page(_))), "{pages:?}");
+            // Some rows of the files have no text.
+            let is_whole = |item: &Item| match item {
+                Item::Reject(reject) => reject.reason == "parquet: no text",
+                item => matches!(item, Item::Page(_)),
+            };
+            assert!(pages.len() == rows && pages.iter().all(is_whole), "{pages:?}");
             let columns = Columns { ip: Some("ip".into()), ..Columns::default() };
             let items = read(open(), &Reading { columns, ..Reading::default() });
             let is_reject = |item: &Item| matches!(item, Item::Reject(reject) if reject.reason.starts_with("parquet: damaged row group"));

@@ -387,10 +387,13 @@ mod tests {
             error_after(&|store, segment, _| write(store, 1, segment, [document(beyond)].into_iter()))
                 .contains("of another shard")
         );
+        let last = DocId::new(SHARD, ROWS - 1).to_table();
         assert!(
-            error_after(&|store, segment, _| write(store, 1, segment, std::iter::empty::<ClusterPart>()))
+            error_after(&|store, segment, _| write(store, 1, segment, [ClusterPart(last, 1)].into_iter()))
                 .contains("lack")
         );
+        let empty = error_after(&|store, segment, _| write(store, 1, segment, std::iter::empty::<ClusterPart>()));
+        assert!(empty.contains("clusters/week=2024-01-15/nigh-00001-0000"), "{empty}");
         let twice = |store: &Path, segment: &Segment, doc: i64| {
             let again = Segment { wave: (segment.wave + 1) % 3, ..*segment };
             for segment in [segment, &again] {

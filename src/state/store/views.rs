@@ -37,13 +37,15 @@ CREATE OR REPLACE MACRO nigh_agreements(a, b) AS
 ";
 
 impl Store {
-    /// Replaces `views.sql` by the views of the committed tables.
+    /// Replaces `views.sql` by the views of the committed tables, unless it has them already.
     ///
     /// # Errors
     /// If a `week.json` is damaged, or the file cannot be written.
     pub(crate) fn write_views(&self) -> Result<()> {
         let Some(manifest) = Manifest::read(&self.manifest_path())? else { return Ok(()) };
-        replace(&self.root().join(VIEWS), self.views(&manifest)?.as_bytes())
+        let (path, text) = (self.root().join(VIEWS), self.views(&manifest)?);
+        let is_same = std::fs::read(&path).is_ok_and(|bytes| bytes == text.as_bytes());
+        if is_same { Ok(()) } else { replace(&path, text.as_bytes()) }
     }
 
     /// The text of `views.sql`.
