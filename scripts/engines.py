@@ -84,7 +84,7 @@ def rows_of_table(folder, table, connection):
     frame = pd.read_parquet(folder)
     for column in ("cluster_id", "target_doc"):
         if column in frame:
-            check(str(frame[column].dtype) == "Int64", f"{table}: pandas reads {column} as {frame[column].dtype}")
+            check(str(frame[column].dtype) in ("Int64", "int64"), f"{table}: pandas reads {column} as {frame[column].dtype}")
     dataset = ds.dataset(folder, partitioning="hive")
     lazy = pl.scan_parquet(folder / "week=*" / "*.parquet", hive_partitioning=True)
     check("week" in lazy.collect_schema().names(), f"{table}: Polars has no column week")

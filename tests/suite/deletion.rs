@@ -426,7 +426,7 @@ fn a_deletion_gives_the_same_bytes_for_any_workers_and_processes() {
         copy.tables()
     };
     let one = deleted(&["--workers", "1"]);
-    assert!(one.len() > 50);
+    assert!(one.len() >= 2 * WEEK_TABLES.len());
     for more in [&["--workers", "2"][..], &["--workers", "4"], &["--workers", "2", "--processes", "2"]] {
         assert!(deleted(more) == one, "{more:?}");
     }
@@ -532,7 +532,7 @@ fn later_weeks_are_the_same_after_old_weeks_are_removed() {
     assert!(vacuum(&["--before", "2024-01-25", "--json"]).contains("\"weeks\":[\"2024-01-15\",\"2024-01-22\"]"));
     let own = std::fs::read_dir(Path::new(&store).join("_nigh")).unwrap().map(|entry| entry.unwrap().file_name());
     let removed: Vec<_> = own.filter(|name| name.to_string_lossy().starts_with("before=")).collect();
-    assert_eq!(removed, ["before=2024-01-25"], "the URLs of removed weeks are in one place");
+    assert_eq!(removed, ["before=2024-01-29"], "the URLs of removed weeks are in one place");
     // A week whose predecessor is gone can lose pages, too.
     let changes = files(&gone.week(3), "changes").iter().map(|path| std::fs::read(path).unwrap()).collect::<Vec<_>>();
     [&kept, &gone].into_iter().for_each(|weeks| _ = weeks.delete(&["--host", "h1.example"]));

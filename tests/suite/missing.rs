@@ -126,7 +126,7 @@ pub fn assert_missing_is_right(store: &Path, week: &str, inputs: &[PathBuf]) -> 
 }
 
 /// Makes the shipped weeks one after the other, each of its folder.
-fn shipped_weeks(cluster: &Path, weekly: &Path, flags: &[&str]) -> Made {
+pub fn shipped_weeks(cluster: &Path, weekly: &Path, flags: &[&str]) -> Made {
     let input = crawl(WEEKS[0]);
     let made = Made::with_job(cluster, &[flags, &["--week", WEEKS[0], "--input", input.to_str().unwrap()]].concat());
     for week in &WEEKS[1..] {
@@ -145,7 +145,8 @@ fn week_arguments<'a>(weekly: &'a Path, store: &'a Path, week: &'a str, input: &
     ["run", text(weekly), "-q", "--week", week, "--store", text(store), "--input", text(input)]
 }
 
-fn shipped_weekly_job() -> PathBuf {
+/// The shipped job of later weeks.
+pub fn shipped_weekly_job() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("jobs/weekly.toml")
 }
 

@@ -403,8 +403,12 @@ fn a_run_that_was_suspended_while_another_took_the_lease_commits_nothing() {
     );
     // The other one has published.
     server.put("/store/_nigh/lock.json", &free);
-    let published = [&before[..], b"\n"].concat();
-    let slept = meanwhile(&server, &one, &steps[3], || server.put("/store/_nigh/manifest.json", &published));
+    let mut published = Vec::new();
+    let slept = meanwhile(&server, &one, &steps[3], || {
+        // When the run began, it published the week that it had made before.
+        published = [&server.get("/store/_nigh/manifest.json")[..], b"\n"].concat();
+        server.put("/store/_nigh/manifest.json", &published);
+    });
     assert_eq!(slept.code, Some(1), "{}", slept.stderr);
     assert!(slept.stderr.contains("was published by another run meanwhile"), "{}", slept.stderr);
     assert!(server.get("/store/_nigh/manifest.json") == published);

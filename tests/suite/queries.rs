@@ -1,26 +1,47 @@
-//! Tables open in DuckDB, Polars and pyarrow.
+//! Tables open in DuckDB, Polars, pyarrow, pandas and fastparquet.
 
+use std::path::Path;
 use std::process::Command;
 
-use crate::program::{Made, ran, skipped};
+use nigh::tables::{RESULT_TABLES, WEEK_TABLES};
+
+use crate::missing::{shipped_weekly_job, shipped_weeks};
+use crate::program::{Made, ran, run_well, shipped_job, skipped};
 use crate::skips::Need;
+
+/// Runs a script of the folder `scripts` on a store; `None`, and a skip of the test, if it lacks a package.
+fn script(name: &str, store: &Path) -> Option<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(name);
+    if Command::new("python3").arg("--version").output().is_err() {
+        skipped(Need::Engines, name);
+        return None;
+    }
+    let ran = ran(Command::new("python3").arg(path).arg(store));
+    if ran.code == Some(4) {
+        skipped(Need::Engines, &format!("{name} ({})", ran.stderr.trim()));
+        return None;
+    }
+    assert_eq!(ran.code, Some(0), "{}\n{}", ran.stdout, ran.stderr);
+    Some(ran.stdout)
+}
+
+#[test]
+fn every_table_of_every_week_opens_in_every_engine() {
+    let weeks = shipped_weeks(&shipped_job(), &shipped_weekly_job(), &[]);
+    let store = weeks.store();
+    run_well(&["run", "jobs/evolution.toml", "-q", "--store", store.to_str().unwrap()]);
+    let Some(opened) = script("engines.py", &store) else { return };
+    let tables = opened.lines().count();
+    assert_eq!(tables, WEEK_TABLES.len() + RESULT_TABLES.len(), "{opened}");
+    assert!(opened.contains("clusters\t3 files\t1506 rows"), "{opened}");
+}
 
 #[test]
 fn duckdb_polars_and_pyarrow_read_the_tables() {
     let made = Made::new(&[]);
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/queries.py");
-    if Command::new("python3").arg("--version").output().is_err() {
-        skipped(Need::Engines, "queries by DuckDB, Polars and pyarrow");
-        return;
-    }
-    let ran = ran(Command::new("python3").arg(script).arg(made.store()));
-    if ran.code == Some(4) {
-        skipped(Need::Engines, &format!("queries by DuckDB, Polars and pyarrow ({})", ran.stderr.trim()));
-        return;
-    }
-    assert_eq!(ran.code, Some(0), "{}\n{}", ran.stdout, ran.stderr);
+    let Some(ran) = script("queries.py", &made.store()) else { return };
     for engine in ["DuckDB", "Polars", "pyarrow"] {
-        assert!(ran.stdout.contains(engine), "{}", ran.stdout);
+        assert!(ran.contains(engine), "{ran}");
     }
-    eprintln!("{}", ran.stdout);
+    eprintln!("{ran}");
 }

@@ -399,7 +399,7 @@ mod tests {
             for segment in [segment, &again] {
                 write(store, 1, segment, [document(doc)].into_iter());
                 write(store, 1, segment, [ClusterPart(doc, 1)].into_iter());
-                write(store, 1, segment, std::iter::empty::<FeaturePart>());
+                write(store, 1, segment, [FeaturePart(doc, vec![0; 8])].into_iter());
             }
         };
         assert!(error_after(&twice).contains("twice"));

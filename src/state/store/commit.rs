@@ -143,9 +143,9 @@ impl Store {
         for (week, _) in [self.unfinished_weeks(SCRATCH)?, self.unfinished_weeks("week=")?].concat() {
             let unfinished = self.unfinished(week);
             let key = Journal::read(&unfinished.journal())?.map(|journal| journal.key.hash);
-            let is_committed =
-                |key: &String| manifest.weeks.iter().any(|other| (other.week, &other.key) == (week, key));
-            if key.as_ref().is_none_or(is_committed) {
+            let committed = manifest.weeks.iter().find(|other| other.week == week);
+            // Without a journal the other files count for nothing.
+            if committed.is_some_and(|committed| key.is_none_or(|key| key == committed.key)) {
                 unfinished.clear()?;
             }
         }
