@@ -217,7 +217,7 @@ impl FilteredWeek<'_> {
 
     /// Copies one table of a segment without the rows of deleted documents. Returns how many rows remain.
     fn by_doc<T: Table>(&self, segment: Segment) -> Result<u64> {
-        let (from, to) = self.from_and_to(T::NAME, &segment.file())?;
+        let (from, to) = self.source_and_copy(T::NAME, &segment.file())?;
         let copied = copy_rows::<T>(from, &to, &["doc"], |batch| {
             let docs: &Int64Array = field(batch, "doc")?;
             Ok(docs.values().iter().map(|doc| Some(!self.is_deleted(*doc))).collect())
@@ -227,7 +227,7 @@ impl FilteredWeek<'_> {
 
     /// Copies `links` of a segment without the links from deleted documents and those to their URLs. Returns how many rows remain.
     fn links(&self, segment: Segment) -> Result<u64> {
-        let (from, to) = self.from_and_to(LinkRow::NAME, &segment.file())?;
+        let (from, to) = self.source_and_copy(LinkRow::NAME, &segment.file())?;
         let copied = copy_rows::<LinkRow>(from, &to, &["doc", "target_url"], |batch| {
             let (docs, targets): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "target_url")?);
             let keep = |row| !self.is_deleted(docs.value(row)) && !self.deletion.patterns.matches(targets.value(row));
@@ -240,7 +240,7 @@ impl FilteredWeek<'_> {
     fn rejects(&self, waves: usize) -> Result<BTreeMap<String, u64>> {
         let mut left_out: BTreeMap<String, u64> = BTreeMap::new();
         for wave in 0..waves {
-            let (from, to) = self.from_and_to(RejectRow::NAME, &RejectRow::file(wave))?;
+            let (from, to) = self.source_and_copy(RejectRow::NAME, &RejectRow::file(wave))?;
             let mut keep = |batch: &RecordBatch| {
                 let (urls, reasons): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "reason")?);
                 let is_deleted = |url| matches_raw(&self.deletion.patterns, url);
@@ -259,7 +259,7 @@ impl FilteredWeek<'_> {
     }
 
     /// The rows that a worker wrote to a file, and where their copy goes.
-    fn from_and_to(&self, table: &str, file: &str) -> Result<(RowGroups, PathBuf)> {
+    fn source_and_copy(&self, table: &str, file: &str) -> Result<(RowGroups, PathBuf)> {
         Ok((self.tables.rows(table, file)?, self.unfinished.table(table, file)))
     }
 }
@@ -268,7 +268,7 @@ impl FilteredWeek<'_> {
 fn read_deleted(unfinished: &Unfinished, owned: &Ownership) -> Result<Vec<DocId>> {
     let own_shards: BTreeSet<u32> = owned.shards().collect();
     let mut deleted = Vec::new();
-    Scan::open(&unfinished.deleted(), &["doc"])?.for_each(|batch| {
+    Scan::open(unfinished.deleted(), &["doc"])?.for_each(|batch| {
         let docs = field::<Int64Array>(batch, "doc")?.values().iter().map(|doc| DocId::from_table(*doc));
         deleted.extend(docs.filter(|doc| own_shards.contains(&doc.shard())));
         Ok(())

@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn a_part_ends_with_the_piece_that_fills_it() {
         assert_eq!(parts([PART_BYTES - 1, 1, 1].into_iter()), [0..2, 2..3]);
-        assert_eq!(parts([0, 0, 0].into_iter()), [0..3]);
+        assert!(parts([0, 0, 0].into_iter()).into_iter().eq(std::iter::once(0..3)));
         assert_eq!(parts([3 * PART_BYTES, PART_BYTES].into_iter()), [0..1, 1..2]);
         let sizes = |seed: u64| (0..200).map(move |piece| mix(seed + piece) % (PART_BYTES / 3));
         let chosen = parts(sizes(9));

@@ -251,7 +251,7 @@ mod tests {
         let mut vectors = Vec::new();
         for (shard, rows) in (0..dataset.shards).zip(dataset.rows()) {
             let before = vectors.len() as u64;
-            let scan = Scan::open(&dataset.path(shard), &["supershingles"]).unwrap();
+            let scan = Scan::open(dataset.path(shard), &["supershingles"]).unwrap();
             scan.for_each(|batch| {
                 let column: &FixedSizeBinaryArray = field(batch, "supershingles")?;
                 assert_eq!(column.value_length(), 48);
