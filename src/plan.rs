@@ -209,7 +209,7 @@ mod tests {
         Plan {
             week: "2024-01-08".parse().unwrap(),
             store: "store".into(),
-            work: "_work".into(),
+            work: "work".into(),
             earlier: Earlier::default(),
             stands_on: String::new(),
             commit: 1,

@@ -4,7 +4,7 @@
 //! job), `describe` (what each file says of its table), `write` (rows to files), `row_groups` (a file or a part of it, as all
 //! readers take it), `read` (files to record batches, only the columns asked for), `pack` (many small files to a few large
 //! ones), `sift` (a copy of a file without some of its rows), `plain` (an uncompressed column read straight from the file),
-//! `ascending` (a column of document ids, searched by id).
+//! `ascending` (a column of document ids, searched by id), `week` (the tables by name).
 //!
 //! Files lie in hive folders (`TABLE/week=YYYY-MM-DD/*.parquet`) and are compressed with zstd, except columns of hashes. No
 //! column is an unsigned 64-bit number, because Spark reads those poorly. The same rows always give the same bytes.

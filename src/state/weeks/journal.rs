@@ -1,6 +1,6 @@
 //! `journal.json`: the complete waves of an unfinished week, and what was counted in them.
 //!
-//! `_work/scratch-DATE/journal.json` is one JSON object, replaced atomically after each wave. A wave is complete if and only if the
+//! `_nigh/work/scratch-DATE/journal.json` is one JSON object, replaced atomically after each wave. A wave is complete if and only if the
 //! journal counts it; a rerun removes the files of other waves and continues after the last complete one.
 //!
 //! ```text

@@ -106,7 +106,7 @@ impl PostingIndex {
             }
         }
         if let Some(doc) = unknown {
-            bail!("the postings have document {doc}, unknown to its shard: remove the store's _postings");
+            bail!("the postings have document {doc}, unknown to its shard: remove the store's _nigh/postings");
         }
         let mut docs = blocks(all_to_all(worker, postings, watch)?);
         docs.sort_unstable();
