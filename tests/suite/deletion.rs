@@ -91,7 +91,7 @@ impl Weeks {
 
 /// The names of tables that differ.
 fn differing(a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
-    assert!(a.len() >= WEEK_TABLES.len(), "{} tables are too few to compare", a.len());
+    assert!(a.len() >= WEEK_TABLES.len() - 1, "{} tables are too few to compare", a.len());
     let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     names.into_iter().filter(|name| a.get(*name) != b.get(*name)).cloned().collect()
 }
