@@ -19,6 +19,8 @@ pub fn is_url(item: &str) -> bool {
 /// Always: this program is built without object stores.
 #[cfg(not(feature = "cloud"))]
 pub fn find(items: &[&String], _: &mut Vec<super::found::FoundInput>) -> anyhow::Result<()> {
+    // The message below shows a URL.
+    items.iter().try_for_each(|item| crate::objects::refuse_secrets(item))?;
     anyhow::bail!("cannot read {}: this nigh is built without the feature `cloud`", items[0])
 }
 
