@@ -16,7 +16,7 @@ pub(crate) struct WorkerCount {
     processes: usize,
     /// The number that the command or the config gives.
     given: Option<usize>,
-    /// The number for which nobody asked: one for each core.
+    /// The default, if neither a flag nor the config gives a number: one for each core.
     default: usize,
 }
 

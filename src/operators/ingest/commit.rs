@@ -183,7 +183,7 @@ pub fn check_rejects(plan: &Plan, journal: &Journal, end: bool) -> Result<()> {
 /// Checks that the crawl has pages, once all of it is read.
 ///
 /// # Errors
-/// If there is no page, and the job does not allow this.
+/// If the input has no page, and the job does not allow an empty week.
 pub fn check_pages(plan: &Plan, journal: &Journal) -> Result<()> {
     let files = if plan.inputs.len() == 1 { "file" } else { "files" };
     ensure!(

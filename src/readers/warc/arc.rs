@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The bytes are an HTTP response. The first record of a file, `filedesc://...`, says the version; it is not needed, because the address
-//! and the 14 digits after it are found in either. A record of another scheme (`dns:`) is no page.
+//! and the 14 digits after it are found in either. A record of another scheme (`dns:`) is not a page.
 
 use std::net::IpAddr;
 

@@ -20,7 +20,7 @@ pub(crate) const VIEWS: &str = "views.sql";
 
 /// What stands before the views.
 const HEAD: &str = "\
--- The tables of a nigh store as views for DuckDB. nigh writes this file anew with each commit.
+-- The tables of a nigh store as views for DuckDB. nigh replaces this file with each commit.
 --
 -- In the folder of the store:    duckdb -init views.sql
 -- From elsewhere:                SET VARIABLE nigh_store = 'path/of/the/store/'; then .read path/of/the/store/views.sql
