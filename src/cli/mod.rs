@@ -7,6 +7,7 @@
 //! - `nigh show`: `show.rs` prints the summary of a week.
 //! - `nigh delete`: `delete.rs` removes pages from the last week.
 //! - `nigh vacuum`: `vacuum.rs` removes old weeks.
+//! - `nigh catalog`: `catalog.rs` keeps a description of the tables for Delta Lake.
 //! - `nigh bench` measures speed: see [`crate::bench`].
 //! - `nigh pool`: `pool.rs` makes keys, `check.rs` checks the hosts; only with the feature `pool`.
 //! - `nigh worker` (`worker.rs`) and `nigh probe` are hidden: other processes of `nigh` start them.
@@ -18,6 +19,7 @@
 //! stopped by a signal.
 
 mod args;
+mod catalog;
 #[cfg(feature = "pool")]
 mod check;
 mod delete;
@@ -71,6 +73,8 @@ enum Command {
     Delete(delete::DeleteArgs),
     /// Remove old weeks from a store.
     Vacuum(vacuum::VacuumArgs),
+    /// Keep the tables of a store as Delta Lake tables, too: metadata only, over the same files.
+    Catalog(catalog::CatalogArgs),
     /// Measure how fast this machine reads, fingerprints and clusters.
     Bench(bench::BenchArgs),
     /// Make TLS keys for a pool of machines, or check that the machines are ready.
@@ -93,6 +97,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => Log::new(Display::new(args.quiet, args.verbose, args.json), args.json),
         Command::Delete(args) => args.log(),
         Command::Vacuum(args) => Log::new(Display::Person, args.json),
+        Command::Catalog(args) => Log::new(Display::Person, args.json),
         _ => Log::new(Display::Person, false),
     };
     let result = match cli.command {
@@ -100,6 +105,7 @@ pub fn main() -> ExitCode {
         Command::Show(args) => show(&args),
         Command::Delete(args) => delete::run(&args, &log),
         Command::Vacuum(args) => vacuum::run(&args, &log),
+        Command::Catalog(args) => catalog::run(&args, &log),
         Command::Bench(args) => {
             check_kernels().and_then(|()| bench::bench(&args, |task| ProcessWork::Bench(task).json_text()))
         }

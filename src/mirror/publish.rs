@@ -1,6 +1,6 @@
 //! Publishes a mirror: uploads new files to the bucket, and commits them by one conditional put of the manifest.
 //!
-//! Order: files, lists of files, `manifest.json` (the commit), removal of replaced objects. Until the commit all readers see
+//! Order: files, lists of files, `manifest.json` (the commit), `views.sql` and the logs of tables, removal of replaced objects. Until the commit all readers see
 //! the store as it was.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,8 @@ use super::lease::SharedLease;
 use super::transfers::{Transfer, each};
 use crate::config::Bytes;
 use crate::objects::{Bucket, Digest, PutCondition, PutOutcome};
-use crate::state::VIEWS;
+use crate::state::{ListedTable, Store, VIEWS, damaged_log};
+use crate::tables::{DataFile, DeltaLog, LOG_FOLDER};
 
 /// A file to upload.
 struct Upload {
@@ -149,7 +150,11 @@ pub(super) fn publish(
         };
         folder.set_base(Base::Catalog(digest))?;
         put_views(folder, bucket)?;
+        put_catalog(folder, bucket, &folders, &sizes)?;
         after = Some(CatalogVersion { catalog, digest, tag });
+    }
+    if !is_new {
+        put_catalog(folder, bucket, &folders, &sizes)?;
     }
     let before = before.iter().flat_map(|before| before.catalog.folders.keys());
     let ours: Vec<&str> = before.chain(folders.keys()).map(String::as_str).collect();
@@ -166,6 +171,60 @@ fn put_views(folder: &MirrorFolder, bucket: &Bucket) -> Result<()> {
     let path = folder.root().join(VIEWS);
     let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
     bucket.put(VIEWS, text).context("the commit is done, but views.sql is not replaced: the next commit replaces it")
+}
+
+/// Continues the logs of Delta Lake beside the tables of the bucket, whose files have other names than in the folder; or removes them, if
+/// the store is to have none. `sizes` lists the objects of the bucket.
+fn put_catalog(
+    folder: &MirrorFolder,
+    bucket: &Bucket,
+    folders: &BTreeMap<String, FileList>,
+    sizes: &BTreeMap<String, u64>,
+) -> Result<()> {
+    let store = Store::at(folder.root());
+    let Some(manifest) = store.manifest()? else { return Ok(()) };
+    for table in store.listed_tables(&manifest)? {
+        let prefix = format!("{}/{LOG_FOLDER}/", table.folder);
+        let mut log = BTreeMap::new();
+        for key in sizes.keys().filter(|key| key.starts_with(&prefix) && key.ends_with(".json")) {
+            let bytes = bucket.get_whole(key)?.with_context(|| format!("{} is missing", bucket.url(key)))?;
+            log.insert(key[prefix.len()..].to_owned(), bytes);
+        }
+        let read = DeltaLog::read(&log).with_context(|| damaged_log(bucket.url(&prefix)));
+        if manifest.catalog.is_none() {
+            let is_ours = read.is_ok_and(|log| !log.is_foreign());
+            log.keys().filter(|_| is_ours).try_for_each(|name| bucket.remove(&format!("{prefix}{name}")))?;
+            continue;
+        }
+        let log = read?;
+        ensure!(
+            !log.is_foreign(),
+            "the commit is done, but {} was made by another program: remove it, and `nigh catalog` makes one",
+            bucket.url(&prefix)
+        );
+        if let Some((name, text)) = table.next_version(&log, &objects_of(&table, folders), &bucket.url("")) {
+            let key = format!("{prefix}{name}");
+            let put = bucket.put_if(&key, &text, &PutCondition::Absent)?;
+            ensure!(
+                matches!(put, PutOutcome::Done(_)),
+                "the commit is done, but another program has written {}: `nigh catalog` writes the next version",
+                bucket.url(&key)
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The objects of a table, by their keys within its folder.
+fn objects_of(table: &ListedTable, folders: &BTreeMap<String, FileList>) -> Vec<DataFile> {
+    let of_file = |file: &String| {
+        let path = format!("{}/{file}", table.folder);
+        let (folder, within) = path.split_once('/')?;
+        let content = folders.get(folder)?.0.get(within)?;
+        let key = key(folder, within, content.digest);
+        Some(DataFile { path: key.strip_prefix(&format!("{}/", table.folder))?.to_owned(), bytes: content.bytes })
+    };
+    table.files.iter().filter_map(of_file).collect()
 }
 
 /// The message that the store is no longer the one that the run began with.

@@ -9,6 +9,7 @@
 //!   documents|features|urls|links|clusters|…/week=2024-01-08/nigh-00001-00000.parquet
 //!                                    a table of a committed week: number of the commit, number of the file
 //!   evolution/TABLE/nigh-00003-00000.parquet       tables made of several weeks
+//!   clusters/_delta_log/             log of a table for Delta Lake, if `nigh catalog` was asked for it; so for each table
 //!   views.sql                        views of the committed tables, for DuckDB
 //!   _nigh/
 //!     manifest.json                  method, committed weeks and results; replaced atomically: that is a commit
@@ -52,8 +53,8 @@ pub use self::durable::{replace, sync_folder};
 pub use self::history::{Downloads, History, PastWeek, Results};
 pub use self::indexes::{Coding, PostingFile, PostingRuns, UrlIndex, write_postings};
 pub use self::store::{Begun, Store, Vacuumed, run_folder};
-pub(crate) use self::store::{LOCK, MANIFEST, OWN, VIEWS, commit_of};
+pub(crate) use self::store::{LOCK, ListedTable, MANIFEST, OWN, VIEWS, commit_of, damaged_log};
 pub use self::weeks::{
-    CommittedWeek, Counts, Earlier, InputKey, Journal, Manifest, Part, Piece, Segment, Unfinished, WeekFiles,
-    WeekTables, WholeWeek,
+    CatalogFormat, CommittedWeek, Counts, Earlier, InputKey, Journal, Manifest, Part, Piece, Segment, Unfinished,
+    WeekFiles, WeekTables, WholeWeek,
 };

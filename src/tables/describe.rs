@@ -24,6 +24,41 @@ pub(super) const VERSION: &str = "nigh.version";
 /// How the keys of columns begin.
 const COLUMN: &str = "nigh.column.";
 
+/// What a table and its columns mean.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Description {
+    /// The name of the table.
+    pub name: &'static str,
+    /// What its rows are.
+    pub text: &'static str,
+    /// Its columns, in order.
+    pub columns: Vec<ColumnDescription>,
+}
+
+/// What a column means.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnDescription {
+    /// Its name.
+    pub name: &'static str,
+    /// What its values mean.
+    pub text: &'static str,
+    /// The type of its values.
+    pub values: DataType,
+    /// Whether it can be null.
+    pub nullable: bool,
+}
+
+/// The description of a table.
+pub(super) fn description<T: Table>() -> Description {
+    let column = |column: Column| ColumnDescription {
+        name: column.name,
+        text: column.description,
+        values: column.values.data_type().clone(),
+        nullable: column.nullable,
+    };
+    Description { name: T::NAME, text: T::DESCRIPTION, columns: T::columns(&[]).into_iter().map(column).collect() }
+}
+
 /// The arrow schema of these columns.
 pub(super) fn schema(columns: &[Column]) -> Schema {
     let field = |column: &Column| {

@@ -4,7 +4,7 @@
 //! job), `describe` (what each file says of its table), `write` (rows to files), `row_groups` (a file or a part of it, as all
 //! readers take it), `read` (files to record batches, only the columns asked for), `pack` (many small files to a few large
 //! ones), `sift` (a copy of a file without some of its rows), `plain` (an uncompressed column read straight from the file),
-//! `ascending` (a column of document ids, searched by id), `week` (the tables by name).
+//! `ascending` (a column of document ids, searched by id), `week` (the tables by name), `delta_log` (a table as Delta Lake knows it).
 //!
 //! Files lie in hive folders (`TABLE/week=YYYY-MM-DD/*.parquet`) and are compressed with zstd, except columns of hashes. No
 //! column is an unsigned 64-bit number, because Spark reads those poorly. The same rows always give the same bytes.
@@ -34,6 +34,7 @@
 //! ```
 
 mod ascending;
+mod delta_log;
 mod describe;
 mod evolution;
 mod pack;
@@ -46,6 +47,8 @@ mod week;
 mod write;
 
 pub use ascending::AscendingColumn;
+pub(crate) use delta_log::{DataFile, DeltaLog, LOG_FOLDER};
+pub use describe::{ColumnDescription, Description};
 pub use evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
 pub use pack::{PART_BYTES, pack, pack_labelled, parts};
 pub use plain::{PlainColumn, Words};
@@ -56,5 +59,5 @@ pub use rows::{
     LargestRow, LinkRow, MissingRow, RejectRow, SizeRow, SummaryRow, Table, UrlRow,
 };
 pub use sift::{RowCounts, copy_rows, link_or_copy};
-pub use week::{Pack, RESULT_TABLES, WEEK_TABLES, WeekTable};
+pub use week::{Pack, RESULT_TABLES, StoreTable, WEEK_TABLES};
 pub use write::Writer;

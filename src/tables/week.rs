@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
+use super::describe::{Description, description};
 use super::evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
 use super::pack::pack_labelled;
 use super::row_groups::RowGroups;
@@ -15,40 +16,48 @@ use super::rows::{
 /// [`pack_labelled`] for the rows of one table.
 pub type Pack = fn(&[RowGroups], &Path, &[(&str, &str)]) -> Result<Vec<usize>>;
 
-/// A table of a week.
+/// A table of a store.
 #[derive(Clone, Copy)]
-pub struct WeekTable {
+pub struct StoreTable {
     /// Its name, which is the name of its folder.
     pub name: &'static str,
     /// [`pack_labelled`] for its rows.
     pub pack: Pack,
+    /// What it and its columns mean.
+    pub describe: fn() -> Description,
 }
 
-impl WeekTable {
-    const fn of<T: Table>() -> WeekTable {
-        WeekTable { name: T::NAME, pack: pack_labelled::<T> }
+impl StoreTable {
+    const fn of<T: Table>() -> StoreTable {
+        StoreTable { name: T::NAME, pack: pack_labelled::<T>, describe: description::<T> }
     }
 }
 
 /// The tables that every committed week has, in the order of their names.
-pub const WEEK_TABLES: [WeekTable; 12] = [
-    WeekTable::of::<ChangeRow>(),
-    WeekTable::of::<ClusterRow>(),
-    WeekTable::of::<DocumentRow>(),
-    WeekTable::of::<EvidenceRow>(),
-    WeekTable::of::<FeatureRow>(),
-    WeekTable::of::<LargestRow>(),
-    WeekTable::of::<LinkRow>(),
-    WeekTable::of::<MissingRow>(),
-    WeekTable::of::<RejectRow>(),
-    WeekTable::of::<SizeRow>(),
-    WeekTable::of::<SummaryRow>(),
-    WeekTable::of::<UrlRow>(),
+pub const WEEK_TABLES: [StoreTable; 12] = [
+    StoreTable::of::<ChangeRow>(),
+    StoreTable::of::<ClusterRow>(),
+    StoreTable::of::<DocumentRow>(),
+    StoreTable::of::<EvidenceRow>(),
+    StoreTable::of::<FeatureRow>(),
+    StoreTable::of::<LargestRow>(),
+    StoreTable::of::<LinkRow>(),
+    StoreTable::of::<MissingRow>(),
+    StoreTable::of::<RejectRow>(),
+    StoreTable::of::<SizeRow>(),
+    StoreTable::of::<SummaryRow>(),
+    StoreTable::of::<UrlRow>(),
 ];
 
-/// The names of the tables that jobs make of several weeks.
-pub const RESULT_TABLES: [&str; 6] =
-    [AmountRow::NAME, BirthRow::NAME, ChangeClassRow::NAME, DeathRow::NAME, HostChangeRow::NAME, RetentionRow::NAME];
+/// The tables that jobs make of several weeks, in the order of their names.
+pub const RESULT_TABLES: [StoreTable; 6] = [
+    StoreTable::of::<AmountRow>(),
+    StoreTable::of::<BirthRow>(),
+    StoreTable::of::<ChangeClassRow>(),
+    StoreTable::of::<DeathRow>(),
+    StoreTable::of::<HostChangeRow>(),
+    StoreTable::of::<RetentionRow>(),
+];
 
 #[cfg(test)]
 mod tests {
@@ -56,6 +65,6 @@ mod tests {
 
     #[test]
     fn tables_are_in_the_order_of_their_names() {
-        assert!(WEEK_TABLES.is_sorted_by(|a, b| a.name < b.name) && RESULT_TABLES.is_sorted());
+        assert!(WEEK_TABLES.is_sorted_by(|a, b| a.name < b.name) && RESULT_TABLES.is_sorted_by(|a, b| a.name < b.name));
     }
 }

@@ -14,6 +14,7 @@ mod skips;
 
 /// Benchmarks of the cluster stage, which check it against a single thread.
 mod benchmarks;
+mod catalog;
 /// Clusters against brute force and sequential union-find.
 mod clusters;
 /// The command line: flags, exit codes, messages, mistakes in jobs and configs.

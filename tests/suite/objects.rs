@@ -17,7 +17,7 @@ use crate::seaweed::Server;
 const WEEKS: [&str; 2] = ["2024-01-08", "2024-01-15"];
 
 /// Machines that work on a bucket of one server.
-struct Cloud(Server);
+pub struct Cloud(Server);
 
 impl Deref for Cloud {
     type Target = Server;
@@ -28,7 +28,7 @@ impl Deref for Cloud {
 }
 
 impl Cloud {
-    fn start(wanted_by: &str) -> Option<Cloud> {
+    pub fn start(wanted_by: &str) -> Option<Cloud> {
         Server::start(wanted_by).map(Cloud)
     }
 
@@ -43,7 +43,7 @@ impl Cloud {
         ran(&mut self.nigh(machine, arguments))
     }
 
-    fn run_well(&self, machine: &Path, arguments: &[&str]) -> Ran {
+    pub fn run_well(&self, machine: &Path, arguments: &[&str]) -> Ran {
         let ran = self.run(machine, arguments);
         assert_eq!(ran.code, Some(0), "{arguments:?}\n{}\n{}", ran.stdout, ran.stderr);
         ran
@@ -64,7 +64,7 @@ fn mirror(machine: &Path) -> PathBuf {
 }
 
 /// Jobs of few shards, so that a week is some dozens of objects.
-fn jobs(folder: &Path) -> [PathBuf; 3] {
+pub fn jobs(folder: &Path) -> [PathBuf; 3] {
     let texts = [
         ("first.toml", "[cluster]\nwave-bytes = \"4MiB\"\n[cluster.method]\nshards = 2\n"),
         ("later.toml", "[weekly]\nwave-bytes = \"4MiB\"\n"),
@@ -78,7 +78,7 @@ fn jobs(folder: &Path) -> [PathBuf; 3] {
 }
 
 /// The commands that make a store of two weeks, and take things out of it again.
-fn steps(jobs: &[PathBuf; 3], store: &str) -> Vec<Vec<String>> {
+pub fn steps(jobs: &[PathBuf; 3], store: &str) -> Vec<Vec<String>> {
     let week = |job: usize, week: usize| {
         let input = data(&format!("week-{}", WEEKS[week])).display().to_string();
         let job = jobs[job].display().to_string();
@@ -112,7 +112,7 @@ impl OneWeek {
     }
 }
 
-fn texts(arguments: &[String]) -> Vec<&str> {
+pub fn texts(arguments: &[String]) -> Vec<&str> {
     arguments.iter().map(String::as_str).collect()
 }
 

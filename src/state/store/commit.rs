@@ -137,6 +137,7 @@ impl Store {
         };
         // A kill may have come right after the manifest was replaced.
         self.write_views()?;
+        self.write_catalog()?;
         self.sweep()?;
         self.drop_other_postings(manifest.weeks.last())?;
         // A kill came between a commit and the removal of the unfinished week, or of a part of it.

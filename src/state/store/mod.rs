@@ -2,9 +2,10 @@
 //!
 //! In reading order: `folders` (where every file lies), `lock` (one run writes at a time), `commit` (a week from its beginning to
 //! its commit, and recovery after a kill), `publication` (staged files become part of the store at once), `sweep` (removes files that no
-//! commit lists), `views` (views of the tables for DuckDB), `postings` (the inverted index of the last week), `forget` (leaves out the
+//! commit lists), `views` (views of the tables for DuckDB), `catalog` (logs of the tables for Delta Lake), `postings` (the inverted index of the last week), `forget` (leaves out the
 //! rows of deleted URLs), `vacuum` (removes old weeks).
 
+mod catalog;
 mod commit;
 mod folders;
 mod forget;
@@ -15,6 +16,7 @@ mod sweep;
 mod vacuum;
 mod views;
 
+pub(crate) use self::catalog::{ListedTable, damaged as damaged_log};
 pub use self::commit::Begun;
 pub use self::folders::Store;
 #[cfg(test)]

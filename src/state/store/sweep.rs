@@ -33,7 +33,7 @@ impl Store {
         for (results, commit) in &manifest.results {
             self.list(&own_name.join(results).join(format!("{commit:05}")), &mut files)?;
             let mut tables = Vec::new();
-            RESULT_TABLES.iter().try_for_each(|table| self.list(&Path::new(results).join(table), &mut tables))?;
+            RESULT_TABLES.iter().try_for_each(|table| self.list(&Path::new(results).join(table.name), &mut tables))?;
             files.extend(tables.into_iter().filter(|path| name_of(path).and_then(commit_of) == Some(*commit)));
         }
         Ok(files)
@@ -71,7 +71,7 @@ impl Store {
         }
         for results in manifest.results.keys() {
             for table in RESULT_TABLES {
-                self.sweep_parts(&self.root().join(results).join(table), &listed)?;
+                self.sweep_parts(&self.root().join(results).join(table.name), &listed)?;
             }
             self.sweep_versions(&self.own().join(results), &listed)?;
         }

@@ -66,7 +66,7 @@ impl Store {
             view(&mut text, table, &patterns, ", hive_partitioning = true, hive_types = {'week': DATE}")?;
         }
         for (results, commit) in &manifest.results {
-            for table in RESULT_TABLES {
+            for table in RESULT_TABLES.map(|table| table.name) {
                 let pattern = format!("{results}/{table}/nigh-{commit:05}-*.parquet");
                 let exists = self.root().join(Path::new(results)).join(table).exists();
                 let name = format!("{results}_{}", table.replace('-', "_"));

@@ -15,7 +15,8 @@
 //!   "weeks": [                   in order
 //!     { "week": DATE, "commit": 7, "stands_on": "…", "key": "…", "documents": 9, "urls": […], "named": […] }
 //!   ],
-//!   "results": { "evolution": 5 }   tables of several weeks, with the commit that wrote them
+//!   "results": { "evolution": 5 },  tables of several weeks, with the commit that wrote them
+//!   "catalog": "delta"           a description of the tables for other programs is kept beside them; absent if none
 //! }
 //! ```
 //!
@@ -58,6 +59,17 @@ pub struct Manifest {
     pub weeks: Vec<CommittedWeek>,
     /// The tables that jobs made of several weeks: the name of the folder, and the number of the commit that wrote them.
     pub results: BTreeMap<String, u64>,
+    /// The description of the tables that every commit brings up to date.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catalog: Option<CatalogFormat>,
+}
+
+/// A way of other programs to describe tables, so that their readers see whole commits only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CatalogFormat {
+    /// A Delta Lake table for each folder of a table
+    Delta,
 }
 
 /// What the manifest keeps of removed weeks, so that their URLs keep their ids and their cluster ids are not given again.
@@ -158,6 +170,7 @@ impl Manifest {
             removed: None,
             weeks: Vec::new(),
             results: BTreeMap::new(),
+            catalog: None,
         }
     }
 

@@ -12,7 +12,7 @@ mod unfinished;
 
 pub use self::earlier::Earlier;
 pub use self::journal::{Counts, InputKey, Journal, Segment};
-pub use self::manifest::{CommittedWeek, Manifest, RemovedWeeks, WholeWeek};
+pub use self::manifest::{CatalogFormat, CommittedWeek, Manifest, RemovedWeeks, WholeWeek};
 pub use self::tables::{Part, Piece, WeekFiles, WeekTables};
 pub use self::unfinished::Unfinished;
 pub(crate) use self::unfinished::week_of;
