@@ -116,7 +116,7 @@ def check_delta(folder, files, rows):
     check(described, f"{folder}: the log does not describe every column")
     dataset = table.to_pyarrow_dataset()
     counts = {
-        "DuckDB": duckdb.sql("SELECT count(*) FROM dataset").fetchone()[0],
+        "DuckDB": duckdb.connect().execute("SELECT count(*) FROM dataset").fetchone()[0],
         "Polars": pl.scan_delta(str(folder)).select(pl.len()).collect().item(),
     }
     for engine, count in counts.items():
