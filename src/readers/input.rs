@@ -83,3 +83,8 @@ pub enum Packing {
     /// In another way, or encrypted: it cannot be read.
     Unknown,
 }
+
+/// Returns the message of a failed operation, with what to check; the system's own message follows it.
+pub(crate) fn cannot(verb: &str, name: &str) -> String {
+    format!("cannot {verb} {name} (check that it exists and that this user may read it)")
+}

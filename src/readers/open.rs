@@ -5,7 +5,7 @@ use std::io::Read;
 
 use anyhow::{Context as _, bail};
 
-use super::input::{Format, Input, Location};
+use super::input::{Format, Input, Location, cannot};
 use super::item::{Item, Reader, RejectedFile};
 use super::wacz::EntryReader;
 use super::warc::{Dialect, WarcReader};
@@ -163,11 +163,6 @@ pub(crate) fn downloaded(mut source: Box<dyn Read + Send>) -> std::io::Result<Fi
     std::io::copy(&mut source, &mut file)?;
     file.seek(SeekFrom::Start(0))?;
     Ok(file)
-}
-
-/// Returns the message of a failed operation, with what to check; the system's own message follows it.
-pub(crate) fn cannot(verb: &str, name: &str) -> String {
-    format!("cannot {verb} {name} (check that it exists and that this user may read it)")
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub struct Change {
     /// The event, by its name in the table.
     pub event: String,
     /// The id of the other cluster of a merge or a split.
-    pub other: Option<i64>,
+    pub other_cluster_id: Option<i64>,
     /// Pages of the cluster the week before.
     pub before: i64,
     /// Pages in this week; of the other cluster, in a merge or a split.
@@ -66,7 +66,7 @@ pub fn changes(week: Week, tables: &WeekTables, last: &WeekTables, since: Since)
                 rows.extend((0..batch.num_rows()).map(|row| Change {
                     cluster_id: ids.value(row),
                     event: events.value(row).to_owned(),
-                    other: (!others.is_null(row)).then(|| others.value(row)),
+                    other_cluster_id: (!others.is_null(row)).then(|| others.value(row)),
                     before: befores.value(row),
                     after: afters.value(row),
                     documents: documents.value(row),
@@ -96,7 +96,8 @@ pub fn changes(week: Week, tables: &WeekTables, last: &WeekTables, since: Since)
 }
 
 fn keep_largest(rows: &mut Vec<Change>) {
-    let key = |row: &Change| (std::cmp::Reverse(row.documents), row.cluster_id, row.event.clone(), row.other);
+    let key =
+        |row: &Change| (std::cmp::Reverse(row.documents), row.cluster_id, row.event.clone(), row.other_cluster_id);
     rows.sort_by_key(key);
     rows.truncate(LISTED);
 }
@@ -144,7 +145,7 @@ impl std::fmt::Display for Changes {
         for row in &self.largest {
             let (documents, before, after) =
                 (grouped(row.documents as u64), grouped(row.before as u64), grouped(row.after as u64));
-            let with = row.other.map_or(String::new(), |other| format!(" with {other}"));
+            let with = row.other_cluster_id.map_or(String::new(), |other| format!(" with {other}"));
             let url = printable(row.url.as_deref().unwrap_or_default());
             writeln!(f, "{:7} {documents:>10} {before:>12} {after:>12}  {}{with} {url}", row.event, row.cluster_id)?;
         }

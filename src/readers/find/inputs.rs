@@ -167,7 +167,7 @@ impl Search<'_> {
                     "no input matches {item}: there is no such file or folder (relative paths start at the working directory)"
                 )
             }
-            Err(error) => Err(error).with_context(|| crate::readers::open::cannot("open", item)),
+            Err(error) => Err(error).with_context(|| crate::readers::input::cannot("open", item)),
         }
     }
 
@@ -337,14 +337,14 @@ fn format_of_name(name: &str) -> Option<Format> {
 fn format_of_content(name: &str, bytes: u64, place: &Location) -> anyhow::Result<Format> {
     let mut source = crate::readers::open::source(name, bytes.min(FIRST), place)?;
     let mut first = Vec::new();
-    source.by_ref().take(FIRST).read_to_end(&mut first).with_context(|| crate::readers::open::cannot("read", name))?;
+    source.by_ref().take(FIRST).read_to_end(&mut first).with_context(|| crate::readers::input::cannot("read", name))?;
     if first.starts_with(b"PAR1") {
         return Ok(Format::Parquet);
     }
     if first.starts_with(b"PK\x03\x04") {
         return Ok(Format::Wacz);
     }
-    let first = first_decoded(first, 1024).with_context(|| crate::readers::open::cannot("read", name))?;
+    let first = first_decoded(first, 1024).with_context(|| crate::readers::input::cannot("read", name))?;
     if first.starts_with(b"WARC/") {
         Ok(Format::Warc)
     } else if first.starts_with(b"filedesc://") {
@@ -430,7 +430,7 @@ pub fn fixed_prefix(pattern: &str) -> &str {
 /// Makes the entry of a file in a folder.
 fn local(entry: &DirEntry, path: PathBuf, relative: String, by: FoundBy) -> anyhow::Result<FoundInput> {
     let name = path.to_string_lossy().into_owned();
-    let metadata = entry.metadata().with_context(|| crate::readers::open::cannot("open", &name))?;
+    let metadata = entry.metadata().with_context(|| crate::readers::input::cannot("open", &name))?;
     let (bytes, stamp) = (metadata.len(), modified(&metadata));
     Ok(FoundInput { name, bytes, place: Location::File(path), relative, by, stamp })
 }

@@ -95,7 +95,7 @@ impl Spool {
         let (mut copy, path) = self.create(pipe)?;
         let copied = Arc::new(AtomicU64::new(0));
         let reports = self.report(name, &copied);
-        let mut source = open().with_context(|| crate::readers::open::cannot("open", name))?;
+        let mut source = open().with_context(|| crate::readers::input::cannot("open", name))?;
         let (bytes, digest) = copy_all(name, &mut source, &mut copy._file, &copied, &self.folder)?;
         drop(reports);
         self.copies.push(copy);

@@ -58,7 +58,7 @@ pub fn damage(path: &Path, name: &str) -> anyhow::Result<&'static str> {
 
 /// Reads the entries that are WARC files.
 fn read(path: &Path, name: &str) -> anyhow::Result<Result<Vec<contents::Entry>, &'static str>> {
-    let failed = || crate::readers::open::cannot("read", name);
+    let failed = || crate::readers::input::cannot("read", name);
     let file = File::open(path).with_context(failed)?;
     let entries = match contents::read(&file).with_context(failed)? {
         Ok(entries) => entries,
