@@ -37,13 +37,15 @@ pub enum Stage {
     Components,
     /// Compare the weeks of a store.
     Weeks,
+    /// Find all pairs of sets that have enough in common.
+    Join,
     /// Write the tables.
     Tables,
 }
 
 impl Stage {
     /// All stages, in the order of their numbers.
-    const ALL: [Stage; 13] = [
+    const ALL: [Stage; 14] = [
         Stage::Read,
         Stage::LeaveOut,
         Stage::Changes,
@@ -56,6 +58,7 @@ impl Stage {
         Stage::Pairs,
         Stage::Components,
         Stage::Weeks,
+        Stage::Join,
         Stage::Tables,
     ];
 
@@ -74,6 +77,7 @@ impl Stage {
             Stage::Certificates => "certifying",
             Stage::Relabel => "relabelling",
             Stage::Weeks => "comparing weeks",
+            Stage::Join => "finding pairs",
             Stage::Tables => "writing tables",
         }
     }

@@ -74,6 +74,8 @@ enum Benchmark {
     Weeks(dataflow::WeeksArgs),
     /// Records sent between processes: over TLS, and over plain sockets.
     Exchange(dataflow::ExchangeArgs),
+    /// Pairs of pages of a made-up web that share enough chunks.
+    Overlap(dataflow::OverlapArgs),
 }
 
 /// Runs a benchmark and prints its report. `as_text` formats a task as a new process of this program reads it.
@@ -100,6 +102,7 @@ pub fn bench(args: &BenchArgs, as_text: fn(BenchTask) -> Result<String>) -> Resu
         Benchmark::Components(args) => dataflow::bench_components(args, |task| as_text(BenchTask::Components(task))),
         Benchmark::Weeks(args) => dataflow::bench_weeks(args, |task| as_text(BenchTask::Weeks(task))),
         Benchmark::Exchange(args) => dataflow::bench_exchange(args, |task| as_text(BenchTask::Exchange(task))),
+        Benchmark::Overlap(args) => dataflow::bench_overlap(args, |task| as_text(BenchTask::Overlap(task))),
     };
     outcome?.print()
 }

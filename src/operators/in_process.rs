@@ -6,6 +6,7 @@
 use crate::features::Polynomials;
 use crate::operators::delta::ChangedKeys;
 use crate::operators::exchange::{Shared, SharedAnswers};
+use crate::operators::set_join::RowsInProcess;
 use crate::structures::UnionFind;
 
 /// All values that the workers of a process share.
@@ -21,4 +22,6 @@ pub struct InProcess {
     pub vector_ids: Shared<SharedAnswers<2>>,
     /// The supershingles of changed documents.
     pub changed_keys: Shared<ChangedKeys>,
+    /// The rows of a set join.
+    pub set_rows: Shared<RowsInProcess>,
 }

@@ -9,9 +9,10 @@
 //! - [`components`]: from edges to the root of every document;
 //! - [`delta`]: from last week's roots to this week's, by what changed;
 //! - [`output`]: sizes, ids and evidence of the clusters, for the tables;
-//! - [`evolution`]: how clusters develop over several weeks (Fetterly 2004, section 3).
+//! - [`evolution`]: how clusters develop over several weeks (Fetterly 2004, section 3);
+//! - [`set_join`]: all pairs of sets that have enough in common, for the studies that compare hosts and pages.
 //!
-//! `in_process` lists what the workers of one process share in memory.
+//! `sighting` finds values that occur twice, for two of these; `in_process` lists what the workers of one process share in memory.
 //!
 //! No table depends on the number of workers or processes: the result of a step is a function of its input alone. Only the
 //! number of redundant records that some inexact steps send may depend on how keys are cut into ranges.
@@ -26,5 +27,7 @@ mod in_process;
 pub mod ingest;
 pub mod output;
 pub mod scan;
+pub mod set_join;
+mod sighting;
 
 pub use self::in_process::InProcess;

@@ -52,6 +52,16 @@ impl Counters {
         let wanted = values * SLOTS_PER_VALUE / 32;
         let above = wanted.next_power_of_two();
         let words = if wanted < above - above / 4 { above / 2 } else { above }.clamp(LEAST_WORDS, MOST_WORDS);
+        self.resize(words);
+    }
+
+    /// Empties the table, and gives it 2^`bits` slots: at least 2^7, at most 2^24.
+    pub fn clear_to(&mut self, bits: u32) {
+        self.resize((1usize << bits.min(31)).div_ceil(32).clamp(LEAST_WORDS, MOST_WORDS));
+    }
+
+    /// Empties the table, and gives it so many words, a power of two.
+    fn resize(&mut self, words: usize) {
         self.words.clear();
         self.words.resize(words, 0);
         self.shift = 32 - (words * 32).trailing_zeros();

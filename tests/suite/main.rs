@@ -14,6 +14,8 @@ mod skips;
 
 /// Benchmarks of the cluster stage, which check it against a single thread.
 mod benchmarks;
+/// The logs of Delta Lake list just the files of a store.
+#[cfg(feature = "cloud")]
 mod catalog;
 /// Clusters against brute force and sequential union-find.
 mod clusters;
@@ -52,6 +54,8 @@ mod pool;
 mod queries;
 /// The items of hostile files and good weeks, record by record.
 mod readers;
+/// The set join against all pairs by brute force.
+mod set_join;
 /// Interrupted runs continue where they stopped; full disks and damaged stores are reported.
 mod survival;
 /// Tasks that a scheduler starts, SLURM or Kubernetes.
@@ -59,5 +63,7 @@ mod survival;
 mod tasks;
 /// Recall, estimates and chains against the exact similarity of real pages.
 mod truth;
+/// A made web with the truth about it, and slow twins over it, for the tests of jobs.
+mod web;
 /// Week over week: from what changed and from all pages, with the same tables.
 mod weekly;

@@ -9,6 +9,7 @@ use super::clusters::ClustersTask;
 use super::components::ComponentsTask;
 use super::exchange::ExchangeTask;
 use super::harness::{Measure, measure};
+use super::overlap::OverlapTask;
 use super::weeks::WeeksTask;
 use crate::launch::Peers;
 use crate::watch::Watch;
@@ -25,6 +26,8 @@ pub enum BenchTask {
     Weeks(WeeksTask),
     /// `nigh bench exchange`.
     Exchange(ExchangeTask),
+    /// `nigh bench overlap`.
+    Overlap(OverlapTask),
 }
 
 /// Runs one process of a benchmark. The process of worker 0 returns the figures of all processes as JSON, the others `None`.
@@ -37,6 +40,7 @@ pub fn serve_task(task: &BenchTask, peers: Peers, watch: &Arc<Watch>) -> Result<
         BenchTask::Components(task) => measure_as_json(task, peers, watch),
         BenchTask::Weeks(task) => measure_as_json(task, peers, watch),
         BenchTask::Exchange(task) => measure_as_json(task, peers, watch),
+        BenchTask::Overlap(task) => measure_as_json(task, peers, watch),
     }
 }
 

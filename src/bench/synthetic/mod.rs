@@ -1,14 +1,17 @@
 //! Made-up input for benchmarks, of any size, and the same in every run and on every machine.
 //!
 //! In reading order: `sizes` (cluster sizes by a power law), `permutation` (a random order that takes no memory), `vectors` (vectors
-//! of supershingles with known clusters), `dataset` (files of them), `graphs` (graphs with known components).
+//! of supershingles with known clusters), `dataset` (files of them), `graphs` (graphs with known components), `chunk_sets` (pages with shared
+//! chunks).
 
+mod chunk_sets;
 mod dataset;
 mod graphs;
 mod permutation;
 mod sizes;
 mod vectors;
 
+pub(crate) use self::chunk_sets::ChunkSets;
 pub(crate) use self::dataset::{Dataset, DatasetPlan, SHARDS, files};
 pub(crate) use self::graphs::{Graph, GraphShape};
 pub(crate) use self::vectors::{Noise, WIDTH};

@@ -5,29 +5,21 @@
 //! 0.8 records a document instead of 15 (`pairs`). The test need not be exact: a supershingle that is taken for a shared one by
 //! mistake costs a record, and changes no result.
 //!
-//! ```text
-//! record: 24 bits of a supershingle's hash, and in 16 bits
-//! its vector's own number minus that of the record before     5 bytes, to the supershingle's partition
-//! reply: own number of a vector with a shared supershingle    4 bytes, back to its owner
-//! ```
+//! Records and replies are those of `sighting`: the holder of a supershingle is its vector.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use anyhow::Result;
-use bytemuck::{Pod, Zeroable};
-use timely::dataflow::operators::Probe;
-use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
 use super::stage::{Clustering, check_next};
 use super::survivors::Survivors;
-use crate::operators::exchange::{
-    Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, barrier, each_partition, ranges, received, run_to_end,
-};
+use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, barrier, by_key};
 use crate::operators::scan::ChunkScan;
+use crate::operators::sighting::{SharedFinder, Sighting};
 use crate::records::spread;
-use crate::structures::{BitColumns, Counters, Ownership};
+use crate::structures::{BitColumns, Ownership};
 
 /// Records of a partition, at most: so few that the table that counts them stays in the second-level cache.
 const MOST_RECORDS: u64 = 3 << 16;
@@ -36,35 +28,6 @@ const MOST_RECORDS: u64 = 3 << 16;
 /// memory costs more than to read all vectors again. And a later range can skip vectors: of the last column, only those are
 /// sent that may still reach enough shared supershingles.
 const RANGES: u64 = 3;
-
-/// A supershingle of a representative: bits of its hash, other than those that chose the partition, and the vector's own number
-/// at its sender minus that of the record before it.
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-struct Supershingle {
-    rest: [u8; 3],
-    gap: [u8; 2],
-}
-
-impl Supershingle {
-    #[inline]
-    fn new(hash: u64, gap: u16) -> Supershingle {
-        let [a, b, c, ..] = hash.to_le_bytes();
-        Supershingle { rest: [a, b, c], gap: gap.to_le_bytes() }
-    }
-
-    /// The 24 bits of the hash, at the top of a word.
-    #[inline]
-    fn hash(self) -> u32 {
-        let [a, b, c] = self.rest;
-        u32::from_le_bytes([0, a, b, c])
-    }
-
-    #[inline]
-    fn gap(self) -> u32 {
-        u16::from_le_bytes(self.gap).into()
-    }
-}
 
 /// Finds the representatives that may agree with another one in enough supershingles. `marks` are the results of `collapse`;
 /// `representatives` is how many own vectors are not duplicates.
@@ -90,44 +53,33 @@ pub fn prune(
     representatives: u64,
 ) -> Result<Survivors> {
     let (width, watch) = (stage.files.width, &stage.watch);
-    let (size, columns) = (size_of::<Supershingle>(), (width - 1).max(1));
+    let (size, columns) = (size_of::<Sighting>(), (width - 1).max(1));
     let counts = all_gather(worker, vec![(worker.index(), representatives)], watch)?;
     let all = counts.iter().map(|(_, representatives)| representatives).sum();
     let cut = KeyRanges::new(all, MOST_RECORDS, size, columns, worker.peers(), stage.memory)
         .at_least(RANGES.min(columns as u64));
     let marks = Rc::new(RefCell::new(marks));
-    let probe = Handle::new();
-    worker.dataflow::<u64, _, _>(|scope| {
-        let open = {
-            let (stage, owned, marks) = (Rc::new(stage.clone()), Rc::new(owned.clone()), marks.clone());
-            move || {
-                let mut pass = SupershinglePass::new(stage.clone(), owned.clone(), marks.clone());
-                move |deal: &mut RangeDealer<'_, Supershingle>| pass.next(deal)
-            }
-        };
-        let is_grouped = {
-            let probe = probe.clone();
-            move |range: u64| !probe.less_than(&(range + 1))
-        };
-        let supershingles = ranges(scope, "Supershingles", cut, watch, open, is_grouped);
-        let mut finder = SharedFinder { cut, counters: Counters::default(), shared: Vec::new(), column: 0 };
-        let find =
-            move |partition: &Partition<'_, Supershingle>, dealer: &mut Dealer<u32>| finder.find(partition, dealer);
-        let shared = each_partition(supershingles, "Prune", stage.spill_buffer(), watch, find);
-        let mark = {
-            let marks = marks.clone();
-            move |block: Block<u32>| marks.borrow_mut().share(column_of(&block), block.records().iter().copied())
-        };
-        received(shared, mark).probe_with(&probe);
-    });
-    run_to_end(worker, &probe, watch)?;
+    let open = {
+        let (stage, owned, marks) = (Rc::new(stage.clone()), Rc::new(owned.clone()), marks.clone());
+        move || {
+            let mut pass = SupershinglePass::new(stage.clone(), owned.clone(), marks.clone());
+            move |deal: &mut RangeDealer<'_, Sighting>| pass.next(deal)
+        }
+    };
+    let mut columns = SharedColumns { cut, finder: SharedFinder::default(), column: 0 };
+    let find = move |partition: &Partition<'_, Sighting>, dealer: &mut Dealer<u32>| columns.find(partition, dealer);
+    let mark = {
+        let marks = marks.clone();
+        move |block: Block<u32>| marks.borrow_mut().share(column_of(&block), block.records().iter().copied())
+    };
+    by_key(worker, "Prune", cut, stage.spill_buffer(), watch, open, find, mark)?;
     let survivors = Survivors::new(stage, owned, marks.take());
     // The next phase needs memory: no worker begins it before all workers have released that of this phase.
     barrier(worker, watch)?;
     Ok(survivors)
 }
 
-/// The column that the vectors of a block share: what [`SharedFinder::find`] sets at its dealer.
+/// The column that the vectors of a block share: what [`SharedColumns::find`] sets at its dealer.
 fn column_of(shared: &Block<u32>) -> usize {
     shared.common as usize
 }
@@ -151,7 +103,7 @@ impl SupershinglePass {
     }
 
     /// Reads one chunk of vectors and deals their supershingles. Returns `false` at the end of the pass.
-    fn next(&mut self, deal: &mut RangeDealer<'_, Supershingle>) -> Result<bool> {
+    fn next(&mut self, deal: &mut RangeDealer<'_, Sighting>) -> Result<bool> {
         let SupershinglePass { stage, owned, marks, chunks, read, rows } = self;
         let (width, first) = (stage.files.width, *read);
         let chunk = chunks.next()?;
@@ -169,7 +121,7 @@ impl SupershinglePass {
             let words = &words[column..];
             for row in rows.iter() {
                 let hash = spread(words[*row as usize * width]);
-                deal.deal_gap(column - 1, hash, first as u32 + row, |gap| Supershingle::new(hash, gap));
+                deal.deal_gap(column - 1, hash, first as u32 + row, |gap| Sighting::new((hash as u32) << 8, gap));
             }
         }
         *read += chunk.rows();
@@ -178,38 +130,22 @@ impl SupershinglePass {
 }
 
 /// Finds the shared supershingles of a partition.
-struct SharedFinder {
+struct SharedColumns {
     cut: KeyRanges,
-    counters: Counters,
-    /// Room for the own numbers of the vectors of one block that share their supershingle.
-    shared: Vec<u32>,
+    finder: SharedFinder,
     /// The column of the last partition.
     column: usize,
 }
 
-impl SharedFinder {
+impl SharedColumns {
     /// Sends to the owners of vectors whose supershingle in this partition is shared the own numbers of these vectors, in
     /// blocks with the column as their base.
-    fn find(&mut self, supershingles: &Partition<'_, Supershingle>, dealer: &mut Dealer<u32>) -> Result<()> {
-        let SharedFinder { cut, counters, shared, column: last_column } = self;
-        let column = 1 + (supershingles.part / cut.partitions) as usize;
-        if column != *last_column {
+    fn find(&mut self, supershingles: &Partition<'_, Sighting>, dealer: &mut Dealer<u32>) -> Result<()> {
+        let column = 1 + (supershingles.part / self.cut.partitions) as usize;
+        if column != self.column {
             dealer.set_common(column as u64);
-            *last_column = column;
+            self.column = column;
         }
-        counters.clear(supershingles.count());
-        supershingles.blocks(|block| block.records().iter().for_each(|record| counters.add(record.hash())))?;
-        supershingles.blocks(|block| {
-            let records = block.records();
-            shared.resize(records.len().max(shared.len()), 0);
-            // Written without a branch: a fifth of them are shared.
-            let (mut own, mut count) = (block.common as u32, 0);
-            for record in records {
-                own += record.gap();
-                shared[count] = own;
-                count += usize::from(counters.again(record.hash()));
-            }
-            shared[..count].iter().for_each(|own| dealer.deal(block.from.into(), *own));
-        })
+        self.finder.find(supershingles, dealer)
     }
 }

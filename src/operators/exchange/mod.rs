@@ -8,7 +8,8 @@
 //! - `all_gather` and `all_to_all`: one exchange of small results, or of records that fit into memory; and the barrier;
 //! - `ask`: questions to other workers and their answers, as a stream or in rounds;
 //! - `lookup`: questions about nodes, answered by their owners;
-//! - `key_ranges`, `ranges` and `partitions`: keyed records, one range of keys at a time, with bounded memory;
+//! - `key_ranges`, `ranges` and `partitions`: keyed records, one range of keys at a time, with bounded memory; `by_key` is all of it with
+//!   answers to the senders;
 //! - `spill`: blocks that wait, in memory or on disk;
 //! - `shared`: one value for all workers of a process.
 //!
@@ -20,6 +21,7 @@ mod all_to_all;
 mod ask;
 mod block;
 mod buffers;
+mod by_key;
 mod dealer;
 mod key_ranges;
 mod lookup;
@@ -35,6 +37,7 @@ pub(crate) use self::all_to_all::blocks;
 pub use self::ask::{Answerer, Asked, Asker, ask};
 pub use self::block::{Block, BlockBuilder, by_part};
 pub use self::buffers::{BLOCK_BYTES, release_spare, sort_spare};
+pub use self::by_key::by_key;
 pub use self::dealer::Dealer;
 pub use self::key_ranges::KeyRanges;
 pub use self::lookup::{LocalAnswers, NodeAnswers, SharedAnswers, lookup};

@@ -1,0 +1,120 @@
+//! Elements that one set has alone, found exactly: they fall, and then the sets that became too light, until hardly any set falls.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use anyhow::Result;
+use bytemuck::{Pod, Zeroable};
+use timely::worker::Worker;
+
+use super::held::{Kept, has_bit, set_bit};
+use super::requirement::Requirement;
+use super::sets::Sets;
+use super::stage::SetJoinStage;
+use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
+use crate::records::spread;
+
+/// Records of a partition, at most: their sorting stays in the second-level cache.
+const MOST_RECORDS: u64 = 1 << 16;
+/// Elements that are dealt at once, between two checks of the clock.
+pub(super) const ELEMENTS: usize = 1 << 13;
+/// The rounds end when less than one in this many sets falls.
+const FEW: u64 = 100;
+
+/// An element of a set, and its place among the sender's elements.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct ElementAt {
+    hash: [u32; 2],
+    place: u32,
+}
+
+/// Removes elements of one set alone, and sets that cannot be pairs any more.
+///
+/// ```text
+/// repeat until less than 1% of the sets falls:
+///     for each element e: remove e from its set if no other set has it
+///     for each set s: remove s if weight(s) < requirement.least(size(s))
+/// ```
+///
+/// # Errors
+/// If a worker of this process failed.
+pub(super) fn drop_alone(worker: &mut Worker, stage: &SetJoinStage, mut kept: Kept) -> Result<Kept> {
+    loop {
+        let before = kept.sets.count() as u64;
+        let alone = alone(worker, stage, &mut kept.sets)?;
+        let mut numbers = Vec::new();
+        let is_heavy = is_heavy(stage.requirement);
+        kept.sets = kept.sets.without(|place| has_bit(&alone, place), is_heavy, |set| numbers.push(kept.numbers[set]));
+        kept.numbers = numbers;
+        let fell = before - kept.sets.count() as u64;
+        let counts = all_gather(worker, vec![(worker.index(), before, fell)], &stage.watch)?;
+        let (before, fell) = counts.iter().fold((0, 0), |sum, (_, before, fell)| (sum.0 + before, sum.1 + fell));
+        if fell * FEW <= before {
+            return Ok(kept);
+        }
+    }
+}
+
+/// Whether a set of some size is kept with what is left of its weight.
+pub(super) fn is_heavy(requirement: Requirement) -> impl Fn(u32, u64) -> bool + Copy {
+    move |size, weight| weight >= requirement.least(size.into())
+}
+
+/// Marks the places of the elements that no other set has.
+fn alone(worker: &mut Worker, stage: &SetJoinStage, sets: &mut Sets) -> Result<Vec<u64>> {
+    let own = sets.elements() as u64;
+    let all = all_gather(worker, vec![(worker.index(), own)], &stage.watch)?.iter().map(|(_, own)| own).sum();
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<ElementAt>(), 1, worker.peers(), stage.memory);
+    let alone = Rc::new(RefCell::new(vec![0u64; sets.elements().div_ceil(64)]));
+    // The operators share the sets for as long as they run.
+    let shared = Rc::new(std::mem::take(sets));
+    let open = {
+        let sets = shared.clone();
+        move || {
+            let (sets, mut next) = (sets.clone(), 0);
+            move |deal: &mut RangeDealer<'_, ElementAt>| {
+                let end = (next + ELEMENTS).min(sets.elements());
+                for place in next..end {
+                    let hash = sets.hash(place);
+                    let record = ElementAt { hash: bytemuck::cast(hash), place: place as u32 };
+                    deal.deal(0, spread(hash), record);
+                }
+                next = end;
+                Ok(end < sets.elements())
+            }
+        }
+    };
+    let mut records: Vec<(u64, u32, u32)> = Vec::new();
+    let find = move |partition: &Partition<'_, ElementAt>, dealer: &mut Dealer<u32>| {
+        records.clear();
+        partition.blocks(|block| {
+            let of_block = block.records().iter();
+            records.extend(of_block.map(|record| (bytemuck::cast(record.hash), block.from, record.place)));
+        })?;
+        records.sort_unstable();
+        for group in records.chunk_by(|a, b| a.0 == b.0) {
+            if let [(_, from, place)] = group {
+                dealer.deal((*from).into(), *place);
+            }
+        }
+        Ok(())
+    };
+    let mark = {
+        let alone = alone.clone();
+        move |block: Block<u32>| {
+            let mut alone = alone.borrow_mut();
+            block.records().iter().for_each(|place| set_bit(&mut alone, *place as usize));
+        }
+    };
+    by_key(worker, "Alone", cut, stage.spill_buffer(), &stage.watch, open, find, mark)?;
+    *sets = unshared(worker, shared);
+    Ok(alone.take())
+}
+
+/// Takes a value back that operators have shared: after a step of the worker they are gone.
+pub(super) fn unshared<T: Clone>(worker: &mut Worker, shared: Rc<T>) -> T {
+    worker.step();
+    debug_assert_eq!(Rc::strong_count(&shared), 1, "a step drops the operators of a dataflow that has ended");
+    Rc::try_unwrap(shared).unwrap_or_else(|shared| (*shared).clone())
+}

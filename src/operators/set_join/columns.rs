@@ -1,0 +1,190 @@
+//! Columns: elements that the same rows have are one column, which weighs what they weigh together; and each row's columns in the order
+//! in which all rows have them, the rarest first.
+//!
+//! ```text
+//! record: hash of an element, code of its row, its place      20 bytes, to the element's partition
+//! reply: that place, number of rows, sum of their codes       16 bytes, of elements of several rows
+//! ```
+//!
+//! Two elements are in the same rows if the sums of their rows' codes are equal. So a row can put them together by itself, and the sum is
+//! the id of the column.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use anyhow::Result;
+use bytemuck::{Pod, Zeroable};
+use timely::worker::Worker;
+
+use super::alone::{ELEMENTS, is_heavy, unshared};
+use super::rows::RowSets;
+use super::stage::SetJoinStage;
+use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
+use crate::records::{mix, spread};
+
+/// Records of a partition, at most: their sorting stays in the second-level cache.
+const MOST_RECORDS: u64 = 1 << 15;
+/// Changes names of rows to codes.
+const CODES: u64 = 0x5BD1_E995_9D1B_58A3;
+
+/// An element of a row.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct ElementRecord {
+    hash: [u32; 2],
+    code: [u32; 2],
+    place: u32,
+}
+
+/// What is known of an element after all rows have named theirs.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct ColumnRecord {
+    column: u64,
+    place: u32,
+    rows: u32,
+}
+
+/// A column of a row: 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Column {
+    /// The number of rows that have it. Columns are in the order of this number, then of their ids.
+    pub rows: u32,
+    /// What it weighs in this row.
+    pub weight: u32,
+    /// Its id, the same in all rows.
+    pub id: u64,
+}
+
+impl Column {
+    /// The place of the column in the order of all rows.
+    pub fn rank(self) -> (u32, u64) {
+        (self.rows, self.id)
+    }
+}
+
+/// The rows of a worker, with their columns in order.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    /// The name of each row.
+    pub names: Vec<u64>,
+    /// The size of the sets of each row.
+    pub sizes: Vec<u32>,
+    /// The number of sets of each row.
+    pub members: Vec<u32>,
+    starts: Vec<usize>,
+    columns: Vec<Column>,
+}
+
+impl Rows {
+    /// The number of own sets that are numbered, rows or not.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// The columns of a row, in order.
+    pub fn columns(&self, row: usize) -> &[Column] {
+        &self.columns[self.starts[row]..self.starts[row + 1]]
+    }
+
+    /// The number of columns of all rows.
+    pub fn column_count(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// The rows that can be pairs with others.
+    pub fn living(&self) -> impl Iterator<Item = usize> {
+        (0..self.len()).filter(|row| self.starts[*row] < self.starts[*row + 1])
+    }
+}
+
+/// The columns of the own rows. Elements of one row fall, and rows that become too light.
+///
+/// # Errors
+/// If a worker of this process failed.
+pub(super) fn columns(worker: &mut Worker, stage: &SetJoinStage, rows: &mut RowSets) -> Result<Rows> {
+    let own = rows.sets.elements();
+    let all = all_gather(worker, vec![(worker.index(), own as u64)], &stage.watch)?.iter().map(|(_, own)| own).sum();
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<ElementRecord>(), 1, worker.peers(), stage.memory);
+    let sets = Rc::new(std::mem::take(&mut rows.sets));
+    let open = {
+        let sets = sets.clone();
+        move || {
+            let (sets, mut row) = (sets.clone(), 0);
+            move |deal: &mut RangeDealer<'_, ElementRecord>| {
+                let mut dealt = 0;
+                while dealt < ELEMENTS && row < sets.count() {
+                    let code = mix(sets.name_of(row) ^ CODES);
+                    for place in sets.places(row) {
+                        let hash = sets.hash(place);
+                        let record = ElementRecord {
+                            hash: bytemuck::cast(hash),
+                            code: bytemuck::cast(code),
+                            place: place as u32,
+                        };
+                        deal.deal(0, spread(hash), record);
+                        dealt += 1;
+                    }
+                    row += 1;
+                }
+                Ok(row < sets.count())
+            }
+        }
+    };
+    let mut records: Vec<(u64, u64, u32, u32)> = Vec::new();
+    let find =
+        move |partition: &Partition<'_, ElementRecord>, dealer: &mut Dealer<ColumnRecord>| {
+            records.clear();
+            partition.blocks(|block| {
+                records.extend(block.records().iter().map(|record| {
+                    (bytemuck::cast(record.hash), bytemuck::cast(record.code), block.from, record.place)
+                }));
+            })?;
+            records.sort_unstable_by_key(|record| record.0);
+            for group in records.chunk_by(|a, b| a.0 == b.0) {
+                if group.len() > 1 {
+                    let column = group.iter().fold(0u64, |sum, record| sum.wrapping_add(record.1));
+                    for (_, _, from, place) in group {
+                        dealer.deal((*from).into(), ColumnRecord { column, place: *place, rows: group.len() as u32 });
+                    }
+                }
+            }
+            Ok(())
+        };
+    let found = Rc::new(RefCell::new(vec![(0u64, 0u32); own]));
+    let take = {
+        let found = found.clone();
+        move |block: Block<ColumnRecord>| {
+            let mut found = found.borrow_mut();
+            block.records().iter().for_each(|record| found[record.place as usize] = (record.column, record.rows));
+        }
+    };
+    by_key(worker, "Columns", cut, stage.spill_buffer(), &stage.watch, open, find, take)?;
+    let (sets, found) = (unshared(worker, sets), found.take());
+    let is_heavy = is_heavy(stage.requirement);
+    let mut left = Rows { starts: vec![0], members: std::mem::take(&mut rows.members), ..Rows::default() };
+    let mut columns: Vec<Column> = Vec::new();
+    for row in 0..sets.count() {
+        columns.clear();
+        let places = sets.places(row).filter(|place| found[*place].1 > 0);
+        columns.extend(places.map(|place| {
+            let (id, rows) = found[place];
+            Column { rows, weight: sets.weight(place), id }
+        }));
+        columns.sort_unstable_by_key(|column| column.rank());
+        columns.dedup_by(|next, column| {
+            let is_same = next.rank() == column.rank();
+            column.weight += if is_same { next.weight } else { 0 };
+            is_same
+        });
+        let weight = columns.iter().map(|column| u64::from(column.weight)).sum();
+        if is_heavy(sets.size(row), weight) {
+            left.columns.extend_from_slice(&columns);
+        }
+        left.starts.push(left.columns.len());
+        left.names.push(sets.name_of(row));
+        left.sizes.push(sets.size(row));
+    }
+    Ok(left)
+}

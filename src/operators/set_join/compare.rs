@@ -1,0 +1,278 @@
+//! Comparing: the weight that the two rows of a candidate share, exactly.
+//!
+//! Rows of workers of this process are read in memory. Those of other processes are asked for, once for each round of candidates.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::mem;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context as _, Result};
+use bytemuck::{Pod, Zeroable};
+use timely::worker::Worker;
+
+use super::columns::{Column, Rows};
+use super::meet::Candidate;
+use super::requirement::Requirement;
+use super::rows::Place;
+use super::stage::SetJoinStage;
+use crate::operators::exchange::{Answerer, Asked, Asker, Block, Dealer, ask, barrier};
+use crate::structures::Sorted;
+
+/// Of the memory for records in flight, the part that the rows of other processes take in a round.
+const PART: u64 = 16;
+/// Candidates of a round, at most.
+const CANDIDATES: usize = 1 << 20;
+/// Candidates that are looked at between two checks of the clock.
+const AT_ONCE: usize = 1 << 12;
+
+/// A pair of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowPair {
+    /// The row of this worker. Which of the two rows that is depends on the workers.
+    pub own: u32,
+    /// The other row.
+    pub other: Place,
+    /// The names of the own row and of the other.
+    pub names: [u64; 2],
+    /// The numbers of their sets.
+    pub members: [u32; 2],
+    /// The sizes of the two sets that stand for the rows. Sets of one row may differ in size, unless the requirement depends on sizes.
+    pub sizes: [u64; 2],
+    /// What the shared elements weigh in the own row and in the other.
+    pub shared: [u64; 2],
+}
+
+/// The rows that workers of a process share: by worker.
+#[derive(Default)]
+pub struct RowsInProcess(Mutex<Vec<(usize, Arc<Rows>)>>);
+
+/// A row with its columns, as it is asked for.
+#[derive(Clone, Debug, Default)]
+struct ForeignRow {
+    size: u32,
+    members: u32,
+    name: u64,
+    columns: Vec<Column>,
+}
+
+/// A piece of an answer: two heads, then a column each.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Piece([u32; 4]);
+
+/// Compares the rows of all candidates, and calls `each` with those that are pairs, in the order of candidates. Returns the numbers of
+/// candidates and of pairs.
+///
+/// # Errors
+/// If a file cannot be read, `each` fails, or a worker of this process failed.
+pub(super) fn compare(
+    worker: &mut Worker,
+    stage: &SetJoinStage,
+    rows: &Arc<Rows>,
+    candidates: Sorted<Candidate>,
+    each: impl FnMut(RowPair) -> Result<()> + 'static,
+) -> Result<(u64, u64)> {
+    let local = share_rows(worker, stage, rows)?;
+    let comparer = Comparer {
+        requirement: stage.requirement,
+        local,
+        own: rows.clone(),
+        candidates,
+        round: Vec::new(),
+        asked: None,
+        columns: 0,
+        most: (stage.memory / PART) as usize / size_of::<Column>(),
+        last: None,
+        next: None,
+        foreign: BTreeMap::new(),
+        arriving: vec![Vec::new(); worker.peers()],
+        each,
+        compared: 0,
+        pairs: 0,
+    };
+    let comparer = Rc::new(RefCell::new(comparer));
+    ask(worker, &comparer, RowAnswerer(rows.clone()), &stage.watch)?;
+    let comparer = comparer.borrow();
+    Ok((comparer.compared, comparer.pairs))
+}
+
+/// The rows of all workers of this process, by worker; `None` for those of other processes.
+fn share_rows(worker: &mut Worker, stage: &SetJoinStage, rows: &Arc<Rows>) -> Result<Vec<Option<Arc<Rows>>>> {
+    let shared = stage.shared.set_rows.of(RowsInProcess::default);
+    shared.0.lock().unwrap_or_else(PoisonError::into_inner).push((worker.index(), rows.clone()));
+    // All workers have added their rows.
+    barrier(worker, &stage.watch)?;
+    let mut local = vec![None; worker.peers()];
+    for (index, rows) in shared.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        local[*index] = Some(rows.clone());
+    }
+    // All workers have read the list, before any of them drops it.
+    barrier(worker, &stage.watch)?;
+    Ok(local)
+}
+
+/// A worker that compares its candidates.
+struct Comparer<E> {
+    requirement: Requirement,
+    local: Vec<Option<Arc<Rows>>>,
+    own: Arc<Rows>,
+    candidates: Sorted<Candidate>,
+    /// The candidates that wait for rows of other processes.
+    round: Vec<Candidate>,
+    /// The row of another process that was asked for last.
+    asked: Option<Place>,
+    /// Columns of the rows of other processes in this round, at most: such a row has no more than the own row of its candidate.
+    columns: usize,
+    /// The last candidate that was looked at, and the first one of the next round.
+    last: Option<Candidate>,
+    next: Option<Candidate>,
+    /// Columns at which a round ends.
+    most: usize,
+    foreign: BTreeMap<Place, ForeignRow>,
+    /// By worker: the pieces of its answers that are not complete yet.
+    arriving: Vec<Vec<Piece>>,
+    each: E,
+    compared: u64,
+    pairs: u64,
+}
+
+impl<E: FnMut(RowPair) -> Result<()>> Comparer<E> {
+    /// The next candidate that differs from the last one.
+    fn next_candidate(&mut self) -> Result<Option<Candidate>> {
+        loop {
+            let next = match self.next.take() {
+                Some(next) => Some(next),
+                None => self.candidates.record()?,
+            };
+            if next.is_none() || next != self.last {
+                self.last = next;
+                return Ok(next);
+            }
+        }
+    }
+
+    fn compare(&mut self, candidate: Candidate) -> Result<()> {
+        let Candidate { worker, other, own } = candidate;
+        let place = Place { worker, number: other };
+        let (size, members, name, columns) = match &self.local[worker as usize] {
+            Some(rows) => {
+                let other = other as usize;
+                (rows.sizes[other], rows.members[other], rows.names[other], rows.columns(other))
+            }
+            None => {
+                let row = self.foreign.get(&place);
+                let row = row.context("a worker of another process did not send a row that was asked for")?;
+                (row.size, row.members, row.name, &row.columns[..])
+            }
+        };
+        let rows = &self.own;
+        let sizes = [rows.sizes[own as usize].into(), size.into()];
+        let least = self.requirement.least_of_pair(sizes);
+        self.compared += 1;
+        if let Some(shared) = overlap(rows.columns(own as usize), columns, least) {
+            self.pairs += 1;
+            let (names, members) = ([rows.names[own as usize], name], [rows.members[own as usize], members]);
+            (self.each)(RowPair { own, other: place, names, members, sizes, shared })?;
+        }
+        Ok(())
+    }
+}
+
+/// What two rows share, if it weighs `least` in either; `None` if it does not. Columns are in the order of all rows.
+fn overlap(a: &[Column], b: &[Column], least: u64) -> Option<[u64; 2]> {
+    let weight = |columns: &[Column]| columns.iter().map(|column| u64::from(column.weight)).sum::<u64>();
+    let mut rest = weight(a);
+    let (mut shared, mut i, mut j) = ([0, 0], 0, 0);
+    while i < a.len() && j < b.len() {
+        match a[i].rank().cmp(&b[j].rank()) {
+            std::cmp::Ordering::Equal => {
+                shared[0] += u64::from(a[i].weight);
+                shared[1] += u64::from(b[j].weight);
+                rest -= u64::from(a[i].weight);
+                (i, j) = (i + 1, j + 1);
+            }
+            std::cmp::Ordering::Less => {
+                rest -= u64::from(a[i].weight);
+                i += 1;
+                if shared[0] + rest < least {
+                    return None;
+                }
+            }
+            std::cmp::Ordering::Greater => j += 1,
+        }
+    }
+    (shared[0].min(shared[1]) >= least).then_some(shared)
+}
+
+impl<E: FnMut(RowPair) -> Result<()>> Asker<u32, Piece> for Comparer<E> {
+    /// Compares candidates with rows of this process, and collects those of a round that need rows of others.
+    fn ask(&mut self, questions: &mut Dealer<u32>) -> Result<Asked> {
+        for _ in 0..AT_ONCE {
+            let Some(candidate) = self.next_candidate()? else { return Ok(Asked::All) };
+            let place = Place { worker: candidate.worker, number: candidate.other };
+            if self.local[candidate.worker as usize].is_some() {
+                self.compare(candidate)?;
+                continue;
+            }
+            if self.columns > self.most || self.round.len() == CANDIDATES {
+                (self.next, self.last) = (Some(candidate), None);
+                return Ok(Asked::Round);
+            }
+            if self.asked != Some(place) {
+                self.asked = Some(place);
+                self.columns += self.own.columns(candidate.own as usize).len();
+                questions.deal(place.worker.into(), place.number);
+            }
+            self.round.push(candidate);
+        }
+        Ok(Asked::More)
+    }
+
+    fn take(&mut self, answers: &Block<Piece>) {
+        let pieces = &mut self.arriving[answers.from as usize];
+        pieces.extend_from_slice(answers.records());
+        let mut rest = &pieces[..];
+        while let [Piece([number, count, size, members]), Piece([low, high, ..]), columns @ ..] = rest {
+            let Some(of_row) = columns.get(..*count as usize) else { break };
+            let row = ForeignRow {
+                size: *size,
+                members: *members,
+                name: u64::from(*high) << 32 | u64::from(*low),
+                columns: of_row.iter().map(|piece| bytemuck::cast(piece.0)).collect(),
+            };
+            self.foreign.insert(Place { worker: answers.from, number: *number }, row);
+            rest = &columns[*count as usize..];
+        }
+        let used = pieces.len() - rest.len();
+        pieces.drain(..used);
+    }
+
+    fn end_round(&mut self) -> Result<()> {
+        for candidate in mem::take(&mut self.round) {
+            self.compare(candidate)?;
+        }
+        self.foreign.clear();
+        (self.asked, self.columns) = (None, 0);
+        Ok(())
+    }
+}
+
+/// A worker that sends rows.
+struct RowAnswerer(Arc<Rows>);
+
+impl Answerer<u32, Piece> for RowAnswerer {
+    fn answer(&mut self, questions: &Block<u32>, answers: &mut Dealer<Piece>) -> Result<()> {
+        let rows = &self.0;
+        for number in questions.records() {
+            let row = *number as usize;
+            let (columns, name) = (rows.columns(row), rows.names[row]);
+            let to = questions.from.into();
+            answers.deal(to, Piece([*number, columns.len() as u32, rows.sizes[row], rows.members[row]]));
+            answers.deal(to, Piece([name as u32, (name >> 32) as u32, 0, 0]));
+            columns.iter().for_each(|column| answers.deal(to, Piece(bytemuck::cast(*column))));
+        }
+        Ok(())
+    }
+}

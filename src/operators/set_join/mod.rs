@@ -1,0 +1,178 @@
+//! The set join: all pairs of sets that have enough in common, exactly.
+//!
+//! Three studies ask for it: hosts over clusters (mirrors by content: Fetterly 2004, section 4), documents over chunks (overlap of all pairs:
+//! Shivakumar 1998), and documents over shingle paragraphs (Pereira 2006). No element is left out because it is frequent.
+//!
+//! ```text
+//! sets ─▶ held        elements that two sets have, nearly exactly; sets that are too light fall
+//!      ─▶ alone       elements that one set has alone fall, exactly; sets that are too light fall
+//!      ─▶ rows        equal sets are one row
+//!      ─▶ columns     elements of the same rows are one column; rows have their rarest columns first
+//!      ─▶ families    rows that have most of one collection: any two of them are a pair, none is looked at
+//!      ─▶ prefixes    the rarest columns of a row; how many pairs they propose: too many are refused here
+//!      ─▶ meet        rows that have a column in their prefixes are candidates
+//!      ─▶ compare     what the two rows of a candidate share, exactly
+//! ```
+//!
+//! The pairs of the join are three kinds, and no pair is of two: two sets of one row ([`RowPair`] has none of them), two rows of one family,
+//! and the pairs of rows that are listed. So their numbers, the replicas of a set and the components follow without a list of all.
+//!
+//! What is of which kind depends on the sets alone: not on the number of workers, nor on the memory. Exact means up to collisions of 64-bit
+//! hashes, those of elements and of columns.
+//!
+//! Memory: a worker holds its sets that are left, 12 bytes for each of their elements; records in flight go to disk beyond `memory`, and
+//! candidates, too. Known limit: all records of one element, or of one set with many copies, are grouped in the memory of one worker: some 30
+//! bytes for each set that has it.
+//!
+//! In reading order: `requirement`, `sets` (what a job gives), `stage` (the parameters), then the steps as above.
+//!
+//! The prefixes and the bounds on sizes and on what is left are those of the literature on joins of sets (Chaudhuri, Ganti, Kaushik: *A
+//! primitive operator for similarity joins in data cleaning*, 2006; Xiao, Wang, Lin, Yu: *Efficient similarity joins for near duplicate
+//! detection*, 2008). Families by the pigeonhole principle, and columns by sums of codes, are nigh's.
+
+mod alone;
+mod columns;
+mod compare;
+mod families;
+mod held;
+mod meet;
+mod prefixes;
+mod requirement;
+mod rows;
+mod sets;
+mod stage;
+
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use timely::worker::Worker;
+
+pub use self::compare::{RowPair, RowsInProcess};
+pub use self::families::Family;
+pub use self::prefixes::FrequentColumn;
+pub use self::requirement::{Requirement, Share};
+pub use self::rows::Place;
+pub use self::sets::{Element, SetPass, SetSource, Sets, SetsPass};
+pub use self::stage::{SetJoinStage, SetJoinStats};
+
+use self::compare::compare;
+use self::held::held;
+use self::meet::candidates;
+use self::prefixes::proposed;
+
+/// What a worker knows of its own sets after a join. Sets that are not in `sets` are in no pair.
+#[derive(Clone, Debug, Default)]
+pub struct SetJoin {
+    /// The own sets that may be in pairs: the place of each in the source.
+    pub sets: Vec<u32>,
+    /// The row of each.
+    pub row_of: Vec<Place>,
+    /// The own rows, by the number of the set that stands for the row.
+    pub rows: Vec<JoinedRow>,
+    /// All families, the same at every worker.
+    pub families: Vec<Family>,
+    /// What was done.
+    pub stats: SetJoinStats,
+}
+
+/// A row after a join.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JoinedRow {
+    /// The smallest name of its sets.
+    pub name: u64,
+    /// The number of its sets; 0 if the set with this number does not stand for a row.
+    pub members: u32,
+    /// The weight that any two of its sets share.
+    pub weight: u64,
+    /// Whether any two of its sets are a pair.
+    pub is_clique: bool,
+    /// The number of its family, in [`SetJoin::families`].
+    pub family: Option<u32>,
+    /// The weight that it has of the collection of its family.
+    pub of_family: u32,
+}
+
+/// Error: a join would look at too many pairs of rows.
+#[derive(Clone, Debug)]
+pub struct TooManyPairs {
+    /// The pairs that it would look at, at most: one with several rare elements in common counts for each.
+    pub pairs: u64,
+    /// The most that it may look at.
+    pub most: u64,
+    /// The elements that propose most of them.
+    pub columns: Vec<FrequentColumn>,
+}
+
+impl fmt::Display for TooManyPairs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TooManyPairs { pairs, most, .. } = self;
+        write!(f, "up to {pairs} pairs would be looked at, and at most {most} may be")
+    }
+}
+
+impl std::error::Error for TooManyPairs {}
+
+/// Finds all pairs of sets that meet the requirement, and calls `each` with the pairs of rows that are listed: each at the worker of one of
+/// its rows. Every worker of every process calls it with its own sets.
+///
+/// # Errors
+/// [`TooManyPairs`], at every worker; or if sets or files cannot be read, `each` fails, or a worker of this process failed.
+pub fn set_join<S: SetSource + Clone + 'static>(
+    worker: &mut Worker,
+    stage: &SetJoinStage,
+    source: &S,
+    each: impl FnMut(RowPair) -> Result<()> + 'static,
+) -> Result<SetJoin> {
+    let mut kept = held(worker, stage, source)?;
+    kept = alone::drop_alone(worker, stage, kept)?;
+    let mut stats = SetJoinStats {
+        sets: source.len() as u64,
+        kept: kept.sets.count() as u64,
+        kept_elements: kept.sets.elements() as u64,
+        ..SetJoinStats::default()
+    };
+    let mut row_sets = rows::rows(worker, stage, &mut kept)?;
+    let mut joined = SetJoin {
+        sets: kept.numbers,
+        row_of: std::mem::take(&mut row_sets.row_of),
+        rows: joined_rows(&row_sets, stage.requirement),
+        ..SetJoin::default()
+    };
+    let rows = Arc::new(columns::columns(worker, stage, &mut row_sets)?);
+    drop(row_sets);
+    let families = Rc::new(families::families(worker, stage, &rows)?);
+    for (row, family) in families.of_row.iter().enumerate().filter(|(_, family)| **family > 0) {
+        joined.rows[row].family = Some(family - 1);
+        joined.rows[row].of_family = families.weights[row];
+        stats.family_rows += 1;
+    }
+    joined.families = families.all.clone();
+    let proposed = proposed(worker, stage, &rows, &families)?;
+    if proposed.pairs > stage.max_pairs {
+        bail!(TooManyPairs { pairs: proposed.pairs, most: stage.max_pairs, columns: proposed.most });
+    }
+    stats.rows = rows.living().count() as u64;
+    stats.columns = rows.column_count() as u64;
+    stats.prefix_columns = proposed.own as u64;
+    let candidates = candidates(worker, stage, &rows, &families, proposed)?;
+    (stats.candidates, stats.pairs) = compare(worker, stage, &rows, candidates, each)?;
+    Ok(SetJoin { stats, ..joined })
+}
+
+/// The rows before their columns are known: two sets of a row share what is left of them.
+fn joined_rows(rows: &rows::RowSets, requirement: Requirement) -> Vec<JoinedRow> {
+    let row = |number: usize| {
+        let (weight, size) = (rows.sets.weight_of(number), u64::from(rows.sets.size(number)));
+        JoinedRow {
+            name: rows.sets.name_of(number),
+            members: rows.members[number],
+            weight,
+            is_clique: requirement.holds([weight, weight], [size, size]),
+            family: None,
+            of_family: 0,
+        }
+    };
+    (0..rows.sets.count()).map(row).collect()
+}

@@ -1,0 +1,180 @@
+//! Prefixes: the rarest columns of a row, as many as another row must share one of to be a pair with it.
+//!
+//! Two rows that are a pair share columns of some weight. If their rarest shared column is not in the prefix of one of them, then all shared
+//! columns are behind that prefix; but what is behind it weighs less than the requirement asks for. So the most common columns of a row
+//! propose no pairs, and none is lost (Chaudhuri, Ganti, Kaushik 2006; Xiao et al. 2008).
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anyhow::Result;
+use bytemuck::{Pod, Zeroable};
+use timely::worker::Worker;
+
+use super::columns::Rows;
+use super::families::Families;
+use super::requirement::Requirement;
+use super::stage::SetJoinStage;
+use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
+use crate::records::spread;
+
+/// Records of a partition, at most: their sorting stays in the second-level cache.
+const MOST_RECORDS: u64 = 1 << 15;
+/// Rows that are dealt at once, between two checks of the clock.
+pub(super) const ROWS: usize = 1 << 10;
+/// A column with more pairs than so many holders have is dealt to several workers, by blocks of its holders.
+const BLOCK: u64 = 1024;
+/// The columns that a refusal names.
+const NAMED: usize = 10;
+
+/// A column in the prefix of a row.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct HolderRecord {
+    column: u64,
+    /// The name of the row.
+    name: u64,
+    /// The family of the row: its pairs are not looked at.
+    family: u32,
+    /// The place of the column among those in the prefixes of the sender.
+    place: u32,
+}
+
+/// A holder at the owner of the column: the column, the family and the name of the row, the sender and the place there.
+type HolderOf = (u64, u32, u64, u32, u32);
+
+/// The blocks of a column, on their way back to a holder.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct BlocksRecord {
+    place: u32,
+    blocks: u32,
+}
+
+/// A column that is in the prefixes of many rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FrequentColumn {
+    /// The pairs of rows that it proposes, without those of one family.
+    pub pairs: u64,
+    /// The rows in whose prefixes it is.
+    pub holders: u64,
+    /// The smallest of their names.
+    pub example: u64,
+}
+
+/// What the prefixes of all rows propose.
+#[derive(Debug, Default)]
+pub(super) struct Proposed {
+    /// Pairs of rows that have a column in their prefixes, counted once for each such column.
+    pub pairs: u64,
+    /// The columns with the most pairs, the largest first.
+    pub most: Vec<FrequentColumn>,
+    /// The number of own columns in prefixes.
+    pub own: usize,
+    /// By place among these: the blocks into which the holders of the column are dealt, if they are more than one.
+    pub blocks: BTreeMap<u32, u32>,
+}
+
+/// The length of the prefix of a row: what is behind it weighs less than any pair asks for.
+pub(super) fn prefix(requirement: Requirement, rows: &Rows, row: usize) -> usize {
+    let columns = rows.columns(row);
+    let least = requirement.least(rows.sizes[row].into());
+    let mut behind = 0;
+    let suffix = columns.iter().rev().take_while(|column| {
+        behind += u64::from(column.weight);
+        behind < least
+    });
+    columns.len() - suffix.count()
+}
+
+/// Counts the pairs that the prefixes propose.
+///
+/// # Errors
+/// If a worker of this process failed.
+pub(super) fn proposed(
+    worker: &mut Worker,
+    stage: &SetJoinStage,
+    rows: &Arc<Rows>,
+    families: &Rc<Families>,
+) -> Result<Proposed> {
+    let requirement = stage.requirement;
+    let own: usize = rows.living().map(|row| prefix(requirement, rows, row)).sum();
+    let all = all_gather(worker, vec![(worker.index(), own as u64)], &stage.watch)?.iter().map(|(_, own)| own).sum();
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<HolderRecord>(), 1, worker.peers(), stage.memory);
+    let open = {
+        let (rows, families) = (rows.clone(), families.clone());
+        move || {
+            let (rows, families, mut row, mut place) = (rows.clone(), families.clone(), 0, 0);
+            move |deal: &mut RangeDealer<'_, HolderRecord>| {
+                let end = (row + ROWS).min(rows.len());
+                for row in row..end {
+                    let family = families.of_row[row];
+                    for column in &rows.columns(row)[..prefix(requirement, &rows, row)] {
+                        let record = HolderRecord { column: column.id, name: rows.names[row], family, place };
+                        deal.deal(0, spread(column.id), record);
+                        place += 1;
+                    }
+                }
+                row = end;
+                Ok(end < rows.len())
+            }
+        }
+    };
+    let counted = Rc::new(RefCell::new((0u64, Vec::<FrequentColumn>::new())));
+    let find = {
+        let counted = counted.clone();
+        let mut records: Vec<HolderOf> = Vec::new();
+        move |partition: &Partition<'_, HolderRecord>, dealer: &mut Dealer<BlocksRecord>| {
+            records.clear();
+            partition.blocks(|block| {
+                let holder =
+                    |record: &HolderRecord| (record.column, record.family, record.name, block.from, record.place);
+                records.extend(block.records().iter().map(holder));
+            })?;
+            records.sort_unstable();
+            let (sum, most) = &mut *counted.borrow_mut();
+            for group in records.chunk_by(|a, b| a.0 == b.0) {
+                let of = |count: usize| (count as u64) * (count as u64 - 1) / 2;
+                let within: u64 =
+                    group.chunk_by(|a, b| a.1 == b.1).filter(|same| same[0].1 > 0).map(|same| of(same.len())).sum();
+                let pairs = of(group.len()) - within;
+                *sum += pairs;
+                // So many holders without families have as many pairs.
+                let blocks = (2 * pairs).isqrt().div_ceil(BLOCK) as u32;
+                if blocks > 1 {
+                    for (.., from, place) in group {
+                        dealer.deal((*from).into(), BlocksRecord { place: *place, blocks });
+                    }
+                }
+                let example = group.iter().map(|holder| holder.2).min().unwrap_or_default();
+                let column = FrequentColumn { pairs, holders: group.len() as u64, example };
+                if pairs > 0 && most.get(NAMED - 1).is_none_or(|least| column > *least) {
+                    most.push(column);
+                    most.sort_unstable_by(|a, b| b.cmp(a));
+                    most.truncate(NAMED);
+                }
+            }
+            Ok(())
+        }
+    };
+    let blocks = Rc::new(RefCell::new(BTreeMap::new()));
+    let take = {
+        let blocks = blocks.clone();
+        move |block: Block<BlocksRecord>| {
+            let of_block = block.records().iter().map(|record| (record.place, record.blocks));
+            blocks.borrow_mut().extend(of_block);
+        }
+    };
+    by_key(worker, "Holders", cut, stage.spill_buffer(), &stage.watch, open, find, take)?;
+    let (sum, most) = counted.take();
+    let counts = all_gather(worker, vec![(worker.index(), sum)], &stage.watch)?;
+    let mut most =
+        all_gather(worker, most.iter().map(|most| (most.pairs, most.holders, most.example)).collect(), &stage.watch)?;
+    most.reverse();
+    most.truncate(NAMED);
+    let most = most.into_iter().map(|(pairs, holders, example)| FrequentColumn { pairs, holders, example });
+    let pairs = counts.iter().fold(0u64, |sum, (_, own)| sum.saturating_add(*own));
+    Ok(Proposed { pairs, most: most.collect(), own, blocks: blocks.take() })
+}

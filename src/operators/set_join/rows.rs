@@ -1,0 +1,144 @@
+//! Rows: sets that are left with equal elements are one row. The smallest name among them is that of the row, and its set goes on alone.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use anyhow::Result;
+use bytemuck::{Pod, Zeroable};
+use timely::worker::Worker;
+
+use super::alone::unshared;
+use super::held::Kept;
+use super::sets::Sets;
+use super::stage::SetJoinStage;
+use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
+use crate::records::{Key, fold};
+
+/// Records of a partition, at most: their sorting stays in the second-level cache.
+const MOST_RECORDS: u64 = 1 << 14;
+/// Sets that are dealt at once, between two checks of the clock.
+const SETS: usize = 1 << 10;
+
+/// Where a set is: its worker, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
+#[repr(C)]
+pub struct Place {
+    /// The worker.
+    pub worker: u32,
+    /// The number of the set at this worker.
+    pub number: u32,
+}
+
+/// A set on its way to the others that have its elements.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct SetRecord {
+    key: Key,
+    name: u64,
+    number: u64,
+}
+
+/// The row of a set, on its way back.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct RowRecord {
+    /// The number of the set at the worker that has it.
+    number: u32,
+    /// How many sets the row has.
+    members: u32,
+    /// The set that stands for the row.
+    row: Place,
+}
+
+/// The sets that stand for rows, and what each row has.
+pub(super) struct RowSets {
+    /// The sets; a row has the number of its set.
+    pub sets: Sets,
+    /// The number of sets of each row.
+    pub members: Vec<u32>,
+    /// The row of each kept set: see [`Kept`].
+    pub row_of: Vec<Place>,
+}
+
+/// Joins equal sets to rows.
+///
+/// ```text
+/// for each set s: row[s] = the set with the smallest name of those with the elements of s
+/// ```
+///
+/// # Errors
+/// If a worker of this process failed.
+pub(super) fn rows(worker: &mut Worker, stage: &SetJoinStage, kept: &mut Kept) -> Result<RowSets> {
+    let own = kept.sets.count();
+    let all = all_gather(worker, vec![(worker.index(), own as u64)], &stage.watch)?.iter().map(|(_, own)| own).sum();
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<SetRecord>(), 1, worker.peers(), stage.memory);
+    let with_sizes = stage.requirement.depends_on_sizes();
+    let sets = Rc::new(std::mem::take(&mut kept.sets));
+    let open = {
+        let sets = sets.clone();
+        move || {
+            let (sets, mut next, mut words) = (sets.clone(), 0, Vec::new());
+            move |deal: &mut RangeDealer<'_, SetRecord>| {
+                let end = (next + SETS).min(sets.count());
+                for number in next..end {
+                    let size = if with_sizes { sets.size(number) } else { 0 };
+                    let key = key_of(&sets, number, size, &mut words);
+                    let record = SetRecord { key, name: sets.name_of(number), number: number as u64 };
+                    deal.deal(0, key.partition_bits(), record);
+                }
+                next = end;
+                Ok(end < sets.count())
+            }
+        }
+    };
+    let mut records: Vec<(Key, u64, Place)> = Vec::new();
+    let find = move |partition: &Partition<'_, SetRecord>, dealer: &mut Dealer<RowRecord>| {
+        records.clear();
+        partition.blocks(|block| {
+            let place = |record: &SetRecord| Place { worker: block.from, number: record.number as u32 };
+            records.extend(block.records().iter().map(|record| (record.key, record.name, place(record))));
+        })?;
+        records.sort_unstable();
+        for equal in records.chunk_by(|a, b| a.0 == b.0) {
+            let (_, _, row) = equal[0];
+            for (_, _, place) in equal {
+                let record = RowRecord { number: place.number, members: equal.len() as u32, row };
+                dealer.deal(place.worker.into(), record);
+            }
+        }
+        Ok(())
+    };
+    let found = Rc::new(RefCell::new(vec![(Place { worker: 0, number: 0 }, 0); own]));
+    let take = {
+        let found = found.clone();
+        move |block: Block<RowRecord>| {
+            let mut found = found.borrow_mut();
+            block.records().iter().for_each(|record| found[record.number as usize] = (record.row, record.members));
+        }
+    };
+    by_key(worker, "Rows", cut, stage.spill_buffer(), &stage.watch, open, find, take)?;
+    let sets = unshared(worker, sets);
+    Ok(RowSets::new(worker.index() as u32, sets, found.take()))
+}
+
+impl RowSets {
+    /// Keeps the sets that stand for rows. The numbers of rows are those of sets, so a set of another row leaves an empty place.
+    fn new(worker: u32, sets: Sets, found: Vec<(Place, u32)>) -> RowSets {
+        let own = |number: usize| found[number].0 == Place { worker, number: number as u32 };
+        let mut rows = Sets::default();
+        for number in 0..sets.count() {
+            let part = sets.set(number).filter(|_| own(number));
+            rows.push_part(sets.name_of(number), sets.size(number), part);
+        }
+        let members = (0..found.len()).map(|number| if own(number) { found[number].1 } else { 0 }).collect();
+        RowSets { sets: rows, members, row_of: found.into_iter().map(|(row, _)| row).collect() }
+    }
+}
+
+/// A key that equal sets of equal sizes have in common, in whatever order their elements are.
+fn key_of(sets: &Sets, set: usize, size: u32, words: &mut Vec<u64>) -> Key {
+    words.clear();
+    words.extend(sets.set(set).map(|element| fold(&[element.hash, element.weight.into()])));
+    words.sort_unstable();
+    Key::of(size.into(), words)
+}

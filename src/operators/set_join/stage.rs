@@ -1,0 +1,60 @@
+//! The parameters of a join and what it counts.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytemuck::Pod;
+
+use super::requirement::Requirement;
+use crate::operators::InProcess;
+use crate::operators::exchange::SpillBuffer;
+use crate::watch::Watch;
+
+/// The parameters of a join, for one worker.
+#[derive(Clone)]
+pub struct SetJoinStage {
+    /// What two sets must have in common.
+    pub requirement: Requirement,
+    /// Rows that a family has at least; elements of fewer rows make no family.
+    pub family: u64,
+    /// The most pairs of rows to look at, each counted for every column that proposes it: a join of more is refused before it looks at any.
+    pub max_pairs: u64,
+    /// Bytes for the records in flight, and as many again for candidates.
+    pub memory: u64,
+    /// The folder to which blocks spill.
+    pub scratch: PathBuf,
+    /// What the workers of this process share.
+    pub shared: Arc<InProcess>,
+    /// Counts what is exchanged, and keeps the first failure of the process.
+    pub watch: Arc<Watch>,
+}
+
+impl SetJoinStage {
+    /// An empty buffer for records in flight, which spills to disk if they take more memory than they may.
+    pub(super) fn spill_buffer<R: Pod>(&self) -> SpillBuffer<R> {
+        SpillBuffer::new(&self.scratch, self.memory)
+    }
+}
+
+/// What one worker did; over workers these are summed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SetJoinStats {
+    /// Own sets.
+    pub sets: u64,
+    /// Sets that are left without elements that they have alone.
+    pub kept: u64,
+    /// Their elements.
+    pub kept_elements: u64,
+    /// Rows that can be in pairs with others: sets that differ from each other.
+    pub rows: u64,
+    /// Their columns, each counted in every row that has it.
+    pub columns: u64,
+    /// Rows in families.
+    pub family_rows: u64,
+    /// Columns of rows that were exchanged to find pairs.
+    pub prefix_columns: u64,
+    /// Pairs of rows that were compared.
+    pub candidates: u64,
+    /// Pairs of rows that meet the requirement, without those of a family.
+    pub pairs: u64,
+}

@@ -1,0 +1,373 @@
+//! The set join against all pairs by brute force.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use nigh::operators::InProcess;
+use nigh::operators::set_join::{Element, Requirement, SetJoin, SetJoinStage, Sets, Share, TooManyPairs, set_join};
+use nigh::records::mix;
+use nigh::watch::Watch;
+use proptest::prelude::*;
+
+/// A set: its distinct elements with their weights.
+type Set = BTreeMap<u64, u32>;
+
+/// How a pair was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// In the list, with the shared weights of the set with the smaller name and of the other.
+    Listed([u64; 2]),
+    /// Two sets of one row, with the weight that they share.
+    Row(u64),
+    /// Two sets of one family, with the weight that they share at least.
+    Family(u64),
+}
+
+/// The workers of a join, and which of them share memory.
+#[derive(Clone, Copy, Debug)]
+struct Workers {
+    count: usize,
+    /// The workers of each process.
+    threads: usize,
+}
+
+const WORKERS: [Workers; 4] = [
+    Workers { count: 1, threads: 1 },
+    Workers { count: 2, threads: 2 },
+    Workers { count: 2, threads: 1 },
+    Workers { count: 4, threads: 2 },
+];
+
+/// Bytes for the records in flight of a worker.
+const MEMORIES: [u64; 3] = [1 << 10, 1 << 14, 1 << 20];
+
+/// The parameters of a join.
+#[derive(Clone, Copy, Debug)]
+struct Parameters {
+    requirement: Requirement,
+    family: u64,
+    memory: u64,
+    max_pairs: u64,
+}
+
+impl Parameters {
+    fn of(requirement: Requirement) -> Parameters {
+        Parameters { requirement, family: 5, memory: 1 << 20, max_pairs: u64::MAX }
+    }
+}
+
+/// What each worker found: its join, and the pairs that were listed there as (own row, other name, shared weights).
+type Joins = Vec<Result<(SetJoin, Vec<(u32, u64, [u64; 2])>), TooManyPairs>>;
+
+fn run(sets: &[Set], parameters: Parameters, workers: Workers) -> Joins {
+    let sets = Arc::new(sets.to_vec());
+    let folder = tempfile::tempdir().unwrap();
+    let scratch = folder.path().to_owned();
+    let processes: Vec<Arc<InProcess>> = (0..workers.count).map(|_| Arc::default()).collect();
+    let guards = timely::execute(timely::Config::process(workers.count), move |worker| {
+        let (index, peers) = (worker.index(), worker.peers());
+        let mut own = Sets::default();
+        for (number, set) in sets.iter().enumerate().skip(index).step_by(peers) {
+            let elements: Vec<Element> =
+                set.iter().map(|(element, weight)| Element { hash: mix(*element), weight: *weight }).collect();
+            own.push(number as u64, &elements).unwrap();
+        }
+        let stage = SetJoinStage {
+            requirement: parameters.requirement,
+            family: parameters.family,
+            max_pairs: parameters.max_pairs,
+            memory: parameters.memory,
+            scratch: scratch.clone(),
+            shared: processes[index / workers.threads].clone(),
+            watch: Arc::new(Watch::default()),
+        };
+        let listed = Arc::new(Mutex::new(Vec::new()));
+        let each = {
+            let listed = listed.clone();
+            move |pair: nigh::operators::set_join::RowPair| {
+                listed.lock().unwrap().push((pair.own, pair.names[1], pair.shared));
+                Ok(())
+            }
+        };
+        let joined = set_join(worker, &stage, &Arc::new(own), each);
+        let failed = |error: anyhow::Error| error.downcast::<TooManyPairs>().expect("no other failure");
+        joined.map(|joined| (joined, std::mem::take(&mut *listed.lock().unwrap()))).map_err(failed)
+    });
+    guards.unwrap().join().into_iter().map(Result::unwrap).collect()
+}
+
+/// All pairs by the join, by the numbers of their sets.
+fn pairs(sets: &[Set], parameters: Parameters, workers: Workers) -> BTreeMap<(u64, u64), Found> {
+    let joins: Vec<_> = run(sets, parameters, workers).into_iter().map(Result::unwrap).collect();
+    // The sets of each row, by the row's name; rows by family.
+    let mut members: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    let mut rows = BTreeMap::new();
+    for (worker, (joined, _)) in joins.iter().enumerate() {
+        for (set, place) in joined.sets.iter().zip(&joined.row_of) {
+            let row = joins[place.worker as usize].0.rows[place.number as usize];
+            members.entry(row.name).or_default().push(worker as u64 + u64::from(*set) * workers.count as u64);
+        }
+        rows.extend(joined.rows.iter().filter(|row| row.members > 0).map(|row| (row.name, *row)));
+        assert_eq!(joined.families, joins[0].0.families, "all workers know all families");
+    }
+    let mut found = BTreeMap::new();
+    let mut add = |a: u64, b: u64, how: Found| {
+        let (pair, how) = match how {
+            Found::Listed([first, second]) if a > b => ((b, a), Found::Listed([second, first])),
+            _ => ((a.min(b), a.max(b)), how),
+        };
+        assert_eq!(found.insert(pair, how), None, "{pair:?} was found twice");
+    };
+    for row in rows.values() {
+        let sets = &members[&row.name];
+        assert_eq!((sets.len(), sets.iter().min()), (row.members as usize, Some(&row.name)));
+        for (number, a) in sets.iter().enumerate().filter(|_| row.is_clique) {
+            sets[number + 1..].iter().for_each(|b| add(*a, *b, Found::Row(row.weight)));
+        }
+    }
+    for a in rows.values() {
+        for b in rows.range(a.name + 1..).map(|(_, b)| b).filter(|b| a.family.is_some() && a.family == b.family) {
+            let family = joins[0].0.families[a.family.unwrap() as usize];
+            let shared = match parameters.requirement {
+                Requirement::Both(_) => u64::from(a.of_family.min(b.of_family)),
+                _ => u64::from(a.of_family) + u64::from(b.of_family) - family.of,
+            };
+            for one in &members[&a.name] {
+                members[&b.name].iter().for_each(|other| add(*one, *other, Found::Family(shared)));
+            }
+        }
+    }
+    for (joined, listed) in &joins {
+        for (own, other, shared) in listed {
+            for one in &members[&joined.rows[*own as usize].name] {
+                members[other].iter().for_each(|other| add(*one, *other, Found::Listed(*shared)));
+            }
+        }
+    }
+    found
+}
+
+/// All pairs by brute force, with their shared weights.
+fn twin(sets: &[Set], requirement: Requirement) -> BTreeMap<(u64, u64), [u64; 2]> {
+    let size = |set: &Set| set.values().map(|weight| u64::from(*weight)).sum::<u64>();
+    let mut pairs = BTreeMap::new();
+    for (a, one) in sets.iter().enumerate() {
+        for (b, other) in sets.iter().enumerate().skip(a + 1) {
+            let common = one.keys().filter(|element| other.contains_key(element));
+            let shared =
+                common.fold([0, 0], |[x, y], element| [x + u64::from(one[element]), y + u64::from(other[element])]);
+            // In fractions, not by the bounds of the join.
+            let (share, sum) = (shared[0].min(shared[1]), size(one) + size(other));
+            let is_pair = share > 0
+                && match requirement {
+                    Requirement::Shared(least) | Requirement::Both(least) => share >= u64::from(least),
+                    Requirement::Dice(of) => (2 * share) as f64 >= of.value() * sum as f64 - 1e-9,
+                    Requirement::Resemblance(of) => share as f64 >= of.value() * (sum - share) as f64 - 1e-9,
+                };
+            if is_pair {
+                pairs.insert((a as u64, b as u64), shared);
+            }
+        }
+    }
+    pairs
+}
+
+/// Checks the join against brute force; returns how many pairs were listed, of rows and of families.
+fn check(sets: &[Set], parameters: Parameters, workers: Workers) -> [usize; 3] {
+    let (found, expected) = (pairs(sets, parameters, workers), twin(sets, parameters.requirement));
+    let of_join: BTreeSet<_> = found.keys().copied().collect();
+    assert_eq!(of_join, expected.keys().copied().collect(), "{parameters:?} {workers:?}");
+    let mut kinds = [0; 3];
+    for (pair, how) in found {
+        let shared = expected[&pair];
+        match how {
+            Found::Listed(listed) => assert_eq!(listed, shared, "{pair:?}"),
+            Found::Row(weight) => assert_eq!([weight, weight], shared, "{pair:?}"),
+            Found::Family(least) => assert!(shared[0].min(shared[1]) >= least, "{pair:?}: {least} of {shared:?}"),
+        }
+        kinds[match how {
+            Found::Listed(_) => 0,
+            Found::Row(_) => 1,
+            Found::Family(_) => 2,
+        }] += 1;
+    }
+    kinds
+}
+
+fn share(share: f64) -> Share {
+    Share::new(share).unwrap()
+}
+
+fn requirements() -> Vec<Requirement> {
+    vec![
+        Requirement::Shared(1),
+        Requirement::Shared(2),
+        Requirement::Shared(15),
+        Requirement::Both(1),
+        Requirement::Both(6),
+        Requirement::Dice(share(0.5)),
+        Requirement::Dice(share(0.9)),
+        Requirement::Resemblance(share(0.3)),
+        Requirement::Resemblance(share(0.8)),
+        Requirement::Resemblance(share(1.0)),
+    ]
+}
+
+/// Weights of elements: the same in all sets, except for `Both`.
+fn weighed(sets: &[BTreeSet<u64>], requirement: Requirement) -> Vec<Set> {
+    let by_set = matches!(requirement, Requirement::Both(_));
+    let weight = |number: usize, element: u64| 1 + (mix(element ^ if by_set { number as u64 } else { 0 }) % 3) as u32;
+    let of = |(number, set): (usize, &BTreeSet<u64>)| set.iter().map(|e| (*e, weight(number, *e))).collect();
+    sets.iter().enumerate().map(of).collect()
+}
+
+/// Random sets of a small world: some like one of a few templates with elements left out, some equal, some by chance, and with `common`
+/// one element in all of them.
+fn worlds() -> impl Strategy<Value = Vec<BTreeSet<u64>>> {
+    let template = prop::collection::vec(any::<prop::sample::Index>(), 0..6);
+    let set = (0..4u64, template, prop::collection::btree_set(1000..1040u64, 0..12), any::<bool>());
+    (prop::collection::vec(set, 0..60), any::<bool>()).prop_map(|(sets, common)| {
+        let of = |(kind, left_out, chance, keeps): (u64, Vec<prop::sample::Index>, BTreeSet<u64>, bool)| {
+            let mut set: BTreeSet<u64> =
+                if kind < 3 { (0..24).map(|e| 100 * kind + e).collect() } else { BTreeSet::new() };
+            left_out.iter().for_each(|index| _ = set.remove(&(100 * kind + index.index(24) as u64)));
+            set.extend(chance.into_iter().filter(|_| keeps));
+            set.extend(common.then_some(7777));
+            set
+        };
+        sets.into_iter().map(of).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_join_finds_the_pairs_of_brute_force(world in worlds(), family in 2..12u64, first in 0..WORKERS.len()) {
+        for (number, requirement) in requirements().into_iter().enumerate() {
+            let sets = weighed(&world, requirement);
+            // Little memory: many ranges of keys, and many rounds.
+            let memory = MEMORIES[(number + first) % MEMORIES.len()];
+            let parameters = Parameters { family, memory, ..Parameters::of(requirement) };
+            let kinds = check(&sets, parameters, WORKERS[(number + first) % WORKERS.len()]);
+            let one = Parameters { memory: 1 << 30, ..parameters };
+            prop_assert_eq!(kinds, check(&sets, one, WORKERS[0]), "the kinds of the pairs are the same");
+        }
+    }
+}
+
+/// Sets like a template of `of` elements, each without its own choice of a tenth of them.
+fn ragged(count: u64, of: u64) -> Vec<BTreeSet<u64>> {
+    let has = |set: u64, element: u64| !mix(set << 32 | element).is_multiple_of(10);
+    (0..count).map(|set| (0..of).filter(|element| has(set, *element)).chain([9000 + set]).collect()).collect()
+}
+
+#[test]
+fn a_family_is_found_whatever_its_members_lack() {
+    for requirement in [Requirement::Shared(15), Requirement::Dice(share(0.5)), Requirement::Resemblance(share(0.3))] {
+        let sets = weighed(&ragged(150, 40), requirement);
+        for workers in WORKERS {
+            let [listed, _, family] = check(&sets, Parameters { family: 20, ..Parameters::of(requirement) }, workers);
+            assert!(family > 5 * listed, "{requirement:?}: {listed} pairs were listed, {family} were not");
+        }
+    }
+}
+
+#[test]
+fn an_element_of_all_sets_proposes_no_pair() {
+    // Couples that share six elements, each of the two with one that the next couple has, too; and one element in all of them.
+    let of =
+        |couple: u64, side: u64| (0..6).map(move |e| 10 * couple + e).chain([5000 + couple + side, 7777]).collect();
+    let world: Vec<BTreeSet<u64>> = (0..200u64).flat_map(|couple| [of(couple, 0), of(couple, 1)]).collect();
+    let sets: Vec<Set> = world.iter().map(|set| set.iter().map(|element| (*element, 1)).collect()).collect();
+    for workers in WORKERS {
+        let parameters = Parameters { family: 1000, ..Parameters::of(Requirement::Shared(4)) };
+        assert_eq!(check(&sets, parameters, workers), [200, 0, 0]);
+        let joins = run(&sets, parameters, workers);
+        let candidates: u64 = joins.into_iter().map(|join| join.unwrap().0.stats.candidates).sum();
+        assert!((200..=400).contains(&candidates), "{candidates} of 79,800 pairs were looked at");
+    }
+}
+
+#[test]
+fn a_clique_without_an_edge_lacks_just_that_edge() {
+    // Each pair of sets but (0, 1) has two elements of its own.
+    let mut sets = vec![Set::new(); 40];
+    for a in 0..40u64 {
+        for b in (a + 1..40).filter(|b| (a, *b) != (0, 1)) {
+            for element in [a << 20 | b << 1, a << 20 | b << 1 | 1] {
+                sets[a as usize].insert(element, 1);
+                sets[b as usize].insert(element, 1);
+            }
+        }
+    }
+    for workers in WORKERS {
+        let kinds = check(&sets, Parameters::of(Requirement::Shared(2)), workers);
+        assert_eq!(kinds, [40 * 39 / 2 - 1, 0, 0]);
+    }
+}
+
+#[test]
+fn an_element_of_thousands_of_sets_is_shared_out() {
+    // Couples of equal sets that all share one heavy element: a column of two blocks of rows.
+    let sets: Vec<Set> = (0..2500u64).map(|set| [(1, 3), (10 + set / 2, 1)].into()).collect();
+    let parameters = Parameters { family: 10_000, memory: 1 << 16, ..Parameters::of(Requirement::Shared(3)) };
+    for workers in WORKERS {
+        let (mut pairs, mut rows) = (BTreeSet::new(), 0);
+        for (joined, listed) in run(&sets, parameters, workers).into_iter().map(Result::unwrap) {
+            rows += joined.rows.iter().filter(|row| row.members > 0).count();
+            for (own, other, shared) in listed {
+                let own = joined.rows[own as usize].name;
+                assert!(shared == [3, 3] && pairs.insert((own.min(other), own.max(other))), "{own} {other} {shared:?}");
+            }
+        }
+        assert_eq!((rows, pairs.len()), (1250, 1250 * 1249 / 2));
+    }
+}
+
+#[test]
+fn rows_of_a_family_do_not_meet() {
+    // A family of rows that each lack a tenth of a template, and some rows beside it. Rows that lack the same are one.
+    let world: Vec<BTreeSet<u64>> = ragged(1500, 40);
+    let rows: BTreeSet<Vec<u64>> = world.iter().map(|set| set.iter().copied().filter(|e| *e < 40).collect()).collect();
+    let mut sets = weighed(&world, Requirement::Shared(15));
+    sets.extend((0..20u64).map(|set| (0..16).map(|e| (e + set, 1 + (mix(e + set) % 3) as u32)).collect::<Set>()));
+    for workers in WORKERS {
+        let joins = run(&sets, Parameters { family: 100, ..Parameters::of(Requirement::Shared(15)) }, workers);
+        let joins: Vec<_> = joins.into_iter().map(|join| join.unwrap().0).collect();
+        let candidates: u64 = joins.iter().map(|joined| joined.stats.candidates).sum();
+        let of_family = joins[0].families[0].rows;
+        assert!(of_family as usize > rows.len() * 95 / 100, "{of_family} of {} rows", rows.len());
+        let pairs = of_family * (of_family - 1) / 2;
+        assert!(candidates < pairs / 10, "{candidates} pairs were looked at, beside {pairs} of the family");
+    }
+}
+
+#[test]
+fn too_many_pairs_are_refused_with_the_elements_that_propose_them() {
+    let sets: Vec<Set> =
+        (0..300u64).map(|set| [(1, 2), (2, 2), (10 + set / 3, 1), (1000 + set % 7, 1)].into()).collect();
+    let parameters = Parameters { family: 1000, max_pairs: 100, ..Parameters::of(Requirement::Shared(4)) };
+    for workers in WORKERS {
+        for refused in run(&sets, parameters, workers) {
+            let refused = refused.unwrap_err();
+            // The two elements of all rows, those of three rows each, and those of every seventh row.
+            let [all, of_three, of_seventh] = [300 * 299 / 2, 100 * 3, 6 * (43 * 42 / 2) + 42 * 41 / 2];
+            let most = refused.columns.first().unwrap();
+            assert_eq!((most.pairs, most.holders, most.example), (all, 300, 0));
+            assert_eq!((refused.pairs, refused.most), (all + of_three + of_seventh, 100));
+            assert_eq!(refused.to_string(), "up to 51429 pairs would be looked at, and at most 100 may be");
+        }
+    }
+}
+
+#[test]
+fn no_sets_and_one_set_have_no_pairs() {
+    for sets in [vec![], vec![Set::from([(1, 5)])], vec![Set::new(), Set::new()]] {
+        for requirement in requirements() {
+            WORKERS
+                .into_iter()
+                .for_each(|workers| assert_eq!(check(&sets, Parameters::of(requirement), workers), [0; 3]));
+        }
+    }
+}
