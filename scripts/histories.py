@@ -2,7 +2,7 @@
 """Random histories of a store, through the command line, each step held against a store that is made in full.
 
     scripts/histories.py --nigh target/release/nigh --seeds 0..500
-    scripts/histories.py --nigh target/release/nigh --seeds 17 --keep /tmp/histories
+    scripts/histories.py --nigh target/release/nigh --seeds 17 --keep histories
     scripts/histories.py --nigh target/release/nigh --seeds 0..100 --bucket
     scripts/histories.py --nigh target/release/nigh --seeds 1..150 --bucket --each-operation
 
@@ -654,7 +654,7 @@ def again(args, seed):
     flags += ["--bucket"] if args.bucket else []
     flags += ["--each-operation"] if args.each_operation else []
     flags += ["--rows"] if args.rows else []
-    return f"{sys.argv[0]} --nigh {args.nigh} {' '.join(flags)} --keep {args.keep or '/tmp/histories'} --verbose"
+    return f"{sys.argv[0]} --nigh {args.nigh} {' '.join(flags)} --keep {args.keep or 'histories'} --verbose"
 
 
 def seeds(text):

@@ -64,11 +64,11 @@ pub(crate) fn run(args: &CatalogArgs, log: &Log) -> Result<ExitCode> {
         let given = args.store.display().to_string();
         let given = given.trim_end_matches('/');
         print(&format!(
-            "{} tables of {given} are Delta tables, and stay so with every commit. In DuckDB: delta_scan('{given}/clusters')\n",
+            "{} tables of {given} are Delta tables, and stay so with every commit. In Python: deltalake.DeltaTable('{given}/clusters')\n",
             folders.len()
         ))?;
     } else {
-        print(&format!("The tables of {given} are no Delta tables\n", given = args.store.display()))?;
+        print(&format!("The tables of {given} are not Delta tables\n", given = args.store.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

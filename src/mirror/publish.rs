@@ -1,7 +1,7 @@
 //! Publishes a mirror: uploads new files to the bucket, and commits them by one conditional put of the manifest.
 //!
-//! Order: files, lists of files, `manifest.json` (the commit), `views.sql` and the logs of tables, removal of replaced objects. Until the commit all readers see
-//! the store as it was.
+//! Order: files, lists of files, `manifest.json` (the commit), `views.sql` and the logs of tables, removal of replaced objects. Until the
+//! commit all readers see the store as it was.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -150,12 +150,9 @@ pub(super) fn publish(
         };
         folder.set_base(Base::Catalog(digest))?;
         put_views(folder, bucket)?;
-        put_catalog(folder, bucket, &folders, &sizes)?;
         after = Some(CatalogVersion { catalog, digest, tag });
     }
-    if !is_new {
-        put_catalog(folder, bucket, &folders, &sizes)?;
-    }
+    put_catalog(folder, bucket, &folders, &sizes)?;
     let before = before.iter().flat_map(|before| before.catalog.folders.keys());
     let ours: Vec<&str> = before.chain(folders.keys()).map(String::as_str).collect();
     let is_old = |key: &String| !objects.keys.contains(key) && is_ours(key, &ours);

@@ -61,7 +61,7 @@ fn the_logs_follow_every_commit() {
     let name = store.to_str().unwrap();
     let commands = steps(&jobs(folder.path()), name);
     run_well(&texts(&commands[0]));
-    assert!(described(&names_of(&store), |_| vec![]).is_empty(), "nothing is described that nobody asked for");
+    assert!(described(&names_of(&store), |_| vec![]).is_empty(), "a store has no logs unless the user asks for them");
     let said = run_well(&["catalog", name, "--format", "delta"]);
     assert!(said.stdout.starts_with("12 tables of "), "{}", said.stdout);
     assert_is_described(&store, "catalog");
@@ -69,7 +69,7 @@ fn the_logs_follow_every_commit() {
         run_well(&texts(command));
         assert_is_described(&store, &command[0]);
     }
-    // A version is written only if a table changed, and a lost log is made anew.
+    // A version is written only if a table changed, and a log that was removed is made again.
     let log = store.join("evolution/births/_delta_log");
     assert_eq!(std::fs::read_dir(&log).unwrap().count(), 1);
     std::fs::remove_dir_all(&log).unwrap();

@@ -3,11 +3,7 @@
 //! A set whose held elements weigh less than the requirement asks for is no pair with any. Most sets of a crawl fall here, before anything
 //! of them is kept. The test need not be exact: an element that is taken for a held one by mistake falls in `alone.rs`.
 //!
-//! ```text
-//! record: 24 bits of an element's hash, and in 16 bits
-//! its place minus that of the record before              5 bytes, to the element's partition
-//! reply: place of an element that two sets hold          4 bytes, back to its owner
-//! ```
+//! Records and replies are those of `sighting`: the holder of an element is its place.
 //!
 //! Which elements are taken for held ones by mistake depends on the hashes of all elements, and on nothing else: the slots in which they are
 //! counted are as many for any number of workers and partitions.

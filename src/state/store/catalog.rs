@@ -1,8 +1,7 @@
 //! The tables of a store as other programs describe them: a log of Delta Lake beside each table, over the same files.
 //!
 //! The manifest says whether a store has it. Every commit then writes a version of each log whose table has changed, after the manifest
-//! is replaced and before old files are removed; after a kill, the next run writes it. Whoever reads a table by its log sees the files of
-//! one commit.
+//! is replaced and before old files are removed; after a kill, the next run writes it. A reader of a log sees the files of one commit.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,7 +30,7 @@ impl Store {
     /// has called [`Store::recover`].
     ///
     /// # Errors
-    /// If there is no store; if a log is there that another program made; or if a file cannot be written or removed.
+    /// If there is no store; if another program made a log there; or if a file cannot be written or removed.
     pub fn set_catalog(&self, catalog: Option<CatalogFormat>) -> Result<Vec<String>> {
         let mut manifest =
             self.manifest()?.with_context(|| format!("{} is not a nigh store", self.root().display()))?;
@@ -60,7 +59,7 @@ impl Store {
     /// Brings the logs of all tables up to date, if the store has them.
     ///
     /// # Errors
-    /// If a log is damaged or cannot be written; the message says how to make it anew.
+    /// If a log is damaged or cannot be written; the message says how to make it again.
     pub(crate) fn write_catalog(&self) -> Result<()> {
         let Some(manifest) = Manifest::read(&self.manifest_path())? else { return Ok(()) };
         if manifest.catalog.is_none() {
@@ -131,7 +130,7 @@ impl ListedTable {
 
 /// What to do about a log that cannot be continued.
 pub(crate) fn damaged(log: impl std::fmt::Display) -> String {
-    format!("the log {log} is damaged: remove it, and `nigh catalog` makes it anew")
+    format!("the log {log} is damaged: remove it, and `nigh catalog` makes it again")
 }
 
 /// The files of a log by name; none if there is no folder.

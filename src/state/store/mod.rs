@@ -2,8 +2,8 @@
 //!
 //! In reading order: `folders` (where every file lies), `lock` (one run writes at a time), `commit` (a week from its beginning to
 //! its commit, and recovery after a kill), `publication` (staged files become part of the store at once), `sweep` (removes files that no
-//! commit lists), `views` (views of the tables for DuckDB), `catalog` (logs of the tables for Delta Lake), `postings` (the inverted index of the last week), `forget` (leaves out the
-//! rows of deleted URLs), `vacuum` (removes old weeks).
+//! commit lists), `views` (views of the tables for DuckDB), `catalog` (logs of the tables for Delta Lake), `postings` (the inverted index
+//! of the last week), `forget` (leaves out the rows of deleted URLs), `vacuum` (removes old weeks).
 
 mod catalog;
 mod commit;

@@ -14,7 +14,8 @@
 //! 1. Write the new manifest into the staged folder, and sync the folder. **From here on the commit is completed, even after a kill.**
 //! 2. Move each file to its place in the store. A reader that goes by the manifest, or by `views.sql`, does not see them yet.
 //! 3. Sync the store, then rename the new manifest to `_nigh/manifest.json`. **The commit is done.**
-//! 4. Replace `views.sql`, continue the logs of `catalog.rs` if there are any, and remove all files that the manifest does not list any more (`sweep.rs`).
+//! 4. Replace `views.sql`, continue the logs of `catalog.rs` if there are any, and remove all files that the manifest does not list any more
+//!    (`sweep.rs`).
 //!
 //! A run that finds a staged manifest repeats the steps from the second. It finds the staged manifest only if the kill came before the
 //! rename, and repeating a move does no harm. Files that were staged without a manifest are removed.
