@@ -75,9 +75,102 @@ pub(super) fn may_matter(is_end: bool, first: u8, second: u8) -> bool {
     PAIRS[usize::from(is_end)][usize::from(first & 31)] >> (second & 31) & 1 == 1
 }
 
+/// Whether a tag whose name begins with these three bytes ends a line: the start or the end of a block. `first` is a letter;
+/// after a name of one or two letters, the byte that ends it follows. Only the beginning of a name counts, so
+/// `thead` and `optgroup` end lines like `th` and `option`; no inline element begins like a block.
+pub(super) fn ends_line([first, second, third]: [u8; 3]) -> bool {
+    /// For the last five bits of the first byte, and those of the second and whether it is a letter, a bit for the
+    /// last five of the third.
+    static NAMES: [[u32; 64]; 32] = {
+        /// The last five bits of the bytes that end a name: ` `, `\t`, `\n`, `\r`, `\f`, `/`, `>`.
+        const ENDS: u32 = 1 | 1 << 9 | 1 << 10 | 1 << 13 | 1 << 12 | 1 << 15 | 1 << 30;
+        let mut names = [[0; 64]; 32];
+        let mut i = 0;
+        while i < BLOCKS.len() {
+            let name = BLOCKS[i].as_bytes();
+            let row = &mut names[(name[0] & 31) as usize];
+            match name.len() {
+                1 => {
+                    let mut end = 0;
+                    while end < 32 {
+                        if ENDS >> end & 1 == 1 {
+                            row[end] = u32::MAX;
+                        }
+                        end += 1;
+                    }
+                }
+                2 => row[place(name[1])] |= ENDS,
+                _ => row[place(name[1])] |= 1 << (name[2] & 31),
+            }
+            i += 1;
+        }
+        names
+    };
+    /// Letters come after other bytes.
+    const fn place(second: u8) -> usize {
+        (second & 31 | second >> 1 & 32) as usize
+    }
+    NAMES[usize::from(first & 31)][place(second)] >> (third & 31) & 1 == 1
+}
+
+/// The elements whose tags end lines.
+pub(super) const BLOCKS: [&str; 32] = [
+    "article",
+    "blockquote",
+    "body",
+    "br",
+    "caption",
+    "dd",
+    "div",
+    "dl",
+    "dt",
+    "footer",
+    "form",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "header",
+    "hr",
+    "li",
+    "nav",
+    "ol",
+    "option",
+    "p",
+    "pre",
+    "section",
+    "table",
+    "td",
+    "th",
+    "title",
+    "tr",
+    "ul",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tags_of_blocks_end_lines_and_inline_ones_do_not() {
+        let inline = [
+            "a", "abbr", "acronym", "area", "b", "base", "bdi", "bdo", "big", "blink", "button", "canvas", "cite",
+            "code", "data", "del", "dfn", "em", "embed", "font", "i", "iframe", "img", "input", "ins", "kbd", "label",
+            "link", "map", "mark", "meta", "noscript", "object", "param", "q", "s", "samp", "script", "select",
+            "small", "span", "strike", "strong", "style", "sub", "sup", "svg", "textarea", "time", "track", "tt", "u",
+            "var", "wbr",
+        ];
+        for (name, expected) in BLOCKS.map(|name| (name, true)).into_iter().chain(inline.map(|name| (name, false))) {
+            for name in [name.to_owned(), name.to_uppercase()] {
+                for end in [" ", "\t", "\n", "\r", "\x0c", "/", ">"] {
+                    let tag = [&name, end, ">"].concat();
+                    assert_eq!(ends_line(*tag.as_bytes().first_chunk().unwrap()), expected, "{tag}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn names_are_compared_whole_and_in_any_case() {

@@ -2,8 +2,9 @@
 //!
 //! It separates markup from text by the rules of html5's tokenizer (section 13.2.5), without building a tree. It finds the
 //! next `<` or `&`, copies the text before it, and skips the markup or resolves the reference there. Each piece of markup
-//! becomes one space. `script`, `style`, `xmp`, `iframe`, `noembed` and `noframes` are dropped with their content;
-//! `noscript` is read as markup (a crawler runs no scripts); the text of `title` and `textarea` is text.
+//! becomes one space, or one [`LINE_END`] if it is a tag of a block. `script`, `style`, `xmp`, `iframe`, `noembed`
+//! and `noframes` are dropped with their content; `noscript` is read as markup (a crawler runs no scripts); the text
+//! of `title` and `textarea` is text.
 //!
 //! The cost is linear in any input: no part is searched twice, except a tag of unusual form. Nothing recurses. A missing
 //! end (of a quote, a comment, a script) ends the page, as in html5. NUL characters are kept; they are not part of a word.
@@ -29,12 +30,20 @@ use memchr::memmem;
 /// The maximum length of a title, in bytes; longer ones are cut.
 pub const TITLE_BYTES: usize = 512;
 
+/// The byte that a tag of a block (`<p>`, `</td>`, `<br>`) becomes: the record separator of ASCII. It is not `\n`, which the
+/// source of a page has wherever its author likes: there it means as much as a blank. Like a blank, it is not part of
+/// a word.
+pub const LINE_END: u8 = 0x1E;
+
+/// What a tag becomes: by whether it ends a line.
+const SEPARATORS: [u8; 2] = [b' ', LINE_END];
+
 /// The text, title and links of a page. Reuse it from page to page, for its buffers.
 ///
 /// Bytes of the page that are not UTF-8 stay in the text; in title, base and hrefs they become U+FFFD.
 #[derive(Clone, Debug, Default)]
 pub struct Extract {
-    /// The text: each piece of markup as one space, references resolved.
+    /// The text: each piece of markup as one space, or as [`LINE_END`] if it is a tag of a block; references resolved.
     pub text: Vec<u8>,
     /// The first `<title>` that is not blank, each run of white space as one space, at most [`TITLE_BYTES`] long.
     pub title: String,
@@ -129,14 +138,14 @@ impl<'a> Scanner<'a, '_> {
     /// Reads the markup at `at`, where a `<` is. The fast path: nearly all markup is a tag that does not matter, or a link.
     #[inline]
     fn markup(&mut self, at: usize) -> usize {
-        if let Some(&start) = self.bytes[at..].first_chunk::<4>() {
+        if let Some(&start) = self.bytes[at..].first_chunk::<8>() {
             let is_end = start[1] == b'/';
             let name = at + 1 + usize::from(is_end);
             // By a shift: half of all tags are end tags, so a branch would often be mispredicted.
-            let [first, second, ..] = (u32::from_le_bytes(start) >> (8 + 8 * u32::from(is_end))).to_le_bytes();
+            let [first, second, third, ..] = (u64::from_le_bytes(start) >> (8 + 8 * u32::from(is_end))).to_le_bytes();
             if first.is_ascii_alphabetic() {
                 if !elements::may_matter(is_end, first, second) {
-                    self.out.text.push(b' ');
+                    self.out.text.push(SEPARATORS[usize::from(elements::ends_line([first, second, third]))]);
                     return self.tag_end(at, name);
                 }
                 if matches!(first, b'a' | b'A') && is_blank(second) {
@@ -162,7 +171,9 @@ impl<'a> Scanner<'a, '_> {
                 return at + 1;
             }
         };
-        self.out.text.push(b' ');
+        let name = rest.strip_prefix(b"/").unwrap_or(rest);
+        let ends_line = name.first_chunk().is_some_and(|name| elements::ends_line(*name));
+        self.out.text.push(SEPARATORS[usize::from(ends_line)]);
         end
     }
 
@@ -313,17 +324,17 @@ impl<'a> Scanner<'a, '_> {
                 return sections::raw_text_end(self.bytes, end, name);
             }
             (Element::Title, 0) => return self.title(end, name),
-            (Element::Textarea, 0) => return self.text_without_tags(end, name),
+            (Element::Textarea, 0) => return self.text_without_tags(end, name, b' '),
             (Element::Plaintext, 0) => return self.literal(end, self.bytes.len()),
             _ => {}
         }
         end
     }
 
-    /// Reads the text up to the end tag of `name`: it may have references, but no tags.
-    fn text_without_tags(&mut self, at: usize, name: &[u8]) -> usize {
+    /// Reads the text up to the end tag of `name`: it may have references, but no tags. The start tag becomes `separator`.
+    fn text_without_tags(&mut self, at: usize, name: &[u8], separator: u8) -> usize {
         let end = sections::raw_text_end(self.bytes, at, name);
-        self.out.text.push(b' ');
+        self.out.text.push(separator);
         references::append_all(&self.bytes[at..end], ReferenceIn::Text, &mut self.out.text);
         end
     }
@@ -331,7 +342,7 @@ impl<'a> Scanner<'a, '_> {
     /// Reads the content of a `title`.
     fn title(&mut self, at: usize, name: &[u8]) -> usize {
         let before = self.out.text.len();
-        let end = self.text_without_tags(at, name);
+        let end = self.text_without_tags(at, name, LINE_END);
         if self.out.title.is_empty() {
             fold(&self.out.text[before..], &mut self.out.title);
         }
@@ -415,7 +426,24 @@ mod tests {
     #[test]
     fn tags_separate_words_and_references_do_not() {
         assert_eq!(text("<p>caf&eacute;<br/>a<b>b</b>c&nbsp;d&amp;e</p>"), "café a b c d e");
-        assert_eq!(page("a<br>b").text, b"a b");
+        assert_eq!(page("a<b>b").text, b"a b");
+    }
+
+    #[test]
+    fn tags_of_blocks_end_lines() {
+        let lines = |html: &str| {
+            let text = String::from_utf8(page(html).text).unwrap();
+            let lines = text.split(char::from(LINE_END)).map(|line| words(line).collect::<Vec<_>>().join(" "));
+            lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("|")
+        };
+        assert_eq!(
+            lines("<title>a\nb</title><body>c<P class=x>d<b>e</b>f</p>g<br/>h<font>i</font><!-- <p> -->j"),
+            "a b|c|d e f|g|h i j"
+        );
+        assert_eq!(lines("<tr><td>a<td>b</table>c<H2>d</H2>e<li>f<link>g<th>h<hr>i<pre>j\nk"), "a|b|c|d|e|f g|h|i|j k");
+        // Tags near the end of a page are read by the slower path.
+        assert_eq!(lines("a<p>b</p>c"), "a|b|c");
+        assert_eq!(lines("a<article>b<option>c<p\n>d<p/>e"), "a|b|c|d|e");
     }
 
     #[test]
@@ -562,7 +590,7 @@ mod tests {
             &mut out,
         );
         assert_eq!(out.title, "a\u{fffd}\u{fffd}");
-        assert_eq!(out.text, b" a\xff\xc3  b\xe9 \xe4\xc3\xa4  ");
+        assert_eq!(out.text, b"\x1ea\xff\xc3\x1e\x1eb\xe9 \xe4\xc3\xa4  ");
         assert_eq!(out.hrefs.iter().collect::<Vec<_>>(), ["1\u{fffd}", "2é"]);
     }
 

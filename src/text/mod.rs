@@ -7,10 +7,10 @@
 //!
 //! - [`charset`]: bytes to UTF-8, by byte order mark, label, `<meta>` or detection; `prescan` finds the `<meta>`. A body
 //!   declared as UTF-8 is used as it is: bytes that are not UTF-8 are neither markup nor part of a word
-//! - [`html`]: markup to white space; finds the title and the raw links in the same pass. A bitmap of the page from
-//!   [`kernels`](crate::kernels) shows where markup may be. It uses `elements` (the tags that matter), `attributes` (the
-//!   inside of a tag), `sections` (the end of a comment, a script or raw text), `hrefs` and [`references`] (`&eacute;` to
-//!   `é`)
+//! - [`html`]: markup to white space and line ends; finds the title and the raw links in the same pass. A bitmap of
+//!   the page from [`kernels`](crate::kernels) shows where markup may be. It uses `elements` (the tags that matter),
+//!   `attributes` (the inside of a tag), `sections` (the end of a comment, a script or raw text), `hrefs` and
+//!   [`references`] (`&eacute;` to `é`)
 //! - [`words`](words()): the words of a text
 //! - [`urls`]: the canonical form of a URL, the links of a page, the registered domain of a host; `plain` resolves the
 //!   usual forms of links faster
@@ -31,7 +31,7 @@ mod printable;
 pub mod references;
 mod sections;
 #[cfg(test)]
-mod twin;
+pub(crate) mod twin;
 pub mod urls;
 pub mod words;
 
