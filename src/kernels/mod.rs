@@ -1,9 +1,9 @@
 //! SIMD kernels: the inner loops, implemented once for each kind of processor, with bit-identical results.
 //!
-//! [`Kernels`] is a table of functions: one for each stage from text to supershingles, one for the marks of a page, and
-//! one for lookups in a bit set. There is one table for each *level* of instructions. [`chosen`] returns the fastest level
-//! of this machine, or the one that `NIGH_KERNELS` names. `scalar` is the definition, short and plain; every other level
-//! returns the same bits, faster.
+//! [`Kernels`] is a table of functions: one for each stage from text to supershingles, one for the marks of a page,
+//! one for the joined words of a text, and one for lookups in a bit set. There is one table for each *level* of
+//! instructions. [`chosen`] returns the fastest level of this machine, or the one that `NIGH_KERNELS` names. `scalar`
+//! is the definition, short and plain; every other level returns the same bits, faster.
 //!
 //! This folder holds the only `unsafe` code of the crate: calls of functions compiled for instructions that not every
 //! machine has, loads, stores and gathers of vectors, memory that is written before it is read, calls of libdeflate
@@ -11,8 +11,8 @@
 //! instructions**: tables are private, and [`available`] returns only those that were detected.
 //!
 //! In reading order: `gf2` (polynomials and the constants of kernels), `scalar` (the definition), `alphabet` (which
-//! characters make words), `avx512`, then `narrow` with its instruction sets `avx2` and `pmull`, `markup`, `places` (the
-//! bit set), `inflate`, `memory`; `twin` tests every level against scalar.
+//! characters make words), `avx512`, then `narrow` with its instruction sets `avx2` and `pmull`, `markup`, `joined`,
+//! `places` (the bit set), `inflate`, `memory`; `twin` tests every level against scalar.
 //!
 //! ```
 //! use nigh::kernels::chosen;
@@ -32,6 +32,7 @@ mod avx2;
 mod avx512;
 mod gf2;
 mod inflate;
+mod joined;
 mod markup;
 pub mod memory;
 #[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
@@ -49,6 +50,7 @@ use anyhow::{Result, bail};
 
 pub use gf2::{FeatureRuns, Functions, Polynomial, Shingles, multiply, product, reduce};
 pub use inflate::{Inflated, Inflater};
+pub use joined::Joined;
 pub use markup::Marks;
 pub use places::BitSet;
 
@@ -62,6 +64,7 @@ pub struct Kernels {
     /// The name of the level, as in `NIGH_KERNELS`.
     name: &'static str,
     words: fn(&[u8], &mut Vec<u32>),
+    join: fn(&[u8], u8, &mut Vec<u32>, &mut Joined),
     preimages: fn(&Shingles, &[u8], &[u32], &mut Vec<u64>),
     minima: fn(&Functions, &[u64], &mut [u64]),
     supershingles: fn(&FeatureRuns, &[u64], &mut Vec<u64>),
@@ -86,6 +89,17 @@ impl Kernels {
         assert!(text.len() <= TEXT_BYTES, "the text has {} bytes, more than {TEXT_BYTES}", text.len());
         bounds.clear();
         (self.words)(text, bounds);
+    }
+
+    /// As [`words`](Kernels::words), and joins the words by blanks, and finds those that follow a line end or a
+    /// period, and the number of characters. `line_end` is a byte of ASCII that is not part of words.
+    ///
+    /// # Panics
+    /// If the text is longer than [`TEXT_BYTES`].
+    pub fn join(&self, text: &[u8], line_end: u8, bounds: &mut Vec<u32>, joined: &mut Joined) {
+        assert!(text.len() <= TEXT_BYTES, "the text has {} bytes, more than {TEXT_BYTES}", text.len());
+        bounds.clear();
+        (self.join)(text, line_end, bounds, joined);
     }
 
     /// Writes the pre-images of a text's shingles, one for each word (Fetterly 2004, section 2). `bounds` are those that

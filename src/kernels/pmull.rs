@@ -3,11 +3,11 @@
 use std::arch::aarch64::*;
 
 use super::narrow::{self, Narrow};
-use super::{FeatureRuns, Functions, Kernels, Shingles, markup, scalar};
+use super::{FeatureRuns, Functions, Joined, Kernels, Shingles, joined, markup, scalar};
 
 /// The table of the level; [`available`](super::available) lists it only if [`detected`] returns true.
 pub(super) static KERNELS: Kernels =
-    Kernels { name: "pmull", words, preimages, minima, supershingles, marks: markup::neon, held: scalar::held };
+    Kernels { name: "pmull", words, join, preimages, minima, supershingles, marks: markup::neon, held: scalar::held };
 
 /// Whether this machine has all instructions of the level.
 pub(super) fn detected() -> bool {
@@ -36,6 +36,11 @@ fn words(text: &[u8], bounds: &mut Vec<u32>) {
     }
     // SAFETY: `available` returns the table only if `detected` returns true.
     unsafe { compiled(text, bounds) }
+}
+
+fn join(text: &[u8], line_end: u8, bounds: &mut Vec<u32>, joined: &mut Joined) {
+    words(text, bounds);
+    joined::by_words(text, bounds, line_end, joined);
 }
 
 fn preimages(shingles: &Shingles, text: &[u8], bounds: &[u32], preimages: &mut Vec<u64>) {

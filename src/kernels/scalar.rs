@@ -1,9 +1,10 @@
 //! The definition of every kernel, short and plain. All other levels return the same bits.
 
-use super::{BitSet, FeatureRuns, Functions, Kernels, Shingles, markup};
+use super::joined::{begins, is_blank};
+use super::{BitSet, FeatureRuns, Functions, Joined, Kernels, Shingles, markup};
 
 pub(super) static KERNELS: Kernels =
-    Kernels { name: "scalar", words, preimages, minima, supershingles, marks: markup::scalar, held };
+    Kernels { name: "scalar", words, join, preimages, minima, supershingles, marks: markup::scalar, held };
 
 /// Words are maximal runs of alphanumeric characters; bytes that are not UTF-8 are not part of a word.
 fn words(text: &[u8], bounds: &mut Vec<u32>) {
@@ -23,6 +24,33 @@ fn words(text: &[u8], bounds: &mut Vec<u32>) {
         step(false, position);
         position += chunk.invalid().len();
     }
+}
+
+/// The words with one blank after each, those that follow a line end or a period, and the number of characters.
+fn join(text: &[u8], line_end: u8, bounds: &mut Vec<u32>, joined: &mut Joined) {
+    words(text, bounds);
+    let (bounds, _) = bounds.as_chunks::<2>();
+    joined.begin(text.len(), bounds.len());
+    let mut before = 0;
+    for [from, to] in bounds.iter().map(|word| word.map(|bound| bound as usize)) {
+        let gap = &text[before..from];
+        if gap.contains(&line_end) {
+            joined.lines[joined.line_count] = joined.length as u32;
+            joined.line_count += 1;
+        }
+        if gap.contains(&b'.') {
+            joined.sentences[joined.sentence_count] = joined.length as u32;
+            joined.sentence_count += 1;
+        }
+        let end = joined.length + to - from;
+        joined.bytes[joined.length..end].copy_from_slice(&text[from..to]);
+        joined.bytes[end] = b' ';
+        (before, joined.length) = (to, end + 1);
+    }
+    let pieces = text.split(|byte| is_blank(*byte)).filter(|piece| !piece.is_empty());
+    let begun = |piece: &[u8]| piece.iter().filter(|byte| begins(**byte)).count() as u64;
+    // A blank before each piece except the first.
+    joined.characters = pieces.map(|piece| 1 + begun(piece)).sum::<u64>().saturating_sub(1);
 }
 
 /// The fingerprint of each shingle: every word starts one, and the text wraps around.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 use walkdir::WalkDir;
 
-use super::{BitSet, FeatureRuns, Functions, Kernels, Marks, Shingles, available};
+use super::{BitSet, FeatureRuns, Functions, Joined, Kernels, Marks, Shingles, available};
 use crate::config::Method;
 use crate::features::polynomials;
 use crate::records::{mix, short_hash};
@@ -109,6 +109,62 @@ fn shingled(kernels: &Kernels, shingles: &[Shingles], text: &[u8]) -> (Vec<u32>,
     });
     let preimages = preimages.collect();
     (bounds, preimages)
+}
+
+/// Compares the joined words of all levels on a text.
+fn same_joined(text: &[u8]) {
+    let (scalar, levels) = levels();
+    for line_end in [b'\n', 0x1E] {
+        let joined = |kernels: &Kernels| {
+            // Previous contents must not matter.
+            let (mut bounds, mut joined, mut of_words) = (Vec::new(), Joined::default(), Vec::new());
+            kernels.join(b"a.\nb.\nc", b'\n', &mut bounds, &mut joined);
+            kernels.join(text, line_end, &mut bounds, &mut joined);
+            kernels.words(text, &mut of_words);
+            assert_eq!(bounds, of_words);
+            let starts = [joined.line_starts().to_vec(), joined.sentence_starts().to_vec()];
+            (joined.words().to_vec(), starts, joined.characters())
+        };
+        let expected = joined(scalar);
+        for level in &levels {
+            assert_eq!(joined(level), expected, "{}: {text:x?}", level.name());
+        }
+    }
+}
+
+#[test]
+fn every_level_joins_the_same_words_and_finds_the_same_line_ends() {
+    let random = &mut Random(22);
+    let pieces: [&[u8]; 18] = [
+        b"a",
+        b"bc",
+        b"longer",
+        b"0123456789abcdefghij",
+        "\u{e9}".as_bytes(),
+        "\u{4e2d}\u{6587}".as_bytes(),
+        "\u{1d400}".as_bytes(),
+        "\u{2014}".as_bytes(),
+        b" ",
+        b"  \t ",
+        b"\n",
+        b"\x1e",
+        b".",
+        b"...",
+        b"\0",
+        b"\xff",
+        b"\xc3",
+        b"                    ",
+    ];
+    for _ in 0..3000 {
+        let count = random.below(100);
+        // Of all pieces, or of few kinds: long words, long gaps.
+        let kinds = 1 + random.below(pieces.len());
+        let first = random.below(pieces.len() + 1 - kinds);
+        let text: Vec<u8> = (0..count).flat_map(|_| pieces[first + random.below(kinds)]).copied().collect();
+        same_joined(&text);
+        // The last block is full, or nearly.
+        (0..text.len().min(3)).for_each(|cut| same_joined(&text[cut..]));
+    }
 }
 
 fn widths(widths: impl IntoIterator<Item = usize>) -> Vec<Shingles> {

@@ -1,9 +1,10 @@
 //! The level of x86-64 processors with AVX-512, GFNI and VPCLMULQDQ: Zen 4 and Ice Lake servers, and later ones.
 //!
-//! In reading order: `vectors` (loads, stores, products and reductions of eight numbers at a time), `words`, `preimages`,
-//! `minima` (which uses `leading` and `candidates`), `supershingles`, `places` (lookups in the bit set).
+//! In reading order: `vectors` (loads, stores, products and reductions of eight numbers at a time), `words`, `join`,
+//! `preimages`, `minima` (which uses `leading` and `candidates`), `supershingles`, `places` (lookups in the bit set).
 
 mod candidates;
+mod join;
 mod leading;
 mod minima;
 mod places;
@@ -40,6 +41,8 @@ pub(super) static KERNELS: Kernels = Kernels {
     name: "avx512",
     // SAFETY: `available` returns this table only if `detected` returns true; likewise below.
     words: |text, bounds| unsafe { words::words(text, bounds) },
+    // SAFETY: as above.
+    join: |text, line_end, bounds, joined| unsafe { join::join(text, line_end, bounds, joined) },
     // SAFETY: as above.
     preimages: |shingles, text, bounds, out| unsafe { preimages::preimages(shingles, text, bounds, out) },
     // SAFETY: as above.

@@ -54,6 +54,14 @@ pub(super) fn store(to: &mut [u64; 8], vector: __m512i) {
     unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), vector) }
 }
 
+/// Stores 64 bytes.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(super) fn store_bytes(to: &mut [u8; 64], vector: __m512i) {
+    // SAFETY: as in `store`.
+    unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), vector) }
+}
+
 /// Stores sixteen positions.
 #[inline]
 #[target_feature(enable = "avx512f")]

@@ -48,7 +48,7 @@ const LETTERS: [[u8; 64]; 2] = {
 /// The bounds of words: see [`Kernels::words`](super::super::Kernels::words).
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn words(text: &[u8], bounds: &mut Vec<u32>) {
-    let mut scan = WordScan { alphabet: &ALPHABET, text, bounds, inside: 0, begun: 0 };
+    let mut scan = WordScan::new(text, bounds);
     let mut at = 0;
     while let Some(block) = text[at..].first_chunk() {
         scan.block(load_bytes(block), at);
@@ -59,7 +59,7 @@ pub(super) fn words(text: &[u8], bounds: &mut Vec<u32>) {
 }
 
 /// A pass over a text.
-struct WordScan<'a> {
+pub(super) struct WordScan<'a> {
     alphabet: &'a Alphabet,
     text: &'a [u8],
     bounds: &'a mut Vec<u32>,
@@ -69,18 +69,23 @@ struct WordScan<'a> {
     begun: u64,
 }
 
-impl WordScan<'_> {
-    /// Adds the bounds in the block at `at`.
+impl<'a> WordScan<'a> {
+    pub(super) fn new(text: &'a [u8], bounds: &'a mut Vec<u32>) -> WordScan<'a> {
+        WordScan { alphabet: &ALPHABET, text, bounds, inside: 0, begun: 0 }
+    }
+
+    /// Adds the bounds in the block at `at`. Returns which bytes are part of words, as bits; and the same, one byte later.
     #[inline]
     #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
-    fn block(&mut self, bytes: __m512i, at: usize) {
+    pub(super) fn block(&mut self, bytes: __m512i, at: usize) -> [u64; 2] {
         let letters = _mm512_permutex2var_epi8(load_bytes(&LETTERS[0]), bytes, load_bytes(&LETTERS[1]));
         let beyond = _mm512_movepi8_mask(bytes);
         let mut word = _mm512_test_epi8_mask(letters, letters) & !beyond;
         if beyond != 0 {
             word |= self.beyond_ascii(bytes, at);
         }
-        let changes = word ^ (word << 1 | self.inside);
+        let later = word << 1 | self.inside;
+        let changes = word ^ later;
         self.inside = word >> 63;
         let positions = _mm512_maskz_compress_epi8(changes, load_bytes(&ASCENDING));
         let base = _mm512_set1_epi32((at as u32).cast_signed());
@@ -101,6 +106,7 @@ impl WordScan<'_> {
             }
         }
         self.bounds.truncate(before + count);
+        [word, later]
     }
 
     /// The bytes of alphanumeric characters beyond ASCII, as bits.
