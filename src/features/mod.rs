@@ -16,13 +16,16 @@
 //! ```
 //!
 //! In reading order: `rabin` (the polynomials of a method), `shingles` (words to pre-images), `sketch` (pre-images to
-//! features, supershingles and megashingles), `page` (the bytes of a page to words, sketch, title and links).
+//! features, supershingles and megashingles), `chunks` (words to the hashes of lines and paragraphs), `page` (the
+//! bytes of a page to words, sketch, chunks, title and links).
 
+mod chunks;
 mod page;
 mod rabin;
 mod shingles;
 mod sketch;
 
+pub use chunks::PageChunks;
 pub use page::{Fingerprinter, PageFacts};
 pub use rabin::{Polynomials, irreducible, polynomials, primitive};
 pub use shingles::Shingler;

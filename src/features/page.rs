@@ -2,17 +2,20 @@
 
 use anyhow::Result;
 
+use super::chunks::PageChunks;
 use super::rabin::{Polynomials, polynomials};
 use super::shingles::Shingler;
 use super::sketch::{Sketch, Sketcher};
 use crate::config::Method;
-use crate::kernels::{Kernels, chosen};
+use crate::kernels::{Joined, Kernels, chosen};
 use crate::text::{charset, html, urls};
 
-/// Computes sketches, titles and links of documents; its buffers are reused from document to document.
+/// Computes sketches, chunks, titles and links of documents; its buffers are reused from document to document.
 pub struct Fingerprinter {
     shingler: Shingler,
     sketcher: Sketcher,
+    /// The words of a page, of which chunks are made; `None` if chunks are not kept.
+    joined: Option<Joined>,
     fold_case: bool,
     max_links: usize,
     kernels: &'static Kernels,
@@ -27,6 +30,8 @@ pub struct PageFacts {
     pub words: u64,
     /// The sketch of the text; empty for a document without words.
     pub sketch: Sketch,
+    /// The chunks of the text; `None` for a document without words, and if the fingerprinter does not keep chunks.
+    pub chunks: Option<PageChunks>,
     /// The title, each run of white space as one space, at most 512 bytes.
     pub title: String,
     /// Canonical URLs, distinct, in order of first appearance.
@@ -45,6 +50,7 @@ impl Fingerprinter {
         Fingerprinter {
             shingler: Shingler::new(polynomials.shingles, method.words, kernels),
             sketcher: Sketcher::new(method, polynomials, kernels),
+            joined: None,
             fold_case: method.fold_case,
             max_links,
             kernels,
@@ -73,6 +79,22 @@ impl Fingerprinter {
         Ok(Fingerprinter::new(method, &polynomials(method.seed, method.features), 0, chosen()?))
     }
 
+    /// Finds chunks, too, if `keep` says so.
+    ///
+    /// ```
+    /// use nigh::{config::Method, features::Fingerprinter};
+    ///
+    /// let mut fingerprinter = Fingerprinter::of_method(&Method::default())?.keeping_chunks(true);
+    /// let chunks = fingerprinter.text("Two lines.\nOne paragraph.").chunks.unwrap_or_default();
+    /// assert_eq!((chunks.lines.len(), chunks.paragraphs.len(), chunks.characters), (2 * 4, 8, 25));
+    /// # anyhow::Ok(())
+    /// ```
+    #[must_use]
+    pub fn keeping_chunks(mut self, keep: bool) -> Fingerprinter {
+        self.joined = keep.then(Joined::default);
+        self
+    }
+
     /// Computes the sketch of a text without markup, as a job does. A text without words has an empty sketch.
     ///
     /// # Panics
@@ -86,7 +108,7 @@ impl Fingerprinter {
         let mut extract = std::mem::take(&mut self.extract);
         let decoded = charset::decode_bytes(body, label, &mut self.decoded);
         html::scan(decoded, self.max_links, self.kernels, &mut extract);
-        let mut facts = self.bytes(&extract.text);
+        let mut facts = self.bytes(&extract.text, html::LINE_END);
         facts.title = std::mem::take(&mut extract.title);
         facts.links = urls::out_links(page, extract.base.as_deref(), extract.hrefs.iter());
         self.extract = extract;
@@ -96,26 +118,31 @@ impl Fingerprinter {
     /// Reads plain text, as bytes in some charset. `label` is the charset of its HTTP header.
     pub fn plain(&mut self, body: &[u8], label: Option<&str>) -> PageFacts {
         let mut decoded = std::mem::take(&mut self.decoded);
-        let facts = self.bytes(charset::decode_bytes(body, label, &mut decoded));
+        let facts = self.bytes(charset::decode_bytes(body, label, &mut decoded), b'\n');
         self.decoded = decoded;
         facts
     }
 
     /// Reads text without markup: no title, no links.
     pub fn text(&mut self, text: &str) -> PageFacts {
-        self.bytes(text.as_bytes())
+        self.bytes(text.as_bytes(), b'\n')
     }
 
-    /// As [`text`](Fingerprinter::text). Bytes that are not UTF-8 are not part of a word, and neither is U+FFFD, with
-    /// which a decoder would replace them.
-    fn bytes(&mut self, text: &[u8]) -> PageFacts {
+    /// As [`text`](Fingerprinter::text), with `line_end` between the lines. Bytes that are not UTF-8 are not part of
+    /// a word, and neither is U+FFFD, with which a decoder would replace them.
+    fn bytes(&mut self, text: &[u8], line_end: u8) -> PageFacts {
         let mut facts = PageFacts::default();
         let folded = self.fold_case.then(|| String::from_utf8_lossy(text).to_lowercase());
-        let preimages = self.shingler.preimages(folded.as_ref().map_or(text, |folded| folded.as_bytes()));
+        let text = folded.as_ref().map_or(text, |folded| folded.as_bytes());
+        let preimages = match &mut self.joined {
+            Some(joined) => self.shingler.preimages_and_words(text, line_end, joined),
+            None => self.shingler.preimages(text),
+        };
         facts.words = preimages.len() as u64;
         if !preimages.is_empty() {
             self.sketcher.sketch(preimages, &mut facts.sketch);
         }
+        facts.chunks = self.joined.as_ref().and_then(PageChunks::of);
         facts
     }
 }
@@ -159,6 +186,27 @@ mod tests {
     fn a_page_without_words_has_no_sketch() {
         let facts = fingerprinter(false).text(" -- ");
         assert_eq!((facts.words, facts.sketch), (0, Sketch::default()));
+    }
+
+    #[test]
+    fn lines_of_html_end_with_blocks_and_lines_of_text_where_the_text_has_them() {
+        let page = urls::canonical("http://example.org/").unwrap();
+        let mut fingerprinter = fingerprinter(false).keeping_chunks(true);
+        let text = fingerprinter.text("A title\none two three\nfour").chunks;
+        assert_eq!(text.as_ref().unwrap().lines.len(), 3 * 4);
+        let html = b"<title>A title</title>\n<p>one\ntwo <b>three</b></p>four";
+        assert_eq!(fingerprinter.html(html, None, &page).chunks, text);
+        assert_eq!(fingerprinter.plain(b"A title\r\none two\tthree\r\nfour\r\n", None).chunks, text);
+        assert_eq!(fingerprinter.text(" -- ").chunks, None);
+    }
+
+    #[test]
+    fn chunks_change_nothing_else() {
+        let (text, mut with) = ("One. Two three.\nFour", fingerprinter(true).keeping_chunks(true));
+        let facts = with.text(text);
+        let folded = with.text(&text.to_lowercase());
+        assert_eq!(facts.chunks, folded.chunks, "words are folded in chunks, too");
+        assert_eq!(PageFacts { chunks: None, ..facts }, fingerprinter(true).text(text));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Every word starts exactly one shingle of `width` words; the text wraps around at its end. The words of a shingle are
 //! joined by NUL. No word contains NUL, so two different shingles are two different byte strings.
 
-use crate::kernels::{Kernels, Shingles};
+use crate::kernels::{Joined, Kernels, Shingles};
 
 /// Turns texts into pre-images; its buffers are reused from text to text.
 pub struct Shingler {
@@ -33,6 +33,13 @@ impl Shingler {
     /// ```
     pub fn preimages(&mut self, text: &[u8]) -> &[u64] {
         self.kernels.words(text, &mut self.bounds);
+        self.kernels.preimages(&self.shingles, text, &self.bounds, &mut self.preimages);
+        &self.preimages
+    }
+
+    /// As [`preimages`](Shingler::preimages), and joins the words: see [`Kernels::join`].
+    pub fn preimages_and_words(&mut self, text: &[u8], line_end: u8, joined: &mut Joined) -> &[u64] {
+        self.kernels.join(text, line_end, &mut self.bounds, joined);
         self.kernels.preimages(&self.shingles, text, &self.bounds, &mut self.preimages);
         &self.preimages
     }

@@ -108,10 +108,16 @@ pub(crate) fn features(setting: &Setting) -> Result<StageReport> {
     })?;
     let mut rows = [sums, parts].concat();
     if !setting.input.is_empty() {
-        rows.push(pages_to_features(setting)?);
         let polynomials = polynomials(setting.method.seed, setting.method.features);
+        rows.push(pages_to_features(setting, "pages to features", fingerprinter(setting, &polynomials))?);
+        let with_chunks = || fingerprinter(setting, &polynomials).keeping_chunks(true);
+        rows.push(pages_to_features(setting, "  and to chunks", with_chunks())?);
         rows.extend(crawl(setting, "crawl to features", || {
             let mut fingerprinter = fingerprinter(setting, &polynomials);
+            move |page: &Page| fingerprint(&mut fingerprinter, page)
+        })?);
+        rows.extend(crawl(setting, "  and to chunks", || {
+            let mut fingerprinter = with_chunks();
             move |page: &Page| fingerprint(&mut fingerprinter, page)
         })?);
     }
@@ -135,7 +141,8 @@ fn each_length(setting: &Setting, mut measure: impl FnMut(&[&str])) -> Result<()
     Ok(())
 }
 
-/// The texts of the input's pages, without pages that have no words. Each run of white space becomes one space.
+/// The texts of the input's pages, without pages that have no words. Each run of white space and line ends becomes
+/// one space.
 fn texts(setting: &Setting) -> Result<Vec<String>> {
     let (mut buffer, mut extract) = (String::new(), html::Extract::default());
     let mut all = Vec::new();
@@ -149,7 +156,8 @@ fn texts(setting: &Setting) -> Result<Vec<String>> {
             Body::Plain(body) => charset::decode_bytes(body, page.charset.as_deref(), &mut buffer),
             Body::Text(text) => text.as_bytes(),
         };
-        let text = String::from_utf8_lossy(bytes).split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = String::from_utf8_lossy(bytes).replace(char::from(html::LINE_END), " ");
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         if text.contains(char::is_alphanumeric) {
             all.push(text);
         }
@@ -284,11 +292,9 @@ fn fingerprint(fingerprinter: &mut Fingerprinter, page: &Page) -> u64 {
     facts.words
 }
 
-/// Measures pages in memory to features, title and links.
-fn pages_to_features(setting: &Setting) -> Result<StageRow> {
+/// Measures pages in memory to features, title and links, and to chunks if the fingerprinter keeps them.
+fn pages_to_features(setting: &Setting, stage: &'static str, mut fingerprinter: Fingerprinter) -> Result<StageRow> {
     let pages = pages(setting)?;
-    let polynomials = polynomials(setting.method.seed, setting.method.features);
-    let mut fingerprinter = fingerprinter(setting, &polynomials);
     let mut work = WorkDone::default();
     let seconds = cpu_seconds(|| {
         work = WorkDone::default();
@@ -298,7 +304,7 @@ fn pages_to_features(setting: &Setting) -> Result<StageRow> {
             work.words += fingerprint(&mut fingerprinter, page);
         }
     });
-    Ok(StageRow::new("pages to features", setting.kernels, work, seconds))
+    Ok(StageRow::new(stage, setting.kernels, work, seconds))
 }
 
 /// Measures the reading of the whole input: CPU time of one thread, then, if there are several, wall-clock time of one and of all.
