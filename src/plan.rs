@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Job, Method, Mode, Reading};
+use crate::config::{Job, Keep, Method, Mode, Reading};
 use crate::readers::Input;
 use crate::records::{Week, short_hash};
 use crate::state::{CommittedWeek, Earlier, InputKey, Journal, Store};
@@ -35,6 +35,8 @@ pub struct Plan {
     pub method: Method,
     /// The options for reading pages.
     pub reading: Reading,
+    /// What is kept of pages besides their features.
+    pub keep: Keep,
     /// The input files, sorted by name.
     pub inputs: Vec<Input>,
     /// The inputs of each wave, as ranges `first..end` of `inputs`, in order.
@@ -97,6 +99,10 @@ impl Plan {
             text.push_str(&format!("; {} {} {}", input.name, input.bytes, input.stamp));
         }
         text.push_str(&format!("; {:?}", self.waves));
+        // Only what differs from the default: a week of a version without this option stays the one that its command makes.
+        if !self.keep.chunks {
+            text.push_str("; without chunks");
+        }
         text.push_str(&format!("; on {}", self.stands_on));
         InputKey {
             hash: short_hash(text.as_bytes()),
@@ -217,6 +223,7 @@ mod tests {
             mode: Mode::Full,
             method: job.method.clone(),
             reading: job.read.clone(),
+            keep: job.keep,
             waves: cut_waves(&inputs, wave_bytes),
             inputs,
             max_reject_share: 0.1,

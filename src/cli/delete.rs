@@ -15,7 +15,7 @@ use super::signals::stop_on_signals;
 use super::week::read_summary;
 use super::worker::{ProcessWork, cluster};
 use super::workers::{WorkerCount, warn_above_cores};
-use crate::config::{Config, Count, Mode, Reading, read_config};
+use crate::config::{Config, Count, Keep, Mode, Reading, read_config};
 use crate::jobs::deletion;
 use crate::launch::{Peers, Pool};
 use crate::log::{Display, Log};
@@ -90,7 +90,7 @@ struct DeletionSummary {
     week: Week,
     /// Selected URLs that the store has, from any of its weeks.
     urls: u64,
-    /// Whether links or rejects of the week mention selected URLs, although the store has no page of them.
+    /// Whether links, redirects or rejects of the week mention selected URLs, although the store has no page of them.
     #[serde(rename = "named")]
     is_mentioned: bool,
     /// Deleted pages of the week; `None` before it is computed again.
@@ -264,6 +264,7 @@ fn make_plan(
         mode: Mode::Auto,
         method: manifest.method.clone(),
         reading: Reading::default(),
+        keep: Keep::default(),
         inputs: Vec::new(),
         waves: Vec::new(),
         // The rejects were accepted when the crawl was read.
@@ -292,13 +293,13 @@ fn print_result(args: &DeleteArgs, summary: &DeletionSummary, patterns: &UrlPatt
     let store = args.store.display();
     let text = match documents {
         None if *is_mentioned => {
-            format!("Would remove links and rejects of week {week} that mention these URLs ({patterns})\n")
+            format!("Would remove links, redirects and rejects of week {week} that mention these URLs ({patterns})\n")
         }
         None if *urls == 0 => format!("{store} has no such URL ({patterns}): nothing to delete\n"),
         None => format!("Would delete {} URLs from {store}, week {week} ({patterns})\n", grouped(*urls)),
         Some(_) if *is_mentioned => {
             format!(
-                "Removed links and rejects of week {week} that mention these URLs ({patterns}); the week has no page of them\n"
+                "Removed links, redirects and rejects of week {week} that mention these URLs ({patterns}); the week has no page of them\n"
             )
         }
         Some(documents) => format!(

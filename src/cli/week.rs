@@ -12,7 +12,7 @@ use super::session::{Session, check_name, locate_store, lock, notify, open_bucke
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, cluster};
 use super::workers::{WorkerCount, warn_above_cores};
-use crate::config::{Bytes, Cluster, Config, Job, Method, Mode, Reading, Share, Weekly};
+use crate::config::{Bytes, Cluster, Config, Job, Keep, Method, Mode, Reading, Share, Weekly};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
@@ -251,6 +251,13 @@ impl WeekRequest {
         }
     }
 
+    fn keep(&self) -> Keep {
+        match &self.job {
+            CrawlJob::First(job) => job.keep,
+            CrawlJob::Later(job) => job.keep,
+        }
+    }
+
     /// Opens every input file, so that one that cannot be read fails the run now and not hours later. Objects in a bucket were
     /// requested when they were listed; a dry run opens them too.
     fn check_inputs(&self, dry_run: bool) -> Result<()> {
@@ -383,6 +390,7 @@ impl WeekRequest {
             mode,
             method,
             reading: self.reading().clone(),
+            keep: self.keep(),
             waves: cut_waves(&self.inputs, wave_bytes.0),
             inputs: self.inputs.clone(),
             max_reject_share: max_reject_share.0,

@@ -40,6 +40,8 @@ pub struct Cluster {
     pub wave_bytes: Bytes,
     /// How pages are read.
     pub read: Reading,
+    /// What is kept of pages besides their features.
+    pub keep: Keep,
     /// The numbers of the study. A store keeps the method of its first week.
     pub method: Method,
 }
@@ -54,6 +56,7 @@ impl Default for Cluster {
             allow_empty: false,
             wave_bytes: Bytes(16 << 30),
             read: Reading::default(),
+            keep: Keep::default(),
             method: Method::default(),
         }
     }
@@ -79,13 +82,16 @@ pub struct Weekly {
     pub mode: Mode,
     /// How pages are read.
     pub read: Reading,
+    /// What is kept of pages besides their features.
+    pub keep: Keep,
     /// The numbers of the study. Default: those of the store; others are refused.
     pub method: Option<Method>,
 }
 
 impl Default for Weekly {
     fn default() -> Weekly {
-        let Cluster { week, store, input, max_reject_share, allow_empty, wave_bytes, read, .. } = Cluster::default();
+        let Cluster { week, store, input, max_reject_share, allow_empty, wave_bytes, read, keep, .. } =
+            Cluster::default();
         Weekly {
             week,
             store,
@@ -95,6 +101,7 @@ impl Default for Weekly {
             wave_bytes,
             mode: Mode::default(),
             read,
+            keep,
             method: None,
         }
     }
@@ -123,6 +130,22 @@ pub struct Evolution {
     pub first: Option<Week>,
     /// The last week to compare. Default: the store's last.
     pub last: Option<Week>,
+}
+
+/// The `[cluster.keep]` or `[weekly.keep]` table: what is kept of pages besides their features.
+///
+/// Each week of a store may keep something else, because clusters do not depend on it. So this is not part of the method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Keep {
+    /// Whether the table `chunks` gets the hashes of lines and paragraphs of every page. Default: true.
+    pub chunks: bool,
+}
+
+impl Default for Keep {
+    fn default() -> Keep {
+        Keep { chunks: true }
+    }
 }
 
 /// The `[cluster.read]` or `[weekly.read]` table: how pages are read.

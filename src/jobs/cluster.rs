@@ -6,6 +6,7 @@
 //! checksums   ─▶ exact roots (`roots`)                    exact copies among the identical
 //! roots       ─▶ evidence, cluster map, ids (`tables`)    why, where, and under which name
 //! failures    ─▶ missing (`missing`)                      URLs of earlier weeks that could not be downloaded
+//!             ─▶ redirects, host-failures (`failed_urls`) answers that name another URL, and failures by host
 //! sizes       ─▶ statistics (`tables`)                    sizes, largest clusters, the power law
 //! ```
 //!
@@ -23,6 +24,7 @@ use timely::dataflow::operators::{Concat, OkErr, Probe};
 use timely::worker::Worker;
 
 use super::deletion::leave_out;
+use super::failed_urls::failed_urls;
 use super::missing::missing_urls;
 use super::packing::pack_week;
 use super::roots::{WeekRoots, roots};
@@ -96,6 +98,7 @@ pub fn cluster(
     let ids = cluster_ids(worker, &week, &levels[0], base.as_ref())?;
     cluster_map(&week, &levels, &ids.of_docs)?;
     let missing = missing_urls(&week, &levels[0].roots)?;
+    failed_urls(worker, &week, &levels[0].roots)?;
     let since = since(worker, &week, &ids, &choice, missing)?;
     let summary = statistics(worker, &week, &levels, since)?;
 
@@ -142,17 +145,18 @@ fn read_crawl(
     watch: &Arc<Watch>,
 ) -> Result<()> {
     let fingerprinter = Fingerprinter::new(&plan.method, polynomials, plan.reading.max_links, kernels::chosen()?);
+    let fingerprinter = fingerprinter.keeping_chunks(plan.keep.chunks);
     let probe = Handle::new();
     worker.dataflow::<u64, _, _>(|scope| {
         let records = crawl(scope, plan, fingerprinter, journal.waves, probe.clone(), watch);
-        let (captures, others): (_, StreamVec<'_, u64, Result<FailedDownload, WaveNote>>) =
+        let (captures, others): (_, StreamVec<'_, u64, Result<Box<FailedDownload>, WaveNote>>) =
             records.ok_err(|record| match record {
                 CrawlRecord::Answer(capture) => Ok(*capture),
                 CrawlRecord::Failed(failed) => Err(Ok(failed)),
                 CrawlRecord::Bad(bad) => Err(Err(WaveNote::Bad(bad))),
                 CrawlRecord::Counted(counts) => Err(Err(WaveNote::Counted(counts))),
             });
-        let (failed, notes) = others.ok_err(|other: Result<FailedDownload, WaveNote>| other);
+        let (failed, notes) = others.ok_err(|other: Result<Box<FailedDownload>, WaveNote>| other);
         let segments = segments(captures, plan, journal.waves, &journal.segments, watch);
         let segments = segments.map(|made| WaveNote::Made(Box::new(made))).concat(notes);
         let failures = failures(failed, plan, journal.waves, watch).map(|()| WaveNote::Failures);

@@ -29,8 +29,8 @@ use crate::records::{DocId, UrlHash};
 use crate::state::{CommittedWeek, Earlier, Journal, Segment, Store, Unfinished, WeekTables, sync_folder};
 use crate::structures::Ownership;
 use crate::tables::{
-    DeletedRow, DocumentRow, FeatureRow, LinkRow, MissingRow, RejectRow, RowGroups, Scan, Table, UrlRow, Writer,
-    copy_rows, field,
+    ChunkRow, DeletedRow, DocumentRow, FeatureRow, HostFailureRow, LinkRow, MissingRow, RedirectRow, RejectRow,
+    RowGroups, Scan, Table, UrlRow, Writer, copy_rows, field,
 };
 use crate::text::{UrlPatterns, canonical};
 use crate::watch::{Stage, Watch};
@@ -75,7 +75,8 @@ pub fn matching_docs(
     Ok(matching)
 }
 
-/// Whether links or rejects of a committed week mention a URL that matches the patterns, whether or not the store has a page of it.
+/// Whether links, redirects, rejects or failures of a committed week mention a URL or a host that matches the
+/// patterns, whether or not the store has a page of it.
 ///
 /// # Errors
 /// Names the file that cannot be read.
@@ -83,11 +84,21 @@ pub fn is_mentioned(store: &Store, week: &CommittedWeek, patterns: &UrlPatterns)
     let tables = store.tables(week)?;
     let links = tables.all(LinkRow::NAME).iter().map(|rows| (rows, "target_url"));
     let rejects = tables.all(RejectRow::NAME).iter().map(|rows| (rows, "url"));
-    for (rows, column) in links.chain(rejects) {
+    let redirects = tables.all(RedirectRow::NAME).iter().flat_map(|rows| [(rows, "url"), (rows, "target_url")]);
+    for (rows, column) in links.chain(rejects).chain(redirects) {
         let mut scan = Scan::open(rows, &[column])?;
         while let Some(batch) = scan.batch()? {
             let urls: &StringArray = field(&batch, column)?;
             if urls.iter().flatten().any(|url| matches_raw(patterns, url)) {
+                return Ok(true);
+            }
+        }
+    }
+    for rows in tables.all(HostFailureRow::NAME) {
+        let mut scan = Scan::open(rows, &["host"])?;
+        while let Some(batch) = scan.batch()? {
+            let hosts: &StringArray = field(&batch, "host")?;
+            if hosts.iter().flatten().any(|host| patterns.has_host(host)) {
                 return Ok(true);
             }
         }
@@ -212,7 +223,8 @@ impl FilteredWeek<'_> {
         let features = if segment.features > 0 { self.by_doc::<FeatureRow>(segment)? } else { 0 };
         let urls = if segment.urls > 0 { self.by_doc::<UrlRow>(segment)? } else { 0 };
         let links = if segment.links > 0 { self.links(segment)? } else { 0 };
-        Ok(Segment { wave, shard, documents, urls, features, links })
+        let chunks = if segment.chunks > 0 { self.by_doc::<ChunkRow>(segment)? } else { 0 };
+        Ok(Segment { wave, shard, documents, urls, features, links, chunks })
     }
 
     /// Copies one table of a segment without the rows of deleted documents. Returns how many rows remain.

@@ -5,13 +5,15 @@
 //!
 //! - `cluster`: makes a week, the first of a store or a later one. Start here.
 //! - Its parts: `week` (the week while it is made), `roots` (finds the clusters), `missing` (URLs that could not be downloaded),
-//!   `tables` (writes the tables), `packing` (packs their files for the commit).
+//!   `failed_urls` (redirects, and failed downloads by host), `tables` (writes the tables), `packing` (packs their
+//!   files for the commit).
 //! - `deletion`: what `cluster` does instead of reading a crawl if pages are deleted.
 //! - `evolution`: compares the weeks of a store.
 
 pub mod cluster;
 pub mod deletion;
 pub mod evolution;
+pub mod failed_urls;
 pub mod missing;
 pub mod packing;
 pub mod roots;

@@ -126,7 +126,7 @@ fn failure(line: &[u8], columns: FailedColumns, offset: u64) -> Item {
     match cell(columns.reason) {
         Some(reason) => {
             let (reason, _) = super::fields::cut(super::fields::utf8(reason), REASON_BYTES);
-            Item::Failed(Failure { url, reason, offset })
+            Item::Failed(Failure { url, reason, offset, redirect: None })
         }
         None => reject(offset, Some(url), "tsv: no reason"),
     }
@@ -148,7 +148,7 @@ mod tests {
     fn read(bytes: &[u8]) -> Vec<String> {
         let mut reader = FailedReader::new(Box::new(io::Cursor::new(bytes.to_vec())), "failed.tsv").unwrap();
         let line = |item: Item| match item {
-            Item::Failed(Failure { url, reason, offset }) => format!("{offset} {url} {reason}"),
+            Item::Failed(Failure { url, reason, offset, .. }) => format!("{offset} {url} {reason}"),
             Item::Reject(Reject { offset, url, reason }) => format!("{offset} {url:?} rejected: {reason}"),
             other => format!("{other:?}"),
         };

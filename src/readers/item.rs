@@ -89,6 +89,17 @@ pub struct Failure {
     pub reason: String,
     /// The place in the input, as in [`Page::offset`].
     pub offset: u64,
+    /// Where the answer redirects, if it does.
+    pub redirect: Option<RedirectAnswer>,
+}
+
+/// An answer with the status 301, 302, 307 or 308, and with a field `Location`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RedirectAnswer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The target as written in the answer, often relative to the URL.
+    pub location: String,
 }
 
 /// Damaged or malformed data: a row of the table `rejects`.

@@ -59,5 +59,5 @@ mod warc;
 pub(crate) use self::contained::is_contained;
 pub use self::find::{FoundInputs, LeftOut, Pipes, Spool, list, list_with_pipes};
 pub use self::input::{Format, Input, Location, Packing};
-pub use self::item::{Body, Failure, Item, Page, Reader, Reject, Skip, Unread};
+pub use self::item::{Body, Failure, Item, Page, Reader, RedirectAnswer, Reject, Skip, Unread};
 pub use self::open::{check, damage, open};

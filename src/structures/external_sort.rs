@@ -251,6 +251,7 @@ mod tests {
             offset: 0,
             cut: false,
             sketch: Sketch { supershingles: vec![i; 6], features: vec![i as u32; 84] },
+            chunks: None,
             links: vec!["http://h/".into(); (i % 5) as usize],
         }
     }

@@ -176,7 +176,7 @@ fn delta_type(values: &DataType) -> &'static str {
         DataType::Float32 => "float",
         DataType::Float64 => "double",
         DataType::Date32 => "date",
-        DataType::FixedSizeBinary(_) => "binary",
+        DataType::Binary | DataType::FixedSizeBinary(_) => "binary",
         DataType::Timestamp(TimeUnit::Microsecond, Some(_)) => "timestamp",
         _ => "string",
     }

@@ -126,9 +126,9 @@ mod tests {
 
     use super::*;
     use crate::tables::{
-        AmountRow, BirthRow, ChangeClassRow, ChangeRow, ClusterRow, DeathRow, DeletedRow, DocumentRow, EvidenceRow,
-        FailureRow, FeatureRow, FoundLinkRow, HostChangeRow, LargestRow, LinkRow, MissingRow, RejectRow, RetentionRow,
-        SizeRow, SummaryRow, UrlRow,
+        AmountRow, BirthRow, ChangeClassRow, ChangeRow, ChunkRow, ClusterRow, DeathRow, DeletedRow, DocumentRow,
+        EvidenceRow, FailedUrlRow, FailureRow, FeatureRow, FoundLinkRow, HostChangeRow, HostFailureRow, LargestRow,
+        LinkRow, MissingRow, RedirectRow, RejectRow, RetentionRow, SizeRow, SummaryRow, UrlRow,
     };
 
     /// The name of a type in DuckDB.
@@ -141,7 +141,7 @@ mod tests {
             DataType::Float64 => "DOUBLE",
             DataType::Utf8 => "VARCHAR",
             DataType::Date32 => "DATE",
-            DataType::FixedSizeBinary(_) => "BLOB",
+            DataType::Binary | DataType::FixedSizeBinary(_) => "BLOB",
             DataType::Timestamp(TimeUnit::Microsecond, Some(_)) => "TIMESTAMP WITH TIME ZONE",
             other => panic!("docs/tables.md has no name for the type {other}"),
         };
@@ -158,18 +158,21 @@ mod tests {
     }
 
     /// Every table that a store keeps.
-    fn kept() -> [(&'static str, String); 18] {
+    fn kept() -> [(&'static str, String); 21] {
         [
             markdown::<ClusterRow>(),
             markdown::<DocumentRow>(),
             markdown::<FeatureRow>(),
             markdown::<EvidenceRow>(),
+            markdown::<ChunkRow>(),
             markdown::<LinkRow>(),
             markdown::<LargestRow>(),
             markdown::<SizeRow>(),
             markdown::<SummaryRow>(),
             markdown::<ChangeRow>(),
             markdown::<MissingRow>(),
+            markdown::<RedirectRow>(),
+            markdown::<HostFailureRow>(),
             markdown::<RejectRow>(),
             markdown::<UrlRow>(),
             markdown::<RetentionRow>(),
@@ -209,7 +212,12 @@ mod tests {
     #[test]
     fn every_table_and_column_is_described() {
         assert!(kept().iter().all(|(_, text)| !text.contains("|  |")));
-        let working = [undescribed::<FoundLinkRow>(), undescribed::<FailureRow>(), undescribed::<DeletedRow>()];
+        let working = [
+            undescribed::<FoundLinkRow>(),
+            undescribed::<FailureRow>(),
+            undescribed::<FailedUrlRow>(),
+            undescribed::<DeletedRow>(),
+        ];
         assert_eq!(working.concat(), [""; 0]);
     }
 

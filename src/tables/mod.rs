@@ -55,8 +55,9 @@ pub use plain::{PlainColumn, Words};
 pub use read::{Scan, field};
 pub use row_groups::RowGroups;
 pub use rows::{
-    ChangeRow, ClusterRow, Column, DeletedRow, DocumentRow, Event, EvidenceRow, FailureRow, FeatureRow, FoundLinkRow,
-    LargestRow, LinkRow, MissingRow, RejectRow, SizeRow, SummaryRow, Table, UrlRow,
+    ChangeRow, ChunkRow, ClusterRow, Column, DeletedRow, DocumentRow, Event, EvidenceRow, FailedUrlRow, FailureRow,
+    FeatureRow, FoundLinkRow, HostFailureRow, LargestRow, LinkRow, MissingRow, RedirectRow, RejectRow, SizeRow,
+    SummaryRow, Table, UrlRow,
 };
 pub use sift::{RowCounts, copy_rows, link_or_copy};
 pub use week::{Pack, RESULT_TABLES, StoreTable, WEEK_TABLES};

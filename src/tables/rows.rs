@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{FixedSizeBinaryBuilder, StringBuilder};
+use arrow_array::builder::{BinaryBuilder, FixedSizeBinaryBuilder, StringBuilder};
 use arrow_array::{
     ArrayRef, BooleanArray, Float32Array, Float64Array, Int32Array, Int64Array, TimestampMicrosecondArray,
 };
@@ -106,6 +106,12 @@ fn maybe_texts<'a>(values: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
 fn bytes<'a>(width: usize, values: impl Iterator<Item = &'a [u8]>) -> ArrayRef {
     let mut builder = FixedSizeBinaryBuilder::new(width as i32);
     values.for_each(|value| builder.append_value(value).expect("every row of a table has the width of the first"));
+    Arc::new(builder.finish())
+}
+
+fn binaries<'a>(values: impl Iterator<Item = &'a [u8]>) -> ArrayRef {
+    let mut builder = BinaryBuilder::new();
+    values.for_each(|value| builder.append_value(value));
     Arc::new(builder.finish())
 }
 
@@ -257,6 +263,58 @@ impl Table for FeatureRow {
     }
 }
 
+/// `chunks`: one row for every page with words, by `doc`, if the week keeps them (`[cluster.keep]`). The definitions of lines, sentences and paragraphs are
+/// in [`features`](crate::features::PageChunks).
+#[derive(Clone, Debug)]
+pub struct ChunkRow {
+    /// The page's id; joins `documents.doc`.
+    pub doc: i64,
+    /// XXH3-128 of the words with one blank between them, big-endian: 16 bytes. Equal for pages with the same text.
+    pub text: [u8; 16],
+    /// Number of characters of the text, white space folded.
+    pub characters: i64,
+    /// The low 4 bytes of the XXH3-64 of each line, little-endian, in order.
+    pub lines: Vec<u8>,
+    /// A hash of 8 bytes of each paragraph, little-endian, in order.
+    pub paragraphs: Vec<u8>,
+}
+
+impl Table for ChunkRow {
+    const NAME: &'static str = "chunks";
+    const DESCRIPTION: &'static str = "One row for each page with words, in the order of `doc`: what studies of overlapping pages need. No row if the job says `chunks = false`.";
+    const SORTED_BY: Option<&'static str> = Some("doc");
+    const UNIQUE: &'static [&'static str] = &["text", "lines", "paragraphs"];
+    const ASCENDING: &'static [&'static str] = &["doc"];
+    const RANDOM: &'static [&'static str] = &["text", "lines", "paragraphs"];
+    const UNORDERED: &'static [&'static str] = &["text", "lines", "paragraphs"];
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        vec![
+            required("doc", "document id", longs(rows.iter().map(|r| r.doc))),
+            required(
+                "text",
+                "XXH3-128 of the words with one blank between them, 16 bytes, big-endian",
+                bytes(16, rows.iter().map(|r| &r.text[..])),
+            ),
+            required(
+                "characters",
+                "characters of the text; a run of white space counts as one",
+                longs(rows.iter().map(|r| r.characters)),
+            ),
+            required(
+                "lines",
+                "a hash of each line, in order: four bytes each, little-endian",
+                binaries(rows.iter().map(|r| &r.lines[..])),
+            ),
+            required(
+                "paragraphs",
+                "a hash of each three sentences, in order: eight bytes each, little-endian",
+                binaries(rows.iter().map(|r| &r.paragraphs[..])),
+            ),
+        ]
+    }
+}
+
 /// `urls`: one row for every URL first seen in a week. The order of the hashes is the order of the ids.
 #[derive(Clone, Debug)]
 pub struct UrlRow {
@@ -391,6 +449,107 @@ impl Table for MissingRow {
                 "reason",
                 "`status 404` and the like, the reason of a side file of failed downloads, or `not seen`",
                 texts(rows.iter().map(|r| r.reason.as_str())),
+            ),
+        ]
+    }
+}
+
+/// `failed-urls`: failed downloads of a wave, at the URL's shard, in the order of URL hashes. A finished week does not have this table.
+#[derive(Clone, Debug)]
+pub struct FailedUrlRow {
+    /// XXH3-128 of the canonical URL, big-endian: 16 bytes.
+    pub hash: [u8; 16],
+    /// The URL's host; as `documents.host`.
+    pub host: String,
+    /// Why the download failed.
+    pub reason: String,
+    /// The canonical URL, if the answer was a redirect.
+    pub url: Option<String>,
+    /// The canonical URL of its target.
+    pub target_url: Option<String>,
+    /// The HTTP status of the redirect, or 0.
+    pub status: i32,
+}
+
+impl Table for FailedUrlRow {
+    const NAME: &'static str = "failed-urls";
+    const DESCRIPTION: &'static str = "Failed downloads of a wave; an unfinished week only.";
+    const UNIQUE: &'static [&'static str] = &["hash", "url"];
+    const RANDOM: &'static [&'static str] = &["hash"];
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        vec![
+            required("hash", "XXH3-128 of the URL, 16 bytes, big-endian", bytes(16, rows.iter().map(|r| &r.hash[..]))),
+            required("host", "its host", texts(rows.iter().map(|r| r.host.as_str()))),
+            required("reason", "why the download failed", texts(rows.iter().map(|r| r.reason.as_str()))),
+            nullable("url", "canonical URL of a redirect", maybe_texts(rows.iter().map(|r| r.url.as_deref()))),
+            nullable("target_url", "its target", maybe_texts(rows.iter().map(|r| r.target_url.as_deref()))),
+            required("status", "its status, or 0", ints(rows.iter().map(|r| r.status))),
+        ]
+    }
+}
+
+/// `redirects`: one row for every URL that answered with a redirect, in each shard in the order of URL hashes.
+#[derive(Clone, Debug)]
+pub struct RedirectRow {
+    /// The canonical URL.
+    pub url: String,
+    /// The canonical URL that it redirects to.
+    pub target_url: String,
+    /// The HTTP status: 301, 302, 307 or 308.
+    pub status: i32,
+}
+
+impl Table for RedirectRow {
+    const NAME: &'static str = "redirects";
+    const DESCRIPTION: &'static str = "One row for each URL that answered 301, 302, 307 or 308 and named a web address: its first such answer, in the order of the hashes of URLs.";
+    const SEARCHED: &'static [&'static str] = &["url"];
+    const UNIQUE: &'static [&'static str] = &["url"];
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        vec![
+            required("url", "canonical URL", texts(rows.iter().map(|r| r.url.as_str()))),
+            required(
+                "target_url",
+                "the canonical URL that it redirects to",
+                texts(rows.iter().map(|r| r.target_url.as_str())),
+            ),
+            required("status", "HTTP status", ints(rows.iter().map(|r| r.status))),
+        ]
+    }
+}
+
+/// `host-failures`: one row for every host and reason of failed downloads, of URLs that no week has a page of, too.
+#[derive(Clone, Debug)]
+pub struct HostFailureRow {
+    /// The host; as `documents.host`.
+    pub host: String,
+    /// Why: `status 404`, for instance, or the reason given in a side file of failed downloads.
+    pub reason: String,
+    /// Number of the host's URLs without a page this week whose first failed download has this reason.
+    pub urls: i64,
+}
+
+impl Table for HostFailureRow {
+    const NAME: &'static str = "host-failures";
+    const DESCRIPTION: &'static str = "One row for each host and reason of failed downloads of this week, in the order of a hash of the host. URLs that no week has a page of count, too.";
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        vec![
+            required(
+                "host",
+                "host in lower case, with the port if that is not the default",
+                texts(rows.iter().map(|r| r.host.as_str())),
+            ),
+            required(
+                "reason",
+                "`status 404` and the like, or the reason of a side file of failed downloads",
+                texts(rows.iter().map(|r| r.reason.as_str())),
+            ),
+            required(
+                "urls",
+                "URLs without a page this week whose first failed download has this reason",
+                longs(rows.iter().map(|r| r.urls)),
             ),
         ]
     }

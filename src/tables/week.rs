@@ -9,8 +9,8 @@ use super::evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChange
 use super::pack::pack_labelled;
 use super::row_groups::RowGroups;
 use super::rows::{
-    ChangeRow, ClusterRow, DocumentRow, EvidenceRow, FeatureRow, LargestRow, LinkRow, MissingRow, RejectRow, SizeRow,
-    SummaryRow, Table, UrlRow,
+    ChangeRow, ChunkRow, ClusterRow, DocumentRow, EvidenceRow, FeatureRow, HostFailureRow, LargestRow, LinkRow,
+    MissingRow, RedirectRow, RejectRow, SizeRow, SummaryRow, Table, UrlRow,
 };
 
 /// [`pack_labelled`] for the rows of one table.
@@ -33,16 +33,20 @@ impl StoreTable {
     }
 }
 
-/// The tables that every committed week has, in the order of their names.
-pub const WEEK_TABLES: [StoreTable; 12] = [
+/// The tables that every committed week has, in the order of their names. A week of an older version may lack
+/// `chunks`, `host-failures` and `redirects`.
+pub const WEEK_TABLES: [StoreTable; 15] = [
     StoreTable::of::<ChangeRow>(),
+    StoreTable::of::<ChunkRow>(),
     StoreTable::of::<ClusterRow>(),
     StoreTable::of::<DocumentRow>(),
     StoreTable::of::<EvidenceRow>(),
     StoreTable::of::<FeatureRow>(),
+    StoreTable::of::<HostFailureRow>(),
     StoreTable::of::<LargestRow>(),
     StoreTable::of::<LinkRow>(),
     StoreTable::of::<MissingRow>(),
+    StoreTable::of::<RedirectRow>(),
     StoreTable::of::<RejectRow>(),
     StoreTable::of::<SizeRow>(),
     StoreTable::of::<SummaryRow>(),

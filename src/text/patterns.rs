@@ -76,6 +76,17 @@ impl UrlPatterns {
             || last_prefix().is_some_and(|prefix| url.starts_with(prefix.as_str()))
     }
 
+    /// Whether the set has all URLs of a host because it names the host.
+    ///
+    /// ```
+    /// # use nigh::text::UrlPatterns;
+    /// let patterns = UrlPatterns::new(&["http://a.org/x"], &["b.org"], &["http://c.org/"]).unwrap();
+    /// assert_eq!(["a.org", "b.org", "c.org"].map(|host| patterns.has_host(host)), [false, true, false]);
+    /// ```
+    pub fn has_host(&self, host: &str) -> bool {
+        self.hosts.contains(host)
+    }
+
     /// The URLs of the set, if it has no host and no prefix.
     pub fn only_urls(&self) -> Option<&BTreeSet<String>> {
         (self.hosts.is_empty() && self.prefixes.is_empty()).then_some(&self.urls)

@@ -63,7 +63,7 @@ fn the_logs_follow_every_commit() {
     run_well(&texts(&commands[0]));
     assert!(described(&names_of(&store), |_| vec![]).is_empty(), "a store has no logs unless the user asks for them");
     let said = run_well(&["catalog", name, "--format", "delta"]);
-    assert!(said.stdout.starts_with("12 tables of "), "{}", said.stdout);
+    assert!(said.stdout.starts_with("15 tables of "), "{}", said.stdout);
     assert_is_described(&store, "catalog");
     for command in &commands[1..] {
         run_well(&texts(command));

@@ -385,7 +385,7 @@ fn deleted_pages_leave_nothing_in_the_store_and_do_not_come_back() {
     assert!(crawled.iter().all(|trace| trace.contains("/links/")), "others still link there: {crawled:?}");
     assert!(!crawled.is_empty());
     let said = weeks.delete(flags);
-    assert!(said.contains("Removed links and rejects"), "{said}");
+    assert!(said.contains("Removed links, redirects and rejects"), "{said}");
     assert!(weeks.delete(flags).contains("nothing to delete"));
     run_well(&["vacuum", "--store", &store, "--keep", "1"]);
     assert_eq!(traces(&[PathBuf::from(&store)], patterns, &["h1.example"]), [""; 0]);

@@ -419,6 +419,7 @@ impl Synthetic {
                 urls: pages.len() as u64,
                 features: 0,
                 links: 0,
+                chunks: 0,
             };
             let documents = pages.iter().map(|page| document(page));
             write(&path(DocumentRow::NAME, segment.file()), documents);

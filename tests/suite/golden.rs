@@ -10,7 +10,8 @@
 //! Text: a folder a week, one for the evolution job, and one for a week of damaged files; a file a table, with a line a
 //! row. Lines are sorted, ids are written as shard.row, a null is `-`. No column of these tables depends on the time or on
 //! the run; timings are in `summary.json`, which is not compared. Left out are columns that repeat others (see [`TABLES`])
-//! and tables whose rows are long or many (`documents`, `features`, `links`, `urls`, `amounts`): the digests cover them.
+//! and tables whose rows are long or many (`chunks`, `documents`, `features`, `links`, `urls`, `amounts`): the
+//! digests cover them.
 //!
 //! Digests: the SHA-1 of every Parquet file of the three weeks and of the evolution job, as `sha1sum` writes them. Parquet
 //! files name the version of nigh that wrote them, so that all digests change with the version; and they change with a
@@ -46,7 +47,7 @@ const fn golden(name: &'static str, first: &'static [&'static str]) -> GoldenTab
 }
 
 /// Of every week.
-const TABLES: [GoldenTable; 7] = [
+const TABLES: [GoldenTable; 9] = [
     // The host is part of the URL.
     GoldenTable { name: "clusters", first: &["similar_root", "doc"], left_out: &["host"] },
     golden("evidence", &["doc"]),
@@ -55,6 +56,8 @@ const TABLES: [GoldenTable; 7] = [
     golden("summary", &["level"]),
     golden("largest", &["level", "rank"]),
     golden("missing", &["doc"]),
+    golden("redirects", &["url"]),
+    golden("host-failures", &["host", "reason"]),
 ];
 
 /// Of the evolution job.

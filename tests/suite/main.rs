@@ -42,6 +42,8 @@ mod inputs;
 /// Unauthenticated peers are refused; processes work over TLS.
 #[cfg(feature = "pool")]
 mod intruders;
+/// What a week keeps besides clusters: chunks of pages, redirects, failed downloads by host.
+mod kept;
 /// What could not be downloaded, against a plain walk over the tables and the inputs.
 mod missing;
 /// A store in a bucket of a real server.

@@ -62,7 +62,7 @@ pub fn twin(store: &Path, week: &str, inputs: &[PathBuf]) -> BTreeMap<String, St
 }
 
 /// A file's bytes, inflated.
-fn content(path: &Path) -> Vec<u8> {
+pub fn content(path: &Path) -> Vec<u8> {
     let stored = std::fs::read(path).unwrap();
     let mut bytes = Vec::new();
     if path.extension().is_some_and(|extension| extension == "gz") {
@@ -73,7 +73,7 @@ fn content(path: &Path) -> Vec<u8> {
     bytes
 }
 
-fn side_file(bytes: &[u8]) -> Vec<(String, String)> {
+pub fn side_file(bytes: &[u8]) -> Vec<(String, String)> {
     let text = std::str::from_utf8(bytes).unwrap();
     let mut lines = text.lines().map(|line| line.split('\t').collect::<Vec<_>>());
     let head = lines.next().unwrap_or_default();
@@ -82,7 +82,7 @@ fn side_file(bytes: &[u8]) -> Vec<(String, String)> {
 }
 
 /// The URLs of a WARC file's responses with another status than 200, with that status.
-fn statuses(mut bytes: &[u8]) -> Vec<(String, String)> {
+pub fn statuses(mut bytes: &[u8]) -> Vec<(String, String)> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
         let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
@@ -259,11 +259,15 @@ fn the_first_failure_of_a_url_counts_unless_it_has_a_page() {
 }
 
 #[test]
-fn side_files_change_nothing_in_a_first_week() {
+fn side_files_change_only_the_failures_of_hosts_in_a_first_week() {
     let folder = crawl(WEEKS[0]);
     let pages = folder.join("*.warc.gz");
     let [with, without] = [&folder, &pages].map(|input| Made::new(&["--input", input.to_str().unwrap()]));
-    assert!(with.tables() == without.tables());
+    let (with, mut expected) = (with.tables(), without.tables());
+    let name = expected.keys().find(|name| name.starts_with("host-failures/")).unwrap().clone();
+    assert_ne!(with[&name], expected[&name]);
+    expected.insert(name.clone(), with[&name].clone());
+    assert!(with == expected);
 }
 
 /// A store of a first week, and the job of a second one in many waves.

@@ -1,23 +1,65 @@
 //! Interrupted runs continue where they stopped; full disks and damaged stores are reported.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use nigh::config::Reading;
+use nigh::plan::cut_waves;
+use nigh::readers::{self, Item};
+use nigh::records::UrlHash;
 use nigh::state::{Piece, Store};
-use nigh::tables::WEEK_TABLES;
+use nigh::tables::{FailedUrlRow, WEEK_TABLES, Writer};
+use nigh::text::canonical;
 
 use crate::program::{Made, has_week, job, nigh, output, ran, records, run, run_well, skipped, tables};
 use crate::skips::Need;
 
+/// The inputs of [`waves`].
+const INPUTS: [&str; 4] =
+    ["tests/data/week-2024-01-08", "tests/data/dirty", "tests/data/formats/html", "tests/data/formats/*.*"];
+
 /// A job of many waves, so that there is something to go on from.
 pub fn waves(folder: &Path) -> PathBuf {
-    job(
-        folder,
-        "[cluster]\nweek = \"2024-01-08\"\nwave-bytes = 1\nmax-reject-share = 1.0\n\
-         input = [\"tests/data/week-2024-01-08\", \"tests/data/dirty\", \"tests/data/formats/html\", \"tests/data/formats/*.*\"]\n\
-         [cluster.method]\nshards = 8\n",
-    )
+    let text = format!(
+        "[cluster]\nweek = \"2024-01-08\"\nwave-bytes = 1\nmax-reject-share = 1.0\ninput = {INPUTS:?}\n[cluster.method]\nshards = 8\n"
+    );
+    job(folder, &text)
+}
+
+/// Writes the failed downloads of all waves of [`waves`] where a run keeps them until the commit.
+fn write_failed_urls(scratch: &Path) {
+    let reading = Reading::default();
+    let inputs = readers::list(&INPUTS.map(str::to_owned), &reading).unwrap();
+    for (wave, (first, end)) in cut_waves(&inputs, 1).into_iter().enumerate() {
+        let mut rows: BTreeMap<UrlHash, FailedUrlRow> = BTreeMap::new();
+        for input in &inputs[first..end] {
+            let mut reader = readers::open(input, &reading).unwrap();
+            while let Some(item) = reader.next().unwrap() {
+                let Item::Failed(failure) = item else { continue };
+                let Some(url) = canonical(&failure.url) else { continue };
+                let (hash, host) = (UrlHash::of(url.as_str()), url.host().to_owned());
+                let redirect =
+                    failure.redirect.and_then(|answer| Some((url.resolve(&answer.location)?, answer.status)));
+                rows.entry(hash).or_insert(FailedUrlRow {
+                    hash: hash.to_bytes(),
+                    host,
+                    reason: failure.reason,
+                    url: redirect.is_some().then(|| url.into()),
+                    status: redirect.as_ref().map_or(0, |(_, status)| (*status).into()),
+                    target_url: redirect.map(|(target, _)| target.into()),
+                });
+            }
+        }
+        for shard in 0..8 {
+            let path = scratch.join(format!("failed-urls/shard{shard:05}-failed-wave{wave:05}.parquet"));
+            let mut writer = Writer::create(&path).unwrap();
+            let of_shard = rows.iter().filter(|(hash, _)| hash.shard(8) == shard);
+            of_shard.for_each(|(_, row)| writer.push(row.clone()).unwrap());
+            writer.finish_if_any().unwrap();
+        }
+    }
 }
 
 #[test]
@@ -72,6 +114,7 @@ fn unfinish(store: &Path) -> PathBuf {
     std::fs::remove_dir_all(store.join("_nigh/week=2024-01-08")).unwrap();
     std::fs::remove_file(store.join("_nigh/manifest.json")).unwrap();
     whole.journal.write(&scratch.join("journal.json")).unwrap();
+    write_failed_urls(&scratch);
     for file in std::fs::read_dir(work.join("links")).unwrap() {
         // Links as pages have them are the same rows with one column more.
         let file = file.unwrap();

@@ -14,10 +14,10 @@ use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::{Scope, StreamVec};
 
-use super::failures::FailedDownload;
-use crate::features::{Fingerprinter, Sketch};
+use super::failures::{FailedDownload, Redirect};
+use crate::features::{Fingerprinter, PageChunks, Sketch};
 use crate::plan::Plan;
-use crate::readers::{Body, Failure, Format, Item, Page, Reader, Reject, Skip, Unread};
+use crate::readers::{Body, Failure, Format, Item, Page, Reader, RedirectAnswer, Reject, Skip, Unread};
 use crate::records::{UrlHash, checksum};
 use crate::state::Counts;
 use crate::structures::Sortable;
@@ -68,6 +68,8 @@ pub struct Capture {
     pub cut: bool,
     /// Supershingles and features; empty for a page without words.
     pub sketch: Sketch,
+    /// Hashes of text, lines and paragraphs; `None` for a page without words, and if the job does not keep them.
+    pub chunks: Option<PageChunks>,
     /// The canonical URLs that the page links to.
     pub links: Vec<String>,
 }
@@ -87,6 +89,7 @@ impl Sortable for Capture {
             + self.media_type.len()
             + 8 * self.sketch.supershingles.len()
             + 4 * self.sketch.features.len()
+            + self.chunks.as_ref().map_or(0, |chunks| chunks.lines.len() + chunks.paragraphs.len())
             + self.links.iter().map(|link| size_of::<String>() + link.len()).sum::<usize>()
     }
 }
@@ -124,7 +127,7 @@ pub enum CrawlRecord {
     /// A capture.
     Answer(Box<Capture>),
     /// A download that failed.
-    Failed(FailedDownload),
+    Failed(Box<FailedDownload>),
     /// A bad record.
     Bad(BadRecord),
     /// The counts of a worker's share of a wave; every worker emits one for every wave.
@@ -270,12 +273,9 @@ impl WaveShare {
                 Item::Failed(failure) => {
                     *self.counts.skipped.entry(failure_kind(input.format).into()).or_default() += 1;
                     self.watch.add_record(false, false);
-                    // In a store's first week, no URL has a document id before the week.
-                    let later_week = self.plan.earlier.last().is_some();
-                    let failed = later_week.then(|| failed(failure, file, ordinal)).flatten();
-                    return Ok(
-                        failed.map_or(ReadStep::OnlyCounted, |failed| ReadStep::Emit(CrawlRecord::Failed(failed)))
-                    );
+                    return Ok(failed(failure, file, ordinal).map_or(ReadStep::OnlyCounted, |failed| {
+                        ReadStep::Emit(CrawlRecord::Failed(Box::new(failed)))
+                    }));
                 }
                 Item::Skip(skip) => {
                     *self.counts.skipped.entry(skip_kind(skip).into()).or_default() += 1;
@@ -323,10 +323,16 @@ fn failure_kind(format: Format) -> &'static str {
     }
 }
 
-/// The failed download of a URL; `None` for a URL without a canonical form, because no week has a document for it.
+/// The failed download of a URL; `None` for a URL without a canonical form, because no week has a document for it. A
+/// redirect to something that is not a web address is a failed download like others.
 fn failed(failure: Failure, file: u32, ordinal: u64) -> Option<FailedDownload> {
     let url = urls::canonical(&failure.url)?;
-    Some(FailedDownload { hash: UrlHash::of(url.as_str()), file, ordinal, reason: failure.reason })
+    let redirect = failure.redirect.and_then(|RedirectAnswer { status, location }| {
+        let target_url = url.resolve(&location)?.into();
+        Some(Redirect { url: url.as_str().to_owned(), target_url, status })
+    });
+    let (hash, host) = (UrlHash::of(url.as_str()), url.host().to_owned());
+    Some(FailedDownload { hash, file, ordinal, host, reason: failure.reason, redirect })
 }
 
 /// Computes the features of a page. A page whose URL has no canonical form is rejected.
@@ -358,6 +364,7 @@ fn capture(fingerprinter: &mut Fingerprinter, page: Page, file: u32, ordinal: u6
         offset: page.offset,
         cut: page.cut,
         sketch: facts.sketch,
+        chunks: facts.chunks,
         links: facts.links,
     })
 }

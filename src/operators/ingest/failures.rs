@@ -1,19 +1,20 @@
-//! Writes the failed downloads of a wave, with their reasons: only URLs that have a document id from an earlier week.
+//! Writes the failed downloads of a wave, with their reasons: by document, the URLs that have an id from an earlier week;
+//! and by URL, all of them.
 //!
 //! Like captures, they go to the owner of the URL's shard. Of several failures of one URL in a wave, the first by (file,
-//! ordinal) is kept, even if the URL has a document this week: `missing` (in `jobs`) skips URLs with a document. These
-//! tables are not part of a segment; a wave is committed when every worker has written both.
+//! ordinal) is kept, even if the URL has a document this week: `missing` and `failed_urls` (in `jobs`) skip URLs with
+//! a document. The first redirect is kept, too. These tables are not part of a segment; a wave is committed when
+//! every worker has written both.
 //!
 //! Cost: the failures are sorted twice, by hash and by document, within the worker's memory. In every shard with failures,
-//! a wave also reads the URL hashes of earlier weeks once more. In a store's first week no URL has an id yet, so nothing is
-//! kept.
+//! a wave also reads the URL hashes of earlier weeks once more.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
-use arrow_array::{Int64Array, StringArray};
+use arrow_array::{Array, FixedSizeBinaryArray, Int32Array, Int64Array, StringArray};
 use serde::{Deserialize, Serialize};
 use timely::container::CapacityContainerBuilder;
 use timely::dataflow::StreamVec;
@@ -24,7 +25,7 @@ use crate::plan::Plan;
 use crate::records::{DocId, UrlHash};
 use crate::state::{Unfinished, UrlIndex, sync_folder};
 use crate::structures::{ExternalSort, Sortable, Sorted};
-use crate::tables::{FailureRow, RowGroups, Scan, Table, Writer, field};
+use crate::tables::{FailedUrlRow, FailureRow, RowGroups, Scan, Table, Writer, field};
 use crate::watch::Watch;
 
 /// A download that failed.
@@ -36,8 +37,23 @@ pub struct FailedDownload {
     pub file: u32,
     /// The record's number in the input. Of several failures of a URL, the first by (file, ordinal) counts.
     pub ordinal: u64,
+    /// The host of the URL.
+    pub host: String,
     /// The reason, as the crawler recorded it.
     pub reason: String,
+    /// Where the answer redirects, if it does.
+    pub redirect: Option<Redirect>,
+}
+
+/// An answer that names another URL.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Redirect {
+    /// The canonical URL.
+    pub url: String,
+    /// The canonical URL of the target.
+    pub target_url: String,
+    /// The HTTP status.
+    pub status: u16,
 }
 
 impl Sortable for FailedDownload {
@@ -48,7 +64,17 @@ impl Sortable for FailedDownload {
     }
 
     fn weight(&self) -> usize {
-        size_of::<FailedDownload>() + self.reason.len()
+        let redirect = self.redirect.as_ref().map_or(0, |redirect| redirect.url.len() + redirect.target_url.len());
+        size_of::<FailedDownload>() + self.host.len() + self.reason.len() + redirect
+    }
+}
+
+impl FailedDownload {
+    fn row(self) -> FailedUrlRow {
+        let FailedDownload { hash, host, reason, redirect, .. } = self;
+        let (hash, status) = (hash.to_bytes(), redirect.as_ref().map_or(0, |redirect| redirect.status.into()));
+        let (url, target_url) = redirect.map(|redirect| (redirect.url, redirect.target_url)).unzip();
+        FailedUrlRow { hash, host, reason, url, target_url, status }
     }
 }
 
@@ -75,7 +101,7 @@ impl Sortable for FailedDoc {
 /// Writes the failures of every wave from `first_wave` on. Each worker emits one record for every wave, once its failures are
 /// durable.
 pub fn failures<'scope>(
-    failed: StreamVec<'scope, u64, FailedDownload>,
+    failed: StreamVec<'scope, u64, Box<FailedDownload>>,
     plan: &Arc<Plan>,
     first_wave: usize,
     watch: &Arc<Watch>,
@@ -83,7 +109,8 @@ pub fn failures<'scope>(
     let shards = plan.method.shards;
     let store = plan.open_store();
     let url_files = watch.check(store.url_indexes(&plan.earlier)).unwrap_or_default();
-    let route = Exchange::new(move |failed: &FailedDownload| u64::from(failed.hash.shard(shards)));
+    #[expect(clippy::borrowed_box, reason = "the records of the stream are boxes")]
+    let route = Exchange::new(move |failed: &Box<FailedDownload>| u64::from(failed.hash.shard(shards)));
     let owner =
         FailureOwner { shards, unfinished: store.unfinished(plan.week), url_files, budget: plan.worker_memory / 32 };
     let (waves_of_plan, watch, index) = (plan.waves.len(), watch.clone(), failed.scope().index());
@@ -98,7 +125,7 @@ pub fn failures<'scope>(
                 let sort =
                     waves.entry(wave).or_insert_with(|| owner.external_sort(&format!("worker{index}-wave{wave}")));
                 for failed in batches.flat_map(|batch| batch.drain(..)) {
-                    if watch.failed() || watch.check(sort.push(failed)).is_none() {
+                    if watch.failed() || watch.check(sort.push(*failed)).is_none() {
                         return;
                     }
                 }
@@ -150,7 +177,7 @@ impl FailureOwner {
             next = self.write_shard(first, &mut sorted, wave, &mut rows)?;
         }
         if rows > 0 {
-            sync_folder(&self.unfinished.scratch_table(FailureRow::NAME, ""))?;
+            sync_folder(self.unfinished.scratch_folder())?;
         }
         Ok(())
     }
@@ -168,18 +195,26 @@ impl FailureOwner {
         let earlier = self.url_files.get(&shard).map_or(&[][..], |files| files);
         let mut urls = UrlIndex { unfinished: &self.unfinished, shard, segments: &[], earlier }.lookup(0)?;
         let mut by_doc = self.external_sort(&format!("shard{shard}-wave{wave}"));
+        let mut by_url = Writer::create(&wave_file::<FailedUrlRow>(&self.unfinished, shard, wave as usize))?;
         let mut next = Some(first);
         while let Some(failed) = next.take_if(|failed| failed.hash.shard(self.shards) == shard) {
             let hash = failed.hash;
             if let Some(doc) = urls.find(hash)? {
-                by_doc.push(FailedDoc { doc, wave, reason: failed.reason })?;
+                by_doc.push(FailedDoc { doc, wave, reason: failed.reason.clone() })?;
             }
+            let mut has_redirect = failed.redirect.is_some();
+            by_url.push(failed.row())?;
             next = sorted.record()?;
-            while next.as_ref().is_some_and(|failed| failed.hash == hash) {
+            while let Some(again) = next.take_if(|failed| failed.hash == hash) {
+                if again.redirect.is_some() && !has_redirect {
+                    has_redirect = true;
+                    by_url.push(again.row())?;
+                }
                 next = sorted.record()?;
             }
         }
-        let mut writer = Writer::create(&failures_file(&self.unfinished, shard, wave as usize))?;
+        *rows += by_url.finish_if_any()?;
+        let mut writer = Writer::create(&wave_file::<FailureRow>(&self.unfinished, shard, wave as usize))?;
         let mut by_doc = by_doc.sorted()?;
         while let Some(FailedDoc { doc, reason, .. }) = by_doc.record()? {
             writer.push(FailureRow { doc: doc.to_table(), reason })?;
@@ -204,7 +239,7 @@ impl FailureReasons {
     pub fn read(unfinished: &Unfinished, shard: u32, waves: usize, memory: u64) -> Result<FailureReasons> {
         let mut failures = ExternalSort::new(&unfinished.spill().join(format!("failed-shard{shard}")), memory);
         for wave in 0..waves {
-            let path = failures_file(unfinished, shard, wave);
+            let path = wave_file::<FailureRow>(unfinished, shard, wave);
             // A wave without failures has no file.
             if !path.exists() {
                 continue;
@@ -242,8 +277,102 @@ impl FailureReasons {
 
 /// The file of a shard's failures in a wave. It is not named like a segment's file: a shard may have failures but no pages in
 /// a wave, and then the journal has no segment for it.
-fn failures_file(unfinished: &Unfinished, shard: u32, wave: usize) -> PathBuf {
-    unfinished.scratch_table(FailureRow::NAME, &format!("shard{shard:05}-failed-wave{wave:05}.parquet"))
+fn wave_file<T: Table>(unfinished: &Unfinished, shard: u32, wave: usize) -> PathBuf {
+    unfinished.scratch_table(T::NAME, &format!("shard{shard:05}-failed-wave{wave:05}.parquet"))
+}
+
+/// A URL whose download failed, in one of the week's waves.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct FailedUrlOfWave {
+    /// The number of the wave and of the row in its file: the order of the failures of one URL.
+    place: (u64, u64),
+    failed: FailedUrl,
+}
+
+/// A URL whose download failed: all failures of the week in one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedUrl {
+    /// The hash of the canonical URL.
+    pub hash: UrlHash,
+    /// Its host.
+    pub host: String,
+    /// The reason of the first failure.
+    pub reason: String,
+    /// The first redirect.
+    pub redirect: Option<Redirect>,
+}
+
+impl Sortable for FailedUrlOfWave {
+    type Key = (UrlHash, (u64, u64));
+
+    fn key(&self) -> Self::Key {
+        (self.failed.hash, self.place)
+    }
+
+    fn weight(&self) -> usize {
+        let FailedUrl { host, reason, redirect, .. } = &self.failed;
+        let redirect = redirect.as_ref().map_or(0, |redirect| redirect.url.len() + redirect.target_url.len());
+        size_of::<FailedUrlOfWave>() + host.len() + reason.len() + redirect
+    }
+}
+
+/// The URLs of a shard whose download failed, in the order of their hashes, each once.
+pub struct FailedUrls {
+    failures: Sorted<FailedUrlOfWave>,
+    next: Option<FailedUrlOfWave>,
+}
+
+impl FailedUrls {
+    /// Reads the failures of a shard in the first `waves` waves, and sorts them within `memory` bytes.
+    ///
+    /// # Errors
+    /// If a file cannot be read: names it.
+    pub fn read(unfinished: &Unfinished, shard: u32, waves: usize, memory: u64) -> Result<FailedUrls> {
+        let mut failures = ExternalSort::new(&unfinished.spill().join(format!("failed-urls-shard{shard}")), memory);
+        for wave in 0..waves {
+            let path = wave_file::<FailedUrlRow>(unfinished, shard, wave);
+            // A wave without failures has no file.
+            if !path.exists() {
+                continue;
+            }
+            let mut place = (wave as u64, 0);
+            Scan::open(&path, &["hash", "host", "reason", "url", "target_url", "status"])?.for_each(|batch| {
+                let hashes: &FixedSizeBinaryArray = field(batch, "hash")?;
+                let text = |name| field::<StringArray>(batch, name);
+                let (hosts, reasons, urls, targets) =
+                    (text("host")?, text("reason")?, text("url")?, text("target_url")?);
+                let statuses: &Int32Array = field(batch, "status")?;
+                for row in 0..batch.num_rows() {
+                    let redirect = urls.is_valid(row).then(|| Redirect {
+                        url: urls.value(row).to_owned(),
+                        target_url: targets.value(row).to_owned(),
+                        status: statuses.value(row) as u16,
+                    });
+                    let hash = UrlHash::from_bytes(hashes.value(row).try_into().unwrap_or_default());
+                    let (host, reason) = (hosts.value(row).to_owned(), reasons.value(row).to_owned());
+                    failures.push(FailedUrlOfWave { place, failed: FailedUrl { hash, host, reason, redirect } })?;
+                    place.1 += 1;
+                }
+                Ok(())
+            })?;
+        }
+        let mut failures = failures.sorted()?;
+        Ok(FailedUrls { next: failures.record()?, failures })
+    }
+
+    /// The next URL; `None` at the end.
+    ///
+    /// # Errors
+    /// If a run of the external sort cannot be read: names its file.
+    pub fn next_url(&mut self) -> Result<Option<FailedUrl>> {
+        let Some(FailedUrlOfWave { mut failed, .. }) = self.next.take() else { return Ok(None) };
+        self.next = self.failures.record()?;
+        while let Some(again) = self.next.take_if(|next| next.failed.hash == failed.hash) {
+            failed.redirect = failed.redirect.or(again.failed.redirect);
+            self.next = self.failures.record()?;
+        }
+        Ok(Some(failed))
+    }
 }
 
 #[cfg(test)]
@@ -256,7 +385,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let unfinished = Store::at(folder.path()).unfinished("2024-01-15".parse().unwrap());
         for (wave, rows) in [(0, &[5][..]), (2, &[3, 5, 9])] {
-            let mut writer = Writer::create(&failures_file(&unfinished, 7, wave)).unwrap();
+            let mut writer = Writer::create(&wave_file::<FailureRow>(&unfinished, 7, wave)).unwrap();
             for row in rows {
                 let doc = DocId::new(7, *row).to_table();
                 writer.push(FailureRow { doc, reason: format!("wave {wave}") }).unwrap();
@@ -273,7 +402,7 @@ mod tests {
     #[test]
     fn a_file_belongs_to_its_wave_and_not_to_a_segment() {
         let unfinished = Store::at("store".as_ref()).unfinished("2024-01-15".parse().unwrap());
-        let path = failures_file(&unfinished, 7, 12);
+        let path = wave_file::<FailureRow>(&unfinished, 7, 12);
         let name = path.file_name().unwrap().to_str().unwrap();
         // A rerun keeps the file if the wave is committed, even if the shard has no pages in the wave.
         assert_eq!((Segment::wave_of(name), Segment::shard_of(name)), (Some(12), None));

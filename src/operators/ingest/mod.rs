@@ -17,5 +17,5 @@ mod segments;
 
 pub use self::commit::{TooManyRejects, WaveNote, check_pages, check_rejects, commit};
 pub use self::crawl::{BadRecord, Capture, CrawlRecord, crawl};
-pub use self::failures::{FailedDownload, FailureReasons, failures};
+pub use self::failures::{FailedDownload, FailedUrl, FailedUrls, FailureReasons, Redirect, failures};
 pub use self::segments::{WaveSegments, segments};

@@ -27,11 +27,12 @@ use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::generic::Operator;
 
 use super::crawl::Capture;
+use crate::features::PageChunks;
 use crate::plan::Plan;
 use crate::records::DocId;
 use crate::state::{Counts, Segment, Unfinished, UrlIndex, sync_folder};
 use crate::structures::{ExternalSort, Sortable, Sorted};
-use crate::tables::{DocumentRow, FeatureRow, FoundLinkRow, RowGroups, Scan, Table, UrlRow, Writer, field};
+use crate::tables::{ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, RowGroups, Scan, Table, UrlRow, Writer, field};
 use crate::text::urls;
 use crate::watch::Watch;
 
@@ -276,6 +277,7 @@ struct SegmentWriter {
     first_row: u64,
     documents: Writer<DocumentRow>,
     features: Writer<FeatureRow>,
+    chunks: Writer<ChunkRow>,
     urls: Writer<UrlRow>,
     links: Writer<FoundLinkRow>,
 }
@@ -288,7 +290,7 @@ impl SegmentWriter {
         shard: u32,
         first_row: u64,
     ) -> Result<SegmentWriter> {
-        let segment = Segment { wave, shard, documents: 0, urls: 0, features: 0, links: 0 };
+        let segment = Segment { wave, shard, documents: 0, urls: 0, features: 0, links: 0, chunks: 0 };
         let file = segment.file();
         Ok(SegmentWriter {
             plan: plan.clone(),
@@ -296,6 +298,7 @@ impl SegmentWriter {
             first_row,
             documents: Writer::create(&unfinished.table(DocumentRow::NAME, &file))?,
             features: Writer::create(&unfinished.table(FeatureRow::NAME, &file))?,
+            chunks: Writer::create(&unfinished.table(ChunkRow::NAME, &file))?,
             urls: Writer::create(&unfinished.table(UrlRow::NAME, &file))?,
             links: Writer::create(&unfinished.scratch_table(FoundLinkRow::NAME, &file))?,
         })
@@ -315,6 +318,10 @@ impl SegmentWriter {
                 supershingles: page.sketch.supershingles.iter().flat_map(|s| s.to_le_bytes()).collect(),
                 features: page.sketch.features.iter().flat_map(|f| f.to_le_bytes()).collect(),
             })?;
+        }
+        if let Some(PageChunks { text, characters, lines, paragraphs }) = page.chunks {
+            let (text, characters) = (text.to_be_bytes(), characters as i64);
+            self.chunks.push(ChunkRow { doc, text, characters, lines, paragraphs })?;
         }
         for target_url in page.links {
             self.links.push(FoundLinkRow { doc, target_url })?;
@@ -344,6 +351,7 @@ impl SegmentWriter {
     /// Closes the files. A table without rows gets no file.
     fn finish(mut self) -> Result<Segment> {
         self.segment.features = self.features.finish_if_any()?;
+        self.segment.chunks = self.chunks.finish_if_any()?;
         self.segment.links = self.links.finish_if_any()?;
         self.segment.urls = self.urls.finish_if_any()?;
         self.segment.documents = self.documents.finish_if_any()?;

@@ -5,7 +5,7 @@
 //! are not a page, whatever their label says. Bytes without a label are a page if they begin like HTML.
 
 use crate::config::Reading;
-use crate::readers::item::{Body, Skip};
+use crate::readers::item::{Body, RedirectAnswer, Skip};
 use crate::readers::sniff;
 
 /// The content of a response or a resource that is a page.
@@ -30,6 +30,8 @@ pub enum NoPage {
     Skip(Skip),
     /// Its status is not 200.
     Status(u16),
+    /// Its status says that the page is elsewhere.
+    Redirect(RedirectAnswer),
     /// It is malformed, with the reason of a reject.
     Broken(&'static str),
 }
@@ -41,10 +43,15 @@ pub enum NoPage {
 pub fn response(block: &[u8], cut: bool, reading: &Reading) -> Result<HttpContent, NoPage> {
     let head_end = super::header::end_of_head(block).unwrap_or(block.len());
     let (head, body) = block.split_at(head_end);
-    let (line, fields) = super::header::split(head);
+    let (line, mut fields) = super::header::split(head);
     let status = status(line)?;
     if status != 200 {
-        return Err(NoPage::Status(status));
+        let is_redirect = matches!(status, 301 | 302 | 307 | 308);
+        let location = fields.find(|(name, _)| is_redirect && name.eq_ignore_ascii_case(b"location"));
+        return Err(location.map_or(NoPage::Status(status), |(_, location)| {
+            let location = String::from_utf8_lossy(&location).into_owned();
+            NoPage::Redirect(RedirectAnswer { status, location })
+        }));
     }
     let (mut label, mut transfer, mut encoding) = (None, None, None);
     for (name, value) in fields {
@@ -160,6 +167,22 @@ mod tests {
         );
         assert_eq!(read("HTTP/1.1 200 OK\r\n\r\nno label"), Err(NoPage::Skip(Skip::MediaType)));
         assert_eq!(read("HTTP/1.1 200 OK\r\n\r\n<html>").unwrap().media_type, "text/html");
+    }
+
+    #[test]
+    fn a_redirect_has_the_first_location() {
+        let answer = |status: u16, fields: &str| read(&format!("HTTP/1.1 {status} X\r\nServer: x\r\n{fields}\r\n<p>"));
+        for status in [301, 302, 307, 308] {
+            let location = "../a".to_owned();
+            let redirect = Err(NoPage::Redirect(RedirectAnswer { status, location }));
+            assert_eq!(answer(status, "location:  ../a \r\nLocation: /b\r\n"), redirect);
+        }
+        assert_eq!(answer(301, ""), Err(NoPage::Status(301)));
+        // 303 names an answer to something else, and 304 nothing.
+        assert_eq!(
+            [303, 304, 404].map(|status| answer(status, "Location: /a\r\n")),
+            [303, 304, 404].map(|status| Err(NoPage::Status(status)))
+        );
     }
 
     #[test]

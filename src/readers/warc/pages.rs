@@ -64,7 +64,8 @@ impl WarcReader {
             Err(NoPage::Broken(reason)) => {
                 return Item::Reject(Reject { offset: record.offset, url: record.url, reason: reason.to_owned() });
             }
-            Err(NoPage::Status(status)) => Err(format!("status {status}")),
+            Err(NoPage::Status(status)) => Err((status, None)),
+            Err(NoPage::Redirect(redirect)) => Err((redirect.status, Some(redirect))),
             Ok(content) => Ok(content),
         };
         let Some(url) = record.url else {
@@ -73,7 +74,10 @@ impl WarcReader {
         };
         let content = match content {
             Ok(content) => content,
-            Err(reason) => return Item::Failed(Failure { url, reason, offset: record.offset }),
+            Err((status, redirect)) => {
+                let reason = format!("status {status}");
+                return Item::Failed(Failure { url, reason, offset: record.offset, redirect });
+            }
         };
         let date = record.date.map_or(Date::None, |date| fields::date(&date));
         Item::Page(Page {

@@ -322,8 +322,15 @@ mod tests {
                     .map(|(doc, page)| FeaturePart(doc.to_table(), page.features.clone()))
                     .collect();
                 let (documents, features_of) = (pages.len() as u64, features.len() as u64);
-                let segment =
-                    Segment { wave, shard: SHARD, documents, urls: documents, features: features_of, links: 0 };
+                let segment = Segment {
+                    wave,
+                    shard: SHARD,
+                    documents,
+                    urls: documents,
+                    features: features_of,
+                    links: 0,
+                    chunks: 0,
+                };
                 let document =
                     |(doc, page): &(DocId, Download)| DocumentPart(doc.to_table(), page.checksum.to_be_bytes());
                 write(store, at, &segment, pages.iter().map(document));

@@ -180,7 +180,8 @@ mod tests {
                 named: vec![0, 0],
             };
             let key = InputKey { hash: "key".into(), waves: 2, files: 1, bytes: 1, stamps: Default::default() };
-            let segment = |wave, shard, features| Segment { wave, shard, documents: 1, urls: 1, features, links: 0 };
+            let segment =
+                |wave, shard, features| Segment { wave, shard, documents: 1, urls: 1, features, links: 0, chunks: 0 };
             let segments = vec![segment(1, 0, 1), segment(0, 0, 0), segment(0, 1, 1)];
             let journal = Journal { key, waves: 2, segments, counts: Counts::default() };
             let piece = |name: &str| Piece(format!("{name}.parquet"), 1);

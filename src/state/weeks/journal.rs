@@ -7,7 +7,7 @@
 //! {
 //!   "key": { "hash": "…", "waves": 9, "files": 70, "bytes": 123 },     what the week is made from
 //!   "waves": 3,                                                        complete waves
-//!   "segments": [ { "wave": 0, "shard": 5, "documents": 7, "urls": 7, "features": 6, "links": 4 } ],
+//!   "segments": [ { "wave": 0, "shard": 5, "documents": 7, "urls": 7, "features": 6, "links": 4, "chunks": 6 } ],
 //!   "counts": {…}                                                      of these waves
 //! }
 //! ```
@@ -68,6 +68,11 @@ pub struct Segment {
     pub features: u64,
     /// Rows of `found-links`.
     pub links: u64,
+    /// Rows of `chunks`: as many as of `features`, or none if the week does not keep chunks. This is how a later job
+    /// finds out, so the option needs no field of its own, and a week may get its chunks later. Weeks of older
+    /// versions have none.
+    #[serde(default)]
+    pub chunks: u64,
 }
 
 impl Segment {
@@ -81,7 +86,7 @@ impl Segment {
     /// ```
     /// use nigh::state::Segment;
     ///
-    /// let segment = Segment { wave: 17, shard: 3, documents: 9, urls: 9, features: 8, links: 0 };
+    /// let segment = Segment { wave: 17, shard: 3, documents: 9, urls: 9, features: 8, links: 0, chunks: 0 };
     /// assert_eq!(segment.file(), "shard00003-wave00017.parquet");
     /// assert_eq!(Segment::wave_of(&segment.file()), Some(17));
     /// assert_eq!(Segment::shard_of(&segment.file()), Some(3));

@@ -56,6 +56,11 @@ impl Unfinished {
         self.folder.join(table).join(file)
     }
 
+    /// The folder of what is not kept with the week.
+    pub fn scratch_folder(&self) -> &Path {
+        &self.scratch
+    }
+
     /// The path of a file of a table that is not kept with the week.
     pub fn scratch_table(&self, table: &str, file: &str) -> PathBuf {
         self.scratch.join(table).join(file)

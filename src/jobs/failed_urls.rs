@@ -1,0 +1,132 @@
+//! The tables `redirects` and `host-failures`: what is kept of downloads without a page, also of URLs that no week
+//! has a page of.
+//!
+//! ```text
+//! for each URL of the week whose download failed, in the order of the hashes
+//!     if an answer was a redirect:           write it to `redirects`
+//!     if the URL has no page this week:      count it, with the reason of its first failure, for its host
+//! counts of a host ─▶ the owner of the host's shard ─▶ `host-failures`
+//! ```
+//!
+//! A deletion copies both tables. It removes redirects from and to deleted URLs, and the rows of deleted hosts.
+//! Limit: `host-failures` has no URLs, so the counts of other hosts still include deleted URLs.
+//!
+//! Cost: the failures are sorted once more, in an eighth of the worker's memory. The counts are in memory: one for
+//! each host and reason.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use anyhow::Result;
+use arrow_array::{BooleanArray, StringArray};
+use timely::container::CapacityContainerBuilder;
+use timely::dataflow::channels::pact::Exchange;
+use timely::dataflow::operators::generic::Operator;
+use timely::dataflow::operators::probe::Handle;
+use timely::dataflow::operators::{Probe, ToStream};
+use timely::worker::Worker;
+
+use super::week::{IngestedWeek, shard_file};
+use crate::operators::exchange::run_to_end;
+use crate::operators::ingest::FailedUrls;
+use crate::plan::Deletion;
+use crate::records::{DocId, UrlHash};
+use crate::state::UrlIndex;
+use crate::tables::{HostFailureRow, RedirectRow, Table, Writer, copy_rows, field};
+use crate::watch::Watch;
+
+/// The number of failed URLs by the shard of the host, the host and the reason.
+type HostCounts = BTreeMap<(u32, String, String), u64>;
+
+/// Writes `redirects` and `host-failures` for own shards. `roots` has a root for every own document of this week, by number.
+pub(crate) fn failed_urls(worker: &mut Worker, week: &IngestedWeek<'_>, roots: &[DocId]) -> Result<()> {
+    if let Some(deletion) = &week.plan.deletion {
+        return without_deleted(week, deletion);
+    }
+    let shards = week.plan.method.shards;
+    let url_files = week.plan.open_store().url_indexes(&week.plan.earlier)?;
+    let segments = week.journal.by_shard();
+    let waves = week.journal.waves;
+    let mut counts = HostCounts::new();
+    for shard in week.owned.shards() {
+        let mut failed = FailedUrls::read(week.unfinished, shard, waves, week.plan.worker_memory / 8)?;
+        let segments = segments.get(&shard).map_or(&[][..], |segments| segments);
+        let earlier = url_files.get(&shard).map_or(&[][..], |files| files);
+        let mut urls = UrlIndex { unfinished: week.unfinished, shard, segments, earlier }.lookup(waves)?;
+        let mut redirects: Writer<RedirectRow> = Writer::create(&week.table(RedirectRow::NAME, shard))?;
+        while let Some(url) = failed.next_url()? {
+            if let Some(redirect) = url.redirect {
+                let (url, target_url) = (redirect.url, redirect.target_url);
+                redirects.push(RedirectRow { url, target_url, status: redirect.status.into() })?;
+            }
+            let doc = urls.find(url.hash)?;
+            if doc.is_none_or(|doc| roots[week.owned.index(doc)] == DocId::NONE) {
+                let of_host = UrlHash::of(&url.host).shard(shards);
+                *counts.entry((of_host, url.host, url.reason)).or_default() += 1;
+            }
+        }
+        redirects.finish_if_any()?;
+    }
+    let mut writer: Option<(u32, Writer<HostFailureRow>)> = None;
+    for ((shard, host, reason), urls) in of_own_hosts(worker, counts, week.watch)? {
+        if let Some((_, done)) = writer.take_if(|(of_writer, _)| *of_writer != shard) {
+            done.finish()?;
+        }
+        let (_, writer) = match &mut writer {
+            Some(writer) => writer,
+            none => none.insert((shard, Writer::create(&week.table(HostFailureRow::NAME, shard))?)),
+        };
+        writer.push(HostFailureRow { host, reason, urls: urls as i64 })?;
+    }
+    writer.map_or(Ok(0), |(_, writer)| writer.finish()).map(|_| ())
+}
+
+/// The sums of all workers' counts, at the owner of each host's shard.
+fn of_own_hosts(worker: &mut Worker, counts: HostCounts, watch: &Watch) -> Result<HostCounts> {
+    let sums = Rc::new(RefCell::new(HostCounts::new()));
+    let probe = Handle::new();
+    worker.dataflow::<u64, _, _>(|scope| {
+        let sums = sums.clone();
+        let by_shard = Exchange::new(|((shard, ..), _): &((u32, String, String), u64)| u64::from(*shard));
+        counts
+            .to_stream(scope)
+            .container::<Vec<_>>()
+            .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(by_shard, "HostFailures", |_, _| {
+                move |input, _output| {
+                    input.for_each(|_, counts| {
+                        for (of, count) in counts.drain(..) {
+                            *sums.borrow_mut().entry(of).or_default() += count;
+                        }
+                    });
+                }
+            })
+            .probe_with(&probe);
+    });
+    run_to_end(worker, &probe, watch)?;
+    Ok(sums.take())
+}
+
+/// Copies both tables of own shards without what the deletion names. A week of an older version lacks them.
+fn without_deleted(week: &IngestedWeek<'_>, deletion: &Deletion) -> Result<()> {
+    let base = week.plan.open_store().tables(&deletion.of)?;
+    let patterns = &deletion.patterns;
+    for shard in week.owned.shards() {
+        if let Some(from) = base.find(RedirectRow::NAME, &shard_file(shard)) {
+            let to = week.table(RedirectRow::NAME, shard);
+            copy_rows::<RedirectRow>(from, &to, &["url", "target_url"], |batch| {
+                let (urls, targets): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "target_url")?);
+                let keep = |row| !patterns.matches(urls.value(row)) && !patterns.matches(targets.value(row));
+                Ok((0..batch.num_rows()).map(|row| Some(keep(row))).collect::<BooleanArray>())
+            })?;
+        }
+        if let Some(from) = base.find(HostFailureRow::NAME, &shard_file(shard)) {
+            let to = week.table(HostFailureRow::NAME, shard);
+            copy_rows::<HostFailureRow>(from, &to, &["host"], |batch| {
+                let hosts: &StringArray = field(batch, "host")?;
+                Ok(hosts.iter().map(|host| host.map(|host| !patterns.has_host(host))).collect::<BooleanArray>())
+            })?;
+        }
+    }
+    Ok(())
+}
