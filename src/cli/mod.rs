@@ -3,7 +3,8 @@
 //! The subcommands, each with the files that implement it:
 //!
 //! - `nigh run` computes a week, or the evolution of a store's weeks. `run.rs` reads job and config; `week.rs` makes a week from a
-//!   crawl; `evolution.rs` compares the weeks; `tasks.rs` serves where a scheduler starts the processes.
+//!   crawl; `chunks.rs` makes a table of a committed week; `evolution.rs` compares the weeks; `tasks.rs` serves where
+//!   a scheduler starts the processes.
 //! - `nigh show`: `show.rs` prints the summary of a week.
 //! - `nigh delete`: `delete.rs` removes pages from the last week.
 //! - `nigh vacuum`: `vacuum.rs` removes old weeks.
@@ -22,6 +23,7 @@ mod args;
 mod catalog;
 #[cfg(feature = "pool")]
 mod check;
+mod chunks;
 mod delete;
 mod errors;
 mod evolution;

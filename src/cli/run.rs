@@ -41,6 +41,7 @@ fn run_job(job: Job, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> 
     match job {
         Job::Cluster(job) => super::week::run(CrawlJob::First(job), config, pool, args, log),
         Job::Weekly(job) => super::week::run(CrawlJob::Later(job), config, pool, args, log),
+        Job::Chunks(job) => super::chunks::run(job, config, &pool, args, log),
         Job::Evolution(job) => super::evolution::run(job, config, &pool, args, log),
     }
 }
@@ -50,6 +51,7 @@ fn job_name(job: &Job, args: &RunArgs) -> String {
     let (kind, week) = match job {
         Job::Cluster(job) => ("cluster", args.week.or(job.week)),
         Job::Weekly(job) => ("weekly", args.week.or(job.week)),
+        Job::Chunks(job) => ("chunks", args.week.or(job.week)),
         Job::Evolution(_) => ("evolution", None),
     };
     week.map_or_else(|| kind.to_owned(), |week| format!("{kind} {week}"))

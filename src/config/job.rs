@@ -18,6 +18,8 @@ pub enum Job {
     Cluster(Cluster),
     /// Clusters a later week of a store.
     Weekly(Weekly),
+    /// Makes the table `chunks` of a committed week.
+    Chunks(Chunks),
     /// Measures how the clusters of a store change from week to week.
     Evolution(Evolution),
 }
@@ -118,6 +120,18 @@ pub enum Mode {
     Delta,
     /// From all documents.
     Full,
+}
+
+/// The `[chunks]` table: reads the crawl of a committed week again, and makes its table `chunks`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Chunks {
+    /// The week, which the store has. Required, here or as `--week`.
+    pub week: Option<Week>,
+    /// The store with the week. Required, here or as `--store`.
+    pub store: Option<PathBuf>,
+    /// The crawl files that the week was made from, as for `[cluster]`. Required, here or as `--input`.
+    pub input: Vec<String>,
 }
 
 /// The `[evolution]` table: reads the weeks of a store, and writes tables about how their clusters change.

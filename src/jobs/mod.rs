@@ -8,8 +8,10 @@
 //!   `failed_urls` (redirects, and failed downloads by host), `tables` (writes the tables), `packing` (packs their
 //!   files for the commit).
 //! - `deletion`: what `cluster` does instead of reading a crawl if pages are deleted.
+//! - `chunks`: makes the table `chunks` of a week that was made without it.
 //! - `evolution`: compares the weeks of a store.
 
+pub mod chunks;
 pub mod cluster;
 pub mod deletion;
 pub mod evolution;

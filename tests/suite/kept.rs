@@ -11,7 +11,7 @@ use nigh::text::canonical;
 
 use crate::missing::{content, shipped_weekly_job, shipped_weeks, side_file, statuses};
 use crate::program::{
-    Made, bytes, data, each, job, longs, records, run, run_well, shipped_job, tables, texts, week,
+    Made, bytes, copy_folder, data, each, job, longs, records, run, run_well, shipped_job, tables, texts, week,
 };
 
 const WEEKS: [&str; 3] = ["2024-01-08", "2024-01-15", "2024-01-22"];
@@ -109,6 +109,87 @@ fn without_chunks_the_other_tables_are_the_same() {
     let store = without.store();
     let again = run(&["run", "jobs/cluster.toml", "-q", "--store", store.to_str().unwrap(), "--week", "2024-01-08"]);
     assert_ne!(again.code, Some(0), "{}", again.stdout);
+}
+
+/// A row of `chunks`: document, text, characters, lines, paragraphs.
+type ChunkValues = (i64, Vec<u8>, i64, Vec<u8>, Vec<u8>);
+
+/// The rows of `chunks`.
+fn chunks(week: &Path) -> Vec<ChunkValues> {
+    let (text, characters) = (bytes(week, "chunks", "text"), longs(week, "chunks", "characters"));
+    let (lines, paragraphs) = (binaries(week, "chunks", "lines"), binaries(week, "chunks", "paragraphs"));
+    let rows = longs(week, "chunks", "doc").into_iter().zip(text).zip(characters).zip(lines).zip(paragraphs);
+    rows.map(|((((doc, text), characters), lines), paragraphs)| (doc, text, characters, lines, paragraphs)).collect()
+}
+
+#[test]
+fn chunks_are_made_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cluster, weekly) = (folder.path().join("cluster.toml"), folder.path().join("weekly.toml"));
+    std::fs::write(&cluster, "[cluster]\n[cluster.keep]\nchunks = false\n").unwrap();
+    std::fs::write(&weekly, "[weekly]\n[weekly.keep]\nchunks = false\n").unwrap();
+    let with = shipped_weeks(&shipped_job(), &shipped_weekly_job(), &[]);
+    let without = shipped_weeks(&cluster, &weekly, &[]);
+    let (path, crawl) = (without.store(), data(&format!("week-{}", WEEKS[1])));
+    let job = ["run", "jobs/chunks.toml", "-q", "--store", path.to_str().unwrap(), "--week", WEEKS[1], "--input"];
+    let made = |inputs: &[&str]| run_well(&[&job[..], inputs].concat()).stdout;
+
+    // A part of the crawl: the other pages are missing.
+    let first = made(&[crawl.join("crawl-00000.warc.gz").to_str().unwrap()]);
+    let found = chunks(&week(&path, WEEKS[1]));
+    let pages = longs(&week(&path, WEEKS[1]), "features", "doc").len();
+    assert!(!found.is_empty() && found.len() < pages, "{} of {pages}", found.len());
+    assert!(first.contains(&format!("{} of {pages} pages", found.len())) && first.contains("http://"), "{first}");
+    assert_eq!(counted(&week(&path, WEEKS[1])), (pages as u64, found.len() as u64));
+
+    // Another week's pages of the same URLs: those that changed do not count.
+    let other = made(&[data("week-2024-01-22").to_str().unwrap()]);
+    assert!(!other.contains(" 0 with other content"), "{other}");
+    assert!(chunks(&week(&path, WEEKS[1])).iter().all(|row| chunks(&week(&with.store(), WEEKS[1])).contains(row)));
+
+    // All of it.
+    for workers in ["1", "2", "4"] {
+        let copy = folder.path().join(workers);
+        copy_folder(&path, &copy);
+        let job = [
+            "run",
+            "jobs/chunks.toml",
+            "-q",
+            "--store",
+            copy.to_str().unwrap(),
+            "--week",
+            WEEKS[1],
+            "--workers",
+            workers,
+        ];
+        let said = run_well(&[&job[..], &["--input", crawl.to_str().unwrap()]].concat()).stdout;
+        assert!(said.contains(&format!("{pages} of {pages} pages")) && !said.contains("missing"), "{said}");
+        let (expected, found) = (tables(&week(&with.store(), WEEKS[1])), tables(&week(&copy, WEEKS[1])));
+        assert_eq!(expected.keys().collect::<Vec<_>>(), found.keys().collect::<Vec<_>>());
+        expected.iter().for_each(|(name, bytes)| assert!(found[name] == *bytes, "{workers} workers: {name} differs"));
+        let again = run_well(&[&job[..], &["--input", crawl.to_str().unwrap()]].concat()).stdout;
+        assert!(again.contains("already"), "{again}");
+        // Later weeks go on.
+        let next = data("week-2024-01-22");
+        run_well(&[
+            "run",
+            "jobs/weekly.toml",
+            "-q",
+            "--store",
+            copy.to_str().unwrap(),
+            "--week",
+            "2024-01-29",
+            "--input",
+            next.to_str().unwrap(),
+        ]);
+    }
+
+    // Files of something else change nothing.
+    let (before, other) = (tables(&path), folder.path().join("other.warc"));
+    std::fs::write(&other, record("http://nowhere.example/", 200, "", "<p>words")).unwrap();
+    let wrong = run(&[&job[..], &[other.to_str().unwrap()]].concat());
+    assert!(wrong.code == Some(1) && wrong.stderr.contains("no page of these files"), "{}", wrong.stderr);
+    assert!(tables(&path) == before);
 }
 
 /// What the shipped weeks say of downloads without a page, read by a plain walk over inputs.

@@ -62,7 +62,9 @@ impl Setting {
             Some(job) => match read_job(job)? {
                 Job::Cluster(job) => (job.read, job.method),
                 Job::Weekly(job) => (job.read, job.method.unwrap_or_default()),
-                Job::Evolution(_) => bail!("{}: a benchmark needs a [cluster] or a [weekly] job", job.display()),
+                Job::Chunks(_) | Job::Evolution(_) => {
+                    bail!("{}: a benchmark needs a [cluster] or a [weekly] job", job.display())
+                }
             },
             None => (Reading::default(), Method::default()),
         };

@@ -99,6 +99,31 @@ impl Store {
         unfinished.clear()
     }
 
+    /// Replaces the `week.json` of a committed week by one that lists other files for some tables. Those that the
+    /// store lacks are staged. The week keeps its identity, so what was made from it still holds. The caller holds
+    /// the lock.
+    ///
+    /// # Errors
+    /// If another run has committed meanwhile, or a file cannot be written. The store is then as it was, or the next
+    /// run completes the commit.
+    pub fn amend(&self, whole: &WholeWeek) -> Result<()> {
+        let committed = &whole.committed;
+        let before = self.records(&self.committed(committed.week)?);
+        let mut manifest = self.manifest()?.unwrap_or_else(|| Manifest::new(&whole.method)).next()?;
+        ensure!(manifest.commits == committed.commit, "another run has committed to {} meanwhile", self.root.display());
+        let records = self.staged_records(committed.week, committed.commit);
+        std::fs::create_dir_all(&records).with_context(|| format!("cannot make {}", records.display()))?;
+        for name in ["job.toml", "summary.json"] {
+            let text = std::fs::read(before.join(name))
+                .with_context(|| format!("cannot read {}", before.join(name).display()))?;
+            replace(&records.join(name), &text)?;
+        }
+        whole.write(&records.join(WEEK))?;
+        manifest.put(committed.clone());
+        self.publish(&manifest)?;
+        self.unfinished(committed.week).clear()
+    }
+
     /// Removes unfinished weeks after `week`: they build on the version of it that was replaced.
     fn drop_later(&self, week: Week) -> Result<()> {
         for prefix in [SCRATCH, "week="] {

@@ -1,0 +1,118 @@
+//! `nigh run` of a chunks job: makes the table `chunks` of a committed week from its crawl files.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+use super::args::RunArgs;
+use super::errors::WrongUse;
+use super::print::print_json;
+use super::session::{Session, check_name, locate_store, lock, notify, read_manifest, take_work};
+use super::signals::stop_on_signals;
+use super::workers::{WorkerCount, warn_above_cores};
+use crate::config::{Chunks, Config, Job, Reading};
+use crate::jobs::chunks::{ChunksPlan, ChunksSummary, make_chunks};
+use crate::launch::Pool;
+use crate::log::Log;
+use crate::report::{grouped, print};
+use crate::state::{CommittedWeek, Earlier, Store};
+
+/// Runs the job, and prints what it made.
+pub(crate) fn run(job: Chunks, config: &Config, pool: &Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
+    let wrong_use = |text: &str| WrongUse(format!("{}: {text}", args.job.display()));
+    if args.replace || args.allow_empty {
+        bail!(wrong_use("--replace and --allow-empty are for jobs that make a week: this job adds a table to one"));
+    }
+    if !pool.is_this_process() {
+        bail!(wrong_use("this job works in one process: give --workers instead of --processes or a pool"));
+    }
+    let week =
+        args.week.or(job.week).ok_or_else(|| wrong_use("no week: give --week YYYY-MM-DD, or set it in the job"))?;
+    let folder = args.store.clone().or(job.store);
+    let folder = folder.ok_or_else(|| wrong_use("no store: give --store DIR, or set it in the job"))?;
+    check_name(&folder)?;
+    let input = if args.input.is_empty() { job.input } else { args.input.clone() };
+    if input.is_empty() {
+        bail!(wrong_use("no input: give --input PATH_OR_GLOB_OR_URL, the files that the week was made from"));
+    }
+    let location = locate_store(&folder, args.mirror.as_deref(), config)?;
+    location.store().check_writable()?;
+    location.expect()?;
+    let mut guard = lock(&location, log)?;
+    let store = take_work(location.store(), pool, 0)?;
+    store.recover()?;
+    let manifest = read_manifest(&store, &folder)?;
+    let committed = manifest.weeks.iter().find(|committed| committed.week == week);
+    let committed = committed.with_context(|| format!("{} has no week {week}", folder.display()))?;
+    let segments = store.whole(committed)?.journal.segments;
+    if segments.iter().all(|segment| segment.chunks == segment.features) {
+        print(&format!("Week {week} of {} has its chunks already\n", folder.display()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let reading = reading_of(&store, committed)?;
+    let inputs = crate::readers::list(&input, &reading)?;
+    let workers = WorkerCount::new(args.workers, config, pool).of_shards(manifest.method.shards as usize)?;
+    warn_above_cores(workers, pool, log);
+    if args.dry_run {
+        let bytes = inputs.iter().map(|input| input.bytes).sum();
+        let text = format!("{} files, {}", grouped(inputs.len() as u64), crate::config::Bytes(bytes));
+        print(&format!("Would make the chunks of week {week} of {} from {text}\n", folder.display()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let plan = ChunksPlan {
+        week: committed.clone(),
+        earlier: Earlier::before(&manifest, week),
+        reading,
+        commit: manifest.commits + 1,
+        workers,
+        memory: config.memory(),
+        store: store.clone(),
+        inputs,
+    };
+    stop_on_signals(log, pool, guard.publish_handle(), {
+        let text = format!("week {week} of {} is unchanged. The same command starts again", folder.display());
+        move || (!store.is_publishing()).then(|| text.clone())
+    });
+    let bytes = plan.inputs.iter().map(|input| input.bytes).sum();
+    let session = Session { pool, log, bytes, metrics: args.metrics };
+    let summary = session.compute(|_| Ok(None), |watch| make_chunks(&plan, watch).map(Some))?;
+    let summary = summary.context("this process makes the summary")?;
+    guard.publish(false, &notify(log))?;
+    if args.json {
+        print_json(&summary)?;
+    } else {
+        print(&text(&summary))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How the job of a committed week read pages.
+fn reading_of(store: &Store, week: &CommittedWeek) -> Result<Reading> {
+    let path = store.records(week).join("job.toml");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let job: Job = toml::from_str(&text).with_context(|| format!("{} is damaged", path.display()))?;
+    match job {
+        Job::Cluster(job) => Ok(job.read),
+        Job::Weekly(job) => Ok(job.read),
+        Job::Chunks(_) | Job::Evolution(_) => bail!("{} is not the job of a week", path.display()),
+    }
+}
+
+/// The summary as text.
+fn text(summary: &ChunksSummary) -> String {
+    let ChunksSummary { week, pages, chunks, not_found, other_content, missing } = summary;
+    let week = week.map_or_else(String::new, |week| week.to_string());
+    let mut text = format!("Chunks of week {week}: {} of {} pages with words\n", grouped(*chunks), grouped(*pages));
+    if not_found + other_content > 0 {
+        text += &format!(
+            "         missing: {} not in the files, {} with other content there\n",
+            grouped(*not_found),
+            grouped(*other_content)
+        );
+        missing.iter().for_each(|url| text += &format!("         {url}\n"));
+        if (missing.len() as u64) < not_found + other_content {
+            text += &format!("         and {} more\n", grouped(not_found + other_content - missing.len() as u64));
+        }
+    }
+    text
+}
