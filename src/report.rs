@@ -15,7 +15,15 @@ use crate::summary::{LevelSummary, Summary};
 use crate::text::{printable, printable_lines};
 
 pub use changes::{Change, Changes, changes};
-pub use evolution::evolution;
+
+use crate::summary::StudySummary;
+
+/// The text of the summary of a study, as `run` and `show` print it; `tables` is the folder of its tables.
+pub fn study(summary: &StudySummary, tables: &std::path::Path) -> String {
+    match summary {
+        StudySummary::Evolution(summary) => evolution::evolution(summary, tables),
+    }
+}
 
 /// Formats a number with commas between groups of three digits.
 ///

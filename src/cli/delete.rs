@@ -24,6 +24,7 @@ use crate::plan::{Deletion, Plan};
 use crate::records::{DocId, Week};
 use crate::report::{grouped, print};
 use crate::state::{Earlier, Manifest, Store};
+use crate::tables::name_pages;
 use crate::text::{InvalidPattern, UrlPatterns, canonical};
 
 /// Examples at the end of `nigh help delete`.
@@ -95,6 +96,8 @@ struct DeletionSummary {
     is_mentioned: bool,
     /// Deleted pages of the week; `None` before it is computed again.
     documents: Option<u64>,
+    /// Folders of the results of jobs that name pages or hosts: they are removed.
+    results: Vec<String>,
 }
 
 impl DeleteArgs {
@@ -136,7 +139,9 @@ pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
     let docs = selected_docs(&store, &manifest, &patterns)?;
     // Pages of other URLs may link to a selected URL of which the store has no page.
     let is_mentioned = docs.is_empty() && deletion::is_mentioned(&store, &store.committed(plan.week)?, &patterns)?;
-    let mut summary = DeletionSummary { week: plan.week, urls: docs.len() as u64, is_mentioned, documents: None };
+    let results = manifest.results.into_keys().filter(|folder| name_pages(folder)).collect();
+    let mut summary =
+        DeletionSummary { week: plan.week, urls: docs.len() as u64, is_mentioned, documents: None, results };
     if let Some(guard) = &mut guard
         && (!docs.is_empty() || is_mentioned)
     {
@@ -289,7 +294,7 @@ fn print_result(args: &DeleteArgs, summary: &DeletionSummary, patterns: &UrlPatt
         print_json(summary)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let DeletionSummary { week, urls, is_mentioned, documents } = summary;
+    let DeletionSummary { week, urls, is_mentioned, documents, results } = summary;
     let store = args.store.display();
     let text = match documents {
         None if *is_mentioned => {
@@ -309,6 +314,11 @@ fn print_result(args: &DeleteArgs, summary: &DeletionSummary, patterns: &UrlPatt
         ),
     };
     print(&text)?;
+    if !results.is_empty() && (*urls > 0 || *is_mentioned) {
+        let verb = if documents.is_some() { "Removed" } else { "Would remove" };
+        let name = results.join(" and ");
+        print(&format!("{verb} the tables of {name}, which name pages: run the job again\n"))?;
+    }
     if *urls > 0 && documents.is_some() {
         log.notice("tables of earlier weeks still have these pages: `nigh vacuum` removes old weeks");
     }

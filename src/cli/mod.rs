@@ -3,7 +3,7 @@
 //! The subcommands, each with the files that implement it:
 //!
 //! - `nigh run` computes a week, or the evolution of a store's weeks. `run.rs` reads job and config; `week.rs` makes a week from a
-//!   crawl; `chunks.rs` makes a table of a committed week; `evolution.rs` compares the weeks; `tasks.rs` serves where
+//!   crawl; `chunks.rs` makes a table of a committed week; `study.rs` makes tables of committed weeks; `tasks.rs` serves where
 //!   a scheduler starts the processes.
 //! - `nigh show`: `show.rs` prints the summary of a week.
 //! - `nigh delete`: `delete.rs` removes pages from the last week.
@@ -26,7 +26,6 @@ mod check;
 mod chunks;
 mod delete;
 mod errors;
-mod evolution;
 #[cfg(feature = "pool")]
 mod pool;
 mod print;
@@ -34,6 +33,7 @@ mod run;
 mod session;
 mod show;
 mod signals;
+mod study;
 mod tasks;
 mod vacuum;
 mod week;

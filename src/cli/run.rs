@@ -10,7 +10,7 @@ use super::session::{check_kernels, pool_of};
 use super::signals::leave_to_handler;
 use super::tasks::{TaskRole, task_role};
 use super::week::CrawlJob;
-use crate::config::{Config, Job, read_config, read_job};
+use crate::config::{Config, Job, Study, read_config, read_job};
 use crate::launch::Pool;
 use crate::log::Log;
 
@@ -42,7 +42,7 @@ fn run_job(job: Job, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> 
         Job::Cluster(job) => super::week::run(CrawlJob::First(job), config, pool, args, log),
         Job::Weekly(job) => super::week::run(CrawlJob::Later(job), config, pool, args, log),
         Job::Chunks(job) => super::chunks::run(job, config, &pool, args, log),
-        Job::Evolution(job) => super::evolution::run(job, config, &pool, args, log),
+        Job::Evolution(job) => super::study::run(Study::Evolution(job), config, &pool, args, log),
     }
 }
 

@@ -1,8 +1,8 @@
-//! `nigh show`: prints the summary of a week, or how its clusters changed.
+//! `nigh show`: prints the summary of a week, how its clusters changed, or what a job found.
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::args::ShowArgs;
 use super::errors::WrongUse;
@@ -12,8 +12,9 @@ use crate::mirror::ReadStore;
 use crate::objects::refuse_secrets;
 use crate::report;
 use crate::report::print;
-use crate::summary::Summary;
-use crate::tables::{ChangeRow, ClusterRow, Table as _};
+use crate::state::{Manifest, Results};
+use crate::summary::{StudySummary, Summary};
+use crate::tables::{ChangeRow, ClusterRow, RESULTS, Table as _};
 
 /// Prints what the flags ask for. A store in a bucket is read in place: only the files that are needed are fetched.
 pub(crate) fn show(args: &ShowArgs) -> Result<ExitCode> {
@@ -29,6 +30,9 @@ fn show_text(args: &ShowArgs, read_store: &ReadStore) -> Result<String> {
     let store = read_store.store();
     let root = args.store.display();
     let manifest = read_manifest(store, &args.store)?;
+    if let Some(job) = &args.job {
+        return study_text(args, read_store, &manifest, job);
+    }
     let weeks: Vec<String> = manifest.weeks.iter().map(|week| week.week.to_string()).collect();
     let shown = match args.week {
         Some(week) => manifest
@@ -56,4 +60,24 @@ fn show_text(args: &ShowArgs, read_store: &ReadStore) -> Result<String> {
     }
     let changes = report::changes(shown.week, &store.tables(shown)?, &store.tables(last)?, since)?;
     if args.json { Ok(format!("{}\n", json_text(&changes)?)) } else { Ok(changes.to_string()) }
+}
+
+/// The summary of the results of a job.
+fn study_text(args: &ShowArgs, read_store: &ReadStore, manifest: &Manifest, job: &str) -> Result<String> {
+    let root = args.store.display();
+    let is_known = RESULTS.iter().any(|results| results.folder == job);
+    let names = || RESULTS.map(|results| results.folder).join(", ");
+    ensure!(is_known, WrongUse(format!("--job {job}: nigh has no such job; those with results are {}", names())));
+    let made = manifest.results.get(job);
+    let commit =
+        made.with_context(|| format!("{root} has no tables of {job}: `nigh run jobs/{job}.toml` makes them"))?;
+    let results = Results::of(read_store.store(), job, *commit);
+    read_store.need_own(&results.own_folder())?;
+    let mut summary = StudySummary::read(&results.committed_file("summary.json"))?;
+    // The store may have moved since they were made.
+    summary.set_store(args.store.clone());
+    if args.json {
+        return Ok(format!("{}\n", json_text(&summary)?));
+    }
+    Ok(report::study(&summary, &args.store.join(job)))
 }

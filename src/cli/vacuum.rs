@@ -90,7 +90,7 @@ pub(crate) fn run(args: &VacuumArgs, log: &Log) -> Result<ExitCode> {
 }
 
 fn vacuum_text(vacuumed: &Vacuumed, dry_run: bool) -> String {
-    let Vacuumed { weeks, unfinished, bytes } = vacuumed;
+    let Vacuumed { weeks, results, unfinished, bytes } = vacuumed;
     if weeks.is_empty() && unfinished.is_empty() {
         return "Nothing to remove\n".into();
     }
@@ -102,6 +102,10 @@ fn vacuum_text(vacuumed: &Vacuumed, dry_run: bool) -> String {
         }
     };
     list("week", weeks.iter().map(|week| week.to_string()).collect());
+    list(
+        "table folder",
+        results.iter().map(|name| format!("{name} (made of removed weeks; run its job again)")).collect(),
+    );
     list("unfinished folder", unfinished.clone());
     text + &format!("{verb} {}\n", Bytes(*bytes))
 }

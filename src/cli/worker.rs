@@ -9,11 +9,11 @@ use timely::worker::Worker;
 use super::errors::{exit_code, is_transient};
 use super::print::json_text;
 use crate::jobs;
-use crate::jobs::EvolutionPlan;
+use crate::jobs::StudyPlan;
 use crate::launch::{EXIT_PANIC, Outcome, Peers, exit_on_panic, run_workers, serve};
 use crate::operators::InProcess;
 use crate::plan::Plan;
-use crate::summary::{EvolutionSummary, Summary};
+use crate::summary::{StudySummary, Summary};
 use crate::watch::Watch;
 
 /// The work that one process of several is started for.
@@ -22,8 +22,8 @@ use crate::watch::Watch;
 pub(crate) enum ProcessWork {
     /// Making a week.
     Run(Box<Plan>),
-    /// An evolution job.
-    Evolution(Box<EvolutionPlan>),
+    /// A study.
+    Study(Box<StudyPlan>),
     /// A benchmark.
     Bench(crate::bench::BenchTask),
 }
@@ -47,7 +47,7 @@ pub(crate) fn worker() -> Result<ExitCode> {
         let run = || -> Result<Option<String>> {
             match serde_json::from_str(plan).context("the supervisor is another version of nigh")? {
                 ProcessWork::Run(plan) => cluster(*plan, peers, &watch)?.as_ref().map(json_text).transpose(),
-                ProcessWork::Evolution(plan) => evolution(*plan, peers, &watch)?.as_ref().map(json_text).transpose(),
+                ProcessWork::Study(plan) => study(*plan, peers, &watch)?.as_ref().map(json_text).transpose(),
                 ProcessWork::Bench(task) => crate::bench::serve_task(&task, peers, &watch),
             }
         };
@@ -68,12 +68,13 @@ pub(crate) fn cluster(plan: Plan, peers: Peers, watch: &Arc<Watch>) -> Result<Op
     Ok(summaries.into_iter().flatten().next())
 }
 
-/// Runs an evolution job with the workers of this process, alone or as one of several. Returns the summary as [`cluster`] does.
-pub(crate) fn evolution(plan: EvolutionPlan, peers: Peers, watch: &Arc<Watch>) -> Result<Option<EvolutionSummary>> {
+/// Runs a study with the workers of this process, alone or as one of several. Returns the summary as [`cluster`] does.
+pub(crate) fn study(plan: StudyPlan, peers: Peers, watch: &Arc<Watch>) -> Result<Option<StudySummary>> {
     let workers = plan.workers;
+    let in_process = Arc::<InProcess>::default();
     let work = {
         let watch = watch.clone();
-        move |worker: &mut Worker| jobs::evolution::evolution(worker, &plan, &watch)
+        move |worker: &mut Worker| jobs::study::study(worker, &plan, &in_process, &watch)
     };
     Ok(run_workers(workers, peers, watch, work)?.into_iter().flatten().next())
 }

@@ -24,6 +24,44 @@ pub enum Job {
     Evolution(Evolution),
 }
 
+/// A job that reads committed weeks of a store, and writes tables about them into a folder of its own.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Study {
+    /// Measures how the clusters of a store change from week to week.
+    Evolution(Evolution),
+}
+
+impl Study {
+    /// The folder of its tables, which has the name of the job.
+    pub fn folder(&self) -> &'static str {
+        match self {
+            Study::Evolution(_) => "evolution",
+        }
+    }
+
+    /// The store with the weeks, if the job names it.
+    pub fn store(&self) -> Option<&PathBuf> {
+        match self {
+            Study::Evolution(job) => job.store.as_ref(),
+        }
+    }
+
+    /// Names the store.
+    pub fn set_store(&mut self, store: PathBuf) {
+        match self {
+            Study::Evolution(job) => job.store = Some(store),
+        }
+    }
+
+    /// The first and the last week; `None` means those of the store.
+    pub fn weeks(&self) -> (Option<Week>, Option<Week>) {
+        match self {
+            Study::Evolution(job) => (job.first, job.last),
+        }
+    }
+}
+
 /// The `[cluster]` table: reads a crawl, and writes the tables of a store's first week.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]

@@ -56,7 +56,7 @@ mod pool;
 mod tasks;
 mod units;
 
-pub use self::job::{Chunks, Cluster, Columns, Evolution, Job, Keep, Mode, Reading, Weekly};
+pub use self::job::{Chunks, Cluster, Columns, Evolution, Job, Keep, Mode, Reading, Study, Weekly};
 pub use self::method::Method;
 pub use self::pool::{Destination, HostTable, Ports, Variables};
 pub use self::tasks::{Scheduler, Tasks};

@@ -21,37 +21,16 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
+use super::study::StudyPlan;
 use crate::operators::evolution::{births, change_amounts, cluster_map, deaths, host_clusters, retention};
 use crate::operators::exchange::all_gather;
 use crate::records::Week;
-use crate::state::{History, Results, Store, replace};
+use crate::state::History;
 use crate::stats::{BySize, Change, ChangeAmounts, RetentionSums, SizeClass, add_by_size, cluster_changes, ratio};
 use crate::structures::Ownership;
 use crate::summary::{ChangeCount, ClassRetention, EvolutionSummary, HostChanges, PUBLISHED_UNCHANGED, Turnover};
-use crate::tables::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow, Table, Writer};
+use crate::tables::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
 use crate::watch::{Stage, Watch};
-
-/// The folder of the store for the tables.
-pub const FOLDER: &str = "evolution";
-
-/// The plan of a run, the same in every process.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct EvolutionPlan {
-    /// The weeks to compare.
-    pub history: History,
-    /// The name of the store's folder for unfinished work.
-    pub work: String,
-    /// The number of the commit that makes the tables.
-    pub commit: u64,
-    /// The job file with all flags applied, as it is kept with the tables.
-    pub job: String,
-    /// The number of processes.
-    pub processes: usize,
-    /// The number of workers in each process.
-    pub workers: usize,
-    /// Memory for the buffers of one worker, in bytes.
-    pub worker_memory: u64,
-}
 
 /// The counts of one week.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -69,14 +48,12 @@ struct EvolutionRows {
     amounts: ChangeAmounts,
 }
 
-/// Runs the job on one worker. Every worker of every process calls it with the same plan, after [`Results::begin`]. Worker 0 commits
-/// the tables and returns the summary; the others return `None`.
+/// Measures on one worker, as [`study`](super::study::study) calls it. Worker 0 writes the tables and returns the summary.
 ///
 /// # Errors
-/// If a file cannot be read or written, or a worker failed. The tables of the run before stay as they are.
-pub fn evolution(worker: &mut Worker, plan: &EvolutionPlan, watch: &Arc<Watch>) -> Result<Option<EvolutionSummary>> {
-    watch.enter(Stage::Weeks);
-    let owned = Ownership::new(worker.index(), worker.peers(), &plan.history.last().rows);
+/// If a file cannot be read or written, or a worker failed.
+pub fn evolution(worker: &mut Worker, plan: &StudyPlan, watch: &Arc<Watch>) -> Result<Option<EvolutionSummary>> {
+    let owned = plan.owned(worker);
     let weeks = weeks(worker, plan, &owned, watch)?;
     let hosts = hosts(worker, plan, &owned, watch)?;
     let amounts = change_amounts(worker, &plan.history, &owned, plan.worker_memory / 2, watch)?;
@@ -85,17 +62,12 @@ pub fn evolution(worker: &mut Worker, plan: &EvolutionPlan, watch: &Arc<Watch>) 
         return Ok(None);
     }
     let rows = EvolutionRows { weeks, hosts, amounts };
-    let results = Results::of(&Store::at(&plan.history.store).working_in(&plan.work), FOLDER, plan.commit);
-    write(&rows, &plan.history, &results)?;
-    let summary = summary(&rows, &plan.history);
-    replace(&results.file("job.toml"), plan.job.as_bytes())?;
-    replace(&results.file("summary.json"), &serde_json::to_vec_pretty(&summary).context("a summary is plain data")?)?;
-    results.commit()?;
-    Ok(Some(summary))
+    write(&rows, plan)?;
+    Ok(Some(summary(&rows, &plan.history)))
 }
 
 /// The counts of each week, of all workers: retention since the first week, births and deaths since the week before.
-fn weeks(worker: &mut Worker, plan: &EvolutionPlan, owned: &Ownership, watch: &Arc<Watch>) -> Result<Vec<WeekCounts>> {
+fn weeks(worker: &mut Worker, plan: &StudyPlan, owned: &Ownership, watch: &Arc<Watch>) -> Result<Vec<WeekCounts>> {
     let history = &plan.history;
     let first = Rc::new(cluster_map(worker, history, 0, owned, watch)?);
     let mut before = first.clone();
@@ -124,12 +96,7 @@ fn weeks(worker: &mut Worker, plan: &EvolutionPlan, owned: &Ownership, watch: &A
 }
 
 /// The number of hosts of all workers, by the change of their number of clusters from the first to the last week.
-fn hosts(
-    worker: &mut Worker,
-    plan: &EvolutionPlan,
-    owned: &Ownership,
-    watch: &Arc<Watch>,
-) -> Result<BTreeMap<i64, u64>> {
+fn hosts(worker: &mut Worker, plan: &StudyPlan, owned: &Ownership, watch: &Arc<Watch>) -> Result<BTreeMap<i64, u64>> {
     let history = &plan.history;
     let first = host_clusters(worker, history, 0, owned, watch)?;
     let last = host_clusters(worker, history, history.weeks.len() - 1, owned, watch)?;
@@ -142,11 +109,11 @@ fn hosts(
 }
 
 /// Writes all tables of the job.
-fn write(rows: &EvolutionRows, history: &History, results: &Results) -> Result<()> {
-    let weeks = || history.weeks.iter().map(|week| week.week).zip(&rows.weeks);
+fn write(rows: &EvolutionRows, plan: &StudyPlan) -> Result<()> {
+    let weeks = || plan.history.weeks.iter().map(|week| week.week).zip(&rows.weeks);
     let retention = weeks().flat_map(|(week, counts)| SizeClass::study().map(move |class| (week, counts, class)));
-    write_table(
-        results,
+    plan.write(
+        0,
         retention.map(|(week, counts, class)| {
             let retained = &counts.retained[class as usize];
             RetentionRow {
@@ -160,9 +127,9 @@ fn write(rows: &EvolutionRows, history: &History, results: &Results) -> Result<(
         }),
     )?;
     let hosts = rows.hosts.iter();
-    write_table(results, hosts.map(|(change, hosts)| HostChangeRow { change: *change, hosts: *hosts as i64 }))?;
-    write_table(
-        results,
+    plan.write(0, hosts.map(|(change, hosts)| HostChangeRow { change: *change, hosts: *hosts as i64 }))?;
+    plan.write(
+        0,
         rows.amounts.shares().iter().map(|row| AmountRow {
             amount: row.amount as i32,
             class: row.class.name(),
@@ -171,8 +138,8 @@ fn write(rows: &EvolutionRows, history: &History, results: &Results) -> Result<(
             relative: row.relative,
         }),
     )?;
-    write_table(
-        results,
+    plan.write(
+        0,
         rows.amounts.changes().iter().map(|row| ChangeClassRow {
             class: row.class.name(),
             change: row.change.name(),
@@ -187,18 +154,9 @@ fn write(rows: &EvolutionRows, history: &History, results: &Results) -> Result<(
         weeks().skip(1).flat_map(move |(week, counts)| classes().map(move |class| row(week, counts, class)))
     };
     let births = classes(|counts| &counts.births, 0);
-    write_table(results, births.map(|(week, class, documents)| BirthRow { week, class, documents }))?;
+    plan.write(0, births.map(|(week, class, documents)| BirthRow { week, class, documents }))?;
     let deaths = classes(|counts| &counts.deaths, 1);
-    write_table(results, deaths.map(|(week, class, documents)| DeathRow { week, class, documents }))
-}
-
-/// Writes one table.
-fn write_table<T: Table>(results: &Results, rows: impl Iterator<Item = T>) -> Result<()> {
-    let mut writer: Writer<T> = Writer::create(&results.table(T::NAME))?;
-    for row in rows {
-        writer.push(row)?;
-    }
-    writer.finish().map(|_| ())
+    plan.write(0, deaths.map(|(week, class, documents)| DeathRow { week, class, documents }))
 }
 
 fn summary(rows: &EvolutionRows, history: &History) -> EvolutionSummary {

@@ -9,7 +9,7 @@
 //!   files for the commit).
 //! - `deletion`: what `cluster` does instead of reading a crawl if pages are deleted.
 //! - `chunks`: makes the table `chunks` of a week that was made without it.
-//! - `evolution`: compares the weeks of a store.
+//! - `study`: what the jobs have in common that read committed weeks: `evolution` (compares the weeks of a store).
 
 pub mod chunks;
 pub mod cluster;
@@ -19,7 +19,8 @@ pub mod failed_urls;
 pub mod missing;
 pub mod packing;
 pub mod roots;
+pub mod study;
 pub mod tables;
 pub mod week;
 
-pub use self::evolution::{EvolutionPlan, FOLDER};
+pub use self::study::StudyPlan;

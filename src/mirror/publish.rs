@@ -15,7 +15,7 @@ use super::transfers::{Transfer, each};
 use crate::config::Bytes;
 use crate::objects::{Bucket, Digest, PutCondition, PutOutcome};
 use crate::state::{ListedTable, Store, VIEWS, damaged_log};
-use crate::tables::{DataFile, DeltaLog, LOG_FOLDER};
+use crate::tables::{DataFile, DeltaLog, LOG_FOLDER, RESULTS, StoreTable};
 
 /// A file to upload.
 struct Upload {
@@ -180,20 +180,29 @@ fn put_catalog(
 ) -> Result<()> {
     let store = Store::at(folder.root());
     let Some(manifest) = store.manifest()? else { return Ok(()) };
+    let prefix = |folder: &str| format!("{folder}/{LOG_FOLDER}/");
+    let files_of_log = |prefix: &str| -> Result<BTreeMap<String, Vec<u8>>> {
+        let keys = sizes.keys().filter(|key| key.starts_with(prefix) && key.ends_with(".json"));
+        let read = |key: &String| bucket.get_whole(key)?.with_context(|| format!("{} is missing", bucket.url(key)));
+        keys.map(|key| Ok((key[prefix.len()..].to_owned(), read(key)?))).collect()
+    };
+    let remove_log = |prefix: &str| -> Result<()> {
+        let log = files_of_log(prefix)?;
+        let is_ours = DeltaLog::read(&log).is_ok_and(|log| !log.is_foreign());
+        log.keys().filter(|_| is_ours).try_for_each(|name| bucket.remove(&format!("{prefix}{name}")))
+    };
+    for dropped in RESULTS.iter().filter(|results| !manifest.results.contains_key(results.folder)) {
+        let folder = |table: &StoreTable| format!("{}/{}", dropped.folder, table.name);
+        dropped.tables.iter().try_for_each(|table| remove_log(&prefix(&folder(table))))?;
+    }
     for table in store.listed_tables(&manifest)? {
-        let prefix = format!("{}/{LOG_FOLDER}/", table.folder);
-        let mut log = BTreeMap::new();
-        for key in sizes.keys().filter(|key| key.starts_with(&prefix) && key.ends_with(".json")) {
-            let bytes = bucket.get_whole(key)?.with_context(|| format!("{} is missing", bucket.url(key)))?;
-            log.insert(key[prefix.len()..].to_owned(), bytes);
-        }
-        let read = DeltaLog::read(&log).with_context(|| damaged_log(bucket.url(&prefix)));
+        let prefix = prefix(&table.folder);
         if manifest.catalog.is_none() {
-            let is_ours = read.is_ok_and(|log| !log.is_foreign());
-            log.keys().filter(|_| is_ours).try_for_each(|name| bucket.remove(&format!("{prefix}{name}")))?;
+            remove_log(&prefix)?;
             continue;
         }
-        let log = read?;
+        let log = files_of_log(&prefix)?;
+        let log = DeltaLog::read(&log).with_context(|| damaged_log(bucket.url(&prefix)))?;
         ensure!(
             !log.is_foreign(),
             "the commit is done, but {} was made by another program: remove it, and `nigh catalog` makes one",

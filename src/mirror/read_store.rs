@@ -84,8 +84,15 @@ impl ReadStore {
     /// As [`ReadStore::need`].
     pub fn need_records(&self, week: &CommittedWeek) -> Result<()> {
         let folder = self.store.records(week);
-        let within = folder.strip_prefix(self.store.root().join(OWN)).unwrap_or(&folder);
-        self.need(OWN, &[&format!("{}/", within.display())])
+        self.need_own(folder.strip_prefix(self.store.root().join(OWN)).unwrap_or(&folder))
+    }
+
+    /// Fetches the files in a folder of the store's own folder.
+    ///
+    /// # Errors
+    /// As [`ReadStore::need`].
+    pub fn need_own(&self, folder: &Path) -> Result<()> {
+        self.need(OWN, &[&format!("{}/", folder.display())])
     }
 
     /// Fetches the files of one of the store's folders, by name, whose paths in it begin with one of the `prefixes`: of `clusters`,

@@ -193,7 +193,7 @@ fn uuid(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::{RESULT_TABLES, WEEK_TABLES};
+    use crate::tables::{RESULTS, WEEK_TABLES};
 
     fn file(path: &str) -> DataFile {
         DataFile { path: path.into(), bytes: 9 }
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn every_table_has_only_types_of_delta() {
-        for table in WEEK_TABLES.iter().chain(&RESULT_TABLES) {
+        for table in WEEK_TABLES.iter().chain(RESULTS.iter().flat_map(|results| results.tables)) {
             for column in (table.describe)().columns {
                 let is_text = column.values == DataType::Utf8;
                 assert_eq!(delta_type(&column.values) == "string", is_text, "{}.{}", table.name, column.name);

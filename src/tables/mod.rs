@@ -60,5 +60,5 @@ pub use rows::{
     SummaryRow, Table, UrlRow,
 };
 pub use sift::{RowCounts, copy_rows, link_or_copy};
-pub use week::{Pack, RESULT_TABLES, StoreTable, WEEK_TABLES};
+pub use week::{Pack, RESULTS, ResultTables, StoreTable, WEEK_TABLES, name_pages, result_tables};
 pub use write::Writer;

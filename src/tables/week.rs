@@ -1,4 +1,4 @@
-//! The tables of a store by name: those of a week, and those that jobs make of several weeks.
+//! The tables of a store by name: those of a week, and those that jobs make of committed weeks.
 
 use std::path::Path;
 
@@ -53,15 +53,40 @@ pub const WEEK_TABLES: [StoreTable; 15] = [
     StoreTable::of::<UrlRow>(),
 ];
 
-/// The tables that jobs make of several weeks, in the order of their names.
-pub const RESULT_TABLES: [StoreTable; 6] = [
-    StoreTable::of::<AmountRow>(),
-    StoreTable::of::<BirthRow>(),
-    StoreTable::of::<ChangeClassRow>(),
-    StoreTable::of::<DeathRow>(),
-    StoreTable::of::<HostChangeRow>(),
-    StoreTable::of::<RetentionRow>(),
-];
+/// The tables that a job makes of committed weeks. They lie in one folder of the store.
+#[derive(Clone, Copy)]
+pub struct ResultTables {
+    /// The folder, which has the name of the job.
+    pub folder: &'static str,
+    /// Whether they name pages or hosts. Then they are removed when pages are deleted, or one of their weeks is removed.
+    pub name_pages: bool,
+    /// The tables, in the order of their names.
+    pub tables: &'static [StoreTable],
+}
+
+/// The tables of all jobs that read committed weeks, in the order of their folders.
+pub const RESULTS: [ResultTables; 1] = [ResultTables {
+    folder: "evolution",
+    name_pages: false,
+    tables: &[
+        StoreTable::of::<AmountRow>(),
+        StoreTable::of::<BirthRow>(),
+        StoreTable::of::<ChangeClassRow>(),
+        StoreTable::of::<DeathRow>(),
+        StoreTable::of::<HostChangeRow>(),
+        StoreTable::of::<RetentionRow>(),
+    ],
+}];
+
+/// Whether the tables of one of these jobs name pages or hosts; so do those of a job that this version of nigh does not have.
+pub fn name_pages(folder: &str) -> bool {
+    RESULTS.iter().find(|results| results.folder == folder).is_none_or(|results| results.name_pages)
+}
+
+/// The tables of one of these jobs; none if this version of nigh has no job of this name.
+pub fn result_tables(folder: &str) -> &'static [StoreTable] {
+    RESULTS.iter().find(|results| results.folder == folder).map_or(&[], |results| results.tables)
+}
 
 #[cfg(test)]
 mod tests {
@@ -69,6 +94,7 @@ mod tests {
 
     #[test]
     fn tables_are_in_the_order_of_their_names() {
-        assert!(WEEK_TABLES.is_sorted_by(|a, b| a.name < b.name) && RESULT_TABLES.is_sorted_by(|a, b| a.name < b.name));
+        assert!(WEEK_TABLES.is_sorted_by(|a, b| a.name < b.name) && RESULTS.is_sorted_by(|a, b| a.folder < b.folder));
+        assert!(RESULTS.iter().all(|results| results.tables.is_sorted_by(|a, b| a.name < b.name)));
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use arrow_array::{Array, FixedSizeBinaryArray, Int64Array, StringArray};
 use nigh::records::Week;
 use nigh::state::{CommittedWeek, Store};
-use nigh::tables::{RESULT_TABLES, Scan, WEEK_TABLES, field};
+use nigh::tables::{Scan, WEEK_TABLES, field, result_tables};
 
 use crate::skips::{self, Need};
 
@@ -218,7 +218,7 @@ pub fn tables(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     } else if folder.join("_nigh").exists() {
         tables_of_store(folder)
     } else {
-        RESULT_TABLES.iter().flat_map(|table| files(folder, table.name)).collect()
+        result_tables(name).iter().flat_map(|table| files(folder, table.name)).collect()
     };
     let root = if name.starts_with("week=") { folder.parent().unwrap() } else { folder };
     let is_commit = |part: &str| part.len() == 5 && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -244,7 +244,7 @@ fn tables_of_store(store: &Path) -> Vec<PathBuf> {
         paths.extend(entries.filter(|entry| entry.file_type().is_file()).map(|entry| entry.into_path()));
     }
     for name in manifest.results.keys() {
-        paths.extend(RESULT_TABLES.iter().flat_map(|table| files(&store.join(name), table.name)));
+        paths.extend(result_tables(name).iter().flat_map(|table| files(&store.join(name), table.name)));
     }
     paths
 }

@@ -1,4 +1,4 @@
-//! Tables that a job makes of several weeks, in one folder of the store that is replaced by one commit.
+//! Tables that a job makes of committed weeks, in one folder of the store that is replaced by one commit.
 //!
 //! ```text
 //! STORE/NAME/TABLE/nigh-00007-00000.parquet      a table; 7 is the number of the commit
@@ -47,9 +47,14 @@ impl Results {
         self.store.root().join(&self.name)
     }
 
-    /// The path of the file of a table that is being made.
-    pub fn table(&self, table: &str) -> PathBuf {
-        self.store.staged_part(&Path::new(&self.name).join(table), self.commit, 0)
+    /// The path of file number `part` of a table that is being made.
+    pub fn table(&self, table: &str, part: usize) -> PathBuf {
+        self.store.staged_part(&Path::new(&self.name).join(table), self.commit, part)
+    }
+
+    /// The folder for what does not fit into memory. It is removed with the commit, or by the next run.
+    pub fn scratch(&self) -> PathBuf {
+        self.store.scratch_of_results()
     }
 
     /// The path of another file that is being made.
@@ -60,6 +65,11 @@ impl Results {
     /// The path of another file of the committed results.
     pub fn committed_file(&self, name: &str) -> PathBuf {
         self.store.own().join(self.version()).join(name)
+    }
+
+    /// The folder of the other files of the committed results, within the store's own folder.
+    pub fn own_folder(&self) -> PathBuf {
+        self.version()
     }
 
     fn version(&self) -> PathBuf {
@@ -88,8 +98,10 @@ impl Results {
             "{} is not a folder of nigh's tables: move it away, its name is needed",
             folder.display()
         );
-        let own = self.store.staged_own(&self.version());
-        std::fs::create_dir_all(&own).with_context(|| format!("cannot make the folder {}", own.display()))
+        for folder in [self.store.staged_own(&self.version()), self.scratch()] {
+            std::fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        }
+        Ok(())
     }
 
     /// Puts the new tables in the place of the old ones, durably.
@@ -105,6 +117,7 @@ impl Results {
         );
         manifest.results.insert(self.name.clone(), self.commit);
         self.store.publish(&manifest)?;
+        let _ = std::fs::remove_dir_all(self.scratch());
         // Fails if a week is unfinished: then the work folder stays.
         let _ = std::fs::remove_dir(self.store.work());
         Ok(())
@@ -138,8 +151,8 @@ mod tests {
     fn make(store: &Store, text: &str) -> Results {
         let results = Results::next(store, "evolution").unwrap();
         results.begin().unwrap();
-        std::fs::create_dir_all(results.table(AmountRow::NAME).parent().unwrap()).unwrap();
-        std::fs::write(results.table(AmountRow::NAME), text).unwrap();
+        std::fs::create_dir_all(results.table(AmountRow::NAME, 0).parent().unwrap()).unwrap();
+        std::fs::write(results.table(AmountRow::NAME, 0), text).unwrap();
         std::fs::write(results.file("file"), text).unwrap();
         results
     }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use super::folders::Store;
 use crate::state::durable::replace;
 use crate::state::weeks::{CatalogFormat, Manifest};
-use crate::tables::{DataFile, DeltaLog, LOG_FOLDER, RESULT_TABLES, StoreTable, WEEK_TABLES};
+use crate::tables::{DataFile, DeltaLog, LOG_FOLDER, StoreTable, WEEK_TABLES, result_tables};
 
 /// A table that the manifest lists.
 pub(crate) struct ListedTable {
@@ -93,7 +93,7 @@ impl Store {
             .map(|table| ListedTable { folder: table.name.into(), table: *table, is_by_week: true, files: vec![] })
             .collect();
         tables.extend(manifest.results.keys().flat_map(|results| {
-            RESULT_TABLES.iter().map(move |table| ListedTable {
+            result_tables(results).iter().map(move |table| ListedTable {
                 folder: format!("{results}/{}", table.name),
                 table: *table,
                 is_by_week: false,

@@ -14,7 +14,7 @@ use super::folders::{Store, WEEK, part_file, removed_folder, shard_file};
 use crate::records::DocId;
 use crate::state::indexes::UrlRunRow;
 use crate::state::weeks::{CommittedWeek, Manifest, Part, Piece, Unfinished, WeekTables};
-use crate::tables::{RowGroups, Scan, Table, UrlRow, Writer, copy_rows, field, pack};
+use crate::tables::{RowGroups, Scan, Table, UrlRow, Writer, copy_rows, field, name_pages, pack};
 
 /// The ids of deleted documents, by shard, ascending.
 type Deleted = BTreeMap<u32, Vec<DocId>>;
@@ -30,6 +30,7 @@ impl Store {
         if !list.exists() {
             return Ok(());
         }
+        manifest.results.retain(|folder, _| !name_pages(folder));
         let mut deleted = Deleted::new();
         Scan::open(&list, &["doc"])?.for_each(|batch| {
             let docs = field::<Int64Array>(batch, "doc")?.values().iter().map(|doc| DocId::from_table(*doc));

@@ -33,11 +33,18 @@ use crate::state::weeks::Manifest;
 
 /// The name of the folder, within the work folder, of a commit in preparation.
 const STAGED: &str = "commit";
+/// The name of the folder, within the work folder, of what does not fit into memory while results are made.
+const RESULTS_SCRATCH: &str = "results";
 
 impl Store {
     /// The folder of a commit in preparation.
     pub(crate) fn staged(&self) -> PathBuf {
         self.work().join(STAGED)
+    }
+
+    /// The folder for what does not fit into memory while [`Results`](crate::state::Results) are made.
+    pub(crate) fn scratch_of_results(&self) -> PathBuf {
+        self.work().join(RESULTS_SCRATCH)
     }
 
     /// Where file number `part` of a table is staged, in the folder `folder` of the store.
@@ -78,6 +85,7 @@ impl Store {
 
     /// Completes a commit that a killed run has begun, or removes what it has staged. The caller holds the lock.
     pub(super) fn recover_publication(&self) -> Result<()> {
+        remove(&self.scratch_of_results())?;
         let staged = self.staged();
         if let Some(manifest) = Manifest::read(&staged.join(MANIFEST))?
             && manifest.follows(self.current()?.as_ref())?

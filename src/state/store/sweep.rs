@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use super::folders::{Store, commit_of, records_folder, removed_folder};
 use crate::records::Week;
 use crate::state::weeks::{Manifest, week_of};
-use crate::tables::{RESULT_TABLES, WEEK_TABLES};
+use crate::tables::{LOG_FOLDER, RESULTS, WEEK_TABLES, result_tables};
 
 impl Store {
     /// The paths of all files of the store that the manifest and the weeks' records list, relative to the store; the manifest itself is not
@@ -33,7 +33,9 @@ impl Store {
         for (results, commit) in &manifest.results {
             self.list(&own_name.join(results).join(format!("{commit:05}")), &mut files)?;
             let mut tables = Vec::new();
-            RESULT_TABLES.iter().try_for_each(|table| self.list(&Path::new(results).join(table.name), &mut tables))?;
+            for table in result_tables(results) {
+                self.list(&Path::new(results).join(table.name), &mut tables)?;
+            }
             files.extend(tables.into_iter().filter(|path| name_of(path).and_then(commit_of) == Some(*commit)));
         }
         Ok(files)
@@ -69,11 +71,21 @@ impl Store {
                 }
             }
         }
-        for results in manifest.results.keys() {
-            for table in RESULT_TABLES {
-                self.sweep_parts(&self.root().join(results).join(table.name), &listed)?;
+        // Also those that the manifest no longer has: the commit of a deletion took them out.
+        for results in RESULTS {
+            let own = self.own().join(results.folder);
+            let is_listed = manifest.results.contains_key(results.folder);
+            if own.exists() || is_listed {
+                for table in results.tables {
+                    let folder = self.root().join(results.folder).join(table.name);
+                    if !is_listed && folder.join(LOG_FOLDER).exists() {
+                        std::fs::remove_dir_all(folder.join(LOG_FOLDER))
+                            .with_context(|| format!("cannot remove the log in {}", folder.display()))?;
+                    }
+                    self.sweep_parts(&folder, &listed)?;
+                }
+                self.sweep_versions(&own, &listed)?;
             }
-            self.sweep_versions(&self.own().join(results), &listed)?;
         }
         for folder in folders(&self.own())? {
             let date = |prefix| folder.file_name().and_then(|name| week_of(name, prefix));

@@ -18,18 +18,26 @@ use anyhow::{Context, Result, ensure};
 use super::folders::{SCRATCH, Store, removed_folder, shard_file};
 use crate::records::Week;
 use crate::state::indexes::{UrlLookup, UrlRunRow};
-use crate::state::weeks::{Earlier, RemovedWeeks, week_of};
-use crate::tables::{RowGroups, Scan, Table, UrlRow, Writer};
+use crate::state::weeks::{Earlier, Manifest, RemovedWeeks, week_of};
+use crate::tables::{RowGroups, Scan, Table, UrlRow, Writer, name_pages, result_tables};
 
 /// What [`Store::vacuum`] removed from a store, or would remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Vacuumed {
     /// The removed weeks.
     pub weeks: Vec<Week>,
+    /// Folders of the results of jobs that name pages of removed weeks.
+    pub results: Vec<String>,
     /// Folders of abandoned unfinished weeks, relative to the store.
     pub unfinished: Vec<String>,
     /// Bytes of all removed files.
     pub bytes: u64,
+}
+
+/// The part of every summary of results that says of which weeks they were made.
+#[derive(serde::Deserialize)]
+struct MadeOf {
+    first: Week,
 }
 
 impl Store {
@@ -53,7 +61,29 @@ impl Store {
             bytes += files.values().flatten().map(|part| part.bytes).sum::<u64>() + bytes_of(&self.records(week));
             weeks.push(week.week);
         }
-        Ok(Vacuumed { weeks, unfinished, bytes })
+        let results = if weeks.is_empty() { Vec::new() } else { self.results_from_before(&manifest, before)? };
+        for name in &results {
+            let own = self.own().join(name);
+            bytes += bytes_of(&own);
+            bytes +=
+                result_tables(name).iter().map(|table| bytes_of(&self.root().join(name).join(table.name))).sum::<u64>();
+        }
+        Ok(Vacuumed { weeks, results, unfinished, bytes })
+    }
+
+    /// The results that name pages or hosts, and were made of a week before `before`.
+    fn results_from_before(&self, manifest: &Manifest, before: Week) -> Result<Vec<String>> {
+        let mut found = Vec::new();
+        for (name, commit) in manifest.results.iter().filter(|(name, _)| name_pages(name)) {
+            let path = self.own().join(name).join(format!("{commit:05}")).join("summary.json");
+            let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let made_of: MadeOf =
+                serde_json::from_slice(&text).with_context(|| format!("{} is damaged", path.display()))?;
+            if made_of.first < before {
+                found.push(name.clone());
+            }
+        }
+        Ok(found)
     }
 
     /// The folders of unfinished weeks that are abandoned: those up to the last committed week. The run of a later week can still
@@ -98,6 +128,7 @@ impl Store {
             self.stage_urls(&old, &removed, threads)?;
             manifest.weeks.retain(|week| week.week >= first_kept);
             manifest.removed = Some(removed);
+            manifest.results.retain(|name, _| !vacuumed.results.contains(name));
             self.publish(&manifest)?;
         }
         // Fails if a later week is unfinished: then the work folder stays.

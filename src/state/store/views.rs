@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use super::folders::{Store, commit_of};
 use crate::state::durable::replace;
 use crate::state::weeks::Manifest;
-use crate::tables::{RESULT_TABLES, WEEK_TABLES};
+use crate::tables::{WEEK_TABLES, result_tables};
 
 /// The name of the file.
 pub(crate) const VIEWS: &str = "views.sql";
@@ -66,7 +66,7 @@ impl Store {
             view(&mut text, table, &patterns, ", hive_partitioning = true, hive_types = {'week': DATE}")?;
         }
         for (results, commit) in &manifest.results {
-            for table in RESULT_TABLES.map(|table| table.name) {
+            for table in result_tables(results).iter().map(|table| table.name) {
                 let pattern = format!("{results}/{table}/nigh-{commit:05}-*.parquet");
                 let exists = self.root().join(Path::new(results)).join(table).exists();
                 let name = format!("{results}_{}", table.replace('-', "_"));

@@ -1,32 +1,34 @@
-//! `nigh run` of an evolution job: reads the weeks of a store, and writes tables about how their clusters change.
+//! `nigh run` of a study: reads committed weeks of a store, and writes tables about them.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::args::RunArgs;
 use super::errors::WrongUse;
 use super::print::print_json;
 use super::session::{Session, check_name, locate_store, lock, notify, open_bucket, take_work};
 use super::signals::stop_on_signals;
-use super::worker::{ProcessWork, evolution};
+use super::worker::{ProcessWork, study};
 use super::workers::{WorkerCount, warn_above_cores};
-use crate::config::{Config, Evolution, Job};
-use crate::jobs::{EvolutionPlan, FOLDER};
+use crate::config::{Config, Study};
+use crate::jobs::StudyPlan;
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
 use crate::report;
 use crate::report::print;
 use crate::state::{History, Results, Store};
-use crate::summary::EvolutionSummary;
+use crate::summary::StudySummary;
 use crate::text::printable_lines;
 
 /// Runs the job, and prints its summary.
-pub(crate) fn run(mut job: Evolution, config: &Config, pool: &Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
-    job.store = args.store.clone().or(job.store);
+pub(crate) fn run(mut job: Study, config: &Config, pool: &Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
+    if let Some(store) = &args.store {
+        job.set_store(store.clone());
+    }
     let folder = check_flags(&job, args)?;
     let location = locate_store(&folder, args.mirror.as_deref(), config)?;
     if location.is_in_bucket() {
@@ -57,18 +59,18 @@ pub(crate) fn run(mut job: Evolution, config: &Config, pool: &Pool, args: &RunAr
     let mut summary = compute(plan, &session, &store, &folder, &mut guard)?;
     if location.is_in_bucket() {
         // The name of the bucket, not that of the mirror.
-        summary.store = folder.clone();
+        summary.set_store(folder.clone());
     }
     if args.json {
         print_json(&summary)?;
     } else {
-        print(&report::evolution(&summary, &folder.join(FOLDER)))?;
+        print(&report::study(&summary, &folder.join(job.folder())))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Refuses flags that mean nothing for this job. Returns the name of the store.
-fn check_flags(job: &Evolution, args: &RunArgs) -> Result<PathBuf> {
+fn check_flags(job: &Study, args: &RunArgs) -> Result<PathBuf> {
     let wrong_use = |text: &str| Err(WrongUse(format!("{}: {text}", args.job.display())).into());
     if !args.input.is_empty() {
         return wrong_use("--input is for jobs that read a crawl; this one reads the weeks of a store");
@@ -79,7 +81,7 @@ fn check_flags(job: &Evolution, args: &RunArgs) -> Result<PathBuf> {
     if args.replace {
         return wrong_use("--replace is for jobs that make one week: this job always replaces its tables");
     }
-    let Some(store) = &job.store else {
+    let Some(store) = job.store() else {
         return wrong_use("no store: give --store DIR, or set it in the job");
     };
     check_name(store)?;
@@ -88,20 +90,21 @@ fn check_flags(job: &Evolution, args: &RunArgs) -> Result<PathBuf> {
 
 /// Computes and publishes the tables. The caller has locked the store.
 fn compute(
-    mut plan: EvolutionPlan,
+    mut plan: StudyPlan,
     session: &Session<'_>,
     store: &Store,
     folder: &Path,
     guard: &mut WriteGuard,
-) -> Result<EvolutionSummary> {
+) -> Result<StudySummary> {
     let Session { pool, log, .. } = *session;
-    let results = Results::next(store, FOLDER)?;
+    let tables = plan.study.folder();
+    let results = Results::next(store, tables)?;
     results.begin()?;
     plan.commit = results.commit_number();
     // A restart begins new results, and the signal handler must look at those.
     let results = Arc::new(Mutex::new(results));
     stop_on_signals(log, pool, guard.publish_handle(), {
-        let (results, tables) = (results.clone(), folder.join(FOLDER).display().to_string());
+        let (results, tables) = (results.clone(), folder.join(tables).display().to_string());
         move || {
             let results = results.lock().unwrap_or_else(PoisonError::into_inner);
             // Once the commit has begun, the run ends by itself.
@@ -120,38 +123,44 @@ fn compute(
                 return Ok(None);
             }
             // Unfinished tables are made again.
-            *results = Results::next(&store, FOLDER)?;
+            *results = Results::next(&store, tables)?;
             results.begin()?;
             (plan.work, plan.commit) = (store.work_name(), results.commit_number());
         }
-        Ok(Some(ProcessWork::Evolution(Box::new(plan))))
+        Ok(Some(ProcessWork::Study(Box::new(plan))))
     };
     let plan_here = plan.clone();
-    let summary = session.compute(work, move |watch| evolution(plan_here, Peers::None, watch))?;
-    let summary = summary.map_or_else(|| read_summary(&results.lock().unwrap_or_else(PoisonError::into_inner)), Ok)?;
+    let summary = session.compute(work, move |watch| study(plan_here, Peers::None, watch))?;
+    let summary = match summary {
+        Some(summary) => summary,
+        None => {
+            StudySummary::read(&results.lock().unwrap_or_else(PoisonError::into_inner).committed_file("summary.json"))?
+        }
+    };
     guard.publish(false, &notify(log))?;
     Ok(summary)
 }
 
-/// The summary that is kept with committed tables.
-fn read_summary(results: &Results) -> Result<EvolutionSummary> {
-    let path = results.committed_file("summary.json");
-    let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_slice(&text).with_context(|| format!("{} is damaged", path.display()))
-}
-
 /// The plan for the weeks that the job names, with config and flags applied.
-fn make_plan(store: &Store, job: &Evolution, config: &Config, args: &RunArgs, pool: &Pool) -> Result<EvolutionPlan> {
+fn make_plan(store: &Store, study: &Study, config: &Config, args: &RunArgs, pool: &Pool) -> Result<StudyPlan> {
     let processes = pool.processes();
-    let history = History::open(store, job.first, job.last)?;
+    let (first, last) = study.weeks();
+    let history = History::open(store, first, last)?;
     let workers = WorkerCount::new(args.workers, config, pool).of_shards(history.last().rows.len())?;
-    let job = toml::to_string(&Job::Evolution(job.clone())).context("cannot write the job as TOML")?;
     let worker_memory = config.memory() / (processes * workers) as u64;
-    Ok(EvolutionPlan { work: store.work_name(), commit: 0, history, job, processes, workers, worker_memory })
+    Ok(StudyPlan {
+        study: study.clone(),
+        work: store.work_name(),
+        commit: 0,
+        history,
+        processes,
+        workers,
+        worker_memory,
+    })
 }
 
 /// The plan as a dry run prints it.
-fn plan_text(plan: &EvolutionPlan, store: &Path) -> String {
+fn plan_text(plan: &StudyPlan, store: &Path) -> String {
     let history = &plan.history;
     let urls: u64 = history.last().rows.iter().sum();
     let (first, last, weeks) = (history.first().week, history.last().week, history.weeks.len());

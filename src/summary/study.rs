@@ -1,0 +1,36 @@
+//! The summary of a study, whichever it is.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::EvolutionSummary;
+
+/// The summary of a study: kept as `summary.json` with its tables, printed by `run` and `show`.
+///
+/// As JSON it is the summary itself: each kind has fields that the others lack.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum StudySummary {
+    /// Of an evolution job.
+    Evolution(EvolutionSummary),
+}
+
+impl StudySummary {
+    /// Reads the `summary.json` of committed results.
+    ///
+    /// # Errors
+    /// Names the file that is missing or damaged.
+    pub fn read(path: &Path) -> Result<StudySummary> {
+        let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        serde_json::from_slice(&text).with_context(|| format!("{} is damaged", path.display()))
+    }
+
+    /// Names the store as the user does.
+    pub fn set_store(&mut self, store: PathBuf) {
+        match self {
+            StudySummary::Evolution(summary) => summary.store = store,
+        }
+    }
+}
