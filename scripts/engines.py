@@ -46,10 +46,10 @@ def main():
         print(f"{table}\t{len(files)} files\t{rows} rows")
     by_url(args.store, connection)
     similarity(connection)
-    results = sorted((args.store / "evolution").glob("*/*.parquet"))
+    results = [path for folder in ("evolution", "mirrors") for path in sorted((args.store / folder).glob("*/*.parquet"))]
     for file in results:
         rows = rows_of(file)
-        name = f"evolution_{file.parent.name.replace('-', '_')}"
+        name = f"{file.parent.parent.name}_{file.parent.name.replace('-', '_')}"
         count = connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0]
         check(count == rows, f"{name}: DuckDB counts {count} rows, {file} has {rows}")
         check_delta(file.parent, [file], rows)

@@ -1,6 +1,7 @@
 //! The summary of a week: its totals at each level, its largest clusters, and the changes since the week before.
 
 mod evolution;
+mod mirrors;
 mod study;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use crate::stats::Fit;
 use crate::tables::{LargestRow, SummaryRow};
 
 pub use evolution::{ChangeCount, ClassRetention, EvolutionSummary, HostChanges, PUBLISHED_UNCHANGED, Turnover};
+pub use mirrors::{MirrorCounts, MirrorsSummary, PUBLISHED_MIRRORED, PUBLISHED_MIRRORS, WeekOfMirrors};
 pub use study::StudySummary;
 
 /// The summary of a week: kept as `summary.json` in the week's folder, printed by `run` and `show`.

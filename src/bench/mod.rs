@@ -76,6 +76,8 @@ enum Benchmark {
     Exchange(dataflow::ExchangeArgs),
     /// Pairs of pages of a made-up web that share enough chunks.
     Overlap(dataflow::OverlapArgs),
+    /// Pairs of hosts of a made-up web that have enough pages in common.
+    Mirrors(dataflow::MirrorsArgs),
 }
 
 /// Runs a benchmark and prints its report. `as_text` formats a task as a new process of this program reads it.
@@ -103,6 +105,7 @@ pub fn bench(args: &BenchArgs, as_text: fn(BenchTask) -> Result<String>) -> Resu
         Benchmark::Weeks(args) => dataflow::bench_weeks(args, |task| as_text(BenchTask::Weeks(task))),
         Benchmark::Exchange(args) => dataflow::bench_exchange(args, |task| as_text(BenchTask::Exchange(task))),
         Benchmark::Overlap(args) => dataflow::bench_overlap(args, |task| as_text(BenchTask::Overlap(task))),
+        Benchmark::Mirrors(args) => dataflow::bench_mirrors(args, |task| as_text(BenchTask::Mirrors(task))),
     };
     outcome?.print()
 }

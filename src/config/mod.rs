@@ -1,7 +1,7 @@
 //! Job files say what to compute, config files say where. The same job makes the same tables, byte for byte, under any config.
 //!
-//! Both are TOML with kebab-case keys. The outer table of a job is its kind: `[cluster]`, `[weekly]`, `[chunks]` or
-//! `[evolution]`. Only `week`, `store` and `input` have no default:
+//! Both are TOML with kebab-case keys. The outer table of a job is its kind: `[cluster]`, `[weekly]`, `[chunks]`,
+//! `[evolution]` or `[mirrors]`. Only `week`, `store` and `input` have no default:
 //!
 //! ```
 //! use nigh::config::{Bytes, Job};
@@ -46,7 +46,7 @@
 //! assert!(error.contains("unknown field `imput`, expected one of `week`, `store`, `input`"));
 //! ```
 //!
-//! In reading order: `job` (the four kinds of jobs), `method` (the numbers of the study), `pool` (the machines of a config),
+//! In reading order: `job` (the kinds of jobs), `method` (the numbers of the study), `pool` (the machines of a config),
 //! `tasks` (processes that a scheduler starts), `units` (sizes, shares and counts), `memory` (that of this machine).
 
 mod job;
@@ -56,7 +56,9 @@ mod pool;
 mod tasks;
 mod units;
 
-pub use self::job::{Chunks, Cluster, Columns, Evolution, Job, Keep, Mode, Reading, Study, Weekly};
+pub use self::job::{
+    Chunks, Cluster, Columns, Evolution, HostPairs, Job, Keep, Mirrors, Mode, Reading, Study, Unresolved, Weekly,
+};
 pub use self::method::Method;
 pub use self::pool::{Destination, HostTable, Ports, Variables};
 pub use self::tasks::{Scheduler, Tasks};

@@ -9,13 +9,15 @@
 //!   files for the commit).
 //! - `deletion`: what `cluster` does instead of reading a crawl if pages are deleted.
 //! - `chunks`: makes the table `chunks` of a week that was made without it.
-//! - `study`: what the jobs have in common that read committed weeks: `evolution` (compares the weeks of a store).
+//! - `study`: what the jobs have in common that read committed weeks: `evolution` (compares the weeks of a store)
+//!   and `mirrors` (hosts that mirror each other).
 
 pub mod chunks;
 pub mod cluster;
 pub mod deletion;
 pub mod evolution;
 pub mod failed_urls;
+pub mod mirrors;
 pub mod missing;
 pub mod packing;
 pub mod roots;

@@ -10,9 +10,10 @@
 //! - [`delta`]: from last week's roots to this week's, by what changed;
 //! - [`output`]: sizes, ids and evidence of the clusters, for the tables;
 //! - [`evolution`]: how clusters develop over several weeks (Fetterly 2004, section 3);
+//! - [`mirrors`]: hosts that have many pages in common (Fetterly 2004, section 4);
 //! - [`set_join`]: all pairs of sets that have enough in common, for the studies that compare hosts and pages.
 //!
-//! `sighting` finds values that occur twice, for two of these; `in_process` lists what the workers of one process share in memory.
+//! `host_pages` counts the pages of hosts by cluster, and `sighting` finds values that occur twice, for two of these each; `in_process` lists what the workers of one process share in memory.
 //!
 //! No table depends on the number of workers or processes: the result of a step is a function of its input alone. Only the
 //! number of redundant records that some inexact steps send may depend on how keys are cut into ranges.
@@ -23,8 +24,10 @@ pub mod components;
 pub mod delta;
 pub mod evolution;
 pub mod exchange;
+pub mod host_pages;
 mod in_process;
 pub mod ingest;
+pub mod mirrors;
 pub mod output;
 pub mod scan;
 pub mod set_join;

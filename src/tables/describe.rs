@@ -128,7 +128,8 @@ mod tests {
     use crate::tables::{
         AmountRow, BirthRow, ChangeClassRow, ChangeRow, ChunkRow, ClusterRow, DeathRow, DeletedRow, DocumentRow,
         EvidenceRow, FailedUrlRow, FailureRow, FeatureRow, FoundLinkRow, HostChangeRow, HostFailureRow, LargestRow,
-        LinkRow, MissingRow, RedirectRow, RejectRow, RetentionRow, SizeRow, SummaryRow, UrlRow,
+        LinkRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow,
+        MirrorSpanRow, MirroredRow, MissingRow, RedirectRow, RejectRow, RetentionRow, SizeRow, SummaryRow, UrlRow,
     };
 
     /// The name of a type in DuckDB.
@@ -149,16 +150,21 @@ mod tests {
     }
 
     /// A table of docs/tables.md: what its rows are, and its columns.
-    fn markdown<T: Table>() -> (&'static str, String) {
+    fn markdown<T: Table>() -> (String, String) {
+        markdown_in::<T>("")
+    }
+
+    /// The same for a table in a folder of results.
+    fn markdown_in<T: Table>(folder: &str) -> (String, String) {
         let mut text = format!("{}\n\n| column | type | meaning |\n|---|---|---|\n", T::DESCRIPTION);
         for column in T::columns(&[]) {
             text += &format!("| `{}` | {} | {} |\n", column.name, duckdb_type(&column), column.description);
         }
-        (T::NAME, text)
+        (format!("{folder}{}", T::NAME), text)
     }
 
     /// Every table that a store keeps.
-    fn kept() -> [(&'static str, String); 21] {
+    fn kept() -> [(String, String); 29] {
         [
             markdown::<ClusterRow>(),
             markdown::<DocumentRow>(),
@@ -175,12 +181,20 @@ mod tests {
             markdown::<HostFailureRow>(),
             markdown::<RejectRow>(),
             markdown::<UrlRow>(),
-            markdown::<RetentionRow>(),
-            markdown::<HostChangeRow>(),
-            markdown::<AmountRow>(),
-            markdown::<ChangeClassRow>(),
-            markdown::<BirthRow>(),
-            markdown::<DeathRow>(),
+            markdown_in::<RetentionRow>("evolution/"),
+            markdown_in::<HostChangeRow>("evolution/"),
+            markdown_in::<AmountRow>("evolution/"),
+            markdown_in::<ChangeClassRow>("evolution/"),
+            markdown_in::<BirthRow>("evolution/"),
+            markdown_in::<DeathRow>("evolution/"),
+            markdown_in::<MirrorPairRow>("mirrors/"),
+            markdown_in::<MirrorClassRow>("mirrors/"),
+            markdown_in::<MirrorGroupRow>("mirrors/"),
+            markdown_in::<MirroredRow>("mirrors/"),
+            markdown_in::<MirrorSizeRow>("mirrors/"),
+            markdown_in::<MirrorChangeRow>("mirrors/"),
+            markdown_in::<MirrorSpanRow>("mirrors/"),
+            markdown_in::<MirrorLagRow>("mirrors/"),
         ]
     }
 

@@ -6,6 +6,10 @@ use anyhow::Result;
 
 use super::describe::{Description, description};
 use super::evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
+use super::mirrors::{
+    MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow,
+    MirroredRow,
+};
 use super::pack::pack_labelled;
 use super::row_groups::RowGroups;
 use super::rows::{
@@ -65,18 +69,34 @@ pub struct ResultTables {
 }
 
 /// The tables of all jobs that read committed weeks, in the order of their folders.
-pub const RESULTS: [ResultTables; 1] = [ResultTables {
-    folder: "evolution",
-    name_pages: false,
-    tables: &[
-        StoreTable::of::<AmountRow>(),
-        StoreTable::of::<BirthRow>(),
-        StoreTable::of::<ChangeClassRow>(),
-        StoreTable::of::<DeathRow>(),
-        StoreTable::of::<HostChangeRow>(),
-        StoreTable::of::<RetentionRow>(),
-    ],
-}];
+pub const RESULTS: [ResultTables; 2] = [
+    ResultTables {
+        folder: "evolution",
+        name_pages: false,
+        tables: &[
+            StoreTable::of::<AmountRow>(),
+            StoreTable::of::<BirthRow>(),
+            StoreTable::of::<ChangeClassRow>(),
+            StoreTable::of::<DeathRow>(),
+            StoreTable::of::<HostChangeRow>(),
+            StoreTable::of::<RetentionRow>(),
+        ],
+    },
+    ResultTables {
+        folder: "mirrors",
+        name_pages: true,
+        tables: &[
+            StoreTable::of::<MirrorChangeRow>(),
+            StoreTable::of::<MirrorClassRow>(),
+            StoreTable::of::<MirrorGroupRow>(),
+            StoreTable::of::<MirrorLagRow>(),
+            StoreTable::of::<MirroredRow>(),
+            StoreTable::of::<MirrorPairRow>(),
+            StoreTable::of::<MirrorSizeRow>(),
+            StoreTable::of::<MirrorSpanRow>(),
+        ],
+    },
+];
 
 /// Whether the tables of one of these jobs name pages or hosts; so do those of a job that this version of nigh does not have.
 pub fn name_pages(folder: &str) -> bool {

@@ -317,7 +317,7 @@ fn rows(path: &Path) -> Vec<Row> {
 }
 
 /// A store whose tables are written here: each week's pages are in clusters that are drawn, not found.
-struct Synthetic {
+pub struct Synthetic {
     folder: tempfile::TempDir,
     method: Method,
 }
@@ -335,7 +335,7 @@ struct Url {
 
 impl Synthetic {
     /// So many weeks from a seed: URLs are born, fail and come back, change, and move between clusters.
-    fn new(seed: u64, weeks: usize) -> Synthetic {
+    pub fn new(seed: u64, weeks: usize) -> Synthetic {
         eprintln!("seed {seed}, {weeks} weeks");
         let mut state = seed;
         let mut random = move |below: u64| {
@@ -387,7 +387,7 @@ impl Synthetic {
         store
     }
 
-    fn path(&self) -> PathBuf {
+    pub fn path(&self) -> PathBuf {
         self.folder.path().join("store")
     }
 

@@ -45,6 +45,7 @@ mod intruders;
 /// What a week keeps besides clusters: chunks of pages, redirects, failed downloads by host.
 mod kept;
 /// What could not be downloaded, against a plain walk over the tables and the inputs.
+mod mirrors;
 mod missing;
 /// A store in a bucket of a real server.
 #[cfg(feature = "cloud")]

@@ -29,12 +29,18 @@ fn script(name: &str, store: &Path) -> Option<String> {
 fn every_table_of_every_week_opens_in_every_engine() {
     let weeks = shipped_weeks(&shipped_job(), &shipped_weekly_job(), &[]);
     let store = weeks.store();
-    run_well(&["run", "jobs/evolution.toml", "-q", "--store", store.to_str().unwrap()]);
+    for job in ["jobs/evolution.toml", "jobs/mirrors.toml"] {
+        run_well(&["run", job, "-q", "--store", store.to_str().unwrap()]);
+    }
     let Some(opened) = script("engines.py", &store) else { return };
     run_well(&["catalog", store.to_str().unwrap(), "--format", "delta"]);
     assert_eq!(script("engines.py", &store).as_ref(), Some(&opened), "the same by the logs of Delta Lake");
     let tables = opened.lines().count();
-    assert_eq!(tables, WEEK_TABLES.len() + result_tables("evolution").len(), "{opened}");
+    assert_eq!(
+        tables,
+        WEEK_TABLES.len() + result_tables("evolution").len() + result_tables("mirrors").len(),
+        "{opened}"
+    );
     assert!(opened.contains("clusters\t3 files\t1506 rows"), "{opened}");
 }
 

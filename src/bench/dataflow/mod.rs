@@ -1,7 +1,8 @@
 //! Benchmarks of dataflows, in one process or several.
 //!
 //! In reading order: `harness` (runs a benchmark on all workers and adds up their counts), `task` (the list of benchmarks, as a new
-//! process receives one), `setup` (what `clusters` and `weeks` share), `clusters`, `components`, `weeks`, `exchange`, `overlap` (the benchmarks),
+//! process receives one), `setup` (what `clusters` and `weeks` share), `clusters`, `components`, `weeks`, `exchange`, `overlap`, `mirrors` (the
+//! benchmarks),
 //! `meter` (peak memory), `temporary` (the folder of a benchmark).
 
 mod clusters;
@@ -9,6 +10,7 @@ mod components;
 mod exchange;
 mod harness;
 mod meter;
+mod mirrors;
 mod overlap;
 mod setup;
 mod task;
@@ -18,6 +20,7 @@ mod weeks;
 pub(crate) use self::clusters::{ClusterArgs, bench_cluster};
 pub(crate) use self::components::{ComponentsArgs, bench_components};
 pub(crate) use self::exchange::{ExchangeArgs, bench_exchange};
+pub(crate) use self::mirrors::{MirrorsArgs, bench_mirrors};
 pub(crate) use self::overlap::{OverlapArgs, bench_overlap};
 pub use self::task::{BenchTask, serve_task};
 pub(crate) use self::weeks::{WeeksArgs, bench_weeks};

@@ -9,6 +9,7 @@ use super::clusters::ClustersTask;
 use super::components::ComponentsTask;
 use super::exchange::ExchangeTask;
 use super::harness::{Measure, measure};
+use super::mirrors::MirrorsTask;
 use super::overlap::OverlapTask;
 use super::weeks::WeeksTask;
 use crate::launch::Peers;
@@ -28,6 +29,8 @@ pub enum BenchTask {
     Exchange(ExchangeTask),
     /// `nigh bench overlap`.
     Overlap(OverlapTask),
+    /// `nigh bench mirrors`.
+    Mirrors(MirrorsTask),
 }
 
 /// Runs one process of a benchmark. The process of worker 0 returns the figures of all processes as JSON, the others `None`.
@@ -41,6 +44,7 @@ pub fn serve_task(task: &BenchTask, peers: Peers, watch: &Arc<Watch>) -> Result<
         BenchTask::Weeks(task) => measure_as_json(task, peers, watch),
         BenchTask::Exchange(task) => measure_as_json(task, peers, watch),
         BenchTask::Overlap(task) => measure_as_json(task, peers, watch),
+        BenchTask::Mirrors(task) => measure_as_json(task, peers, watch),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Sites with templates, platforms that many sites share, quotations by Zipf's law, 39% of the pages in clusters of copies and edited copies
 //! with sizes by a power law of exponent 2.5, and one family of store fronts, which are 1% of all pages: 14.4 chunks a page.
 
+use super::random::Random;
 use crate::records::mix;
 
 /// A made-up web of so many pages.
@@ -22,30 +23,6 @@ const ALONE: u32 = u32::MAX;
 const TEMPLATE: u64 = 40;
 /// Chunks that a page has of its own: the median, the spread of the logarithm, and the most.
 const OWN: (f64, f64, f64) = (5.0, 1.1, 1500.0);
-
-/// Random numbers: SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        mix(self.0)
-    }
-
-    /// A number from 0 to 1, without 1.
-    fn share(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
-    }
-
-    /// A number with the normal distribution.
-    fn normal(&mut self) -> f64 {
-        (-2.0 * (1.0 - self.share()).ln()).sqrt() * (std::f64::consts::TAU * self.share()).cos()
-    }
-}
 
 impl ChunkSets {
     /// The web of so many pages: at least 200.

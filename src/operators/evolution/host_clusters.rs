@@ -1,46 +1,20 @@
 //! The number of clusters of each host in a week (Fetterly 2004, section 3, Fig. 6).
 //!
 //! A cluster counts for every host with a page in it. A page without near-duplicates is a cluster, too, as in the study's
-//! cluster map; could-not-download has no pages and does not count. Hosts are distributed over the workers by a 128-bit
-//! hash of their names.
-//!
-//! A worker holds 48 bytes for each of its hosts and for each pair of a host and a cluster of several pages: up to twice
-//! that while they are counted, and 32 bytes more while they are exchanged.
+//! cluster map; could-not-download has no pages and does not count.
 
 use std::sync::Arc;
 
 use anyhow::Result;
-use arrow_array::{Int64Array, StringArray};
-use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
-use crate::operators::exchange::{Dealer, all_to_all};
-use crate::records::checksum;
+use crate::operators::host_pages::{SINGLETONS, pages_by_host};
 use crate::state::History;
-use crate::structures::{Ownership, Sums};
-use crate::tables::{ClusterRow, Scan, Table, field};
+use crate::structures::Ownership;
 use crate::watch::Watch;
 
-/// The pages of one host in one cluster.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct HostCluster {
-    /// The hash of the host: its high half, then its low half.
-    host: [u64; 2],
-    /// The id of the cluster's root, or [`SINGLETONS`].
-    cluster: u64,
-    /// The number of pages.
-    pages: u64,
-}
-
-/// All clusters of one page together: no document has this id.
-const SINGLETONS: u64 = u64::MAX;
-
-/// The number of pages by hash of the host and cluster.
-type PagesByHost = Vec<((u128, u64), u64)>;
-
 /// Counts the clusters of each host in week number `number` of the history. Returns the hosts whose hashes this worker owns,
-/// in order, each once: the hash and the number of clusters.
+/// in order, each once: the hash and the number of clusters. Costs what [`pages_by_host`] does.
 ///
 /// # Errors
 /// If a file cannot be read (names it), or a worker of this process failed.
@@ -51,50 +25,11 @@ pub fn host_clusters(
     owned: &Ownership,
     watch: &Arc<Watch>,
 ) -> Result<Vec<(u128, u64)>> {
-    let pages = read_pages(history, number, owned)?;
-    let pages = add_over_workers(worker, pages, watch)?;
+    let pages = pages_by_host(worker, history, number, owned, watch)?;
     let mut hosts: Vec<(u128, u64)> = Vec::new();
     for of_host in pages.chunk_by(|((a, _), _), ((b, _), _)| a == b) {
         let clusters = of_host.iter().map(|((_, cluster), pages)| if *cluster == SINGLETONS { *pages } else { 1 });
         hosts.push((of_host[0].0.0, clusters.sum()));
     }
     Ok(hosts)
-}
-
-/// Counts the pages of this worker's shards by host and cluster.
-fn read_pages(history: &History, number: usize, owned: &Ownership) -> Result<PagesByHost> {
-    let mut pages = Sums::default();
-    let tables = history.tables(number);
-    for shard in owned.shards() {
-        for rows in history.rows(number, &tables, ClusterRow::NAME, shard)? {
-            Scan::open(&rows, &["host", "similar_root", "similar_size"])?.for_each(|batch| {
-                let hosts: &StringArray = field(batch, "host")?;
-                let (roots, sizes): (&Int64Array, &Int64Array) =
-                    (field(batch, "similar_root")?, field(batch, "similar_size")?);
-                for (row, (root, size)) in roots.values().iter().zip(sizes.values()).enumerate() {
-                    let cluster = if *size > 1 { *root as u64 } else { SINGLETONS };
-                    pages.add((checksum(hosts.value(row).as_bytes()), cluster), 1);
-                }
-                Ok(())
-            })?;
-        }
-    }
-    Ok(pages.finish())
-}
-
-/// Adds the counts of all workers; each worker receives the counts of the hosts whose hashes it owns.
-fn add_over_workers(worker: &mut Worker, pages: PagesByHost, watch: &Arc<Watch>) -> Result<PagesByHost> {
-    let peers = worker.peers();
-    let mut dealer = Dealer::new(worker.index(), peers, watch);
-    for ((host, cluster), pages) in pages {
-        let [high, low] = [(host >> 64) as u64, host as u64];
-        dealer.deal(high % peers as u64, HostCluster { host: [high, low], cluster, pages });
-    }
-    let mut sums = Sums::default();
-    for block in all_to_all(worker, dealer, watch)? {
-        for HostCluster { host: [high, low], cluster, pages } in block.records() {
-            sums.add((u128::from(*high) << 64 | u128::from(*low), *cluster), *pages);
-        }
-    }
-    Ok(sums.finish())
 }

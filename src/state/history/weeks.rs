@@ -39,6 +39,11 @@ pub struct PastWeek {
 }
 
 impl PastWeek {
+    /// The number of its documents.
+    pub fn documents(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.documents).sum()
+    }
+
     /// Whether a URL was first seen in this week or before.
     #[inline]
     pub fn knows(&self, doc: DocId) -> bool {

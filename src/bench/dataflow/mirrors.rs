@@ -1,0 +1,297 @@
+//! `nigh bench mirrors`: pairs of hosts of a made-up web that have enough pages in common (Fetterly 2004, section 4).
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+use timely::worker::Worker;
+
+use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
+use super::temporary::Temporary;
+use crate::bench::outcome::BenchOutcome;
+use crate::bench::synthetic::HostClusters;
+use crate::config::{Bytes, Config, Count};
+use crate::operators::InProcess;
+use crate::operators::exchange::barrier;
+use crate::operators::host_pages::host_owner;
+use crate::operators::mirrors::{Counting, Hosts, MirrorStage, raw_pairs};
+use crate::records::{fold, mix};
+use crate::report::grouped;
+use crate::structures::Sums;
+use crate::tables::{Column, Table, Writer};
+use crate::watch::{Stage, Watch};
+
+/// The fewest pages of a made-up web.
+const LEAST_DOCUMENTS: u64 = 100_000;
+/// Pages that two hosts have in common, at least.
+const LEAST: u32 = 10;
+
+/// Which pairs of a cluster are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Pairs {
+    /// Any two hosts
+    All,
+    /// One host with each other one
+    Root,
+}
+
+/// Arguments of `nigh bench mirrors`.
+#[derive(Args)]
+pub(crate) struct MirrorsArgs {
+    /// Number of pages.
+    #[arg(long, value_name = "N")]
+    documents: u64,
+    /// Let two clusters be on a tenth of all hosts.
+    #[arg(long)]
+    wide: bool,
+    /// Which pairs of a cluster are counted.
+    #[arg(long, default_value = "all")]
+    pairs: Pairs,
+    /// Pairs to look at, at most.
+    #[arg(long, default_value = "1000000000", value_name = "N")]
+    max_pairs: u64,
+    /// Worker threads of each process.
+    #[arg(long, default_value = "2", value_name = "N")]
+    workers: Count,
+    /// Processes on this machine.
+    #[arg(long, default_value = "1", value_name = "N")]
+    processes: Count,
+    /// Memory of all processes together for records in flight; half of the machine's by default.
+    #[arg(long, value_name = "BYTES")]
+    memory: Option<Bytes>,
+    /// Write the pages of hosts in clusters to this Parquet file (`cluster`, `host`, `pages`), for comparison with other programs, and stop.
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The benchmark as each process receives it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MirrorsTask {
+    documents: u64,
+    wide: bool,
+    pairs: Pairs,
+    max_pairs: u64,
+    /// Worker threads of each process.
+    threads: usize,
+    worker_memory: u64,
+    scratch: PathBuf,
+}
+
+/// What the benchmark counts; sums over workers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct MirrorCounts {
+    /// Pages that have near-duplicates.
+    pages: u64,
+    /// Hosts with such pages.
+    hosts: u64,
+    /// Pairs of a host and a cluster.
+    entries: u64,
+    /// Pairs of different hosts; at worker 0.
+    pairs: u64,
+    /// Hosts that are pairs with themselves; at worker 0.
+    auto: u64,
+}
+
+impl WorkerCounts for MirrorCounts {
+    fn merge(&mut self, other: &MirrorCounts) {
+        self.pages += other.pages;
+        self.hosts += other.hosts;
+        self.entries += other.entries;
+        self.pairs += other.pairs;
+        self.auto += other.auto;
+    }
+}
+
+/// The figures of the benchmark.
+#[derive(Serialize)]
+struct MirrorsReport {
+    documents: u64,
+    wide: bool,
+    workers: usize,
+    processes: usize,
+    wall_s: f64,
+    cpu_s: f64,
+    cpu_ns_per_document: f64,
+    peak_anonymous_bytes: Option<u64>,
+    exchanged_bytes_per_document: f64,
+    #[serde(flatten)]
+    counts: MirrorCounts,
+    checksum: String,
+}
+
+pub(crate) fn bench_mirrors(
+    args: &MirrorsArgs,
+    as_text: impl Fn(MirrorsTask) -> Result<String>,
+) -> Result<BenchOutcome> {
+    ensure!(
+        args.documents >= LEAST_DOCUMENTS,
+        "--documents {}: a made-up web has {LEAST_DOCUMENTS} pages at least",
+        args.documents
+    );
+    if let Some(file) = &args.write {
+        let rows = write(&HostClusters::new(args.documents, args.wide), file)?;
+        return BenchOutcome::new(true, &WrittenReport { file: file.clone(), rows }, args.json);
+    }
+    let temporary = Temporary::new();
+    let memory = args.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
+    let task = MirrorsTask {
+        documents: args.documents,
+        wide: args.wide,
+        pairs: args.pairs,
+        max_pairs: args.max_pairs,
+        threads: args.workers.0,
+        worker_memory: memory / (args.workers.0 * args.processes.0) as u64,
+        scratch: temporary.folder.join("scratch"),
+    };
+    let measured = run(&task, Placement::of(args.processes.0), as_text)?;
+    BenchOutcome::new(true, &MirrorsReport::new(args, measured), args.json)
+}
+
+/// The pages of a host in a cluster, for other programs.
+struct EntryRow {
+    cluster: i64,
+    host: i64,
+    pages: i64,
+}
+
+impl Table for EntryRow {
+    const NAME: &'static str = "host-clusters";
+
+    fn columns(rows: &[EntryRow]) -> Vec<Column> {
+        vec![
+            Column::longs("cluster", rows.iter().map(|row| row.cluster)),
+            Column::longs("host", rows.iter().map(|row| row.host)),
+            Column::longs("pages", rows.iter().map(|row| row.pages)),
+        ]
+    }
+}
+
+fn write(web: &HostClusters, file: &Path) -> Result<u64> {
+    let mut sums = Sums::default();
+    web.pages.iter().for_each(|page| sums.add(*page, 1));
+    let mut writer: Writer<EntryRow> = Writer::create(file)?;
+    for ((cluster, host), pages) in sums.finish() {
+        writer.push(EntryRow { cluster: cluster.into(), host: host.into(), pages: pages as i64 })?;
+    }
+    writer.finish()
+}
+
+/// What was written for other programs.
+#[derive(Serialize)]
+struct WrittenReport {
+    file: PathBuf,
+    rows: u64,
+}
+
+impl fmt::Display for WrittenReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {} pairs of a host and a cluster", self.file.display(), grouped(self.rows))
+    }
+}
+
+impl Measure for MirrorsTask {
+    type Counts = MirrorCounts;
+
+    fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn measure(
+        &self,
+        worker: &mut Worker,
+        shared: &Arc<InProcess>,
+        watch: &Arc<Watch>,
+    ) -> Result<Counted<MirrorCounts>> {
+        let (index, peers) = (worker.index(), worker.peers());
+        let mut sums = Sums::default();
+        let mut counts = MirrorCounts::default();
+        for (cluster, host) in HostClusters::new(self.documents, self.wide).pages {
+            let hash = HostClusters::hash(host);
+            if host_owner(hash, peers) == index as u64 {
+                sums.add((hash, u64::from(cluster)), 1);
+                counts.pages += 1;
+            }
+        }
+        let pages = sums.finish();
+        let hosts = Hosts::new(&pages, &[])?;
+        (counts.hosts, counts.entries) = (hosts.len() as u64, pages.len() as u64);
+        drop(pages);
+        let stage = MirrorStage {
+            least: LEAST,
+            farm: 1000,
+            max_pairs: self.max_pairs,
+            memory: self.worker_memory,
+            scratch: self.scratch.clone(),
+            shared: shared.clone(),
+            watch: watch.clone(),
+        };
+        let counting = match self.pairs {
+            Pairs::All => Counting::All,
+            Pairs::Root => Counting::First,
+        };
+        barrier(worker, watch)?;
+        watch.enter(Stage::Join);
+        let raw = raw_pairs(worker, &stage, &hosts, counting)?;
+        barrier(worker, watch)?;
+        watch.enter(Stage::Tables);
+        let mut checksum = 0u64;
+        if index == 0 {
+            (counts.pairs, counts.auto) = (raw.pairs.len() as u64, raw.auto.len() as u64);
+            for (a, b) in &raw.pairs {
+                checksum = checksum.wrapping_add(mix(fold(&[a.0, b.0])));
+            }
+        }
+        Ok(Counted { counts, checksum })
+    }
+}
+
+impl MirrorsReport {
+    fn new(args: &MirrorsArgs, measured: Measured<MirrorCounts>) -> MirrorsReport {
+        let Seconds { wall: wall_s, cpu: cpu_s } = measured.seconds(|span| span.stage == Stage::Join);
+        MirrorsReport {
+            documents: args.documents,
+            wide: args.wide,
+            workers: args.workers.0,
+            processes: args.processes.0,
+            wall_s,
+            cpu_s,
+            cpu_ns_per_document: cpu_s * 1e9 / args.documents as f64,
+            peak_anonymous_bytes: measured.peak_anonymous_bytes,
+            exchanged_bytes_per_document: measured.exchanged_bytes as f64 / args.documents as f64,
+            counts: measured.counts,
+            checksum: format!("{:016x}", measured.checksum),
+        }
+    }
+}
+
+impl fmt::Display for MirrorsReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let MirrorsReport { documents, workers, processes, wall_s, cpu_s, counts, .. } = self;
+        writeln!(
+            f,
+            "{} pages, {} of them with near-duplicates on {} hosts, {} pairs of a host and a cluster; {processes} process(es) of {workers} \
+             worker(s)",
+            grouped(*documents),
+            grouped(counts.pages),
+            grouped(counts.hosts),
+            grouped(counts.entries)
+        )?;
+        writeln!(f, "{} pairs of hosts, {} hosts with themselves", grouped(counts.pairs), grouped(counts.auto))?;
+        writeln!(
+            f,
+            "{wall_s:.3} seconds, {cpu_s:.3} CPU s, {:.1} CPU ns a page; exchanged {:.1} bytes a page",
+            self.cpu_ns_per_document, self.exchanged_bytes_per_document
+        )?;
+        if let Some(peak) = self.peak_anonymous_bytes {
+            writeln!(f, "peak anonymous memory: {:.1} MiB", peak as f64 / (1 << 20) as f64)?;
+        }
+        writeln!(f, "checksum of pairs {}", self.checksum)
+    }
+}

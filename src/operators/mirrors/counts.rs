@@ -1,0 +1,184 @@
+//! What two hosts of a pair have in common: clusters, pages in them, and what is left with one host for each address.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use anyhow::Result;
+use bytemuck::{Pod, Zeroable};
+use serde::{Deserialize, Serialize};
+use timely::worker::Worker;
+
+use super::MirrorStage;
+use super::groups::{Keyed, by_group};
+use super::hosts::Hosts;
+use super::pairs::{HostName, PairTable};
+use super::raw::Counting;
+use crate::operators::exchange::{Block, Dealer, all_gather, all_to_all};
+
+/// What the two hosts of a pair have in common.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable, Serialize, Deserialize)]
+#[repr(C)]
+pub struct PairCounts {
+    /// Clusters with pages of both.
+    pub clusters: u64,
+    /// The pages of the first and of the second host in them.
+    pub pages: [u64; 2],
+    /// The same in clusters where neither is another name of a host before it.
+    pub kept: [u64; 2],
+}
+
+impl PairCounts {
+    fn add(&mut self, pages: [u64; 2], are_kept: bool) {
+        self.clusters += 1;
+        self.pages.iter_mut().zip(pages).for_each(|(sum, pages)| *sum += pages);
+        if are_kept {
+            self.kept.iter_mut().zip(pages).for_each(|(sum, pages)| *sum += pages);
+        }
+    }
+}
+
+/// The pages of a candidate in a cluster, with one of its addresses.
+///
+/// Its order is the cluster, then the order of candidates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Entry {
+    pub cluster: u64,
+    /// All ones less the pages that have near-duplicates.
+    rank: u64,
+    pub host: HostName,
+    /// The hash of the address, or 0.
+    address: u64,
+    pub pages: u64,
+}
+
+impl Keyed for Entry {
+    fn key(&self) -> u64 {
+        self.cluster
+    }
+}
+
+/// The entries of all own candidates: one for each address of a host.
+pub(super) fn entries(hosts: &Hosts, least: u32) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for host in hosts.iter().filter(|host| host.clustered >= least.into()) {
+        let addresses = if host.addresses.is_empty() { &[0][..] } else { host.addresses };
+        for of_cluster in host.entries {
+            entries.extend(addresses.iter().map(|address| Entry {
+                cluster: of_cluster.cluster,
+                rank: u64::MAX - host.clustered,
+                host: host.name,
+                address: *address,
+                pages: of_cluster.pages.into(),
+            }));
+        }
+    }
+    entries
+}
+
+/// Counts what the hosts of each pair have in common; every worker returns the same counts, by the number of the pair.
+///
+/// In each cluster hosts are kept in the order of candidates, but for those with an address that a kept host has. If only the pairs of the
+/// first host of a cluster are counted, so it is here.
+///
+/// # Errors
+/// If a file cannot be read or written, or a worker of this process failed.
+pub fn count(
+    worker: &mut Worker,
+    stage: &MirrorStage,
+    hosts: &Hosts,
+    counting: Counting,
+    table: &Rc<PairTable>,
+) -> Result<Vec<PairCounts>> {
+    let counts = Rc::new(RefCell::new(vec![PairCounts::default(); table.pairs.len()]));
+    let each = {
+        let (table, counts) = (table.clone(), counts.clone());
+        let (mut present, mut taken) = (Present::default(), Vec::new());
+        move |entries: &[Entry], _: &mut Dealer<u8>| {
+            present.fill(entries, &table, &mut taken);
+            let first = table.number(entries[0].host);
+            let counts = &mut counts.borrow_mut()[..];
+            table.pairs_of(&present.hosts, |pair, a, b| {
+                if counting == Counting::First && Some(present.hosts[a]) != first {
+                    return;
+                }
+                let (pages_a, a_is_kept) = present.pages[a];
+                let (pages_b, b_is_kept) = present.pages[b];
+                counts[pair].add([pages_a, pages_b], a_is_kept && b_is_kept);
+            });
+        }
+    };
+    by_group(worker, stage, "Count", entries(hosts, stage.least), each, |_: Block<u8>| {})?;
+    sum_over_workers(worker, stage, counts.take())
+}
+
+/// The hosts of a cluster that are in pairs.
+#[derive(Default)]
+struct Present {
+    /// Their numbers, ascending.
+    hosts: Vec<u32>,
+    /// The pages of each, and whether the host is kept.
+    pages: Vec<(u64, bool)>,
+}
+
+impl Present {
+    fn fill(&mut self, entries: &[Entry], table: &PairTable, taken: &mut Vec<u64>) {
+        self.hosts.clear();
+        self.pages.clear();
+        taken.clear();
+        for of_host in entries.chunk_by(|a, b| a.host == b.host) {
+            let addresses = of_host.iter().map(|entry| entry.address).filter(|address| *address != 0);
+            let is_kept = !addresses.clone().any(|address| taken.contains(&address));
+            if is_kept {
+                taken.extend(addresses);
+            }
+            // The order of entries is that of the numbers of hosts.
+            if let Some(number) = table.number(of_host[0].host) {
+                self.hosts.push(number);
+                self.pages.push((of_host[0].pages, is_kept));
+            }
+        }
+    }
+}
+
+/// Adds the counts of all workers, by place; every worker returns the sums.
+///
+/// # Errors
+/// If a worker of this process failed.
+pub(super) fn sum_over_workers<C: Pod + Default>(
+    worker: &mut Worker,
+    stage: &MirrorStage,
+    counts: Vec<C>,
+) -> Result<Vec<C>> {
+    let peers = worker.peers();
+    let words: &[[u64; COUNTS]] = bytemuck::cast_slice(&counts);
+    let mut dealer = Dealer::new(worker.index(), peers, &stage.watch);
+    for (place, own) in words.iter().enumerate().filter(|(_, own)| **own != [0; COUNTS]) {
+        dealer.deal((place % peers) as u64, PartOfSum { place: place as u64, counts: *own });
+    }
+    let mut own: Vec<[u64; COUNTS]> = vec![[0; COUNTS]; counts.len().div_ceil(peers)];
+    for block in all_to_all(worker, dealer, &stage.watch)? {
+        for part in block.records() {
+            let sum = &mut own[part.place as usize / peers];
+            sum.iter_mut().zip(part.counts).for_each(|(sum, count)| *sum += count);
+        }
+    }
+    let index = worker.index();
+    let sums = own.into_iter().enumerate().filter(|(_, sum)| *sum != [0; COUNTS]);
+    let sums = sums.map(|(place, sum)| ((place * peers + index) as u64, sum)).collect();
+    let mut all = vec![C::default(); counts.len()];
+    let words: &mut [[u64; COUNTS]] = bytemuck::cast_slice_mut(&mut all);
+    all_gather(worker, sums, &stage.watch)?.into_iter().for_each(|(place, sum)| words[place as usize] = sum);
+    Ok(all)
+}
+
+/// The counts of a pair, as words.
+const COUNTS: usize = 5;
+
+/// What a worker counted for a pair, on its way to the worker that adds.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct PartOfSum {
+    place: u64,
+    counts: [u64; COUNTS],
+}
