@@ -2,6 +2,7 @@
 
 mod changes;
 mod evolution;
+mod overlap;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -22,6 +23,7 @@ use crate::summary::StudySummary;
 pub fn study(summary: &StudySummary, tables: &std::path::Path) -> String {
     match summary {
         StudySummary::Evolution(summary) => evolution::evolution(summary, tables),
+        StudySummary::Overlap(summary) => overlap::overlap(summary, tables),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The summary of a week: its totals at each level, its largest clusters, and the changes since the week before.
 
 mod evolution;
+mod overlap;
 mod study;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,10 @@ use crate::stats::Fit;
 use crate::tables::{LargestRow, SummaryRow};
 
 pub use evolution::{ChangeCount, ClassRetention, EvolutionSummary, HostChanges, PUBLISHED_UNCHANGED, Turnover};
+pub use overlap::{
+    ChunkingSummary, LargestGroup, OverlapSummary, REASONS as OVERLAP_REASONS, REPLICAS, ReasonCount, ReplicaCount,
+    Saving, replica_class,
+};
 pub use study::StudySummary;
 
 /// The summary of a week: kept as `summary.json` in the week's folder, printed by `run` and `show`.

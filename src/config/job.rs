@@ -6,6 +6,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::method::Method;
+use super::overlap::{Overlap, checked};
 use super::units::{Bytes, Share};
 use crate::records::Week;
 
@@ -22,6 +23,9 @@ pub enum Job {
     Chunks(Chunks),
     /// Measures how the clusters of a store change from week to week.
     Evolution(Evolution),
+    /// Finds the pairs of pages or hosts that share chunks of text.
+    #[serde(deserialize_with = "checked")]
+    Overlap(Overlap),
 }
 
 /// A job that reads committed weeks of a store, and writes tables about them into a folder of its own.
@@ -30,6 +34,8 @@ pub enum Job {
 pub enum Study {
     /// Measures how the clusters of a store change from week to week.
     Evolution(Evolution),
+    /// Finds the pairs of pages or hosts that share chunks of text.
+    Overlap(Overlap),
 }
 
 impl Study {
@@ -37,6 +43,7 @@ impl Study {
     pub fn folder(&self) -> &'static str {
         match self {
             Study::Evolution(_) => "evolution",
+            Study::Overlap(_) => "overlap",
         }
     }
 
@@ -44,6 +51,7 @@ impl Study {
     pub fn store(&self) -> Option<&PathBuf> {
         match self {
             Study::Evolution(job) => job.store.as_ref(),
+            Study::Overlap(job) => job.store.as_ref(),
         }
     }
 
@@ -51,6 +59,7 @@ impl Study {
     pub fn set_store(&mut self, store: PathBuf) {
         match self {
             Study::Evolution(job) => job.store = Some(store),
+            Study::Overlap(job) => job.store = Some(store),
         }
     }
 
@@ -58,6 +67,18 @@ impl Study {
     pub fn weeks(&self) -> (Option<Week>, Option<Week>) {
         match self {
             Study::Evolution(job) => (job.first, job.last),
+            Study::Overlap(job) => (job.week, job.week),
+        }
+    }
+
+    /// Names the week, if the job is about one; returns whether it is.
+    pub fn set_week(&mut self, week: Week) -> bool {
+        match self {
+            Study::Evolution(_) => false,
+            Study::Overlap(job) => {
+                job.week = Some(week);
+                true
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Job files say what to compute, config files say where. The same job makes the same tables, byte for byte, under any config.
 //!
-//! Both are TOML with kebab-case keys. The outer table of a job is its kind: `[cluster]`, `[weekly]`, `[chunks]` or
-//! `[evolution]`. Only `week`, `store` and `input` have no default:
+//! Both are TOML with kebab-case keys. The outer table of a job is its kind: `[cluster]`, `[weekly]`, `[chunks]`,
+//! `[evolution]` or `[overlap]`. Only `week`, `store` and `input` have no default:
 //!
 //! ```
 //! use nigh::config::{Bytes, Job};
@@ -46,18 +46,20 @@
 //! assert!(error.contains("unknown field `imput`, expected one of `week`, `store`, `input`"));
 //! ```
 //!
-//! In reading order: `job` (the four kinds of jobs), `method` (the numbers of the study), `pool` (the machines of a config),
+//! In reading order: `job` (the kinds of jobs), `overlap` (one of them), `method` (the numbers of the study), `pool` (the machines of a config),
 //! `tasks` (processes that a scheduler starts), `units` (sizes, shares and counts), `memory` (that of this machine).
 
 mod job;
 mod memory;
 mod method;
+mod overlap;
 mod pool;
 mod tasks;
 mod units;
 
 pub use self::job::{Chunks, Cluster, Columns, Evolution, Job, Keep, Mode, Reading, Study, Weekly};
 pub use self::method::Method;
+pub use self::overlap::{Chunking, Cut, Overlap, OverlapMethod, Unit};
 pub use self::pool::{Destination, HostTable, Ports, Variables};
 pub use self::tasks::{Scheduler, Tasks};
 pub use self::units::{Bytes, Count, Share, age};

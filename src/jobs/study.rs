@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
 use super::evolution::evolution;
+use super::overlap::overlap;
 use crate::config::Study;
 use crate::operators::InProcess;
 use crate::operators::exchange::barrier;
@@ -66,9 +67,9 @@ pub fn study(
     watch: &Arc<Watch>,
 ) -> Result<Option<StudySummary>> {
     watch.enter(Stage::Weeks);
-    let _ = in_process;
     let summary = match &plan.study {
         Study::Evolution(_) => evolution(worker, plan, watch)?.map(StudySummary::Evolution),
+        Study::Overlap(job) => overlap(worker, plan, job, in_process, watch)?.map(StudySummary::Overlap),
     };
     // All workers have written their tables.
     barrier(worker, watch)?;

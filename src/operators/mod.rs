@@ -10,7 +10,8 @@
 //! - [`delta`]: from last week's roots to this week's, by what changed;
 //! - [`output`]: sizes, ids and evidence of the clusters, for the tables;
 //! - [`evolution`]: how clusters develop over several weeks (Fetterly 2004, section 3);
-//! - [`set_join`]: all pairs of sets that have enough in common, for the studies that compare hosts and pages.
+//! - [`set_join`]: all pairs of sets that have enough in common, for the studies that compare hosts and pages;
+//! - [`overlap`]: pages and hosts that share chunks of text (Shivakumar and Garcia-Molina 1998).
 //!
 //! `sighting` finds values that occur twice, for two of these; `in_process` lists what the workers of one process share in memory.
 //!
@@ -26,6 +27,7 @@ pub mod exchange;
 mod in_process;
 pub mod ingest;
 pub mod output;
+pub mod overlap;
 pub mod scan;
 pub mod set_join;
 mod sighting;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::EvolutionSummary;
+use super::{EvolutionSummary, OverlapSummary};
 
 /// The summary of a study: kept as `summary.json` with its tables, printed by `run` and `show`.
 ///
@@ -15,6 +15,8 @@ use super::EvolutionSummary;
 pub enum StudySummary {
     /// Of an evolution job.
     Evolution(EvolutionSummary),
+    /// Of an overlap job.
+    Overlap(OverlapSummary),
 }
 
 impl StudySummary {
@@ -31,6 +33,7 @@ impl StudySummary {
     pub fn set_store(&mut self, store: PathBuf) {
         match self {
             StudySummary::Evolution(summary) => summary.store = store,
+            StudySummary::Overlap(summary) => summary.store = store,
         }
     }
 }

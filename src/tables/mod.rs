@@ -1,7 +1,7 @@
 //! The tables of a store, as Parquet files: their columns, and how rows are written and read back.
 //!
-//! In reading order: `rows` (every table's columns; this file is the authority), `evolution` (the tables of the evolution
-//! job), `describe` (what each file says of its table), `write` (rows to files), `row_groups` (a file or a part of it, as all
+//! In reading order: `rows` (every table's columns; this file is the authority), `evolution` and `overlap` (the tables of
+//! these jobs), `describe` (what each file says of its table), `write` (rows to files), `row_groups` (a file or a part of it, as all
 //! readers take it), `read` (files to record batches, only the columns asked for), `pack` (many small files to a few large
 //! ones), `sift` (a copy of a file without some of its rows), `plain` (an uncompressed column read straight from the file),
 //! `ascending` (a column of document ids, searched by id), `week` (the tables by name), `delta_log` (a table as Delta Lake knows it).
@@ -37,6 +37,7 @@ mod ascending;
 mod delta_log;
 mod describe;
 mod evolution;
+mod overlap;
 mod pack;
 mod plain;
 mod read;
@@ -50,6 +51,7 @@ pub use ascending::AscendingColumn;
 pub(crate) use delta_log::{DataFile, DeltaLog, LOG_FOLDER};
 pub use describe::{ColumnDescription, Description};
 pub use evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
+pub use overlap::{FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow};
 pub use pack::{PART_BYTES, pack, pack_labelled, parts};
 pub use plain::{PlainColumn, Words};
 pub use read::{Scan, field};

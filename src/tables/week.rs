@@ -6,6 +6,7 @@ use anyhow::Result;
 
 use super::describe::{Description, description};
 use super::evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
+use super::overlap::{FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow};
 use super::pack::pack_labelled;
 use super::row_groups::RowGroups;
 use super::rows::{
@@ -65,18 +66,33 @@ pub struct ResultTables {
 }
 
 /// The tables of all jobs that read committed weeks, in the order of their folders.
-pub const RESULTS: [ResultTables; 1] = [ResultTables {
-    folder: "evolution",
-    name_pages: false,
-    tables: &[
-        StoreTable::of::<AmountRow>(),
-        StoreTable::of::<BirthRow>(),
-        StoreTable::of::<ChangeClassRow>(),
-        StoreTable::of::<DeathRow>(),
-        StoreTable::of::<HostChangeRow>(),
-        StoreTable::of::<RetentionRow>(),
-    ],
-}];
+pub const RESULTS: [ResultTables; 2] = [
+    ResultTables {
+        folder: "evolution",
+        name_pages: false,
+        tables: &[
+            StoreTable::of::<AmountRow>(),
+            StoreTable::of::<BirthRow>(),
+            StoreTable::of::<ChangeClassRow>(),
+            StoreTable::of::<DeathRow>(),
+            StoreTable::of::<HostChangeRow>(),
+            StoreTable::of::<RetentionRow>(),
+        ],
+    },
+    ResultTables {
+        folder: "overlap",
+        name_pages: true,
+        tables: &[
+            StoreTable::of::<FamilyRow>(),
+            StoreTable::of::<HostOverlapRow>(),
+            StoreTable::of::<MostRow>(),
+            StoreTable::of::<OverlapRow>(),
+            StoreTable::of::<ReasonRow>(),
+            StoreTable::of::<ReplicaRow>(),
+            StoreTable::of::<SavingRow>(),
+        ],
+    },
+];
 
 /// Whether the tables of one of these jobs name pages or hosts; so do those of a job that this version of nigh does not have.
 pub fn name_pages(folder: &str) -> bool {
