@@ -46,14 +46,15 @@ def main():
         print(f"{table}\t{len(files)} files\t{rows} rows")
     by_url(args.store, connection)
     similarity(connection)
-    results = [path for folder in ("evolution", "mirrors") for path in sorted((args.store / folder).glob("*/*.parquet"))]
-    for file in results:
-        rows = rows_of(file)
-        name = f"{file.parent.parent.name}_{file.parent.name.replace('-', '_')}"
-        count = connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0]
-        check(count == rows, f"{name}: DuckDB counts {count} rows, {file} has {rows}")
-        check_delta(file.parent, [file], rows)
-        print(f"{name}\t1 file\t{rows} rows")
+    for job in ("evolution", "mirrors", "overlap"):
+        for folder in sorted({path.parent for path in (args.store / job).glob("*/*.parquet")}):
+            files = sorted(folder.glob("*.parquet"))
+            rows = sum(rows_of(file) for file in files)
+            name = f"{job}_{folder.name.replace('-', '_')}"
+            count = connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0]
+            check(count == rows, f"{name}: DuckDB counts {count} rows, its files have {rows}")
+            check_delta(folder, files, rows)
+            print(f"{name}\t{len(files)} files\t{rows} rows")
 
 
 def rows_of(file):

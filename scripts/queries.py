@@ -7,6 +7,12 @@
 2. Polars: which pages can be dropped, if the canonical page of each cluster stays?
 3. pyarrow: which pages are in a cluster on the weakest evidence?
 
+If the store has the tables of `nigh run jobs/overlap.toml`, DuckDB answers three more:
+
+4. Which pages are a part of a larger page?
+5. Which hosts share text in the most pairs of pages?
+6. Which families of pages have one text or template?
+
 The tables are plain Parquet, so that each query works alone, copied into a shell or a notebook. Without --week
 the latest week is read. Needs: pip install duckdb polars pyarrow
 
@@ -16,6 +22,7 @@ Exit codes: 0 each engine found rows, 1 a table is missing or has no such rows, 
 import argparse
 import glob
 import importlib.util
+import json
 import signal
 import sys
 from pathlib import Path
@@ -39,6 +46,8 @@ def main():
     week = week_of(args.store, args.week)
     clusters, evidence = files(args.store, "clusters", week), files(args.store, "evidence", week)
     found = [largest(clusters), dropped(clusters), weakest(evidence, clusters)]
+    if (args.store / "overlap").is_dir():
+        found += overlaps(args.store)
     if not all(found):
         fail(1, f"{args.store}, week {week}: a query found no rows; are there no clusters of several pages?")
 
@@ -94,6 +103,73 @@ def weakest(evidence, clusters):
     ]
     show(f"pyarrow: the {len(rows)} weakest links", ["similarity", "agreements (of 6)", "page", "neighbour"], rows)
     return len(rows)
+
+
+def overlaps(store):
+    """Shows three results of the overlap job. Gives how many rows each has; a crawl may lack such pages."""
+    import duckdb
+
+    def ask(title, names, query):
+        asked = {name: f"{glob.escape(str(store / path))}/*.parquet" for name, path in folders.items() if f"${name}" in query}
+        rows = duckdb.execute(query, {**asked, "rows": ROWS}).fetchall()
+        show(title, names, rows)
+        return len(rows)
+
+    documents = f"documents/week={job_week(store, 'overlap')}"
+    folders = {"overlap": "overlap/overlap", "families": "overlap/families", "documents": documents}
+    ask(
+        "DuckDB: pages that are a part of a larger page",
+        ["shared", "of the part", "of the whole", "part", "whole"],
+        """
+        WITH either AS (
+            SELECT doc_a AS part, doc_b AS whole, shared, containment_a AS of_part, containment_b AS of_whole
+            FROM read_parquet($overlap) WHERE chunking = 'two-lines'
+            UNION ALL
+            SELECT doc_b, doc_a, shared, containment_b, containment_a
+            FROM read_parquet($overlap) WHERE chunking = 'two-lines'
+        )
+        SELECT shared, round(of_part, 2), round(of_whole, 2), p.url, w.url
+        FROM either
+        JOIN read_parquet($documents) p ON p.doc = part
+        JOIN read_parquet($documents) w ON w.doc = whole
+        WHERE of_part >= 0.8 AND of_whole < of_part
+        ORDER BY of_part - of_whole DESC, part, whole
+        LIMIT $rows
+        """,
+    )
+    ask(
+        "DuckDB: hosts that share text in the most pairs of pages",
+        ["chunking", "pairs", "host", "other host"],
+        """
+        SELECT chunking, count(*) AS pairs, least(a.host, b.host) AS one, greatest(a.host, b.host) AS other
+        FROM read_parquet($overlap)
+        JOIN read_parquet($documents) a ON a.doc = doc_a
+        JOIN read_parquet($documents) b ON b.doc = doc_b
+        WHERE a.host <> b.host
+        GROUP BY chunking, one, other
+        ORDER BY pairs DESC, chunking, one, other
+        LIMIT $rows
+        """,
+    )
+    families = ask(
+        "DuckDB: the largest families of pages with one text or template",
+        ["chunking", "pages", "hosts", "pairs", "first page"],
+        """
+        SELECT chunking, count(*) AS pages, count(DISTINCT d.host), count(*) * (count(*) - 1) // 2, min(url) FILTER (d.doc = family)
+        FROM read_parquet($families)
+        JOIN read_parquet($documents) d USING (doc)
+        GROUP BY chunking, family
+        ORDER BY pages DESC, chunking, family
+        LIMIT $rows
+        """,
+    )
+    return [families]
+
+
+def job_week(store, job):
+    """The week that a job was about."""
+    commit = json.loads((store / "_nigh/manifest.json").read_text())["results"][job]
+    return json.loads((store / f"_nigh/{job}/{commit:05}/summary.json").read_text())["last"]
 
 
 def week_of(store, week):

@@ -3,6 +3,7 @@
 mod changes;
 mod evolution;
 mod mirrors;
+mod overlap;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -24,6 +25,7 @@ pub fn study(summary: &StudySummary, tables: &std::path::Path) -> String {
     match summary {
         StudySummary::Evolution(summary) => evolution::evolution(summary, tables),
         StudySummary::Mirrors(summary) => mirrors::mirrors(summary, tables),
+        StudySummary::Overlap(summary) => overlap::overlap(summary, tables),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod evolution;
 mod mirrors;
+mod overlap;
 mod study;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,10 @@ use crate::tables::{LargestRow, SummaryRow};
 
 pub use evolution::{ChangeCount, ClassRetention, EvolutionSummary, HostChanges, PUBLISHED_UNCHANGED, Turnover};
 pub use mirrors::{MirrorCounts, MirrorsSummary, PUBLISHED_MIRRORED, PUBLISHED_MIRRORS, WeekOfMirrors};
+pub use overlap::{
+    ChunkingSummary, LargestGroup, OverlapSummary, REASONS as OVERLAP_REASONS, REPLICAS, ReasonCount, ReplicaCount,
+    Saving, replica_class,
+};
 pub use study::StudySummary;
 
 /// The summary of a week: kept as `summary.json` in the week's folder, printed by `run` and `show`.

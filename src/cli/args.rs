@@ -79,7 +79,7 @@ pub(crate) struct ShowArgs {
     /// Show how clusters changed since the week before.
     #[arg(long)]
     pub(crate) changes: bool,
-    /// Show what a job found that reads committed weeks, by its name: evolution or mirrors.
+    /// Show what a job found that reads committed weeks, by its name: evolution, mirrors or overlap.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["week", "changes"])]
     pub(crate) job: Option<String>,
     /// Print one JSON object.

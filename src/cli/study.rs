@@ -14,7 +14,7 @@ use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, study};
 use super::workers::{WorkerCount, warn_above_cores};
 use crate::config::{Config, Study};
-use crate::jobs::StudyPlan;
+use crate::jobs::{StudyPlan, check_chunks};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
@@ -29,7 +29,7 @@ pub(crate) fn run(mut job: Study, config: &Config, pool: &Pool, args: &RunArgs, 
     if let Some(store) = &args.store {
         job.set_store(store.clone());
     }
-    let folder = check_flags(&job, args)?;
+    let folder = check_flags(&mut job, args)?;
     let location = locate_store(&folder, args.mirror.as_deref(), config)?;
     if location.is_in_bucket() {
         location.expect()?;
@@ -70,13 +70,13 @@ pub(crate) fn run(mut job: Study, config: &Config, pool: &Pool, args: &RunArgs, 
 }
 
 /// Refuses flags that mean nothing for this job. Returns the name of the store.
-fn check_flags(job: &Study, args: &RunArgs) -> Result<PathBuf> {
+fn check_flags(job: &mut Study, args: &RunArgs) -> Result<PathBuf> {
     let wrong_use = |text: &str| Err(WrongUse(format!("{}: {text}", args.job.display())).into());
     if !args.input.is_empty() {
         return wrong_use("--input is for jobs that read a crawl; this one reads the weeks of a store");
     }
-    if args.week.is_some() {
-        return wrong_use("--week is for jobs that make one week: set `first` and `last` in the job");
+    if args.week.is_some_and(|week| !job.set_week(week)) {
+        return wrong_use("--week is for jobs about one week: set `first` and `last` in the job");
     }
     if args.replace {
         return wrong_use("--replace is for jobs that make one week: this job always replaces its tables");
@@ -146,6 +146,9 @@ fn make_plan(store: &Store, study: &Study, config: &Config, args: &RunArgs, pool
     let processes = pool.processes();
     let (first, last) = study.weeks();
     let history = History::open(store, first, last)?;
+    if let Study::Overlap(_) = study {
+        check_chunks(&history)?;
+    }
     let workers = WorkerCount::new(args.workers, config, pool).of_shards(history.last().rows.len())?;
     let worker_memory = config.memory() / (processes * workers) as u64;
     Ok(StudyPlan {

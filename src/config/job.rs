@@ -7,6 +7,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::method::Method;
+use super::overlap::{Overlap, checked};
 use super::units::{Bytes, Share};
 use crate::records::Week;
 
@@ -25,6 +26,9 @@ pub enum Job {
     Evolution(Evolution),
     /// Finds hosts that mirror each other, by the content of their pages.
     Mirrors(Mirrors),
+    /// Finds the pairs of pages or hosts that share chunks of text.
+    #[serde(deserialize_with = "checked")]
+    Overlap(Overlap),
 }
 
 /// A job that reads committed weeks of a store, and writes tables about them into a folder of its own.
@@ -35,6 +39,8 @@ pub enum Study {
     Evolution(Evolution),
     /// Finds hosts that mirror each other, by the content of their pages.
     Mirrors(Mirrors),
+    /// Finds the pairs of pages or hosts that share chunks of text.
+    Overlap(Overlap),
 }
 
 impl Study {
@@ -43,6 +49,7 @@ impl Study {
         match self {
             Study::Evolution(_) => "evolution",
             Study::Mirrors(_) => "mirrors",
+            Study::Overlap(_) => "overlap",
         }
     }
 
@@ -51,6 +58,7 @@ impl Study {
         match self {
             Study::Evolution(job) => job.store.as_ref(),
             Study::Mirrors(job) => job.store.as_ref(),
+            Study::Overlap(job) => job.store.as_ref(),
         }
     }
 
@@ -59,6 +67,7 @@ impl Study {
         match self {
             Study::Evolution(job) => job.store = Some(store),
             Study::Mirrors(job) => job.store = Some(store),
+            Study::Overlap(job) => job.store = Some(store),
         }
     }
 
@@ -67,6 +76,18 @@ impl Study {
         match self {
             Study::Evolution(job) => (job.first, job.last),
             Study::Mirrors(job) => (job.first, job.last),
+            Study::Overlap(job) => (job.week, job.week),
+        }
+    }
+
+    /// Names the week, if the job is about one; returns whether it is.
+    pub fn set_week(&mut self, week: Week) -> bool {
+        match self {
+            Study::Evolution(_) | Study::Mirrors(_) => false,
+            Study::Overlap(job) => {
+                job.week = Some(week);
+                true
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Job files say what to compute, config files say where. The same job makes the same tables, byte for byte, under any config.
 //!
 //! Both are TOML with kebab-case keys. The outer table of a job is its kind: `[cluster]`, `[weekly]`, `[chunks]`,
-//! `[evolution]` or `[mirrors]`. Only `week`, `store` and `input` have no default:
+//! `[evolution]`, `[mirrors]` or `[overlap]`. Only `week`, `store` and `input` have no default:
 //!
 //! ```
 //! use nigh::config::{Bytes, Job};
@@ -46,12 +46,13 @@
 //! assert!(error.contains("unknown field `imput`, expected one of `week`, `store`, `input`"));
 //! ```
 //!
-//! In reading order: `job` (the kinds of jobs), `method` (the numbers of the study), `pool` (the machines of a config),
+//! In reading order: `job` (the kinds of jobs), `overlap` (one of them), `method` (the numbers of the study), `pool` (the machines of a config),
 //! `tasks` (processes that a scheduler starts), `units` (sizes, shares and counts), `memory` (that of this machine).
 
 mod job;
 mod memory;
 mod method;
+mod overlap;
 mod pool;
 mod tasks;
 mod units;
@@ -60,6 +61,7 @@ pub use self::job::{
     Chunks, Cluster, Columns, Evolution, HostPairs, Job, Keep, Mirrors, Mode, Reading, Study, Unresolved, Weekly,
 };
 pub use self::method::Method;
+pub use self::overlap::{Chunking, Cut, Overlap, OverlapMethod, Unit};
 pub use self::pool::{Destination, HostTable, Ports, Variables};
 pub use self::tasks::{Scheduler, Tasks};
 pub use self::units::{Bytes, Count, Share, age};

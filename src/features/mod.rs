@@ -16,15 +16,17 @@
 //! ```
 //!
 //! In reading order: `rabin` (the polynomials of a method), `shingles` (words to pre-images), `sketch` (pre-images to
-//! features, supershingles and megashingles), `chunks` (words to the hashes of lines and paragraphs), `page` (the
+//! features, supershingles and megashingles), `chunks` (words to the hashes of lines and paragraphs), `chunk_sets` (these to sets of chunks), `page` (the
 //! bytes of a page to words, sketch, chunks, title and links).
 
+mod chunk_sets;
 mod chunks;
 mod page;
 mod rabin;
 mod shingles;
 mod sketch;
 
+pub use chunk_sets::chunk_set;
 pub use chunks::PageChunks;
 pub use page::{Fingerprinter, PageFacts};
 pub use rabin::{Polynomials, irreducible, polynomials, primitive};

@@ -9,8 +9,8 @@
 //!   files for the commit).
 //! - `deletion`: what `cluster` does instead of reading a crawl if pages are deleted.
 //! - `chunks`: makes the table `chunks` of a week that was made without it.
-//! - `study`: what the jobs have in common that read committed weeks: `evolution` (compares the weeks of a store)
-//!   and `mirrors` (hosts that mirror each other).
+//! - `study`: what the jobs have in common that read committed weeks: `evolution` (compares the weeks of a store), `mirrors`
+//!   (hosts that mirror each other) and `overlap` (pages and hosts that share chunks of text).
 
 pub mod chunks;
 pub mod cluster;
@@ -19,10 +19,12 @@ pub mod evolution;
 pub mod failed_urls;
 pub mod mirrors;
 pub mod missing;
+pub mod overlap;
 pub mod packing;
 pub mod roots;
 pub mod study;
 pub mod tables;
 pub mod week;
 
+pub use self::overlap::check_chunks;
 pub use self::study::StudyPlan;

@@ -8,6 +8,7 @@ use timely::worker::Worker;
 
 use super::evolution::evolution;
 use super::mirrors::mirrors;
+use super::overlap::overlap;
 use crate::config::Study;
 use crate::operators::InProcess;
 use crate::operators::exchange::barrier;
@@ -70,6 +71,7 @@ pub fn study(
     let summary = match &plan.study {
         Study::Evolution(_) => evolution(worker, plan, watch)?.map(StudySummary::Evolution),
         Study::Mirrors(job) => mirrors(worker, plan, job, in_process, watch)?.map(StudySummary::Mirrors),
+        Study::Overlap(job) => overlap(worker, plan, job, in_process, watch)?.map(StudySummary::Overlap),
     };
     // All workers have written their tables.
     barrier(worker, watch)?;

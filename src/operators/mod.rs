@@ -11,7 +11,8 @@
 //! - [`output`]: sizes, ids and evidence of the clusters, for the tables;
 //! - [`evolution`]: how clusters develop over several weeks (Fetterly 2004, section 3);
 //! - [`mirrors`]: hosts that have many pages in common (Fetterly 2004, section 4);
-//! - [`set_join`]: all pairs of sets that have enough in common, for the studies that compare hosts and pages.
+//! - [`set_join`]: all pairs of sets that have enough in common, for the studies that compare hosts and pages;
+//! - [`overlap`]: pages and hosts that share chunks of text (Shivakumar and Garcia-Molina 1998).
 //!
 //! `host_pages` counts the pages of hosts by cluster, and `sighting` finds values that occur twice, for two of these each; `in_process` lists what the workers of one process share in memory.
 //!
@@ -29,6 +30,7 @@ mod in_process;
 pub mod ingest;
 pub mod mirrors;
 pub mod output;
+pub mod overlap;
 pub mod scan;
 pub mod set_join;
 mod sighting;

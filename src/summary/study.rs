@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::{EvolutionSummary, MirrorsSummary};
+use super::{EvolutionSummary, MirrorsSummary, OverlapSummary};
 
 /// The summary of a study: kept as `summary.json` with its tables, printed by `run` and `show`.
 ///
@@ -17,6 +17,8 @@ pub enum StudySummary {
     Evolution(EvolutionSummary),
     /// Of a mirrors job.
     Mirrors(MirrorsSummary),
+    /// Of an overlap job.
+    Overlap(OverlapSummary),
 }
 
 impl StudySummary {
@@ -34,6 +36,7 @@ impl StudySummary {
         match self {
             StudySummary::Evolution(summary) => summary.store = store,
             StudySummary::Mirrors(summary) => summary.store = store,
+            StudySummary::Overlap(summary) => summary.store = store,
         }
     }
 }

@@ -104,18 +104,26 @@ fn pair(key: &str, value: &str) -> KeyValue {
 }
 
 /// What pandas must know of columns of whole numbers that can be null: their type there is `Int64`, which has nulls. Without
-/// this, pandas reads them as floating-point numbers, and ids above 2^53 are no longer exact.
+/// this, pandas reads them as floating-point numbers, and ids above 2^53 are no longer exact. Where some column is described,
+/// fastparquet wants to know of dates, too.
 fn pandas(columns: &[Column]) -> Option<String> {
-    let numbers = columns.iter().filter(|column| column.nullable && *column.values.data_type() == DataType::Int64);
-    let described: Vec<serde_json::Value> = numbers
-        .map(|Column { name, .. }| {
-            serde_json::json!({
-                "name": name, "field_name": name, "pandas_type": "int64", "numpy_type": "Int64", "metadata": null
-            })
+    let is_number = |column: &Column| column.nullable && *column.values.data_type() == DataType::Int64;
+    let described: Vec<serde_json::Value> = columns
+        .iter()
+        .filter_map(|column| {
+            let (kind, stored) = match column.values.data_type() {
+                _ if is_number(column) => ("int64", "Int64"),
+                DataType::Date32 => ("date", "datetime64[s]"),
+                _ => return None,
+            };
+            let name = column.name;
+            Some(serde_json::json!({
+                "name": name, "field_name": name, "pandas_type": kind, "numpy_type": stored, "metadata": null
+            }))
         })
         .collect();
     let text = || serde_json::json!({ "index_columns": [], "column_indexes": [], "columns": described }).to_string();
-    (!described.is_empty()).then(text)
+    columns.iter().any(is_number).then(text)
 }
 
 #[cfg(test)]
@@ -127,9 +135,10 @@ mod tests {
     use super::*;
     use crate::tables::{
         AmountRow, BirthRow, ChangeClassRow, ChangeRow, ChunkRow, ClusterRow, DeathRow, DeletedRow, DocumentRow,
-        EvidenceRow, FailedUrlRow, FailureRow, FeatureRow, FoundLinkRow, HostChangeRow, HostFailureRow, LargestRow,
-        LinkRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow,
-        MirrorSpanRow, MirroredRow, MissingRow, RedirectRow, RejectRow, RetentionRow, SizeRow, SummaryRow, UrlRow,
+        EvidenceRow, FailedUrlRow, FailureRow, FamilyRow, FeatureRow, FoundLinkRow, HostChangeRow, HostFailureRow,
+        HostOverlapRow, LargestRow, LinkRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow,
+        MirrorPairRow, MirrorSizeRow, MirrorSpanRow, MirroredRow, MissingRow, MostRow, OverlapRow, ReasonRow,
+        RedirectRow, RejectRow, ReplicaRow, RetentionRow, SavingRow, SizeRow, SummaryRow, UrlRow,
     };
 
     /// The name of a type in DuckDB.
@@ -164,7 +173,7 @@ mod tests {
     }
 
     /// Every table that a store keeps.
-    fn kept() -> [(String, String); 29] {
+    fn kept() -> [(String, String); 36] {
         [
             markdown::<ClusterRow>(),
             markdown::<DocumentRow>(),
@@ -195,6 +204,13 @@ mod tests {
             markdown_in::<MirrorChangeRow>("mirrors/"),
             markdown_in::<MirrorSpanRow>("mirrors/"),
             markdown_in::<MirrorLagRow>("mirrors/"),
+            markdown_in::<OverlapRow>("overlap/"),
+            markdown_in::<FamilyRow>("overlap/"),
+            markdown_in::<HostOverlapRow>("overlap/"),
+            markdown_in::<ReplicaRow>("overlap/"),
+            markdown_in::<SavingRow>("overlap/"),
+            markdown_in::<MostRow>("overlap/"),
+            markdown_in::<ReasonRow>("overlap/"),
         ]
     }
 

@@ -1,7 +1,7 @@
 //! The tables of a store, as Parquet files: their columns, and how rows are written and read back.
 //!
-//! In reading order: `rows` (every table's columns; this file is the authority), `evolution` and `mirrors` (the tables of these
-//! jobs), `describe` (what each file says of its table), `write` (rows to files), `row_groups` (a file or a part of it, as all
+//! In reading order: `rows` (every table's columns; this file is the authority), `evolution`, `mirrors` and `overlap` (the tables
+//! of these jobs), `describe` (what each file says of its table), `write` (rows to files), `row_groups` (a file or a part of it, as all
 //! readers take it), `read` (files to record batches, only the columns asked for), `pack` (many small files to a few large
 //! ones), `sift` (a copy of a file without some of its rows), `plain` (an uncompressed column read straight from the file),
 //! `ascending` (a column of document ids, searched by id), `week` (the tables by name), `delta_log` (a table as Delta Lake knows it).
@@ -38,6 +38,7 @@ mod delta_log;
 mod describe;
 mod evolution;
 mod mirrors;
+mod overlap;
 mod pack;
 mod plain;
 mod read;
@@ -55,6 +56,7 @@ pub use mirrors::{
     MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow,
     MirroredRow,
 };
+pub use overlap::{FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow};
 pub use pack::{PART_BYTES, pack, pack_labelled, parts};
 pub use plain::{PlainColumn, Words};
 pub use read::{Scan, field};

@@ -10,6 +10,7 @@ use super::mirrors::{
     MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow,
     MirroredRow,
 };
+use super::overlap::{FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow};
 use super::pack::pack_labelled;
 use super::row_groups::RowGroups;
 use super::rows::{
@@ -69,7 +70,7 @@ pub struct ResultTables {
 }
 
 /// The tables of all jobs that read committed weeks, in the order of their folders.
-pub const RESULTS: [ResultTables; 2] = [
+pub const RESULTS: [ResultTables; 3] = [
     ResultTables {
         folder: "evolution",
         name_pages: false,
@@ -94,6 +95,19 @@ pub const RESULTS: [ResultTables; 2] = [
             StoreTable::of::<MirrorPairRow>(),
             StoreTable::of::<MirrorSizeRow>(),
             StoreTable::of::<MirrorSpanRow>(),
+        ],
+    },
+    ResultTables {
+        folder: "overlap",
+        name_pages: true,
+        tables: &[
+            StoreTable::of::<FamilyRow>(),
+            StoreTable::of::<HostOverlapRow>(),
+            StoreTable::of::<MostRow>(),
+            StoreTable::of::<OverlapRow>(),
+            StoreTable::of::<ReasonRow>(),
+            StoreTable::of::<ReplicaRow>(),
+            StoreTable::of::<SavingRow>(),
         ],
     },
 ];

@@ -50,6 +50,8 @@ mod missing;
 /// A store in a bucket of a real server.
 #[cfg(feature = "cloud")]
 mod objects;
+/// Pages and hosts that share chunks, against brute force over all pairs.
+mod overlap;
 /// A pool of three hosts with a real sshd each.
 #[cfg(all(feature = "cloud", feature = "pool"))]
 mod pool;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use nigh::tables::{WEEK_TABLES, result_tables};
+use nigh::tables::{RESULTS, WEEK_TABLES};
 
 use crate::missing::{shipped_weekly_job, shipped_weeks};
 use crate::program::{Made, ran, run_well, shipped_job, skipped};
@@ -29,27 +29,28 @@ fn script(name: &str, store: &Path) -> Option<String> {
 fn every_table_of_every_week_opens_in_every_engine() {
     let weeks = shipped_weeks(&shipped_job(), &shipped_weekly_job(), &[]);
     let store = weeks.store();
-    for job in ["jobs/evolution.toml", "jobs/mirrors.toml"] {
+    for job in ["jobs/evolution.toml", "jobs/mirrors.toml", "jobs/overlap.toml"] {
         run_well(&["run", job, "-q", "--store", store.to_str().unwrap()]);
     }
     let Some(opened) = script("engines.py", &store) else { return };
     run_well(&["catalog", store.to_str().unwrap(), "--format", "delta"]);
     assert_eq!(script("engines.py", &store).as_ref(), Some(&opened), "the same by the logs of Delta Lake");
     let tables = opened.lines().count();
-    assert_eq!(
-        tables,
-        WEEK_TABLES.len() + result_tables("evolution").len() + result_tables("mirrors").len(),
-        "{opened}"
-    );
+    let of_jobs: usize = RESULTS.iter().map(|results| results.tables.len()).sum();
+    assert_eq!(tables, WEEK_TABLES.len() + of_jobs, "{opened}");
     assert!(opened.contains("clusters\t3 files\t1506 rows"), "{opened}");
 }
 
 #[test]
 fn duckdb_polars_and_pyarrow_read_the_tables() {
     let made = Made::new(&[]);
+    for job in ["jobs/mirrors.toml", "jobs/overlap.toml"] {
+        run_well(&["run", job, "-q", "--store", made.store().to_str().unwrap()]);
+    }
     let Some(ran) = script("queries.py", &made.store()) else { return };
     for engine in ["DuckDB", "Polars", "pyarrow"] {
         assert!(ran.contains(engine), "{ran}");
     }
+    assert!(ran.contains("a part of a larger page") && ran.contains("one text or template"), "{ran}");
     eprintln!("{ran}");
 }

@@ -67,6 +67,8 @@ use self::prefixes::proposed;
 pub struct SetJoin {
     /// The own sets that may be in pairs: the place of each in the source.
     pub sets: Vec<u32>,
+    /// The size of each: the weight of all of its elements.
+    pub sizes: Vec<u32>,
     /// The row of each.
     pub row_of: Vec<Place>,
     /// The own rows, by the number of the set that stands for the row.
@@ -133,8 +135,10 @@ pub fn set_join<S: SetSource + Clone + 'static>(
         kept_elements: kept.sets.elements() as u64,
         ..SetJoinStats::default()
     };
+    let sizes = (0..kept.sets.count()).map(|set| kept.sets.size(set)).collect();
     let mut row_sets = rows::rows(worker, stage, &mut kept)?;
     let mut joined = SetJoin {
+        sizes,
         sets: kept.numbers,
         row_of: std::mem::take(&mut row_sets.row_of),
         rows: joined_rows(&row_sets, stage.requirement),

@@ -31,7 +31,7 @@ pub struct SetJoinStage {
 
 impl SetJoinStage {
     /// An empty buffer for records in flight, which spills to disk if they take more memory than they may.
-    pub(super) fn spill_buffer<R: Pod>(&self) -> SpillBuffer<R> {
+    pub(in crate::operators) fn spill_buffer<R: Pod>(&self) -> SpillBuffer<R> {
         SpillBuffer::new(&self.scratch, self.memory)
     }
 }

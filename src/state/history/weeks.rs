@@ -97,6 +97,13 @@ impl History {
         &self.weeks[self.weeks.len() - 1]
     }
 
+    /// The pages with words of the last week, and how many of them have a row in its table `chunks`.
+    pub fn pages_with_chunks(&self) -> (u64, u64) {
+        let segments = &self.last().segments;
+        let sum = |of: fn(&Segment) -> u64| segments.iter().map(of).sum();
+        (sum(|segment| segment.features), sum(|segment| segment.chunks))
+    }
+
     /// The tables of week number `number`, from 0.
     pub fn tables(&self, number: usize) -> WeekTables {
         let week = &self.weeks[number];
@@ -105,15 +112,17 @@ impl History {
 
     /// The rows that one shard has in a table of week number `number`, whose tables are `tables`: one item for each wave that has some.
     ///
-    /// `table` has one row per document, except `features`, which lacks documents without words.
+    /// `table` has one row per document, except `features` and `chunks`, which lack documents without words; `chunks` may lack others.
     ///
     /// # Errors
     /// If the week lacks some of them: the store is damaged.
     pub fn rows(&self, number: usize, tables: &WeekTables, table: &str, shard: u32) -> Result<Vec<RowGroups>> {
-        let features = table == "features";
-        let has_rows = |segment: &&Segment| {
-            segment.shard == shard && if features { segment.features > 0 } else { segment.documents > 0 }
+        let rows_of = |segment: &Segment| match table {
+            "features" => segment.features,
+            "chunks" => segment.chunks,
+            _ => segment.documents,
         };
+        let has_rows = |segment: &&Segment| segment.shard == shard && rows_of(segment) > 0;
         let segments = self.weeks[number].segments.iter().filter(has_rows);
         segments.map(|segment| tables.rows(table, &segment.file())).collect()
     }

@@ -1,0 +1,166 @@
+//! Groups: the components of units that overlap, by pairs, families and copies. A crawl could leave out all units of a group except one.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anyhow::Result;
+use timely::dataflow::operators::probe::Handle;
+use timely::order::Product;
+use timely::worker::Worker;
+
+use super::units::Units;
+use crate::operators::components::{Labels, components, edges, resolve, verify};
+use crate::operators::exchange::{LocalAnswers, all_gather, lookup, run_to_end};
+use crate::operators::output::cluster_sizes;
+use crate::records::{DocId, Edge};
+use crate::structures::Ownership;
+use crate::watch::Watch;
+
+/// The number of groups that are described.
+pub const LARGEST: usize = 20;
+
+/// The groups of one chunking, as one worker knows them.
+#[derive(Debug, Default)]
+pub struct Groups {
+    /// The own units that exist, with the number of units in the group of each.
+    pub sizes: Vec<u64>,
+    /// The groups whose smallest unit is an own one.
+    pub count: u64,
+    /// The bytes of own units that are not the smallest of their group.
+    pub saved_bytes: u64,
+    /// Own units that are not the smallest of their group: of the same host as that, of another host on the same machine, others.
+    pub reasons: [u64; 3],
+    /// The largest groups of at least two units, the same at every worker; the largest first.
+    pub largest: Vec<Group>,
+}
+
+/// A large group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its units.
+    pub units: u64,
+    /// Their pages.
+    pub pages: u64,
+    /// Distinct hosts of these.
+    pub hosts: u64,
+    /// Distinct addresses of these.
+    pub machines: u64,
+    /// The smallest page.
+    pub first: DocId,
+}
+
+/// Finds the groups of the units of all workers, from edges that each worker has.
+///
+/// # Errors
+/// If a worker of this process failed.
+pub fn groups(worker: &mut Worker, units: &Units, edges: Vec<Edge>, watch: &Arc<Watch>) -> Result<Groups> {
+    let roots = roots(worker, units, edges, watch)?;
+    let owned = &units.owned;
+    let sizes = cluster_sizes(worker, owned, &roots, watch)?;
+    let members = |unit: usize| sizes.members(roots[unit]);
+    let mut candidates: Vec<(u64, DocId)> = sizes
+        .of_own_roots()
+        .filter(|(_, members)| *members > 1)
+        .map(|(root, members)| (u64::MAX - members, root))
+        .collect();
+    candidates.sort_unstable();
+    candidates.truncate(LARGEST);
+    Ok(Groups {
+        sizes: units.numbers().map(members).collect(),
+        count: sizes.of_own_roots().count() as u64,
+        saved_bytes: others(units, &roots).map(|unit| units.bytes[unit]).sum(),
+        reasons: reasons(worker, units, &roots, watch)?,
+        largest: largest(worker, units, &roots, candidates, watch)?,
+    })
+}
+
+/// The smallest unit of the group of each own unit, by number; [`DocId::NONE`] where there is no unit.
+fn roots(worker: &mut Worker, units: &Units, all: Vec<Edge>, watch: &Arc<Watch>) -> Result<Vec<DocId>> {
+    let owned = &units.owned;
+    let labels = Rc::new(RefCell::new(Labels::new(owned)));
+    let probe: Handle<Product<u64, u32>> = Handle::new();
+    let sent = all.clone();
+    worker.dataflow::<u64, _, _>(|scope| components(scope, edges(scope, sent, watch), &labels, &probe, watch));
+    run_to_end(worker, &probe, watch)?;
+    let Labels { label, .. } = labels.replace(Labels::new(&Ownership::new(0, 1, &[])));
+    let mut roots = resolve(worker, owned, label, watch)?;
+    verify(worker, owned, all.into_iter(), &roots, watch)?;
+    roots.iter_mut().zip(&units.pages).filter(|(_, pages)| **pages == 0).for_each(|(root, _)| *root = DocId::NONE);
+    Ok(roots)
+}
+
+/// The own units that are not the smallest of their group.
+fn others(units: &Units, roots: &[DocId]) -> impl Iterator<Item = usize> {
+    units
+        .numbers()
+        .zip(units.owned.docs().zip(&units.pages).filter(|(_, pages)| **pages > 0))
+        .filter_map(|(unit, (doc, _))| (roots[unit] != doc).then_some(unit))
+}
+
+/// Why own units are in the group of a smaller one.
+fn reasons(worker: &mut Worker, units: &Units, roots: &[DocId], watch: &Arc<Watch>) -> Result<[u64; 3]> {
+    let asked: Vec<usize> = others(units, roots).collect();
+    let of_roots: Rc<Vec<DocId>> = Rc::new(asked.iter().map(|unit| roots[*unit]).collect());
+    let facts: Vec<[u64; 2]> =
+        (0..units.pages.len()).map(|unit| [units.host[unit], units.machines_of(unit).next().unwrap_or(0)]).collect();
+    let local = LocalAnswers::own(worker, move |unit: usize| facts[unit]);
+    let questions = || {
+        let of_roots = of_roots.clone();
+        (0..of_roots.len()).map(move |place| of_roots[place])
+    };
+    let mut reasons = [0; 3];
+    lookup(worker, &units.owned, questions, &local, watch, |place, [host, machine]| {
+        let unit = asked[place];
+        let reason = if units.host[unit] == host {
+            0
+        } else if machine > 0 && units.machines_of(unit).any(|own| own == machine) {
+            1
+        } else {
+            2
+        };
+        reasons[reason] += 1;
+    })?;
+    Ok(reasons)
+}
+
+/// Describes the largest groups, from the largest of each worker.
+fn largest(
+    worker: &mut Worker,
+    units: &Units,
+    roots: &[DocId],
+    candidates: Vec<(u64, DocId)>,
+    watch: &Arc<Watch>,
+) -> Result<Vec<Group>> {
+    let mut chosen = all_gather(worker, candidates, watch)?;
+    chosen.truncate(LARGEST);
+    let places: HashMap<DocId, usize> = chosen.iter().enumerate().map(|(place, (_, root))| (*root, place)).collect();
+    let (mut hosts, mut machines) = (BTreeSet::new(), BTreeSet::new());
+    let mut own = vec![(0u64, DocId::NONE); chosen.len()];
+    for unit in units.numbers() {
+        let Some(&place) = places.get(&roots[unit]) else { continue };
+        hosts.insert((place, units.host[unit]));
+        machines.extend(units.machines_of(unit).map(|machine| (place, machine)));
+        own[place] = (own[place].0 + u64::from(units.pages[unit]), own[place].1.min(units.first[unit]));
+    }
+    let index = worker.index();
+    let own = own.into_iter().enumerate().map(|(place, (pages, first))| (place, index, pages, first)).collect();
+    let parts = all_gather(worker, own, watch)?;
+    let mut hosts = all_gather(worker, hosts.into_iter().collect(), watch)?;
+    let mut machines = all_gather(worker, machines.into_iter().collect(), watch)?;
+    hosts.dedup();
+    machines.dedup();
+    let of = |place: usize, all: &[(usize, u64)]| all.iter().filter(|(of, _)| *of == place).count() as u64;
+    let group = |(place, (members, _)): (usize, &(u64, DocId))| {
+        let parts = parts.iter().filter(|part| part.0 == place);
+        Group {
+            units: u64::MAX - members,
+            pages: parts.clone().map(|part| part.2).sum(),
+            hosts: of(place, &hosts),
+            machines: of(place, &machines),
+            first: parts.map(|part| part.3).min().unwrap_or(DocId::NONE),
+        }
+    };
+    Ok(chosen.iter().enumerate().map(group).collect())
+}

@@ -1,0 +1,385 @@
+//! Pairs by the set join, expanded from rows to units.
+//!
+//! The join gives pairs of rows, families of rows, and the sets of each row. Here each pair of units becomes one of two kinds:
+//!
+//! ```text
+//! listed      pairs of two rows that the join lists, and of two sets of one row
+//! family      pairs of two units of one family: rows that have most of a collection, or equal rows of at least `family` sets
+//! ```
+//!
+//! All sets of a row in a family are in this family. So a unit is in one family at most, and no pair is of both kinds.
+//!
+//! Known limit: the sets of all rows of a worker are in memory, 16 bytes each, and one pair of rows is expanded at once.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use anyhow::Result;
+use bytemuck::{Pod, Zeroable};
+use serde::{Deserialize, Serialize};
+use timely::worker::Worker;
+
+use super::pairs::{FamilyMember, PairTables, SharedPair};
+use crate::operators::exchange::{Dealer, all_gather, all_to_all};
+use crate::operators::set_join::{FrequentColumn, RowPair, SetJoin, SetJoinStage, SetSource, TooManyPairs, set_join};
+use crate::records::{DocId, Edge};
+use crate::structures::{ByKey, ExternalSort, Ownership, Sortable};
+use crate::watch::Watch;
+
+/// Bytes of a pair in flight, in all of its forms.
+const IN_FLIGHT: u64 = 128;
+/// Pairs of rows, or rows, that are named in a refusal.
+const NAMED: usize = 10;
+
+/// What is found besides listed pairs.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The own units of families.
+    pub families: Vec<FamilyMember>,
+    /// Edges whose components are those of all pairs.
+    pub edges: Vec<Edge>,
+}
+
+/// A pair of rows that the join listed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct ListedRows {
+    own: u32,
+    worker: u32,
+    other: u32,
+    members: [u32; 2],
+    shared: u64,
+}
+
+impl Sortable for ListedRows {
+    type Key = ListedRows;
+
+    fn key(&self) -> ListedRows {
+        *self
+    }
+
+    fn weight(&self) -> usize {
+        size_of::<ListedRows>()
+    }
+}
+
+/// A unit at the worker of its row.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct Member {
+    row: u64,
+    unit: DocId,
+}
+
+/// A unit that is in pairs with all units of a row of the receiver.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Visitor {
+    row: u64,
+    unit: DocId,
+    shared: u64,
+}
+
+/// Components of the edges that one worker finds, so that it keeps one edge for each join.
+#[derive(Default)]
+pub(super) struct OwnForest {
+    parents: ByKey<u64, u64>,
+    edges: Vec<Edge>,
+}
+
+impl OwnForest {
+    fn root(&mut self, unit: u64) -> u64 {
+        let mut root = unit;
+        while let Some(parent) = self.parents.get(&root) {
+            root = *parent;
+        }
+        // The path is shortened.
+        let mut at = unit;
+        while at != root {
+            at = self.parents.insert(at, root).unwrap_or(root);
+        }
+        root
+    }
+
+    /// Joins two units.
+    pub fn join(&mut self, a: u64, b: u64) {
+        let (a_root, b_root) = (self.root(a), self.root(b));
+        if a_root != b_root {
+            self.parents.insert(a_root.max(b_root), a_root.min(b_root));
+            self.edges.push(edge(a, b));
+        }
+    }
+
+    /// The edges that joined components.
+    pub fn into_edges(self) -> Vec<Edge> {
+        self.edges
+    }
+}
+
+/// An edge of two units.
+pub(super) fn edge(a: u64, b: u64) -> Edge {
+    let unit = |name: u64| DocId::from_table(name as i64);
+    Edge { doc: unit(a.max(b)), root: unit(a.min(b)) }
+}
+
+/// Finds all pairs of the sets of `source`, and adds those that are listed to `tables`. `family` is the least size of a family; `None`
+/// lists all pairs.
+///
+/// # Errors
+/// [`TooManyPairs`], at every worker, before a pair is listed; or if sets or files cannot be read or written, or a worker of this process
+/// failed.
+pub fn prefix_pairs<S: SetSource + Clone + 'static>(
+    worker: &mut Worker,
+    stage: &SetJoinStage,
+    source: &S,
+    family: Option<u64>,
+    tables: &mut PairTables,
+    owned: &Ownership,
+) -> Result<Found> {
+    let watch = stage.watch.clone();
+    let listed = ExternalSort::new(&stage.scratch.join(format!("rows-{}", worker.index())), stage.memory / 4);
+    let listed = Rc::new(RefCell::new((listed, UnitPairs::default(), OwnForest::default())));
+    let each = {
+        let listed = listed.clone();
+        move |pair: RowPair| {
+            let RowPair { own, other, names, members, shared, .. } = pair;
+            let (rows, count, forest) = &mut *listed.borrow_mut();
+            let (a, b) = (u64::from(members[0]), u64::from(members[1]));
+            count.add(a * b, a + b, names[0].min(names[1]));
+            forest.join(names[0], names[1]);
+            rows.push(ListedRows { own, worker: other.worker, other: other.number, members, shared: shared[0] })
+        }
+    };
+    let stage = SetJoinStage { family: family.unwrap_or(u64::MAX), ..stage.clone() };
+    let joined = set_join(worker, &stage, source, each)?;
+    let none = ExternalSort::new(&stage.scratch.join("none"), 0);
+    let (rows, mut count, forest) = listed.replace((none, UnitPairs::default(), OwnForest::default()));
+    let mut found = Found { edges: forest.into_edges(), ..Found::default() };
+    let members = RowMembers::gather(worker, source, &joined, tables, owned, &watch)?;
+    let families = families(worker, &joined, &members, family, &mut found, &watch)?;
+    // Rows whose own pairs are listed.
+    let listed_rows: Vec<usize> = (0..joined.rows.len())
+        .filter(|row| joined.rows[*row].members > 1 && joined.rows[*row].is_clique && !families.contains_key(row))
+        .collect();
+    for row in listed_rows.iter().map(|row| joined.rows[*row]) {
+        count.add(pairs_of(row.members.into()), row.members.into(), row.name);
+    }
+    count.refuse_more(worker, stage.max_pairs, &watch)?;
+    found.families = family_members(worker, &members, families, &watch)?;
+    let expansion = Expansion { members: &members, most: (stage.memory / IN_FLIGHT).max(1), watch: &watch };
+    let mut rows = rows.sorted()?;
+    expansion.of_two_rows(worker, tables, || rows.record())?;
+    let mut next = listed_rows.into_iter();
+    expansion.of_rows(worker, tables, || next.next().map(|row| (row, joined.rows[row].weight)))?;
+    Ok(found)
+}
+
+fn pairs_of(units: u64) -> u64 {
+    units * units.saturating_sub(1) / 2
+}
+
+/// The pairs of units that will be listed, counted before any is.
+#[derive(Default)]
+struct UnitPairs {
+    sum: u64,
+    /// The pairs of rows, and rows, with the most: their pairs, their units, and the name of one.
+    most: BTreeSet<(u64, u64, u64)>,
+}
+
+impl UnitPairs {
+    fn add(&mut self, pairs: u64, units: u64, name: u64) {
+        self.sum = self.sum.saturating_add(pairs);
+        if self.most.len() < NAMED || self.most.first().is_some_and(|least| pairs > least.0) {
+            self.most.insert((pairs, units, name));
+            if self.most.len() > NAMED {
+                self.most.pop_first();
+            }
+        }
+    }
+
+    /// Refuses to list more pairs than allowed.
+    fn refuse_more(self, worker: &mut Worker, most: u64, watch: &Watch) -> Result<()> {
+        let all = all_gather(worker, vec![(worker.index(), self.sum)], watch)?;
+        let pairs = all.iter().fold(0u64, |sum, (_, own)| sum.saturating_add(*own));
+        if pairs > most {
+            let mut largest = all_gather(worker, self.most.into_iter().collect(), watch)?;
+            largest.reverse();
+            largest.truncate(NAMED);
+            let column = |(pairs, holders, example)| FrequentColumn { pairs, holders, example };
+            anyhow::bail!(TooManyPairs { pairs, most, columns: largest.into_iter().map(column).collect() });
+        }
+        Ok(())
+    }
+}
+
+/// The units of each own row.
+struct RowMembers {
+    /// By row: where its members begin; one more at the end.
+    starts: Vec<usize>,
+    units: Vec<DocId>,
+}
+
+impl RowMembers {
+    /// Sends every unit to the worker of its row, and notes the sizes of own units.
+    fn gather<S: SetSource>(
+        worker: &mut Worker,
+        source: &S,
+        joined: &SetJoin,
+        tables: &mut PairTables,
+        owned: &Ownership,
+        watch: &std::sync::Arc<Watch>,
+    ) -> Result<RowMembers> {
+        let mut dealer = Dealer::new(worker.index(), worker.peers(), watch);
+        for ((set, size), place) in joined.sets.iter().zip(&joined.sizes).zip(&joined.row_of) {
+            let unit = DocId::from_table(source.name(*set as usize) as i64);
+            tables.sizes[owned.index(unit)] = *size;
+            dealer.deal(place.worker.into(), Member { row: place.number.into(), unit });
+        }
+        let blocks = all_to_all(worker, dealer, watch)?;
+        let mut members: Vec<Member> = blocks.iter().flat_map(|block| block.records()).copied().collect();
+        members.sort_unstable();
+        let starts = (0..=joined.rows.len()).map(|row| members.partition_point(|member| member.row < row as u64));
+        Ok(RowMembers { starts: starts.collect(), units: members.into_iter().map(|member| member.unit).collect() })
+    }
+
+    fn of(&self, row: usize) -> &[DocId] {
+        &self.units[self.starts[row]..self.starts[row + 1]]
+    }
+}
+
+/// The own rows in families: the smallest unit of the family, the weight of the row in it, and that of the collection. Adds the edges of
+/// families and rows.
+fn families(
+    worker: &mut Worker,
+    joined: &SetJoin,
+    members: &RowMembers,
+    family: Option<u64>,
+    found: &mut Found,
+    watch: &Watch,
+) -> Result<BTreeMap<usize, (u64, u32, u32)>> {
+    let rows = || joined.rows.iter().enumerate().filter(|(_, row)| row.members > 0);
+    let mut smallest: BTreeMap<u32, u64> = BTreeMap::new();
+    for (_, row) in rows() {
+        if let Some(number) = row.family {
+            let name = smallest.entry(number).or_insert(row.name);
+            *name = row.name.min(*name);
+        }
+    }
+    let mut names = vec![u64::MAX; joined.families.len()];
+    for (number, name) in all_gather(worker, smallest.into_iter().collect(), watch)? {
+        names[number as usize] = name.min(names[number as usize]);
+    }
+    let mut families = BTreeMap::new();
+    for (number, row) in rows() {
+        let of_row = members.of(number).iter().map(|unit| unit.to_table() as u64).filter(|unit| *unit != row.name);
+        found.edges.extend(of_row.filter(|_| row.is_clique).map(|unit| edge(unit, row.name)));
+        if let Some(of) = row.family {
+            let name = names[of as usize];
+            families.insert(number, (name, row.of_family, joined.families[of as usize].of as u32));
+            found.edges.extend((name != row.name).then(|| edge(row.name, name)));
+        } else if row.is_clique && family.is_some_and(|least| u64::from(row.members) >= least) {
+            families.insert(number, (row.name, row.weight as u32, row.weight as u32));
+        }
+    }
+    Ok(families)
+}
+
+/// Sends every unit of a family to its owner.
+fn family_members(
+    worker: &mut Worker,
+    members: &RowMembers,
+    families: BTreeMap<usize, (u64, u32, u32)>,
+    watch: &std::sync::Arc<Watch>,
+) -> Result<Vec<FamilyMember>> {
+    let peers = worker.peers();
+    let mut dealer = Dealer::new(worker.index(), peers, watch);
+    for (row, (family, weight, of)) in families {
+        let family = DocId::from_table(family as i64);
+        for unit in members.of(row) {
+            dealer.deal(unit.owner(peers) as u64, FamilyMember { unit: *unit, family, weight, of });
+        }
+    }
+    let blocks = all_to_all(worker, dealer, watch)?;
+    Ok(blocks.iter().flat_map(|block| block.records()).copied().collect())
+}
+
+/// From pairs of rows to pairs of units, in rounds.
+struct Expansion<'a> {
+    members: &'a RowMembers,
+    /// Pairs of a round, about.
+    most: u64,
+    watch: &'a std::sync::Arc<Watch>,
+}
+
+impl Expansion<'_> {
+    /// The pairs of two rows.
+    fn of_two_rows(
+        &self,
+        worker: &mut Worker,
+        tables: &mut PairTables,
+        mut next: impl FnMut() -> Result<Option<ListedRows>>,
+    ) -> Result<()> {
+        loop {
+            let mut dealer = Dealer::new(worker.index(), worker.peers(), self.watch);
+            let (mut dealt, mut is_more) = (0, true);
+            while dealt < self.most && is_more {
+                match next()? {
+                    Some(ListedRows { own, worker: to, other, members, shared }) => {
+                        for unit in self.members.of(own as usize) {
+                            dealer.deal(to.into(), Visitor { row: other.into(), unit: *unit, shared });
+                        }
+                        dealt += u64::from(members[0]) * u64::from(members[1]);
+                    }
+                    None => is_more = false,
+                }
+            }
+            let blocks = all_to_all(worker, dealer, self.watch)?;
+            let mut pairs = Vec::new();
+            for Visitor { row, unit, shared } in blocks.iter().flat_map(|block| block.records()) {
+                let others = self.members.of(*row as usize).iter();
+                pairs.extend(others.map(|other| pair(*unit, *other, *shared)));
+            }
+            drop(blocks);
+            tables.add(worker, pairs, self.watch)?;
+            if !any(worker, is_more, self.watch)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The pairs within rows.
+    fn of_rows(
+        &self,
+        worker: &mut Worker,
+        tables: &mut PairTables,
+        mut next: impl FnMut() -> Option<(usize, u64)>,
+    ) -> Result<()> {
+        loop {
+            let (mut pairs, mut is_more) = (Vec::new(), true);
+            while (pairs.len() as u64) < self.most && is_more {
+                match next() {
+                    Some((row, shared)) => {
+                        let units = self.members.of(row);
+                        for (number, a) in units.iter().enumerate() {
+                            pairs.extend(units[number + 1..].iter().map(|b| pair(*a, *b, shared)));
+                        }
+                    }
+                    None => is_more = false,
+                }
+            }
+            tables.add(worker, pairs, self.watch)?;
+            if !any(worker, is_more, self.watch)? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn pair(one: DocId, other: DocId, shared: u64) -> SharedPair {
+    SharedPair { a: one.min(other), b: one.max(other), shared }
+}
+
+/// Whether any worker has more; the same at every worker.
+pub(super) fn any(worker: &mut Worker, is_more: bool, watch: &Watch) -> Result<bool> {
+    Ok(all_gather(worker, vec![is_more], watch)?.contains(&true))
+}

@@ -1,0 +1,257 @@
+//! The sets of units: the chunks of each centre, read from the table `chunks` in every pass; those of hosts from memory.
+//!
+//! A pass over pages holds one batch of rows in memory, and each centre takes 8 bytes. The pages of a host belong to several workers, so
+//! the chunks of hosts are exchanged: twice 16 bytes for each chunk of each page while that happens, 12 for each chunk of a host after it.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use arrow_array::{BinaryArray, FixedSizeBinaryArray, Int64Array, RecordBatch};
+use bytemuck::{Pod, Zeroable};
+use timely::worker::Worker;
+
+use super::copies::Copies;
+use super::units::Units;
+use crate::config::{Chunking, Cut};
+use crate::features::chunk_set;
+use crate::operators::exchange::{Dealer, all_to_all};
+use crate::operators::set_join::{Element, SetPass, SetSource, Sets, SetsPass};
+use crate::records::DocId;
+use crate::state::History;
+use crate::structures::Ownership;
+use crate::tables::{ChunkRow, RowGroups, Scan, Table, field};
+use crate::watch::Watch;
+
+/// The sets of the own units of a worker.
+#[derive(Clone)]
+pub enum UnitSource {
+    /// Of pages.
+    Pages(Arc<PageSets>),
+    /// Of hosts.
+    Hosts(Arc<Sets>),
+}
+
+/// The chunks of the own pages that are centres.
+pub struct PageSets {
+    files: Vec<RowGroups>,
+    owned: Ownership,
+    /// By own number: whether the page is a centre.
+    is_centre: Vec<bool>,
+    /// The centres, in the order of the files.
+    names: Vec<u64>,
+    chunking: Chunking,
+    cut: Cut,
+}
+
+/// A chunk of a page at the owner of its host.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct HostChunk {
+    host: DocId,
+    chunk: u64,
+}
+
+impl UnitSource {
+    /// The sets of the own pages that are centres.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn of_pages(
+        history: &History,
+        owned: &Ownership,
+        copies: &Copies,
+        chunking: Chunking,
+        cut: Cut,
+    ) -> Result<UnitSource> {
+        let is_centre = copies.pages.iter().map(|pages| *pages > 0).collect();
+        let files = files(history, owned)?;
+        let mut sets = PageSets { files, owned: owned.clone(), is_centre, names: Vec::new(), chunking, cut };
+        let mut names = Vec::new();
+        for rows in &sets.files {
+            Scan::open(rows, &["doc"])?.for_each(|batch| {
+                let docs: &Int64Array = field(batch, "doc")?;
+                names.extend(docs.values().iter().filter(|doc| sets.has(**doc)).map(|doc| *doc as u64));
+                Ok(())
+            })?;
+        }
+        sets.names = names;
+        Ok(UnitSource::Pages(Arc::new(sets)))
+    }
+
+    /// The sets of the own hosts.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or a worker of this process failed.
+    pub fn of_hosts(
+        worker: &mut Worker,
+        history: &History,
+        pages_owned: &Ownership,
+        units: &Units,
+        chunking: Chunking,
+        cut: Cut,
+        watch: &Arc<Watch>,
+    ) -> Result<UnitSource> {
+        let (mut chunks, mut set) = (Vec::new(), Vec::new());
+        for rows in files(history, pages_owned)? {
+            Scan::open(&rows, &["doc", "text", "lines"])?.for_each(|batch| {
+                let columns = ChunkColumns::of(batch)?;
+                for row in 0..batch.num_rows() {
+                    let host = units.host_of[pages_owned.index(DocId::from_table(columns.docs.value(row)))];
+                    columns.chunks(row, chunking, cut, &mut set);
+                    chunks.extend(set.iter().map(|chunk| HostChunk { host, chunk: *chunk }));
+                }
+                Ok(())
+            })?;
+        }
+        chunks.sort_unstable();
+        chunks.dedup();
+        let peers = worker.peers();
+        let mut dealer = Dealer::new(worker.index(), peers, watch);
+        chunks.into_iter().for_each(|chunk| dealer.deal(chunk.host.owner(peers) as u64, chunk));
+        let blocks = all_to_all(worker, dealer, watch)?;
+        let mut chunks: Vec<HostChunk> = blocks.iter().flat_map(|block| block.records()).copied().collect();
+        drop(blocks);
+        chunks.sort_unstable();
+        chunks.dedup();
+        let (mut sets, mut set) = (Sets::default(), Vec::new());
+        for of_host in chunks.chunk_by(|a, b| a.host == b.host) {
+            set.clear();
+            set.extend(of_host.iter().map(|chunk| Element { hash: chunk.chunk, weight: 1 }));
+            sets.push(of_host[0].host.to_table() as u64, &set)?;
+        }
+        Ok(UnitSource::Hosts(Arc::new(sets)))
+    }
+}
+
+/// The files of the table `chunks` of the last week, of own shards.
+fn files(history: &History, owned: &Ownership) -> Result<Vec<RowGroups>> {
+    let number = history.weeks.len() - 1;
+    let tables = history.tables(number);
+    let mut files = Vec::new();
+    for shard in owned.shards() {
+        files.extend(history.rows(number, &tables, ChunkRow::NAME, shard)?);
+    }
+    Ok(files)
+}
+
+/// The columns of a batch of `chunks`.
+struct ChunkColumns<'a> {
+    docs: &'a Int64Array,
+    texts: &'a FixedSizeBinaryArray,
+    lines: &'a BinaryArray,
+}
+
+impl ChunkColumns<'_> {
+    fn of(batch: &RecordBatch) -> Result<ChunkColumns<'_>> {
+        Ok(ChunkColumns { docs: field(batch, "doc")?, texts: field(batch, "text")?, lines: field(batch, "lines")? })
+    }
+
+    fn chunks(&self, row: usize, chunking: Chunking, cut: Cut, set: &mut Vec<u64>) {
+        chunk_set(chunking, cut, self.texts.value(row), self.lines.value(row), set);
+    }
+}
+
+impl PageSets {
+    /// Whether the page is a centre.
+    fn has(&self, doc: i64) -> bool {
+        self.is_centre[self.owned.index(DocId::from_table(doc))]
+    }
+}
+
+impl SetSource for UnitSource {
+    type Pass = UnitPass;
+
+    fn len(&self) -> usize {
+        match self {
+            UnitSource::Pages(sets) => sets.names.len(),
+            UnitSource::Hosts(sets) => sets.len(),
+        }
+    }
+
+    fn name(&self, set: usize) -> u64 {
+        match self {
+            UnitSource::Pages(sets) => sets.names[set],
+            UnitSource::Hosts(sets) => sets.name(set),
+        }
+    }
+
+    fn pass(&self) -> Result<UnitPass> {
+        Ok(match self {
+            UnitSource::Pages(sets) => UnitPass::Pages(PagePass::of(sets.clone())),
+            UnitSource::Hosts(sets) => UnitPass::Hosts(sets.pass()?),
+        })
+    }
+}
+
+/// A pass over the sets of units.
+pub enum UnitPass {
+    /// Over pages.
+    Pages(PagePass),
+    /// Over hosts.
+    Hosts(SetsPass),
+}
+
+/// A pass over the files of own pages.
+pub struct PagePass {
+    sets: Arc<PageSets>,
+    /// The number of the next file.
+    file: usize,
+    scan: Option<Scan>,
+    batch: Option<RecordBatch>,
+    /// The next row of the batch.
+    row: usize,
+    chunks: Vec<u64>,
+}
+
+impl SetPass for UnitPass {
+    fn next(&mut self, set: &mut Vec<Element>) -> Result<bool> {
+        match self {
+            UnitPass::Pages(pass) => pass.next(set),
+            UnitPass::Hosts(pass) => pass.next(set),
+        }
+    }
+}
+
+impl PagePass {
+    fn of(sets: Arc<PageSets>) -> PagePass {
+        PagePass { sets, file: 0, scan: None, batch: None, row: 0, chunks: Vec::new() }
+    }
+
+    /// Reads the next batch; `false` after the last one.
+    fn next_batch(&mut self) -> Result<bool> {
+        loop {
+            if let Some(scan) = &mut self.scan {
+                self.batch = scan.batch()?;
+                self.row = 0;
+                if self.batch.is_some() {
+                    return Ok(true);
+                }
+            }
+            let Some(rows) = self.sets.files.get(self.file) else { return Ok(false) };
+            self.scan = Some(Scan::open(rows, &["doc", "text", "lines"])?);
+            self.file += 1;
+        }
+    }
+
+    fn next(&mut self, set: &mut Vec<Element>) -> Result<bool> {
+        set.clear();
+        loop {
+            if let Some(batch) = &self.batch {
+                let columns = ChunkColumns::of(batch)?;
+                while self.row < batch.num_rows() {
+                    let row = self.row;
+                    self.row += 1;
+                    if self.sets.has(columns.docs.value(row)) {
+                        columns.chunks(row, self.sets.chunking, self.sets.cut, &mut self.chunks);
+                        set.extend(self.chunks.iter().map(|chunk| Element { hash: *chunk, weight: 1 }));
+                        return Ok(true);
+                    }
+                }
+                self.batch = None;
+            }
+            if !self.next_batch()? {
+                return Ok(false);
+            }
+        }
+    }
+}
