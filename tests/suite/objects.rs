@@ -64,11 +64,13 @@ fn mirror(machine: &Path) -> PathBuf {
 }
 
 /// Jobs of few shards, so that a week is some dozens of objects.
-pub fn jobs(folder: &Path) -> [PathBuf; 3] {
+pub fn jobs(folder: &Path) -> [PathBuf; 5] {
     let texts = [
         ("first.toml", "[cluster]\nwave-bytes = \"4MiB\"\n[cluster.method]\nshards = 2\n"),
         ("later.toml", "[weekly]\nwave-bytes = \"4MiB\"\n"),
         ("evolution.toml", "[evolution]\n"),
+        ("mirrors.toml", "[mirrors]\n"),
+        ("overlap.toml", "[overlap]\n"),
     ];
     texts.map(|(name, text)| {
         let path = folder.join(name);
@@ -78,16 +80,16 @@ pub fn jobs(folder: &Path) -> [PathBuf; 3] {
 }
 
 /// The commands that make a store of two weeks, and take things out of it again.
-pub fn steps(jobs: &[PathBuf; 3], store: &str) -> Vec<Vec<String>> {
+pub fn steps(jobs: &[PathBuf; 5], store: &str) -> Vec<Vec<String>> {
     let week = |job: usize, week: usize| {
         let input = data(&format!("week-{}", WEEKS[week])).display().to_string();
         let job = jobs[job].display().to_string();
         ["run", &job, "--store", store, "--week", WEEKS[week], "--input", &input].map(str::to_owned).to_vec()
     };
-    let evolution = ["run", jobs[2].to_str().unwrap(), "--store", store].map(str::to_owned).to_vec();
+    let study = |job: usize| ["run", jobs[job].to_str().unwrap(), "--store", store].map(str::to_owned).to_vec();
     let delete = ["delete", "--store", store, "--host", "arm64.guide.debian.example"].map(str::to_owned).to_vec();
     let vacuum = ["vacuum", "--store", store, "--keep", "1"].map(str::to_owned).to_vec();
-    vec![week(0, 0), week(1, 1), evolution, delete, vacuum]
+    vec![week(0, 0), week(1, 1), study(2), study(3), study(4), delete, vacuum]
 }
 
 /// The store of most tests.
@@ -144,7 +146,7 @@ fn a_store_in_a_bucket_has_the_tables_of_one_in_a_folder() {
             text.split(" KiB").next().unwrap_or_default().trim_end_matches(|c: char| !c.is_alphabetic()).to_owned()
         };
         match at {
-            4 => assert_eq!(without_bytes(&there), without_bytes(&said.stdout)),
+            6 => assert_eq!(without_bytes(&there), without_bytes(&said.stdout)),
             _ => assert_eq!(there, said.stdout, "a command says the same"),
         }
         assert_same(&server.tables(url), &tables(&store), &format!("after {plain:?}"));
@@ -163,7 +165,9 @@ fn a_store_in_a_bucket_has_the_tables_of_one_in_a_folder() {
         let is_published = |path: &Path| {
             let own = path.strip_prefix(store.join("_nigh"));
             own.map_or(true, |own| {
-                ["week=", "before=", "evolution"].iter().any(|name| own.to_string_lossy().starts_with(name))
+                ["week=", "before=", "evolution", "mirrors", "overlap"]
+                    .iter()
+                    .any(|name| own.to_string_lossy().starts_with(name))
             })
         };
         let entries = walkdir::WalkDir::new(&store).min_depth(2).into_iter().map(|entry| entry.unwrap());
@@ -404,7 +408,7 @@ fn a_run_that_was_suspended_while_another_took_the_lease_commits_nothing() {
     // The other one has published.
     server.put("/store/_nigh/lock.json", &free);
     let mut published = Vec::new();
-    let slept = meanwhile(&server, &one, &steps[3], || {
+    let slept = meanwhile(&server, &one, &steps[5], || {
         // When the run began, it published the week that it had made before.
         published = [&server.get("/store/_nigh/manifest.json")[..], b"\n"].concat();
         server.put("/store/_nigh/manifest.json", &published);
