@@ -96,7 +96,7 @@ struct DeletionSummary {
     is_mentioned: bool,
     /// Deleted pages of the week; `None` before it is computed again.
     documents: Option<u64>,
-    /// Folders of the results of jobs that name pages or hosts: they are removed.
+    /// Folders of the results of jobs that name pages or hosts, which are removed, too.
     results: Vec<String>,
 }
 
@@ -139,11 +139,12 @@ pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
     let docs = selected_docs(&store, &manifest, &patterns)?;
     // Pages of other URLs may link to a selected URL of which the store has no page.
     let is_mentioned = docs.is_empty() && deletion::is_mentioned(&store, &store.committed(plan.week)?, &patterns)?;
-    let results = manifest.results.into_keys().filter(|folder| name_pages(folder)).collect();
+    let is_any = !docs.is_empty() || is_mentioned;
+    let results = manifest.results.into_keys().filter(|folder| is_any && name_pages(folder)).collect();
     let mut summary =
         DeletionSummary { week: plan.week, urls: docs.len() as u64, is_mentioned, documents: None, results };
     if let Some(guard) = &mut guard
-        && (!docs.is_empty() || is_mentioned)
+        && is_any
     {
         let session = Session { pool: &pool, log, bytes: 0, metrics: None };
         summary.documents = Some(delete(plan, &docs, &session, &store, &args.store, guard)?);
@@ -314,7 +315,7 @@ fn print_result(args: &DeleteArgs, summary: &DeletionSummary, patterns: &UrlPatt
         ),
     };
     print(&text)?;
-    if !results.is_empty() && (*urls > 0 || *is_mentioned) {
+    if !results.is_empty() {
         let verb = if documents.is_some() { "Removed" } else { "Would remove" };
         let name = results.join(" and ");
         print(&format!("{verb} the tables of {name}, which name pages: run the job again\n"))?;

@@ -21,7 +21,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
-use super::study::StudyPlan;
+use super::study_plan::StudyPlan;
 use crate::operators::evolution::{births, change_amounts, cluster_map, deaths, host_clusters, retention};
 use crate::operators::exchange::all_gather;
 use crate::records::Week;

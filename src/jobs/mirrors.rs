@@ -20,7 +20,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use timely::worker::Worker;
 
-use super::study::StudyPlan;
+use super::study_plan::StudyPlan;
 use crate::config::{HostPairs, Mirrors, Unresolved};
 use crate::operators::InProcess;
 use crate::operators::exchange::all_gather;

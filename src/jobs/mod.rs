@@ -23,8 +23,9 @@ pub mod overlap;
 pub mod packing;
 pub mod roots;
 pub mod study;
+pub mod study_plan;
 pub mod tables;
 pub mod week;
 
 pub use self::overlap::check_chunks;
-pub use self::study::StudyPlan;
+pub use self::study_plan::StudyPlan;

@@ -21,7 +21,7 @@ use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
-use super::study::StudyPlan;
+use super::study_plan::StudyPlan;
 use crate::config::{Chunking, Overlap, OverlapMethod, Unit};
 use crate::operators::InProcess;
 use crate::operators::exchange::all_gather;

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
 use super::MirrorStage;
-use super::groups::{Keyed, by_group};
+use super::entries::{Counting, Entry, entries};
+use super::groups::by_group;
 use super::hosts::Hosts;
-use super::pairs::{HostName, PairTable};
-use super::raw::Counting;
+use super::pairs::PairTable;
 use crate::operators::exchange::{Block, Dealer, all_gather, all_to_all};
 
 /// What the two hosts of a pair have in common.
@@ -35,45 +35,6 @@ impl PairCounts {
             self.kept.iter_mut().zip(pages).for_each(|(sum, pages)| *sum += pages);
         }
     }
-}
-
-/// The pages of a candidate in a cluster, with one of its addresses.
-///
-/// Its order is the cluster, then the order of candidates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
-#[repr(C)]
-pub(super) struct Entry {
-    pub cluster: u64,
-    /// All ones less the pages that have near-duplicates.
-    rank: u64,
-    pub host: HostName,
-    /// The hash of the address, or 0.
-    address: u64,
-    pub pages: u64,
-}
-
-impl Keyed for Entry {
-    fn key(&self) -> u64 {
-        self.cluster
-    }
-}
-
-/// The entries of all own candidates: one for each address of a host.
-pub(super) fn entries(hosts: &Hosts, least: u32) -> Vec<Entry> {
-    let mut entries = Vec::new();
-    for host in hosts.iter().filter(|host| host.clustered >= least.into()) {
-        let addresses = if host.addresses.is_empty() { &[0][..] } else { host.addresses };
-        for of_cluster in host.entries {
-            entries.extend(addresses.iter().map(|address| Entry {
-                cluster: of_cluster.cluster,
-                rank: u64::MAX - host.clustered,
-                host: host.name,
-                address: *address,
-                pages: of_cluster.pages.into(),
-            }));
-        }
-    }
-    entries
 }
 
 /// Counts what the hosts of each pair have in common; every worker returns the same counts, by the number of the pair.

@@ -9,7 +9,7 @@ use arrow_array::{Array, StringArray};
 use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
-use super::pairs::HostName;
+use super::host_name::HostName;
 use crate::operators::exchange::{Dealer, all_to_all};
 use crate::operators::host_pages::{PagesByHost, SINGLETONS, host_owner, pages_by_host};
 use crate::records::checksum;

@@ -10,7 +10,8 @@ use timely::worker::Worker;
 
 use super::MirrorStage;
 use super::groups::{Keyed, by_group};
-use super::pairs::{HostName, PairTable};
+use super::host_name::HostName;
+use super::pairs::PairTable;
 use crate::operators::exchange::{Block, Dealer};
 use crate::records::DocId;
 use crate::state::History;

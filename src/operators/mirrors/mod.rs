@@ -18,7 +18,9 @@
 
 mod confirm;
 mod counts;
+mod entries;
 mod groups;
+mod host_name;
 mod hosts;
 mod mirrored;
 mod pairs;
@@ -31,11 +33,13 @@ use std::sync::Arc;
 
 pub use self::confirm::{MATCHES, confirm};
 pub use self::counts::{PairCounts, count};
+pub use self::entries::Counting;
+pub use self::host_name::HostName;
 pub use self::hosts::{AddressList, Hosts, own_hosts};
 pub use self::mirrored::{MirroredPage, mirrored};
-pub use self::pairs::{HostName, ListedHost, PairTable};
+pub use self::pairs::{ListedHost, PairTable};
 pub use self::paths::{Lag, PathCounts, paths};
-pub use self::raw::{Counting, RawPairs, raw_pairs};
+pub use self::raw::{RawPairs, raw_pairs};
 pub use self::redirects::{RedirectedHost, redirected_hosts};
 use crate::operators::InProcess;
 use crate::operators::set_join::Requirement;

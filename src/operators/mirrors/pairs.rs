@@ -4,31 +4,14 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
+use super::host_name::HostName;
 use super::hosts::Hosts;
 use crate::operators::exchange::all_gather;
 use crate::structures::ByKey;
 use crate::watch::Watch;
-
-/// The name of a host: the high half of the 128-bit hash of its text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable, Serialize, Deserialize)]
-#[repr(transparent)]
-pub struct HostName(pub u64);
-
-impl HostName {
-    /// The name of a host with this hash.
-    pub fn of_hash(hash: u128) -> HostName {
-        HostName((hash >> 64) as u64)
-    }
-
-    /// The name of a host.
-    pub fn of(host: &str) -> HostName {
-        HostName::of_hash(crate::records::checksum(host.as_bytes()))
-    }
-}
 
 /// A host that is in a pair.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -14,23 +14,14 @@ use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
 use super::MirrorStage;
-use super::counts::{Entry, entries};
+use super::entries::{Counting, Entry, entries};
 use super::groups::by_group;
+use super::host_name::HostName;
 use super::hosts::Hosts;
-use super::pairs::HostName;
 use crate::operators::exchange::{Block, Dealer, all_gather, all_to_all};
 use crate::operators::set_join::{Element, SetJoin, Sets, TooManyPairs, set_join};
 use crate::records::mix;
 use crate::structures::Sums;
-
-/// Which pairs of a cluster are counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counting {
-    /// The first host with each other one.
-    First,
-    /// All.
-    All,
-}
 
 /// The raw pairs of a week, the same at every worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -256,6 +247,8 @@ impl Rows {
 
 /// Bytes that a listed pair takes at each worker, about.
 const PAIR_BYTES: u64 = 120;
+/// Pairs may take this much, however little memory records in flight may take.
+const LEAST_MEMORY: u64 = 1 << 30;
 
 impl RawPairs {
     /// Checks that all workers can hold the pairs.
@@ -265,7 +258,7 @@ impl RawPairs {
             return Err(TooManyPairs { pairs, most, columns: Vec::new() }.into());
         }
         ensure!(
-            pairs * PAIR_BYTES <= stage.memory.max(1 << 30),
+            pairs * PAIR_BYTES <= stage.memory.max(LEAST_MEMORY),
             "{pairs} pairs of hosts and more do not fit into memory: every worker has all of them, {PAIR_BYTES} bytes each"
         );
         Ok(())

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
 use super::MirrorStage;
+use super::host_name::HostName;
 use super::hosts::Hosts;
-use super::pairs::HostName;
 use crate::operators::exchange::{Dealer, all_gather, all_to_all};
 use crate::operators::host_pages::host_owner;
 use crate::records::checksum;

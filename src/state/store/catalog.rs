@@ -30,7 +30,7 @@ impl Store {
     /// has called [`Store::recover`].
     ///
     /// # Errors
-    /// If there is no store; if another program made a log there; or if a file cannot be written or removed.
+    /// If the store does not exist, another program made a log in it, or a file cannot be written or removed.
     pub fn set_catalog(&self, catalog: Option<CatalogFormat>) -> Result<Vec<String>> {
         let mut manifest =
             self.manifest()?.with_context(|| format!("{} is not a nigh store", self.root().display()))?;

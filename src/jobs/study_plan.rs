@@ -1,0 +1,48 @@
+//! The plan of a study, and how it writes its tables.
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use timely::worker::Worker;
+
+use crate::config::Study;
+use crate::state::{History, Results, Store};
+use crate::structures::Ownership;
+use crate::tables::{Table, Writer};
+
+/// The plan of a run, the same in every process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StudyPlan {
+    /// The job, with all flags applied.
+    pub study: Study,
+    /// The weeks to read.
+    pub history: History,
+    /// The name of the store's folder for unfinished work.
+    pub work: String,
+    /// The number of the commit that makes the tables.
+    pub commit: u64,
+    /// The number of processes.
+    pub processes: usize,
+    /// The number of workers in each process.
+    pub workers: usize,
+    /// Memory for the buffers of one worker, in bytes.
+    pub worker_memory: u64,
+}
+
+impl StudyPlan {
+    /// The results, while they are made.
+    pub fn results(&self) -> Results {
+        Results::of(&Store::at(&self.history.store).working_in(&self.work), self.study.folder(), self.commit)
+    }
+
+    /// The URLs of the last week that a worker owns.
+    pub(crate) fn owned(&self, worker: &Worker) -> Ownership {
+        Ownership::new(worker.index(), worker.peers(), &self.history.last().rows)
+    }
+
+    /// Writes a table into its file number `part`. Every table has a part 0, even without rows.
+    pub(crate) fn write<T: Table>(&self, part: usize, rows: impl IntoIterator<Item = T>) -> Result<()> {
+        let mut writer: Writer<T> = Writer::create(&self.results().table(T::NAME, part))?;
+        rows.into_iter().try_for_each(|row| writer.push(row))?;
+        writer.finish().map(|_| ())
+    }
+}
