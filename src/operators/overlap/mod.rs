@@ -11,7 +11,7 @@
 //!                  ─▶ groups     components of units that overlap, their sizes, and why units are in them
 //! ```
 //!
-//! In reading order: `units`, `hosts` (units that are hosts), `copies`, `source`, `pairs`, `prefix`, `counting`, `groups`; `names` reads
+//! In reading order: `units`, `hosts` (units that are hosts), `read` (both, from the tables), `copies`, `source`, `pairs`, `prefix`, `counting`, `groups`; `names` reads
 //! the URLs of some pages.
 
 mod copies;
@@ -21,6 +21,7 @@ mod hosts;
 mod names;
 mod pairs;
 mod prefix;
+mod read;
 mod source;
 mod units;
 
@@ -30,5 +31,6 @@ pub use self::groups::{Group, Groups, LARGEST, groups};
 pub use self::names::{PageName, page_names, refusal};
 pub use self::pairs::{FamilyMember, PairTables, UnitPair};
 pub use self::prefix::{Found, prefix_pairs};
+pub use self::read::{hosts, pages};
 pub use self::source::{UnitPass, UnitSource};
-pub use self::units::{Units, hosts, pages};
+pub use self::units::Units;

@@ -5,17 +5,8 @@
 //! Memory: 28 bytes for every known URL of the worker's shards, or for every host, and 16 for each of its addresses; for hosts also their
 //! names, and 8 bytes for every known URL.
 
-use anyhow::{Result, bail};
-use arrow_array::{Array, FixedSizeBinaryArray, Int64Array, StringArray};
-use timely::worker::Worker;
-
-use super::hosts::{HostPages, number_hosts};
-use crate::operators::exchange::barrier;
 use crate::records::{DocId, checksum};
-use crate::state::History;
 use crate::structures::Ownership;
-use crate::tables::{ChunkRow, DocumentRow, Scan, Table, field};
-use crate::watch::Watch;
 
 /// The own units of a worker.
 #[derive(Debug)]
@@ -69,100 +60,4 @@ impl Units {
 /// A hash of a host or an address, which is never 0.
 pub(super) fn hash_of(text: &str) -> u64 {
     (checksum(text.as_bytes()) as u64).max(1)
-}
-
-/// The own pages of the last week as units, and the hash of the text of each.
-///
-/// # Errors
-/// If a file cannot be read or contradicts itself (names it).
-pub fn pages(history: &History, owned: &Ownership) -> Result<(Units, Vec<(u128, DocId)>)> {
-    let texts = texts(history, owned)?;
-    let mut units = Units::new(owned.clone());
-    texts.iter().for_each(|(_, doc)| units.pages[owned.index(*doc)] = 1);
-    each_document(history, owned, |doc, host, ip, bytes| {
-        let unit = owned.index(doc);
-        if units.pages[unit] > 0 {
-            (units.first[unit], units.bytes[unit], units.host[unit]) = (doc, bytes, hash_of(host));
-            units.machines.extend(ip.map(|ip| (unit as u32, hash_of(ip))));
-        }
-    })?;
-    units.machines.sort_unstable();
-    check(history, texts.iter().find(|(_, doc)| units.first[owned.index(*doc)] == DocId::NONE))?;
-    Ok((units, texts))
-}
-
-/// The own hosts of the last week as units: those of pages that have chunks.
-///
-/// # Errors
-/// If a file cannot be read or contradicts itself (names it), or a worker of this process failed.
-pub fn hosts(worker: &mut Worker, history: &History, owned: &Ownership, watch: &Watch) -> Result<Units> {
-    let (texts, mut has_chunks) = (texts(history, owned)?, vec![false; owned.len()]);
-    texts.iter().for_each(|(_, doc)| has_chunks[owned.index(*doc)] = true);
-    let mut of_host = HostPages::default();
-    each_document(history, owned, |doc, host, ip, bytes| {
-        if std::mem::take(&mut has_chunks[owned.index(doc)]) {
-            of_host.add(host, doc, ip.map(hash_of), bytes);
-        }
-    })?;
-    check(history, texts.iter().find(|(_, doc)| has_chunks[owned.index(*doc)]))?;
-    // All workers have read their pages, or none goes on.
-    barrier(worker, watch)?;
-    number_hosts(worker, owned, history.last().rows.len() as u32, of_host, watch)
-}
-
-/// Refuses a page that has chunks and is not in the table `documents`.
-fn check(history: &History, without_document: Option<&(u128, DocId)>) -> Result<()> {
-    if let Some((_, doc)) = without_document {
-        let (store, week) = (history.store.display(), history.last().week);
-        bail!("{store} is damaged: `chunks` of week {week} has the document {doc}, and `documents` lacks it");
-    }
-    Ok(())
-}
-
-/// The hash of the text of each own page that has chunks.
-fn texts(history: &History, owned: &Ownership) -> Result<Vec<(u128, DocId)>> {
-    let number = history.weeks.len() - 1;
-    let tables = history.tables(number);
-    let mut texts = Vec::new();
-    for shard in owned.shards() {
-        for rows in history.rows(number, &tables, ChunkRow::NAME, shard)? {
-            Scan::open(&rows, &["doc", "text"])?.for_each(|batch| {
-                let (docs, hashes): (&Int64Array, &FixedSizeBinaryArray) =
-                    (field(batch, "doc")?, field(batch, "text")?);
-                for (row, doc) in docs.values().iter().enumerate() {
-                    let doc = DocId::from_table(*doc);
-                    history.check(number, doc, shard, rows.path())?;
-                    texts.push((u128::from_be_bytes(hashes.value(row).try_into().unwrap_or_default()), doc));
-                }
-                Ok(())
-            })?;
-        }
-    }
-    Ok(texts)
-}
-
-/// Calls `each` with every own page of the last week: its id, host, address and bytes.
-fn each_document(
-    history: &History,
-    owned: &Ownership,
-    mut each: impl FnMut(DocId, &str, Option<&str>, u64),
-) -> Result<()> {
-    let number = history.weeks.len() - 1;
-    let tables = history.tables(number);
-    for shard in owned.shards() {
-        for rows in history.rows(number, &tables, DocumentRow::NAME, shard)? {
-            Scan::open(&rows, &["doc", "host", "ip", "bytes"])?.for_each(|batch| {
-                let (docs, bytes): (&Int64Array, &Int64Array) = (field(batch, "doc")?, field(batch, "bytes")?);
-                let (hosts, ips): (&StringArray, &StringArray) = (field(batch, "host")?, field(batch, "ip")?);
-                for row in 0..batch.num_rows() {
-                    let doc = DocId::from_table(docs.value(row));
-                    history.check(number, doc, shard, rows.path())?;
-                    let ip = (!ips.is_null(row)).then(|| ips.value(row));
-                    each(doc, hosts.value(row), ip, bytes.value(row) as u64);
-                }
-                Ok(())
-            })?;
-        }
-    }
-    Ok(())
 }
