@@ -14,7 +14,7 @@ use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, study};
 use super::workers::{WorkerCount, warn_above_cores};
 use crate::config::{Config, Study};
-use crate::jobs::{StudyPlan, check_chunks};
+use crate::jobs::studies::{StudyPlan, check_chunks, former_overlap};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
@@ -144,7 +144,13 @@ fn compute(
 /// The plan for the weeks that the job names, with config and flags applied.
 fn make_plan(store: &Store, study: &Study, config: &Config, args: &RunArgs, pool: &Pool) -> Result<StudyPlan> {
     let processes = pool.processes();
-    let (first, last) = study.weeks();
+    let (mut first, last) = study.weeks();
+    let mut former = None;
+    if let Study::Overlap(job) = study
+        && let Some((week, commit)) = former_overlap(store, job)?
+    {
+        (first, former) = (Some(week), Some(commit));
+    }
     let history = History::open(store, first, last)?;
     if let Study::Overlap(_) = study {
         check_chunks(&history)?;
@@ -155,6 +161,7 @@ fn make_plan(store: &Store, study: &Study, config: &Config, args: &RunArgs, pool
         study: study.clone(),
         work: store.work_name(),
         commit: 0,
+        former,
         history,
         processes,
         workers,

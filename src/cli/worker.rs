@@ -9,7 +9,7 @@ use timely::worker::Worker;
 use super::errors::{exit_code, is_transient};
 use super::print::json_text;
 use crate::jobs;
-use crate::jobs::StudyPlan;
+use crate::jobs::studies::{self, StudyPlan};
 use crate::launch::{EXIT_PANIC, Outcome, Peers, exit_on_panic, run_workers, serve};
 use crate::operators::InProcess;
 use crate::plan::Plan;
@@ -74,7 +74,7 @@ pub(crate) fn study(plan: StudyPlan, peers: Peers, watch: &Arc<Watch>) -> Result
     let in_process = Arc::<InProcess>::default();
     let work = {
         let watch = watch.clone();
-        move |worker: &mut Worker| jobs::study::study(worker, &plan, &in_process, &watch)
+        move |worker: &mut Worker| studies::study(worker, &plan, &in_process, &watch)
     };
     Ok(run_workers(workers, peers, watch, work)?.into_iter().flatten().next())
 }

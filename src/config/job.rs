@@ -177,7 +177,7 @@ impl Default for Weekly {
     }
 }
 
-/// How the clusters of a later week are computed. The tables are the same bytes.
+/// How a later week is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::job::Mode;
 use super::units::Bytes;
 use crate::records::Week;
 
@@ -27,6 +28,8 @@ pub struct Overlap {
     pub method: OverlapMethod,
     /// For `method = "coarse"`: the memory of all counters together. Default: 64 MiB.
     pub counters: Bytes,
+    /// How a later week is computed, if the tables of a former run are there. Default: `auto`.
+    pub mode: Mode,
     /// The least size of a family: so many units that share a template, or are equal. Default: 200.
     pub family: u64,
     /// The most pairs that are looked at or listed; a run with more stops before it lists any. Default: 1,000,000,000.
@@ -46,6 +49,7 @@ impl Default for Overlap {
             unit: Unit::default(),
             method: OverlapMethod::default(),
             counters: Bytes(64 << 20),
+            mode: Mode::default(),
             family: 200,
             max_pairs: 1_000_000_000,
             list_families: false,
@@ -83,6 +87,15 @@ impl Overlap {
             return Err(format!("family = {family}: allowed is 2 or more"));
         }
         Ok(())
+    }
+
+    /// Whether another job finds the same pairs and families in the same week.
+    pub fn finds_as(&self, other: &Overlap) -> bool {
+        let parameters = |job: &Overlap| {
+            let Overlap { chunkings, cut, thresholds, unit, method, family, list_families, .. } = job.clone();
+            (chunkings, cut, thresholds, unit, method, family, list_families)
+        };
+        parameters(self) == parameters(other)
     }
 
     /// Whether pairs of families are left out of the list: only `prefix` finds families.

@@ -9,25 +9,15 @@
 //!   files for the commit).
 //! - `deletion`: what `cluster` does instead of reading a crawl if pages are deleted.
 //! - `chunks`: makes the table `chunks` of a week that was made without it.
-//! - `study`: what the jobs have in common that read committed weeks: `evolution` (compares the weeks of a store), `mirrors`
-//!   (hosts that mirror each other; with `mirror_pairs` and `mirror_tables`) and `overlap` (pages and hosts that share chunks of text).
+//! - `studies`: jobs that read committed weeks, and write tables about them.
 
 pub mod chunks;
 pub mod cluster;
 pub mod deletion;
-pub mod evolution;
 pub mod failed_urls;
-mod mirror_pairs;
-mod mirror_tables;
-pub mod mirrors;
 pub mod missing;
-pub mod overlap;
 pub mod packing;
 pub mod roots;
-pub mod study;
-pub mod study_plan;
+pub mod studies;
 pub mod tables;
 pub mod week;
-
-pub use self::overlap::check_chunks;
-pub use self::study_plan::StudyPlan;

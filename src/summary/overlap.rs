@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Chunking, Unit};
+use crate::config::{Chunking, Mode, Unit};
 use crate::records::Week;
 
 /// The ranges by which replicas are counted, from none.
@@ -40,6 +40,18 @@ pub struct OverlapSummary {
     pub first: Week,
     /// The week, again: a study has a first and a last one.
     pub last: Week,
+    /// The number of the commit that made the week.
+    #[serde(default)]
+    pub week_commit: u64,
+    /// How the pairs were found: `delta` from a former run and what changed since, or `full` from all pages.
+    #[serde(default)]
+    pub mode: Mode,
+    /// The week of the former run.
+    #[serde(default)]
+    pub former: Option<Week>,
+    /// The texts that changed since, over all.
+    #[serde(default)]
+    pub changed: Option<f64>,
     /// What was compared: `document` or `host`.
     pub unit: Unit,
     /// Pages with chunks; hosts of such pages if hosts were compared.

@@ -134,11 +134,12 @@ mod tests {
 
     use super::*;
     use crate::tables::{
-        AmountRow, BirthRow, ChangeClassRow, ChangeRow, ChunkRow, ClusterRow, DeathRow, DeletedRow, DocumentRow,
-        EvidenceRow, FailedUrlRow, FailureRow, FamilyRow, FeatureRow, FoundLinkRow, HostChangeRow, HostFailureRow,
-        HostOverlapRow, LargestRow, LinkRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow,
-        MirrorPairRow, MirrorSizeRow, MirrorSpanRow, MirroredRow, MissingRow, MostRow, OverlapRow, ReasonRow,
-        RedirectRow, RejectRow, ReplicaRow, RetentionRow, SavingRow, SizeRow, SummaryRow, UrlRow,
+        AmountRow, BirthRow, ChangeClassRow, ChangeRow, ChunkRow, ClusterRow, ComponentRow, DeathRow, DeletedRow,
+        DocumentRow, EvidenceRow, FailedUrlRow, FailureRow, FamilyChunkRow, FamilyRow, FeatureRow, FoundLinkRow,
+        HostChangeRow, HostFailureRow, HostOverlapRow, LargestRow, LinkRow, MirrorChangeRow, MirrorClassRow,
+        MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow, MirroredRow, MissingRow, MostRow,
+        OverlapRow, ReasonRow, RedirectRow, RejectRow, ReplicaRow, RetentionRow, SavingRow, SizeRow, SummaryRow,
+        UrlRow,
     };
 
     /// The name of a type in DuckDB.
@@ -173,7 +174,7 @@ mod tests {
     }
 
     /// Every table that a store keeps.
-    fn kept() -> [(String, String); 36] {
+    fn kept() -> [(String, String); 38] {
         [
             markdown::<ClusterRow>(),
             markdown::<DocumentRow>(),
@@ -206,6 +207,8 @@ mod tests {
             markdown_in::<MirrorLagRow>("mirrors/"),
             markdown_in::<OverlapRow>("overlap/"),
             markdown_in::<FamilyRow>("overlap/"),
+            markdown_in::<FamilyChunkRow>("overlap/"),
+            markdown_in::<ComponentRow>("overlap/"),
             markdown_in::<HostOverlapRow>("overlap/"),
             markdown_in::<ReplicaRow>("overlap/"),
             markdown_in::<SavingRow>("overlap/"),

@@ -56,7 +56,9 @@ pub use mirrors::{
     MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow,
     MirroredRow,
 };
-pub use overlap::{FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow};
+pub use overlap::{
+    ComponentRow, FamilyChunkRow, FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow,
+};
 pub use pack::{PART_BYTES, pack, pack_labelled, parts};
 pub use plain::{PlainColumn, Words};
 pub use read::{Scan, field};

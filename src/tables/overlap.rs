@@ -133,7 +133,7 @@ impl Table for FamilyRow {
             required("family", "the smallest doc of the family", longs(rows.iter().map(|r| r.family))),
             required(
                 "doc",
-                "document id of the member; for hosts a number that only this table has",
+                "document id of the member; for hosts a number that only these tables have",
                 longs(rows.iter().map(|r| r.doc)),
             ),
             nullable("host", "the member, if hosts are compared", maybe_texts(rows.iter().map(|r| r.host.as_deref()))),
@@ -143,6 +143,63 @@ impl Table for FamilyRow {
                 longs(rows.iter().map(|r| r.weight)),
             ),
             required("of", "chunks of the collection", longs(rows.iter().map(|r| r.of))),
+        ]
+    }
+}
+
+/// `family-chunks`: the collections of families.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FamilyChunkRow {
+    /// The chunking.
+    pub chunking: &'static str,
+    /// The name of the family: the smallest id of its members.
+    pub family: i64,
+    /// A chunk of the collection.
+    pub chunk: i64,
+}
+
+impl Table for FamilyChunkRow {
+    const NAME: &'static str = "family-chunks";
+    const DESCRIPTION: &'static str = "The collection of each family: the chunks of which its members have most. Families of `document` have none. The next week's pages join families by them.";
+    const UNIQUE: &'static [&'static str] = &["chunk"];
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        vec![
+            required("chunking", "four-lines or two-lines", texts(rows.iter().map(|r| r.chunking))),
+            required("family", "as in `families`", longs(rows.iter().map(|r| r.family))),
+            required("chunk", "64-bit hash of a chunk", longs(rows.iter().map(|r| r.chunk))),
+        ]
+    }
+}
+
+/// `components`: pages that overlap, directly or over others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComponentRow {
+    /// The chunking.
+    pub chunking: &'static str,
+    /// The name of the component: the smallest id of its members.
+    pub component: i64,
+    /// The member: a page, or a host's number.
+    pub doc: i64,
+    /// The host, if hosts are compared.
+    pub host: Option<String>,
+}
+
+impl Table for ComponentRow {
+    const NAME: &'static str = "components";
+    const DESCRIPTION: &'static str = "Members of components: units that overlap, directly or over others, copies included. Units that overlap with no other are not here.";
+    const ASCENDING: &'static [&'static str] = &["doc"];
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        vec![
+            required("chunking", "document, four-lines or two-lines", texts(rows.iter().map(|r| r.chunking))),
+            required("component", "the smallest doc of the component", longs(rows.iter().map(|r| r.component))),
+            required(
+                "doc",
+                "document id of the member; for hosts the number that `families` has, too",
+                longs(rows.iter().map(|r| r.doc)),
+            ),
+            nullable("host", "the member, if hosts are compared", maybe_texts(rows.iter().map(|r| r.host.as_deref()))),
         ]
     }
 }

@@ -10,7 +10,9 @@ use super::mirrors::{
     MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow,
     MirroredRow,
 };
-use super::overlap::{FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow};
+use super::overlap::{
+    ComponentRow, FamilyChunkRow, FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow,
+};
 use super::pack::pack_labelled;
 use super::row_groups::RowGroups;
 use super::rows::{
@@ -101,7 +103,9 @@ pub const RESULTS: [ResultTables; 3] = [
         folder: "overlap",
         name_pages: true,
         tables: &[
+            StoreTable::of::<ComponentRow>(),
             StoreTable::of::<FamilyRow>(),
+            StoreTable::of::<FamilyChunkRow>(),
             StoreTable::of::<HostOverlapRow>(),
             StoreTable::of::<MostRow>(),
             StoreTable::of::<OverlapRow>(),

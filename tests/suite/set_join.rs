@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use nigh::operators::InProcess;
-use nigh::operators::set_join::{Element, Requirement, SetJoin, SetJoinStage, Sets, Share, TooManyPairs, set_join};
+use nigh::operators::set_join::{
+    Element, Known, Requirement, SetJoin, SetJoinStage, SetSource, Sets, SetsPass, Share, TooManyPairs, set_join,
+};
 use nigh::records::mix;
 use nigh::watch::Watch;
 use proptest::prelude::*;
@@ -48,11 +50,52 @@ struct Parameters {
     family: u64,
     memory: u64,
     max_pairs: u64,
+    has_known: bool,
 }
 
 impl Parameters {
     fn of(requirement: Requirement) -> Parameters {
-        Parameters { requirement, family: 5, memory: 1 << 20, max_pairs: u64::MAX }
+        Parameters { requirement, family: 5, memory: 1 << 20, max_pairs: u64::MAX, has_known: false }
+    }
+
+    /// What is known of a set, if anything is: most sets are old, and a third of them is in two families.
+    fn known(&self, set: u64) -> Known {
+        let family = mix(set ^ 0xF00D) % 6;
+        let family = if family < 3 { family as u32 } else { 0 };
+        if self.has_known { Known { is_old: !mix(set).is_multiple_of(4), family } } else { Known::default() }
+    }
+
+    /// Whether the pair of two sets is known, so that the join leaves it out.
+    fn knows(&self, a: u64, b: u64) -> bool {
+        let (a, b) = (self.known(a), self.known(b));
+        a.is_old && b.is_old || a.family > 0 && a.family == b.family
+    }
+}
+
+/// The sets of a worker, and what is known of them.
+#[derive(Clone)]
+struct KnownSets {
+    sets: Arc<Sets>,
+    parameters: Parameters,
+}
+
+impl SetSource for KnownSets {
+    type Pass = SetsPass;
+
+    fn len(&self) -> usize {
+        self.sets.len()
+    }
+
+    fn name(&self, set: usize) -> u64 {
+        self.sets.name(set)
+    }
+
+    fn known(&self, set: usize) -> Known {
+        self.parameters.known(self.sets.name(set))
+    }
+
+    fn pass(&self) -> anyhow::Result<SetsPass> {
+        self.sets.pass()
     }
 }
 
@@ -75,6 +118,8 @@ fn run(sets: &[Set], parameters: Parameters, workers: Workers) -> Joins {
         let stage = SetJoinStage {
             requirement: parameters.requirement,
             family: parameters.family,
+            with_collections: true,
+            has_known: parameters.has_known,
             max_pairs: parameters.max_pairs,
             memory: parameters.memory,
             scratch: scratch.clone(),
@@ -89,7 +134,8 @@ fn run(sets: &[Set], parameters: Parameters, workers: Workers) -> Joins {
                 Ok(())
             }
         };
-        let joined = set_join(worker, &stage, &Arc::new(own), each);
+        let source = KnownSets { sets: Arc::new(own), parameters };
+        let joined = set_join(worker, &stage, &source, each);
         let failed = |error: anyhow::Error| error.downcast::<TooManyPairs>().expect("no other failure");
         joined.map(|joined| (joined, std::mem::take(&mut *listed.lock().unwrap()))).map_err(failed)
     });
@@ -110,6 +156,7 @@ fn pairs(sets: &[Set], parameters: Parameters, workers: Workers) -> BTreeMap<(u6
         rows.extend(joined.rows.iter().filter(|row| row.members > 0).map(|row| (row.name, *row)));
         assert_eq!(joined.families, joins[0].0.families, "all workers know all families");
     }
+    check_collections(sets, parameters, &joins, &members);
     let mut found = BTreeMap::new();
     let mut add = |a: u64, b: u64, how: Found| {
         let (pair, how) = match how {
@@ -118,11 +165,17 @@ fn pairs(sets: &[Set], parameters: Parameters, workers: Workers) -> BTreeMap<(u6
         };
         assert_eq!(found.insert(pair, how), None, "{pair:?} was found twice");
     };
+    // What a row says of known pairs is right; the pairs of two rows are without them as soon as they are expanded.
+    let is_new = |a: u64, b: &&u64| !parameters.knows(a, **b);
     for row in rows.values() {
         let sets = &members[&row.name];
         assert_eq!((sets.len(), sets.iter().min()), (row.members as usize, Some(&row.name)));
+        let of_sets: Vec<Known> = sets.iter().map(|set| parameters.known(*set)).collect();
+        assert_eq!(of_sets.iter().filter(|known| known.is_old).count(), row.old as usize);
+        assert!(of_sets.iter().all(|known| known.family == row.known_family));
         for (number, a) in sets.iter().enumerate().filter(|_| row.is_clique) {
-            sets[number + 1..].iter().for_each(|b| add(*a, *b, Found::Row(row.weight)));
+            let others = sets[number + 1..].iter().filter(|b| is_new(*a, b));
+            others.for_each(|b| add(*a, *b, Found::Row(row.weight)));
         }
     }
     for a in rows.values() {
@@ -140,11 +193,53 @@ fn pairs(sets: &[Set], parameters: Parameters, workers: Workers) -> BTreeMap<(u6
     for (joined, listed) in &joins {
         for (own, other, shared) in listed {
             for one in &members[&joined.rows[*own as usize].name] {
-                members[other].iter().for_each(|other| add(*one, *other, Found::Listed(*shared)));
+                let others = members[other].iter().filter(|other| is_new(*one, other));
+                others.for_each(|other| add(*one, *other, Found::Listed(*shared)));
             }
         }
     }
     found
+}
+
+/// Checks the collections of families: what they weigh, and what each row has of them.
+fn check_collections(
+    sets: &[Set],
+    parameters: Parameters,
+    joins: &[(SetJoin, Vec<(u32, u64, [u64; 2])>)],
+    members: &BTreeMap<u64, Vec<u64>>,
+) {
+    if matches!(parameters.requirement, Requirement::Both(_)) {
+        return;
+    }
+    let weight_of = |set: u64, elements: &[u64]| -> u64 {
+        let weights = sets[set as usize].iter().filter(|(element, _)| elements.binary_search(&mix(**element)).is_ok());
+        weights.map(|(_, weight)| u64::from(*weight)).sum()
+    };
+    let mut of_family = BTreeMap::new();
+    for (joined, _) in joins {
+        for (row, elements) in &joined.collections {
+            let row = joined.rows[*row];
+            match row.family {
+                Some(family) => assert_eq!(of_family.insert(family, elements.clone()), None, "each is at one worker"),
+                None => {
+                    assert!(u64::from(row.members) >= parameters.family);
+                    members[&row.name].iter().for_each(|set| assert_eq!(weight_of(*set, elements), row.weight));
+                }
+            }
+        }
+    }
+    assert_eq!(of_family.len(), joins[0].0.families.len());
+    for (joined, _) in joins {
+        for row in &joined.rows {
+            if let Some(family) = row.family {
+                let family_of = joined.families[family as usize];
+                let elements = &of_family[&family];
+                assert_eq!(weight_of(family_of.name, elements), family_of.of);
+                let of_row = members[&row.name].iter().map(|set| weight_of(*set, elements));
+                of_row.for_each(|weight| assert_eq!(weight, u64::from(row.of_family)));
+            }
+        }
+    }
 }
 
 /// All pairs by brute force, with their shared weights.
@@ -174,7 +269,8 @@ fn twin(sets: &[Set], requirement: Requirement) -> BTreeMap<(u64, u64), [u64; 2]
 
 /// Checks the join against brute force; returns how many pairs were listed, of rows and of families.
 fn check(sets: &[Set], parameters: Parameters, workers: Workers) -> [usize; 3] {
-    let (found, expected) = (pairs(sets, parameters, workers), twin(sets, parameters.requirement));
+    let (found, mut expected) = (pairs(sets, parameters, workers), twin(sets, parameters.requirement));
+    expected.retain(|(a, b), _| !parameters.knows(*a, *b));
     let of_join: BTreeSet<_> = found.keys().copied().collect();
     assert_eq!(of_join, expected.keys().copied().collect(), "{parameters:?} {workers:?}");
     let mut kinds = [0; 3];
@@ -252,6 +348,24 @@ proptest! {
             let kinds = check(&sets, parameters, WORKERS[(number + first) % WORKERS.len()]);
             let one = Parameters { memory: 1 << 30, ..parameters };
             prop_assert_eq!(kinds, check(&sets, one, WORKERS[0]), "the kinds of the pairs are the same");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+
+    #[test]
+    fn pairs_that_are_known_are_left_out_and_no_others(world in worlds(), first in 0..WORKERS.len()) {
+        for (number, requirement) in requirements().into_iter().enumerate() {
+            let sets = weighed(&world, requirement);
+            let memory = MEMORIES[(number + first) % MEMORIES.len()];
+            let parameters = Parameters { memory, has_known: true, ..Parameters::of(requirement) };
+            let [listed, _, family] = check(&sets, parameters, WORKERS[(number + first) % WORKERS.len()]);
+            prop_assert_eq!(family, 0);
+            // No pair of rows is listed of which nothing is new.
+            let joins = run(&sets, parameters, WORKERS[0]).remove(0).unwrap();
+            prop_assert!(joins.1.len() <= listed, "{} pairs of rows for {} pairs", joins.1.len(), listed);
         }
     }
 }

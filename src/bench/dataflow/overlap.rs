@@ -225,6 +225,8 @@ impl Measure for OverlapTask {
         let stage = SetJoinStage {
             requirement: Requirement::Shared(self.least),
             family: self.family,
+            with_collections: false,
+            has_known: false,
             max_pairs: self.max_pairs,
             memory: self.worker_memory,
             scratch: self.scratch.clone(),

@@ -72,6 +72,8 @@ impl MirrorStage {
             requirement: Requirement::Both(self.least),
             // One more than the hosts that a farm may have before it is one.
             family: self.farm + 1,
+            with_collections: false,
+            has_known: false,
             max_pairs: self.max_pairs,
             memory: self.memory / 2,
             scratch: self.scratch.clone(),

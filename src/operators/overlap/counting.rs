@@ -115,7 +115,7 @@ pub fn counted_pairs<S: SetSource + Clone + 'static>(
                 let slot = bucket(common, *counters);
                 bits[slot / 64] >> (slot % 64) & 1 > 0
             });
-            let pair = SharedPair { a: common.a, b: common.b, shared: 1 };
+            let pair = SharedPair::new(common.a, common.b, 1);
             if is_heavy { sort.borrow_mut().push(pair) } else { Ok(()) }
         }
     };
@@ -131,7 +131,7 @@ pub fn counted_pairs<S: SetSource + Clone + 'static>(
             match (&mut current, next) {
                 (Some(pair), Some(next)) if (pair.a, pair.b) == (next.a, next.b) => pair.shared += 1,
                 (of, next) => {
-                    if let Some(pair) = std::mem::replace(of, next).filter(|pair| pair.shared >= least.into()) {
+                    if let Some(pair) = std::mem::replace(of, next).filter(|pair| pair.shared >= least) {
                         forest.join(pair.a.to_table() as u64, pair.b.to_table() as u64);
                         pairs.push(pair);
                     }

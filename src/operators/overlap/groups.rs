@@ -24,6 +24,8 @@ pub const LARGEST: usize = 20;
 /// The groups of one chunking, as one worker knows them.
 #[derive(Debug, Default)]
 pub struct Groups {
+    /// The own units in groups of several, with the smallest unit of each.
+    pub members: Vec<(DocId, DocId)>,
     /// The own units that exist, with the number of units in the group of each.
     pub sizes: Vec<u64>,
     /// The groups whose smallest unit is an own one.
@@ -67,7 +69,10 @@ pub fn groups(worker: &mut Worker, units: &Units, edges: Vec<Edge>, watch: &Arc<
         .collect();
     candidates.sort_unstable();
     candidates.truncate(LARGEST);
+    let docs = owned.docs().enumerate();
+    let in_groups = docs.filter(|(unit, _)| units.pages[*unit] > 0 && members(*unit) > 1);
     Ok(Groups {
+        members: in_groups.map(|(unit, doc)| (doc, roots[unit])).collect(),
         sizes: units.numbers().map(members).collect(),
         count: sizes.of_own_roots().count() as u64,
         saved_bytes: others(units, &roots).map(|unit| units.bytes[unit]).sum(),

@@ -7,15 +7,19 @@
 //!                  ─▶ source     the chunks of each centre, or host, as sets
 //!                  ─▶ prefix     pairs by the set join, expanded from rows to units
 //!                  ─▶ counting   or pairs by the study's two ways: sorted, or counted coarsely first
+//!                  ─▶ follow     or pairs from a former run and what changed since
 //!                  ─▶ pairs      each pair at the owner of its smaller unit, with the sizes of both
 //!                  ─▶ groups     components of units that overlap, their sizes, and why units are in them
 //! ```
 //!
-//! In reading order: `units`, `hosts` (units that are hosts), `read` (both, from the tables), `copies`, `source`, `pairs`, `prefix`, `counting`, `groups`; `names` reads
-//! the URLs of some pages.
+//! In reading order: `units`, `hosts` (units that are hosts), `read` (both, from the tables), `copies`, `source`, `pairs`, `prefix`,
+//! `counting`; `changes`, `former`, `follow` (a later week); `groups`; `names` reads the URLs of some pages.
 
+mod changes;
 mod copies;
 mod counting;
+mod follow;
+mod former;
 mod groups;
 mod hosts;
 mod names;
@@ -25,12 +29,15 @@ mod read;
 mod source;
 mod units;
 
+pub use self::changes::{CentresOfWeek, TextChanges, text_changes};
 pub use self::copies::{Copies, copies};
 pub use self::counting::{Coarse, counted_pairs};
+pub use self::follow::{FormerCounts, followed_pairs};
+pub use self::former::FormerTables;
 pub use self::groups::{Group, Groups, LARGEST, groups};
 pub use self::names::{PageName, page_names, refusal};
-pub use self::pairs::{FamilyMember, PairTables, UnitPair};
+pub use self::pairs::{Collection, FamilyMember, PairTables, UnitPair};
 pub use self::prefix::{Found, prefix_pairs};
-pub use self::read::{hosts, pages};
+pub use self::read::{hosts, pages, texts};
 pub use self::source::{UnitPass, UnitSource};
 pub use self::units::Units;

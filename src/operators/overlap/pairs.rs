@@ -31,7 +31,10 @@ pub struct SharedPair {
     /// The larger unit.
     pub b: DocId,
     /// The chunks that both have.
-    pub shared: u64,
+    pub shared: u32,
+    /// The chunks of each, if they are known already; else 0.
+    pub sizes: [u32; 2],
+    pub(super) _pad: u32,
 }
 
 impl Sortable for SharedPair {
@@ -92,6 +95,13 @@ impl Sortable for UnitPair {
     }
 }
 
+impl SharedPair {
+    /// The pair of two units, of which the sizes are not known here.
+    pub(super) fn new(one: DocId, other: DocId, shared: u32) -> SharedPair {
+        SharedPair { a: one.min(other), b: one.max(other), shared, sizes: [0, 0], _pad: 0 }
+    }
+}
+
 /// A member of a family: any two members share at least the sum of their weights less `of`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
@@ -104,6 +114,15 @@ pub struct FamilyMember {
     pub weight: u32,
     /// The chunks of the collection.
     pub of: u32,
+}
+
+/// The collection of a family.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Collection {
+    /// The family: its smallest member.
+    pub family: DocId,
+    /// The chunks, ascending.
+    pub chunks: Vec<u64>,
 }
 
 /// The pairs of all chunkings, and what is counted for the own units of one of them.
@@ -152,7 +171,8 @@ impl PairTables {
         self.listed = 0;
     }
 
-    /// Adds pairs that this worker found. All workers call it, in rounds. The sizes of all own units in pairs are known.
+    /// Adds pairs that this worker found. All workers call it, in rounds. The sizes of all own units are known, except of those in pairs that
+    /// have them.
     ///
     /// # Errors
     /// If a file cannot be written, or a worker of this process failed.
@@ -164,19 +184,20 @@ impl PairTables {
         let mut dealer = Dealer::new(index, peers, watch);
         for pair in to_larger.iter().flat_map(|block| block.records()) {
             let b = self.owned.index(pair.b);
-            let half = HalfPair { pair: *pair, size: self.sizes[b], pages: self.pages[b] };
+            let size = if pair.sizes[1] > 0 { pair.sizes[1] } else { self.sizes[b] };
+            let half = HalfPair { pair: *pair, size, pages: self.pages[b] };
             dealer.deal(pair.a.owner(peers) as u64, half);
         }
         drop(to_larger);
         let to_smaller = all_to_all(worker, dealer, watch)?;
         let mut dealer = Dealer::new(index, peers, watch);
         for HalfPair { pair, size, pages } in to_smaller.iter().flat_map(|block| block.records()).copied() {
-            let SharedPair { a, b, shared } = pair;
+            let SharedPair { a, b, shared, sizes: [known, _], .. } = pair;
             let unit = self.owned.index(a);
             self.partners[unit] += u64::from(pages);
             dealer.deal(b.owner(peers) as u64, Partner { unit: b, pages: self.pages[unit].into() });
-            let sizes = [self.sizes[unit], size];
-            self.pairs.push(UnitPair { chunking: self.chunking, a, b, shared: shared as u32, sizes })?;
+            let sizes = [if known > 0 { known } else { self.sizes[unit] }, size];
+            self.pairs.push(UnitPair { chunking: self.chunking, a, b, shared, sizes })?;
             self.listed += 1;
             if let Some(names) = &mut self.names {
                 names.entry(b.to_table() as u64).or_default();

@@ -9,6 +9,8 @@
 //!
 //! All sets of a row in a family are in this family. So a unit is in one family at most, and no pair is of both kinds.
 //!
+//! If the source knows some pairs and families, the pairs are the others: see [`Known`](crate::operators::set_join::Known).
+//!
 //! Known limit: the sets of all rows of a worker are in memory, 16 bytes each, and one pair of rows is expanded at once.
 
 use std::cell::RefCell;
@@ -20,7 +22,8 @@ use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
-use super::pairs::{FamilyMember, PairTables, SharedPair};
+use super::hosts::send_rows;
+use super::pairs::{Collection, FamilyMember, PairTables, SharedPair};
 use crate::operators::exchange::{Dealer, all_gather, all_to_all};
 use crate::operators::set_join::{FrequentColumn, RowPair, SetJoin, SetJoinStage, SetSource, TooManyPairs, set_join};
 use crate::records::{DocId, Edge};
@@ -37,6 +40,8 @@ const NAMED: usize = 10;
 pub struct Found {
     /// The own units of families.
     pub families: Vec<FamilyMember>,
+    /// The collections of families, each at the owner of the family's name, in their order.
+    pub collections: Vec<Collection>,
     /// Edges whose components are those of all pairs.
     pub edges: Vec<Edge>,
 }
@@ -67,7 +72,9 @@ impl Sortable for ListedRows {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct Member {
-    row: u64,
+    row: u32,
+    /// 1 if its pairs with other such units are known.
+    is_old: u32,
     unit: DocId,
 }
 
@@ -75,7 +82,8 @@ struct Member {
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Visitor {
-    row: u64,
+    row: u32,
+    is_old: u32,
     unit: DocId,
     shared: u64,
 }
@@ -142,30 +150,37 @@ pub fn prefix_pairs<S: SetSource + Clone + 'static>(
     let each = {
         let listed = listed.clone();
         move |pair: RowPair| {
-            let RowPair { own, other, names, members, shared, .. } = pair;
+            let RowPair { own, other, names, members, old, shared, .. } = pair;
             let (rows, count, forest) = &mut *listed.borrow_mut();
             let (a, b) = (u64::from(members[0]), u64::from(members[1]));
-            count.add(a * b, a + b, names[0].min(names[1]));
+            count.add(a * b - u64::from(old[0]) * u64::from(old[1]), a + b, names[0].min(names[1]));
             forest.join(names[0], names[1]);
             rows.push(ListedRows { own, worker: other.worker, other: other.number, members, shared: shared[0] })
         }
     };
-    let stage = SetJoinStage { family: family.unwrap_or(u64::MAX), ..stage.clone() };
+    let stage =
+        SetJoinStage { family: family.unwrap_or(u64::MAX), with_collections: family.is_some(), ..stage.clone() };
     let joined = set_join(worker, &stage, source, each)?;
     let none = ExternalSort::new(&stage.scratch.join("none"), 0);
     let (rows, mut count, forest) = listed.replace((none, UnitPairs::default(), OwnForest::default()));
     let mut found = Found { edges: forest.into_edges(), ..Found::default() };
-    let members = RowMembers::gather(worker, source, &joined, tables, owned, &watch)?;
-    let families = families(worker, &joined, &members, family, &mut found, &watch)?;
+    let members = RowMembers::gather(worker, source, stage.has_known, &joined, tables, owned, &watch)?;
+    let families = families(worker, &joined, &members, stage.family, &mut found, &watch)?;
     // Rows whose own pairs are listed.
     let listed_rows: Vec<usize> = (0..joined.rows.len())
-        .filter(|row| joined.rows[*row].members > 1 && joined.rows[*row].is_clique && !families.contains_key(row))
+        .filter(|row| joined.rows[*row].members > 1 && joined.rows[*row].is_clique)
+        .filter(|row| !families.contains_key(row) && joined.rows[*row].known_family == 0)
         .collect();
     for row in listed_rows.iter().map(|row| joined.rows[*row]) {
-        count.add(pairs_of(row.members.into()), row.members.into(), row.name);
+        count.add(pairs_of(row.members.into()) - pairs_of(row.old.into()), row.members.into(), row.name);
     }
     count.refuse_more(worker, stage.max_pairs, &watch)?;
     found.families = family_members(worker, &members, families, &watch)?;
+    let peers = worker.peers();
+    let collections = std::mem::take(&mut found.collections).into_iter();
+    let collections = collections.map(|collection| (collection.family.owner(peers), collection)).collect();
+    found.collections = send_rows(worker, collections, &watch)?;
+    found.collections.sort_unstable();
     let expansion = Expansion { members: &members, most: (stage.memory / IN_FLIGHT).max(1), watch: &watch };
     let mut rows = rows.sorted()?;
     expansion.of_two_rows(worker, tables, || rows.record())?;
@@ -216,7 +231,7 @@ impl UnitPairs {
 struct RowMembers {
     /// By row: where its members begin; one more at the end.
     starts: Vec<usize>,
-    units: Vec<DocId>,
+    members: Vec<Member>,
 }
 
 impl RowMembers {
@@ -224,6 +239,7 @@ impl RowMembers {
     fn gather<S: SetSource>(
         worker: &mut Worker,
         source: &S,
+        has_known: bool,
         joined: &SetJoin,
         tables: &mut PairTables,
         owned: &Ownership,
@@ -233,17 +249,20 @@ impl RowMembers {
         for ((set, size), place) in joined.sets.iter().zip(&joined.sizes).zip(&joined.row_of) {
             let unit = DocId::from_table(source.name(*set as usize) as i64);
             tables.sizes[owned.index(unit)] = *size;
-            dealer.deal(place.worker.into(), Member { row: place.number.into(), unit });
+            let is_old = has_known && source.known(*set as usize).is_old;
+            dealer.deal(place.worker.into(), Member { row: place.number, is_old: is_old.into(), unit });
         }
         let blocks = all_to_all(worker, dealer, watch)?;
         let mut members: Vec<Member> = blocks.iter().flat_map(|block| block.records()).copied().collect();
         members.sort_unstable();
-        let starts = (0..=joined.rows.len()).map(|row| members.partition_point(|member| member.row < row as u64));
-        Ok(RowMembers { starts: starts.collect(), units: members.into_iter().map(|member| member.unit).collect() })
+        let starts = (0..=joined.rows.len()).map(|row| members.partition_point(|member| (member.row as usize) < row));
+        let starts = starts.collect();
+        Ok(RowMembers { starts, members })
     }
 
-    fn of(&self, row: usize) -> &[DocId] {
-        &self.units[self.starts[row]..self.starts[row + 1]]
+    /// The units of a row: new ones, then old ones.
+    fn of(&self, row: usize) -> &[Member] {
+        &self.members[self.starts[row]..self.starts[row + 1]]
     }
 }
 
@@ -253,7 +272,7 @@ fn families(
     worker: &mut Worker,
     joined: &SetJoin,
     members: &RowMembers,
-    family: Option<u64>,
+    least: u64,
     found: &mut Found,
     watch: &Watch,
 ) -> Result<BTreeMap<usize, (u64, u32, u32)>> {
@@ -271,16 +290,23 @@ fn families(
     }
     let mut families = BTreeMap::new();
     for (number, row) in rows() {
-        let of_row = members.of(number).iter().map(|unit| unit.to_table() as u64).filter(|unit| *unit != row.name);
+        let of_row =
+            members.of(number).iter().map(|member| member.unit.to_table() as u64).filter(|unit| *unit != row.name);
         found.edges.extend(of_row.filter(|_| row.is_clique).map(|unit| edge(unit, row.name)));
         if let Some(of) = row.family {
             let name = names[of as usize];
             families.insert(number, (name, row.of_family, joined.families[of as usize].of as u32));
             found.edges.extend((name != row.name).then(|| edge(row.name, name)));
-        } else if row.is_clique && family.is_some_and(|least| u64::from(row.members) >= least) {
+        } else if row.is_clique && u64::from(row.members) >= least {
             families.insert(number, (row.name, row.weight as u32, row.weight as u32));
         }
     }
+    let collection = |(row, chunks): (&usize, &Vec<u64>)| {
+        // Equal sets that share too little are no family.
+        let (family, ..) = families.get(row)?;
+        Some(Collection { family: DocId::from_table(*family as i64), chunks: chunks.clone() })
+    };
+    found.collections = joined.collections.iter().filter_map(collection).collect();
     Ok(families)
 }
 
@@ -295,7 +321,7 @@ fn family_members(
     let mut dealer = Dealer::new(worker.index(), peers, watch);
     for (row, (family, weight, of)) in families {
         let family = DocId::from_table(family as i64);
-        for unit in members.of(row) {
+        for Member { unit, .. } in members.of(row) {
             dealer.deal(unit.owner(peers) as u64, FamilyMember { unit: *unit, family, weight, of });
         }
     }
@@ -325,8 +351,8 @@ impl Expansion<'_> {
             while dealt < self.most && is_more {
                 match next()? {
                     Some(ListedRows { own, worker: to, other, members, shared }) => {
-                        for unit in self.members.of(own as usize) {
-                            dealer.deal(to.into(), Visitor { row: other.into(), unit: *unit, shared });
+                        for Member { is_old, unit, .. } in self.members.of(own as usize).iter().copied() {
+                            dealer.deal(to.into(), Visitor { row: other, is_old, unit, shared });
                         }
                         dealt += u64::from(members[0]) * u64::from(members[1]);
                     }
@@ -335,9 +361,9 @@ impl Expansion<'_> {
             }
             let blocks = all_to_all(worker, dealer, self.watch)?;
             let mut pairs = Vec::new();
-            for Visitor { row, unit, shared } in blocks.iter().flat_map(|block| block.records()) {
-                let others = self.members.of(*row as usize).iter();
-                pairs.extend(others.map(|other| pair(*unit, *other, *shared)));
+            for Visitor { row, is_old, unit, shared } in blocks.iter().flat_map(|block| block.records()) {
+                let others = self.members.of(*row as usize).iter().filter(|other| is_old & other.is_old == 0);
+                pairs.extend(others.map(|other| SharedPair::new(*unit, other.unit, *shared as u32)));
             }
             drop(blocks);
             tables.add(worker, pairs, self.watch)?;
@@ -361,7 +387,8 @@ impl Expansion<'_> {
                     Some((row, shared)) => {
                         let units = self.members.of(row);
                         for (number, a) in units.iter().enumerate() {
-                            pairs.extend(units[number + 1..].iter().map(|b| pair(*a, *b, shared)));
+                            let others = units[number + 1..].iter().filter(|b| a.is_old & b.is_old == 0);
+                            pairs.extend(others.map(|b| SharedPair::new(a.unit, b.unit, shared as u32)));
                         }
                     }
                     None => is_more = false,
@@ -373,10 +400,6 @@ impl Expansion<'_> {
             }
         }
     }
-}
-
-fn pair(one: DocId, other: DocId, shared: u64) -> SharedPair {
-    SharedPair { a: one.min(other), b: one.max(other), shared }
 }
 
 /// Whether any worker has more; the same at every worker.

@@ -18,7 +18,7 @@ use crate::watch::Watch;
 /// # Errors
 /// If a file cannot be read or contradicts itself (names it).
 pub fn pages(history: &History, owned: &Ownership) -> Result<(Units, Vec<(u128, DocId)>)> {
-    let texts = texts(history, owned)?;
+    let texts = texts(history, history.weeks.len() - 1, owned)?;
     let mut units = Units::new(owned.clone());
     texts.iter().for_each(|(_, doc)| units.pages[owned.index(*doc)] = 1);
     each_document(history, owned, |doc, host, ip, bytes| {
@@ -38,7 +38,7 @@ pub fn pages(history: &History, owned: &Ownership) -> Result<(Units, Vec<(u128, 
 /// # Errors
 /// If a file cannot be read or contradicts itself (names it), or a worker of this process failed.
 pub fn hosts(worker: &mut Worker, history: &History, owned: &Ownership, watch: &Watch) -> Result<Units> {
-    let (texts, mut has_chunks) = (texts(history, owned)?, vec![false; owned.len()]);
+    let (texts, mut has_chunks) = (texts(history, history.weeks.len() - 1, owned)?, vec![false; owned.len()]);
     texts.iter().for_each(|(_, doc)| has_chunks[owned.index(*doc)] = true);
     let mut of_host = HostPages::default();
     each_document(history, owned, |doc, host, ip, bytes| {
@@ -61,9 +61,11 @@ fn check(history: &History, without_document: Option<&(u128, DocId)>) -> Result<
     Ok(())
 }
 
-/// The hash of the text of each own page that has chunks.
-fn texts(history: &History, owned: &Ownership) -> Result<Vec<(u128, DocId)>> {
-    let number = history.weeks.len() - 1;
+/// The hash of the text of each own page that has chunks in week number `number`.
+///
+/// # Errors
+/// If a file cannot be read or contradicts itself (names it).
+pub fn texts(history: &History, number: usize, owned: &Ownership) -> Result<Vec<(u128, DocId)>> {
     let tables = history.tables(number);
     let mut texts = Vec::new();
     for shard in owned.shards() {

@@ -10,12 +10,13 @@ use arrow_array::{BinaryArray, FixedSizeBinaryArray, Int64Array, RecordBatch};
 use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
+use super::changes::TextChanges;
 use super::copies::Copies;
 use super::units::Units;
 use crate::config::{Chunking, Cut};
 use crate::features::chunk_set;
 use crate::operators::exchange::{Dealer, all_to_all};
-use crate::operators::set_join::{Element, SetPass, SetSource, Sets, SetsPass};
+use crate::operators::set_join::{Element, Known, SetPass, SetSource, Sets, SetsPass};
 use crate::records::DocId;
 use crate::state::History;
 use crate::structures::Ownership;
@@ -25,8 +26,8 @@ use crate::watch::Watch;
 /// The sets of the own units of a worker.
 #[derive(Clone)]
 pub enum UnitSource {
-    /// Of pages.
-    Pages(Arc<PageSets>),
+    /// Of pages; and what is known of each, or nothing of any.
+    Pages(Arc<PageSets>, Arc<Vec<Known>>),
     /// Of hosts.
     Hosts(Arc<Sets>),
 }
@@ -75,7 +76,37 @@ impl UnitSource {
             })?;
         }
         sets.names = names;
-        Ok(UnitSource::Pages(Arc::new(sets)))
+        Ok(UnitSource::Pages(Arc::new(sets), Arc::default()))
+    }
+
+    /// Adds what a former run knows: pages whose texts it had are old, and `family_of` gives the number of the family of a page, or 0: its
+    /// chunks are given if it is new.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub(super) fn with_known(
+        self,
+        changes: &TextChanges,
+        mut family_of: impl FnMut(DocId, Option<&[u64]>) -> u32,
+    ) -> Result<UnitSource> {
+        let UnitSource::Pages(sets, _) = self else { return Ok(self) };
+        let mut known = Vec::with_capacity(sets.names.len());
+        let (mut pass, mut set, mut chunks) = (PagePass::of(sets.clone()), Vec::new(), Vec::new());
+        for name in &sets.names {
+            let doc = DocId::from_table(*name as i64);
+            let is_old = changes.is_old[sets.owned.index(doc)];
+            let family = if is_old {
+                pass.skip()?;
+                family_of(doc, None)
+            } else {
+                pass.next(&mut set)?;
+                chunks.clear();
+                chunks.extend(set.iter().map(|element| element.hash));
+                family_of(doc, Some(&chunks))
+            };
+            known.push(Known { is_old, family });
+        }
+        Ok(UnitSource::Pages(sets, Arc::new(known)))
     }
 
     /// The sets of the own hosts.
@@ -163,21 +194,28 @@ impl SetSource for UnitSource {
 
     fn len(&self) -> usize {
         match self {
-            UnitSource::Pages(sets) => sets.names.len(),
+            UnitSource::Pages(sets, _) => sets.names.len(),
             UnitSource::Hosts(sets) => sets.len(),
         }
     }
 
     fn name(&self, set: usize) -> u64 {
         match self {
-            UnitSource::Pages(sets) => sets.names[set],
+            UnitSource::Pages(sets, _) => sets.names[set],
             UnitSource::Hosts(sets) => sets.name(set),
+        }
+    }
+
+    fn known(&self, set: usize) -> Known {
+        match self {
+            UnitSource::Pages(_, known) => known.get(set).copied().unwrap_or_default(),
+            UnitSource::Hosts(_) => Known::default(),
         }
     }
 
     fn pass(&self) -> Result<UnitPass> {
         Ok(match self {
-            UnitSource::Pages(sets) => UnitPass::Pages(PagePass::of(sets.clone())),
+            UnitSource::Pages(sets, _) => UnitPass::Pages(PagePass::of(sets.clone())),
             UnitSource::Hosts(sets) => UnitPass::Hosts(sets.pass()?),
         })
     }
@@ -210,6 +248,13 @@ impl SetPass for UnitPass {
             UnitPass::Hosts(pass) => pass.next(set),
         }
     }
+
+    fn skip(&mut self) -> Result<bool> {
+        match self {
+            UnitPass::Pages(pass) => pass.skip(),
+            UnitPass::Hosts(pass) => pass.skip(),
+        }
+    }
 }
 
 impl PagePass {
@@ -235,22 +280,33 @@ impl PagePass {
 
     fn next(&mut self, set: &mut Vec<Element>) -> Result<bool> {
         set.clear();
+        let Some(row) = self.next_row()? else { return Ok(false) };
+        if let Some(batch) = &self.batch {
+            let PageSets { chunking, cut, .. } = *self.sets;
+            ChunkColumns::of(batch)?.chunks(row, chunking, cut, &mut self.chunks);
+            set.extend(self.chunks.iter().map(|chunk| Element { hash: *chunk, weight: 1 }));
+        }
+        Ok(true)
+    }
+
+    fn skip(&mut self) -> Result<bool> {
+        Ok(self.next_row()?.is_some())
+    }
+
+    /// The row of the next centre in the batch; `None` after the last one.
+    fn next_row(&mut self) -> Result<Option<usize>> {
         loop {
             if let Some(batch) = &self.batch {
-                let columns = ChunkColumns::of(batch)?;
-                while self.row < batch.num_rows() {
-                    let row = self.row;
-                    self.row += 1;
-                    if self.sets.has(columns.docs.value(row)) {
-                        columns.chunks(row, self.sets.chunking, self.sets.cut, &mut self.chunks);
-                        set.extend(self.chunks.iter().map(|chunk| Element { hash: *chunk, weight: 1 }));
-                        return Ok(true);
-                    }
+                let docs: &Int64Array = field(batch, "doc")?;
+                let is_centre = |row: &usize| self.sets.has(docs.value(*row));
+                if let Some(row) = (self.row..batch.num_rows()).find(is_centre) {
+                    self.row = row + 1;
+                    return Ok(Some(row));
                 }
                 self.batch = None;
             }
             if !self.next_batch()? {
-                return Ok(false);
+                return Ok(None);
             }
         }
     }

@@ -18,6 +18,7 @@ use timely::worker::Worker;
 
 use super::alone::{ELEMENTS, is_heavy, unshared};
 use super::rows::RowSets;
+use super::sets::Sets;
 use super::stage::SetJoinStage;
 use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
 use crate::records::{mix, spread};
@@ -73,6 +74,10 @@ pub(super) struct Rows {
     pub sizes: Vec<u32>,
     /// The number of sets of each row.
     pub members: Vec<u32>,
+    /// The number of old sets of each row.
+    pub old: Vec<u32>,
+    /// The known family of each row, or 0.
+    pub known_family: Vec<u32>,
     starts: Vec<usize>,
     columns: Vec<Column>,
 }
@@ -93,17 +98,39 @@ impl Rows {
         self.columns.len()
     }
 
+    /// Whether all sets of a row are old.
+    pub fn is_old(&self, row: usize) -> bool {
+        self.old[row] == self.members[row]
+    }
+
     /// The rows that can be pairs with others.
     pub fn living(&self) -> impl Iterator<Item = usize> {
         (0..self.len()).filter(|row| self.starts[*row] < self.starts[*row + 1])
     }
 }
 
-/// The columns of the own rows. Elements of one row fall, and rows that become too light.
+/// The elements of the own rows, and what they became.
+pub(super) struct RowElements {
+    sets: Sets,
+    /// By place: the column of the element and the number of rows that have it; nothing if one row has it alone.
+    columns: Vec<(u64, u32)>,
+}
+
+impl RowElements {
+    /// The elements of a row that at least so many rows have, ascending.
+    pub fn of(&self, row: usize, least: u64) -> Vec<u64> {
+        let places = self.sets.places(row).filter(|place| u64::from(self.columns[*place].1) >= least);
+        let mut elements: Vec<u64> = places.map(|place| self.sets.hash(place)).collect();
+        elements.sort_unstable();
+        elements
+    }
+}
+
+/// The columns of the own rows, and the elements that they are made of. Elements of one row fall, and rows that become too light.
 ///
 /// # Errors
 /// If a worker of this process failed.
-pub(super) fn columns(worker: &mut Worker, stage: &SetJoinStage, rows: &mut RowSets) -> Result<Rows> {
+pub(super) fn columns(worker: &mut Worker, stage: &SetJoinStage, rows: &mut RowSets) -> Result<(Rows, RowElements)> {
     let own = rows.sets.elements();
     let all = all_gather(worker, vec![(worker.index(), own as u64)], &stage.watch)?.iter().map(|(_, own)| own).sum();
     let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<ElementRecord>(), 1, worker.peers(), stage.memory);
@@ -163,7 +190,13 @@ pub(super) fn columns(worker: &mut Worker, stage: &SetJoinStage, rows: &mut RowS
     by_key(worker, "Columns", cut, stage.spill_buffer(), &stage.watch, open, find, take)?;
     let (sets, found) = (unshared(worker, sets), found.take());
     let is_heavy = is_heavy(stage.requirement);
-    let mut left = Rows { starts: vec![0], members: std::mem::take(&mut rows.members), ..Rows::default() };
+    let mut left = Rows {
+        starts: vec![0],
+        members: std::mem::take(&mut rows.members),
+        old: std::mem::take(&mut rows.old),
+        known_family: std::mem::take(&mut rows.known_family),
+        ..Rows::default()
+    };
     let mut columns: Vec<Column> = Vec::new();
     for row in 0..sets.count() {
         columns.clear();
@@ -186,5 +219,5 @@ pub(super) fn columns(worker: &mut Worker, stage: &SetJoinStage, rows: &mut RowS
         left.names.push(sets.name_of(row));
         left.sizes.push(sets.size(row));
     }
-    Ok(left)
+    Ok((left, RowElements { sets, columns: found }))
 }

@@ -38,6 +38,8 @@ pub struct RowPair {
     pub names: [u64; 2],
     /// The numbers of their sets.
     pub members: [u32; 2],
+    /// The numbers of their old sets.
+    pub old: [u32; 2],
     /// The sizes of the two sets that stand for the rows. Sets of one row may differ in size, unless the requirement depends on sizes.
     pub sizes: [u64; 2],
     /// What the shared elements weigh in the own row and in the other.
@@ -53,6 +55,7 @@ pub struct RowsInProcess(Mutex<Vec<(usize, Arc<Rows>)>>);
 struct ForeignRow {
     size: u32,
     members: u32,
+    old: u32,
     name: u64,
     columns: Vec<Column>,
 }
@@ -156,15 +159,15 @@ impl<E: FnMut(RowPair) -> Result<()>> Comparer<E> {
     fn compare(&mut self, candidate: Candidate) -> Result<()> {
         let Candidate { worker, other, own } = candidate;
         let place = Place { worker, number: other };
-        let (size, members, name, columns) = match &self.local[worker as usize] {
+        let (size, members, old, name, columns) = match &self.local[worker as usize] {
             Some(rows) => {
                 let other = other as usize;
-                (rows.sizes[other], rows.members[other], rows.names[other], rows.columns(other))
+                (rows.sizes[other], rows.members[other], rows.old[other], rows.names[other], rows.columns(other))
             }
             None => {
                 let row = self.foreign.get(&place);
                 let row = row.context("a worker of another process did not send a row that was asked for")?;
-                (row.size, row.members, row.name, &row.columns[..])
+                (row.size, row.members, row.old, row.name, &row.columns[..])
             }
         };
         let rows = &self.own;
@@ -174,7 +177,8 @@ impl<E: FnMut(RowPair) -> Result<()>> Comparer<E> {
         if let Some(shared) = overlap(rows.columns(own as usize), columns, least) {
             self.pairs += 1;
             let (names, members) = ([rows.names[own as usize], name], [rows.members[own as usize], members]);
-            (self.each)(RowPair { own, other: place, names, members, sizes, shared })?;
+            let old = [rows.old[own as usize], old];
+            (self.each)(RowPair { own, other: place, names, members, old, sizes, shared })?;
         }
         Ok(())
     }
@@ -234,11 +238,12 @@ impl<E: FnMut(RowPair) -> Result<()>> Asker<u32, Piece> for Comparer<E> {
         let pieces = &mut self.arriving[answers.from as usize];
         pieces.extend_from_slice(answers.records());
         let mut rest = &pieces[..];
-        while let [Piece([number, count, size, members]), Piece([low, high, ..]), columns @ ..] = rest {
+        while let [Piece([number, count, size, members]), Piece([low, high, old, _]), columns @ ..] = rest {
             let Some(of_row) = columns.get(..*count as usize) else { break };
             let row = ForeignRow {
                 size: *size,
                 members: *members,
+                old: *old,
                 name: u64::from(*high) << 32 | u64::from(*low),
                 columns: of_row.iter().map(|piece| bytemuck::cast(piece.0)).collect(),
             };
@@ -270,7 +275,7 @@ impl Answerer<u32, Piece> for RowAnswerer {
             let (columns, name) = (rows.columns(row), rows.names[row]);
             let to = questions.from.into();
             answers.deal(to, Piece([*number, columns.len() as u32, rows.sizes[row], rows.members[row]]));
-            answers.deal(to, Piece([name as u32, (name >> 32) as u32, 0, 0]));
+            answers.deal(to, Piece([name as u32, (name >> 32) as u32, rows.old[row], 0]));
             columns.iter().for_each(|column| answers.deal(to, Piece(bytemuck::cast(*column))));
         }
         Ok(())

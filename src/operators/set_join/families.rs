@@ -40,7 +40,7 @@ pub struct Family {
 pub(super) struct Families {
     /// All families, the same at every worker.
     pub all: Vec<Family>,
-    /// By own row: the number of its family plus one, or 0.
+    /// By own row: the number of its family plus one, or 0. Known families have numbers behind those of all families.
     pub of_row: Vec<u32>,
     /// By own row: the weight that it has of the collection of its family.
     pub weights: Vec<u32>,
@@ -55,6 +55,7 @@ type Seed = (u64, u64, u32, Vec<(u64, u32)>);
 /// If a worker of this process failed.
 pub(super) fn families(worker: &mut Worker, stage: &SetJoinStage, rows: &Rows) -> Result<Families> {
     let collections = match stage.requirement {
+        _ if stage.has_known => Members::default(),
         Requirement::Both(least) => by_one_column(worker, stage, rows, least)?,
         _ => by_seeds(worker, stage, rows)?,
     };
@@ -64,6 +65,10 @@ pub(super) fn families(worker: &mut Worker, stage: &SetJoinStage, rows: &Rows) -
         found.weights[row] = weight;
     }
     found.dissolve(worker, stage)?;
+    let found_families = found.all.len() as u32;
+    for (family, known) in found.of_row.iter_mut().zip(&rows.known_family).filter(|(_, known)| **known > 0) {
+        *family = found_families + known;
+    }
     Ok(found)
 }
 

@@ -112,7 +112,7 @@ fn own_elements(source: &impl SetSource, requirement: Requirement) -> Result<u64
 }
 
 /// Whether a set is large enough to be a pair with any.
-fn can_pair(requirement: Requirement, set: &[Element]) -> Result<bool> {
+pub(super) fn can_pair(requirement: Requirement, set: &[Element]) -> Result<bool> {
     let size = weight_in_all(set)?.into();
     Ok(size >= requirement.least(size))
 }

@@ -1,7 +1,7 @@
 //! Meeting: rows that have a column in their prefixes meet at its owner, and become candidates: pairs that are compared.
 //!
 //! A column of many holders would be the work of one worker, and its pairs are the square of its holders. They are dealt into blocks, and
-//! each pair of blocks is a *cell* with a key of its own: a row goes to the cells of its block. Rows of one family do not meet.
+//! each pair of blocks is a *cell* with a key of its own: a row goes to the cells of its block. Rows of one family do not meet, nor do two old rows.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -37,6 +37,8 @@ struct Holder {
     key: [u32; 2],
     /// Which block of the cell the row is of; [`BOTH`] in a cell of one block.
     side: u32,
+    /// The family of the row; [`OLD`] is added if all sets of the row are old. So the holders of a side are in the order new and old, then
+    /// of families.
     family: u32,
     place: Place,
     /// The weight of this column of the row and of those behind it.
@@ -48,6 +50,8 @@ struct Holder {
 
 /// The side of a row in a cell whose rows all meet each other.
 const BOTH: u32 = 2;
+/// The bit of an old row beside its family.
+const OLD: u32 = 1 << 31;
 
 /// A pair to compare, at the worker of the row with more columns; on a tie, at that of the greater [`Place`]. Those of one other row follow
 /// each other.
@@ -78,7 +82,7 @@ impl Sortable for Candidate {
 ///
 /// ```text
 /// for each column c:
-///     for each pair (a, b) of rows that have c in their prefixes, not of one family:
+///     for each pair (a, b) of rows that have c in their prefixes, not of one family, not both old:
 ///         if a pair of their sizes can share as little as what is left of a and of b from c on: emit (a, b)
 /// ```
 ///
@@ -130,15 +134,11 @@ pub(super) fn candidates(
                     BOTH => &cell[number + 1..],
                     _ => &[],
                 };
-                // The holders of a side are in the order of families.
-                let (before, behind) = if a.family == 0 {
-                    (others, &[][..])
-                } else {
-                    let family = others.partition_point(|other| other.family < a.family);
-                    let end = others.partition_point(|other| other.family <= a.family);
-                    (&others[..family], &others[end..])
-                };
-                before.iter().chain(behind).for_each(|b| a.meet(b, requirement, dealer));
+                let (new, old) = others.split_at(others.partition_point(|other| other.family < OLD));
+                a.meet_all(new, requirement, dealer);
+                if a.family < OLD {
+                    a.meet_all(old, requirement, dealer);
+                }
             }
         }
         Ok(())
@@ -161,6 +161,20 @@ fn sort_in(folder: &Path, memory: u64) -> ExternalSort<Candidate> {
 }
 
 impl Holder {
+    /// Meets those of `others` that are not of its family. They are all new, or all old, in the order of families.
+    #[inline]
+    fn meet_all(&self, others: &[Holder], requirement: Requirement, dealer: &mut Dealer<Candidate>) {
+        let family = self.family & !OLD;
+        let (before, behind) = if family == 0 {
+            (others, &[][..])
+        } else {
+            let start = others.partition_point(|other| other.family & !OLD < family);
+            let end = others.partition_point(|other| other.family & !OLD <= family);
+            (&others[..start], &others[end..])
+        };
+        before.iter().chain(behind).for_each(|other| self.meet(other, requirement, dealer));
+    }
+
     /// Emits the pair with another row, if it can be one.
     #[inline]
     fn meet(&self, other: &Holder, requirement: Requirement, dealer: &mut Dealer<Candidate>) {
@@ -195,6 +209,7 @@ impl HolderPass {
         for row in self.row..end {
             let columns = self.rows.columns(row);
             let mut rest: u32 = columns.iter().map(|column| column.weight).sum();
+            let family = self.families.of_row[row] | if self.rows.is_old(row) { OLD } else { 0 };
             for column in &columns[..prefix(self.requirement, &self.rows, row)] {
                 let holder = Holder {
                     key: bytemuck::cast(column.id),
@@ -202,7 +217,7 @@ impl HolderPass {
                     place: Place { worker: self.worker, number: row as u32 },
                     rest,
                     size: self.rows.sizes[row],
-                    family: self.families.of_row[row],
+                    family,
                     columns: columns.len() as u32,
                 };
                 match self.blocks.get(&self.place) {

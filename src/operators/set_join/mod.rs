@@ -24,6 +24,8 @@
 //! candidates, too. Known limit: all records of one element, or of one set with many copies, are grouped in the memory of one worker: some 30
 //! bytes for each set that has it.
 //!
+//! If some pairs are known before, the join finds the others only: see `known`, which then takes the place of `held`.
+//!
 //! In reading order: `requirement`, `sets` (what a job gives), `stage` (the parameters), then the steps as above.
 //!
 //! The prefixes and the bounds on sizes and on what is left are those of the literature on joins of sets (Chaudhuri, Ganti, Kaushik: *A
@@ -35,6 +37,7 @@ mod columns;
 mod compare;
 mod families;
 mod held;
+mod known;
 mod meet;
 mod prefixes;
 mod requirement;
@@ -42,6 +45,7 @@ mod rows;
 mod sets;
 mod stage;
 
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -51,14 +55,17 @@ use timely::worker::Worker;
 
 pub use self::compare::{RowPair, RowsInProcess};
 pub use self::families::Family;
+pub use self::known::Known;
 pub use self::prefixes::FrequentColumn;
 pub use self::requirement::{Requirement, Share};
 pub use self::rows::Place;
 pub use self::sets::{Element, SetPass, SetSource, Sets, SetsPass};
 pub use self::stage::{SetJoinStage, SetJoinStats};
 
+use self::columns::RowElements;
 use self::compare::compare;
 use self::held::held;
+use self::known::probed;
 use self::meet::candidates;
 use self::prefixes::proposed;
 
@@ -75,6 +82,9 @@ pub struct SetJoin {
     pub rows: Vec<JoinedRow>,
     /// All families, the same at every worker.
     pub families: Vec<Family>,
+    /// If they are wanted: the elements, ascending, of the collections of families, each at the worker of the row whose elements they are, by
+    /// that row; and the elements of own rows that have enough sets for a family and are in none.
+    pub collections: BTreeMap<usize, Vec<u64>>,
     /// What was done.
     pub stats: SetJoinStats,
 }
@@ -86,6 +96,10 @@ pub struct JoinedRow {
     pub name: u64,
     /// The number of its sets; 0 if the set with this number does not stand for a row.
     pub members: u32,
+    /// The number of its old sets.
+    pub old: u32,
+    /// The known family of its sets, or 0.
+    pub known_family: u32,
     /// The weight that any two of its sets share.
     pub weight: u64,
     /// Whether any two of its sets are a pair.
@@ -127,7 +141,7 @@ pub fn set_join<S: SetSource + Clone + 'static>(
     source: &S,
     each: impl FnMut(RowPair) -> Result<()> + 'static,
 ) -> Result<SetJoin> {
-    let mut kept = held(worker, stage, source)?;
+    let mut kept = if stage.has_known { probed(worker, stage, source)? } else { held(worker, stage, source)? };
     kept = alone::drop_alone(worker, stage, kept)?;
     let mut stats = SetJoinStats {
         sets: source.len() as u64,
@@ -136,7 +150,7 @@ pub fn set_join<S: SetSource + Clone + 'static>(
         ..SetJoinStats::default()
     };
     let sizes = (0..kept.sets.count()).map(|set| kept.sets.size(set)).collect();
-    let mut row_sets = rows::rows(worker, stage, &mut kept)?;
+    let mut row_sets = rows::rows(worker, stage, source, &mut kept)?;
     let mut joined = SetJoin {
         sizes,
         sets: kept.numbers,
@@ -144,15 +158,21 @@ pub fn set_join<S: SetSource + Clone + 'static>(
         rows: joined_rows(&row_sets, stage.requirement),
         ..SetJoin::default()
     };
-    let rows = Arc::new(columns::columns(worker, stage, &mut row_sets)?);
+    let (rows, elements) = columns::columns(worker, stage, &mut row_sets)?;
+    let rows = Arc::new(rows);
     drop(row_sets);
     let families = Rc::new(families::families(worker, stage, &rows)?);
-    for (row, family) in families.of_row.iter().enumerate().filter(|(_, family)| **family > 0) {
+    let found = 1..=families.all.len() as u32;
+    for (row, family) in families.of_row.iter().enumerate().filter(|(_, family)| found.contains(family)) {
         joined.rows[row].family = Some(family - 1);
         joined.rows[row].of_family = families.weights[row];
         stats.family_rows += 1;
     }
     joined.families = families.all.clone();
+    if stage.with_collections {
+        joined.collections = joined.collections(stage, &elements);
+    }
+    drop(elements);
     let proposed = proposed(worker, stage, &rows, &families)?;
     if proposed.pairs > stage.max_pairs {
         bail!(TooManyPairs { pairs: proposed.pairs, most: stage.max_pairs, columns: proposed.most });
@@ -165,6 +185,20 @@ pub fn set_join<S: SetSource + Clone + 'static>(
     Ok(SetJoin { stats, ..joined })
 }
 
+impl SetJoin {
+    /// The collections of which own rows have the elements.
+    fn collections(&self, stage: &SetJoinStage, elements: &RowElements) -> BTreeMap<usize, Vec<u64>> {
+        let seeds: HashMap<u64, u32> = self.families.iter().map(|family| family.name).zip(0..).collect();
+        let collection = |(number, row): (usize, &JoinedRow)| match row.family {
+            Some(family) => {
+                (seeds.get(&row.name) == Some(&family)).then(|| (number, elements.of(number, stage.family)))
+            }
+            None => (u64::from(row.members) >= stage.family).then(|| (number, elements.of(number, 0))),
+        };
+        self.rows.iter().enumerate().filter_map(collection).collect()
+    }
+}
+
 /// The rows before their columns are known: two sets of a row share what is left of them.
 fn joined_rows(rows: &rows::RowSets, requirement: Requirement) -> Vec<JoinedRow> {
     let row = |number: usize| {
@@ -172,6 +206,8 @@ fn joined_rows(rows: &rows::RowSets, requirement: Requirement) -> Vec<JoinedRow>
         JoinedRow {
             name: rows.sets.name_of(number),
             members: rows.members[number],
+            old: rows.old[number],
+            known_family: rows.known_family[number],
             weight,
             is_clique: requirement.holds([weight, weight], [size, size]),
             family: None,

@@ -36,13 +36,13 @@ struct HolderRecord {
     column: u64,
     /// The name of the row.
     name: u64,
-    /// The family of the row: its pairs are not looked at.
+    /// Twice the family of the row, whose pairs are not looked at; and one more if all sets of the row are old.
     family: u32,
     /// The place of the column among those in the prefixes of the sender.
     place: u32,
 }
 
-/// A holder at the owner of the column: the column, the family and the name of the row, the sender and the place there.
+/// A holder at the owner of the column: the column, the family and the name of the row as in a record, the sender and the place there.
 type HolderOf = (u64, u32, u64, u32, u32);
 
 /// The blocks of a column, on their way back to a holder.
@@ -67,7 +67,7 @@ pub struct FrequentColumn {
 /// What the prefixes of all rows propose.
 #[derive(Debug, Default)]
 pub(super) struct Proposed {
-    /// Pairs of rows that have a column in their prefixes, counted once for each such column.
+    /// Pairs of rows that have a column in their prefixes, counted once for each such column; without known ones.
     pub pairs: u64,
     /// The columns with the most pairs, the largest first.
     pub most: Vec<FrequentColumn>,
@@ -110,7 +110,7 @@ pub(super) fn proposed(
             move |deal: &mut RangeDealer<'_, HolderRecord>| {
                 let end = (row + ROWS).min(rows.len());
                 for row in row..end {
-                    let family = families.of_row[row];
+                    let family = families.of_row[row] << 1 | u32::from(rows.is_old(row));
                     for column in &rows.columns(row)[..prefix(requirement, &rows, row)] {
                         let record = HolderRecord { column: column.id, name: rows.names[row], family, place };
                         deal.deal(0, spread(column.id), record);
@@ -136,10 +136,15 @@ pub(super) fn proposed(
             records.sort_unstable();
             let (sum, most) = &mut *counted.borrow_mut();
             for group in records.chunk_by(|a, b| a.0 == b.0) {
-                let of = |count: usize| (count as u64) * (count as u64 - 1) / 2;
-                let within: u64 =
-                    group.chunk_by(|a, b| a.1 == b.1).filter(|same| same[0].1 > 0).map(|same| of(same.len())).sum();
-                let pairs = of(group.len()) - within;
+                let of = |count: usize| count as u64 * (count as u64).saturating_sub(1) / 2;
+                // Pairs of one family, and those of old rows: known, if they are not of one family.
+                let of_families: u64 = group
+                    .chunk_by(|a, b| a.1 >> 1 == b.1 >> 1)
+                    .filter(|same| same[0].1 > 1)
+                    .map(|same| of(same.len()) - of(same.iter().filter(|holder| holder.1 & 1 == 1).count()))
+                    .sum();
+                let of_old = of(group.iter().filter(|holder| holder.1 & 1 == 1).count());
+                let pairs = of(group.len()) - of_families - of_old;
                 *sum += pairs;
                 // So many holders without families have as many pairs.
                 let blocks = (2 * pairs).isqrt().div_ceil(BLOCK) as u32;

@@ -1,4 +1,4 @@
-//! Rows: sets that are left with equal elements are one row. The smallest name among them is that of the row, and its set goes on alone.
+//! Rows: sets that are left with equal elements, and that are of the same known family or of none, are one row. The smallest name among them is that of the row, and its set goes on alone.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,7 +9,8 @@ use timely::worker::Worker;
 
 use super::alone::unshared;
 use super::held::Kept;
-use super::sets::Sets;
+use super::known::Known;
+use super::sets::{SetSource, Sets};
 use super::stage::SetJoinStage;
 use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
 use crate::records::{Key, fold};
@@ -35,7 +36,8 @@ pub struct Place {
 struct SetRecord {
     key: Key,
     name: u64,
-    number: u64,
+    number: u32,
+    is_old: u32,
 }
 
 /// The row of a set, on its way back.
@@ -46,6 +48,8 @@ struct RowRecord {
     number: u32,
     /// How many sets the row has.
     members: u32,
+    /// How many of them are old.
+    old: u32,
     /// The set that stands for the row.
     row: Place,
 }
@@ -56,6 +60,10 @@ pub(super) struct RowSets {
     pub sets: Sets,
     /// The number of sets of each row.
     pub members: Vec<u32>,
+    /// The number of old sets of each row.
+    pub old: Vec<u32>,
+    /// The known family of each row, or 0.
+    pub known_family: Vec<u32>,
     /// The row of each kept set: see [`Kept`].
     pub row_of: Vec<Place>,
 }
@@ -68,22 +76,31 @@ pub(super) struct RowSets {
 ///
 /// # Errors
 /// If a worker of this process failed.
-pub(super) fn rows(worker: &mut Worker, stage: &SetJoinStage, kept: &mut Kept) -> Result<RowSets> {
+pub(super) fn rows<S: SetSource>(
+    worker: &mut Worker,
+    stage: &SetJoinStage,
+    source: &S,
+    kept: &mut Kept,
+) -> Result<RowSets> {
     let own = kept.sets.count();
     let all = all_gather(worker, vec![(worker.index(), own as u64)], &stage.watch)?.iter().map(|(_, own)| own).sum();
     let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<SetRecord>(), 1, worker.peers(), stage.memory);
     let with_sizes = stage.requirement.depends_on_sizes();
     let sets = Rc::new(std::mem::take(&mut kept.sets));
+    let known = |set: &u32| if stage.has_known { source.known(*set as usize) } else { Known::default() };
+    let known: Rc<Vec<Known>> = Rc::new(kept.numbers.iter().map(known).collect());
     let open = {
-        let sets = sets.clone();
+        let (sets, known) = (sets.clone(), known.clone());
         move || {
-            let (sets, mut next, mut words) = (sets.clone(), 0, Vec::new());
+            let (sets, known, mut next, mut words) = (sets.clone(), known.clone(), 0, Vec::new());
             move |deal: &mut RangeDealer<'_, SetRecord>| {
                 let end = (next + SETS).min(sets.count());
                 for number in next..end {
                     let size = if with_sizes { sets.size(number) } else { 0 };
-                    let key = key_of(&sets, number, size, &mut words);
-                    let record = SetRecord { key, name: sets.name_of(number), number: number as u64 };
+                    let Known { is_old, family } = known[number];
+                    let key = key_of(&sets, number, [size, family], &mut words);
+                    let name = sets.name_of(number);
+                    let record = SetRecord { key, name, number: number as u32, is_old: is_old.into() };
                     deal.deal(0, key.partition_bits(), record);
                 }
                 next = end;
@@ -91,54 +108,61 @@ pub(super) fn rows(worker: &mut Worker, stage: &SetJoinStage, kept: &mut Kept) -
             }
         }
     };
-    let mut records: Vec<(Key, u64, Place)> = Vec::new();
+    let mut records: Vec<(Key, u64, Place, u32)> = Vec::new();
     let find = move |partition: &Partition<'_, SetRecord>, dealer: &mut Dealer<RowRecord>| {
         records.clear();
         partition.blocks(|block| {
-            let place = |record: &SetRecord| Place { worker: block.from, number: record.number as u32 };
-            records.extend(block.records().iter().map(|record| (record.key, record.name, place(record))));
+            let place = |record: &SetRecord| Place { worker: block.from, number: record.number };
+            let of_record = |record: &SetRecord| (record.key, record.name, place(record), record.is_old);
+            records.extend(block.records().iter().map(of_record));
         })?;
         records.sort_unstable();
         for equal in records.chunk_by(|a, b| a.0 == b.0) {
-            let (_, _, row) = equal[0];
-            for (_, _, place) in equal {
-                let record = RowRecord { number: place.number, members: equal.len() as u32, row };
+            let row = equal[0].2;
+            let old = equal.iter().map(|record| record.3).sum();
+            for (_, _, place, _) in equal {
+                let record = RowRecord { number: place.number, members: equal.len() as u32, old, row };
                 dealer.deal(place.worker.into(), record);
             }
         }
         Ok(())
     };
-    let found = Rc::new(RefCell::new(vec![(Place { worker: 0, number: 0 }, 0); own]));
+    let found = Rc::new(RefCell::new(vec![(Place { worker: 0, number: 0 }, [0, 0]); own]));
     let take = {
         let found = found.clone();
         move |block: Block<RowRecord>| {
             let mut found = found.borrow_mut();
-            block.records().iter().for_each(|record| found[record.number as usize] = (record.row, record.members));
+            block
+                .records()
+                .iter()
+                .for_each(|record| found[record.number as usize] = (record.row, [record.members, record.old]));
         }
     };
     by_key(worker, "Rows", cut, stage.spill_buffer(), &stage.watch, open, find, take)?;
     let sets = unshared(worker, sets);
-    Ok(RowSets::new(worker.index() as u32, sets, found.take()))
+    let known_family = known.iter().map(|known| known.family).collect();
+    Ok(RowSets::new(worker.index() as u32, sets, known_family, found.take()))
 }
 
 impl RowSets {
     /// Keeps the sets that stand for rows. The numbers of rows are those of sets, so a set of another row leaves an empty place.
-    fn new(worker: u32, sets: Sets, found: Vec<(Place, u32)>) -> RowSets {
+    fn new(worker: u32, sets: Sets, known_family: Vec<u32>, found: Vec<(Place, [u32; 2])>) -> RowSets {
         let own = |number: usize| found[number].0 == Place { worker, number: number as u32 };
         let mut rows = Sets::default();
         for number in 0..sets.count() {
             let part = sets.set(number).filter(|_| own(number));
             rows.push_part(sets.name_of(number), sets.size(number), part);
         }
-        let members = (0..found.len()).map(|number| if own(number) { found[number].1 } else { 0 }).collect();
-        RowSets { sets: rows, members, row_of: found.into_iter().map(|(row, _)| row).collect() }
+        let counts = found.iter().enumerate().map(|(number, (_, counts))| if own(number) { *counts } else { [0, 0] });
+        let (members, old) = counts.map(|[members, old]| (members, old)).unzip();
+        RowSets { sets: rows, members, old, known_family, row_of: found.into_iter().map(|(row, _)| row).collect() }
     }
 }
 
-/// A key that equal sets of equal sizes have in common, in whatever order their elements are.
-fn key_of(sets: &Sets, set: usize, size: u32, words: &mut Vec<u64>) -> Key {
+/// A key that equal sets of equal sizes and of one known family have in common, in whatever order their elements are.
+fn key_of(sets: &Sets, set: usize, [size, family]: [u32; 2], words: &mut Vec<u64>) -> Key {
     words.clear();
     words.extend(sets.set(set).map(|element| fold(&[element.hash, element.weight.into()])));
     words.sort_unstable();
-    Key::of(size.into(), words)
+    Key::of(u64::from(family) << 32 | u64::from(size), words)
 }

@@ -2,6 +2,8 @@
 
 use anyhow::{Result, ensure};
 
+use super::known::Known;
+
 /// An element of a set, and its weight there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Element {
@@ -28,6 +30,12 @@ pub trait SetSource {
     /// which worker has a set.
     fn name(&self, set: usize) -> u64;
 
+    /// What is known of a set before the join, by its place in a pass. Asked only if the join has known pairs: see
+    /// [`SetJoinStage::has_known`](super::SetJoinStage::has_known).
+    fn known(&self, _set: usize) -> Known {
+        Known::default()
+    }
+
     /// Begins to read the sets. Every pass gives the same sets in the same order.
     ///
     /// # Errors
@@ -42,6 +50,14 @@ pub trait SetPass {
     /// # Errors
     /// If the set cannot be read.
     fn next(&mut self, set: &mut Vec<Element>) -> Result<bool>;
+
+    /// Leaves out the next set. Returns `false` after the last set.
+    ///
+    /// # Errors
+    /// If the set cannot be read.
+    fn skip(&mut self) -> Result<bool> {
+        self.next(&mut Vec::new())
+    }
 }
 
 /// Sets in memory: 20 bytes for a set, and for an element 8 bytes, or 12 if some element of any set has another weight than 1.

@@ -17,6 +17,10 @@ pub struct SetJoinStage {
     pub requirement: Requirement,
     /// Rows that a family has at least; elements of fewer rows make no family.
     pub family: u64,
+    /// Whether the elements of the collections of families are wanted, in [`SetJoin::collections`](super::SetJoin::collections).
+    pub with_collections: bool,
+    /// Whether the source knows some pairs, which the join leaves out: see [`Known`](super::Known). Such a join finds no further families.
+    pub has_known: bool,
     /// The most pairs of rows to look at, each counted for every column that proposes it: a join of more is refused before it looks at any.
     pub max_pairs: u64,
     /// Bytes for the records in flight, and as many again for candidates.

@@ -347,7 +347,7 @@ mod tests {
             let parts: Vec<Part> = segments.iter().map(part).collect();
             let tables = [DocumentPart::NAME, ClusterPart::NAME, FeaturePart::NAME];
             let files = tables.map(|table| (table.to_owned(), parts.clone())).into();
-            weeks.push(PastWeek { week: date.parse().unwrap(), rows: vec![0, 0, 0, ROWS], segments, files });
+            weeks.push(PastWeek { week: date.parse().unwrap(), commit: 1, rows: vec![0, 0, 0, ROWS], segments, files });
         }
         (History { store: store.to_owned(), method: String::new(), features: 2, weeks }, written)
     }

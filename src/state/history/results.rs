@@ -52,6 +52,19 @@ impl Results {
         self.store.staged_part(&Path::new(&self.name).join(table), self.commit, part)
     }
 
+    /// The path of file number `part` of a committed table.
+    pub fn committed_table(&self, table: &str, part: usize) -> PathBuf {
+        self.store.part(&Path::new(&self.name).join(table), self.commit, part)
+    }
+
+    /// The committed results `name` of a store, if it has some.
+    ///
+    /// # Errors
+    /// If the store has no manifest, or it cannot be read.
+    pub fn committed(store: &Store, name: &str) -> Result<Option<Results>> {
+        Ok(manifest(store)?.results.get(name).map(|commit| Results::of(store, name, *commit)))
+    }
+
     /// The folder for what does not fit into memory. It is removed with the commit, or by the next run.
     pub fn scratch(&self) -> PathBuf {
         self.store.scratch_of_results()

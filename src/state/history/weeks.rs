@@ -30,6 +30,8 @@ pub struct History {
 pub struct PastWeek {
     /// The date that names the week.
     pub week: Week,
+    /// The number of the commit that made it: another one if the week was made again, or pages were deleted.
+    pub commit: u64,
     /// For each shard the number of URLs first seen in this week or before it, including weeks before the first of the job.
     pub rows: Vec<u64>,
     /// The segments, ascending by wave and shard.
@@ -80,7 +82,7 @@ impl History {
             add_urls(&mut rows, week, store.root())?;
             if number >= from {
                 let (segments, files) = segments(store, week, &manifest)?;
-                weeks.push(PastWeek { week: week.week, rows: rows.clone(), segments, files });
+                weeks.push(PastWeek { week: week.week, commit: week.commit, rows: rows.clone(), segments, files });
             }
         }
         let (method, features) = (manifest.method.to_string(), manifest.method.features);

@@ -47,6 +47,11 @@ impl Store {
         self.work().join(RESULTS_SCRATCH)
     }
 
+    /// File number `part` of a committed table, in the folder `folder` of the store.
+    pub(crate) fn part(&self, folder: &Path, commit: u64, part: usize) -> PathBuf {
+        self.root().join(folder).join(part_file(commit, part))
+    }
+
     /// Where file number `part` of a table is staged, in the folder `folder` of the store.
     pub fn staged_part(&self, folder: &Path, commit: u64, part: usize) -> PathBuf {
         self.staged().join(folder).join(part_file(commit, part))

@@ -3,13 +3,12 @@
 //! ```text
 //! pages of the week ─▶ copies: pages with one text; the first of them goes on
 //! for each chunking:
-//!     chunks of each page ─▶ pairs that share enough ─▶ overlap, families
+//!     chunks of each page ─▶ pairs that share enough ─▶ overlap, families, family-chunks
 //!     pairs, families, copies ─▶ replicas            (Fig. 1)
 //!                             ─▶ components ─▶ savings, most, reasons
 //! ```
 //!
-//! Small tables are written by worker 0. The pairs and families of a shard are written by its owner into one file. So no table depends on
-//! the number of workers or processes.
+//! A run for a later week takes the pairs that still hold from the tables of the run before, and finds those of new texts: see `former`.
 //!
 //! Memory: see `operators::overlap`; records in flight and pairs go to disk beyond their parts of `memory`. The members of families are in
 //! memory, 32 bytes each.
@@ -17,28 +16,25 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
-use serde::{Deserialize, Serialize};
+use anyhow::{Error, Result, bail};
 use timely::worker::Worker;
 
-use super::study_plan::StudyPlan;
-use crate::config::{Chunking, Overlap, OverlapMethod, Unit};
+use super::counts::{Counts, chunking_summary};
+use super::former::Followed;
+use super::tables::{OverlapWriter, write_small};
+use crate::config::{Chunking, Mode, Overlap, OverlapMethod, Unit};
+use crate::jobs::studies::plan::StudyPlan;
 use crate::operators::InProcess;
 use crate::operators::exchange::all_gather;
 use crate::operators::overlap::{
-    Coarse, Copies, FamilyMember, Found, Group, PairTables, UnitPair, UnitSource, Units, copies, counted_pairs, groups,
-    hosts, page_names, pages, prefix_pairs, refusal,
+    Coarse, Collection, Copies, FamilyMember, FormerTables, Found, Group, PairTables, UnitSource, Units, copies,
+    counted_pairs, followed_pairs, groups, hosts, page_names, pages, prefix_pairs, refusal,
 };
-use crate::operators::set_join::{Requirement, SetJoinStage};
+use crate::operators::set_join::{Requirement, SetJoinStage, TooManyPairs};
 use crate::records::{DocId, Edge};
 use crate::state::History;
-use crate::stats::ratio;
-use crate::structures::{ByKey, Ownership, Sorted, Sums};
-use crate::summary::{
-    ChunkingSummary, LargestGroup, OVERLAP_REASONS, OverlapSummary, REPLICAS, ReasonCount, ReplicaCount, Saving,
-    replica_class,
-};
-use crate::tables::{FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow, Table, Writer};
+use crate::structures::{ByKey, Ownership, Sums};
+use crate::summary::{ChunkingSummary, LargestGroup, OverlapSummary, replica_class};
 use crate::watch::{Stage, Watch};
 
 /// Checks that the last week of a history has chunks.
@@ -56,39 +52,8 @@ pub fn check_chunks(history: &History) -> Result<()> {
     Ok(())
 }
 
-/// The counts of one chunking: of one worker, or of all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Counts {
-    units: u64,
-    pairs: u64,
-    families: u64,
-    family_pairs: u64,
-    /// Units by replicas.
-    replicas: [u64; REPLICAS.len()],
-    /// Units by the others of their component.
-    by_cluster: [u64; REPLICAS.len()],
-    components: u64,
-    saved_bytes: u64,
-    reasons: [u64; OVERLAP_REASONS.len()],
-}
-
-impl Counts {
-    fn merge(&mut self, other: &Counts) {
-        self.units += other.units;
-        self.pairs += other.pairs;
-        self.families += other.families;
-        self.family_pairs += other.family_pairs;
-        let add = |sums: &mut [u64], counts: &[u64]| sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
-        add(&mut self.replicas, &other.replicas);
-        add(&mut self.by_cluster, &other.by_cluster);
-        self.components += other.components;
-        self.saved_bytes += other.saved_bytes;
-        add(&mut self.reasons, &other.reasons);
-    }
-}
-
 /// The parts of the job that all chunkings share, on one worker.
-struct Parts<'a> {
+struct OverlapJob<'a> {
     plan: &'a StudyPlan,
     job: &'a Overlap,
     /// The URLs of the week.
@@ -96,10 +61,12 @@ struct Parts<'a> {
     units: Units,
     /// If units are pages.
     copies: Option<Copies>,
+    /// The former run, if this one follows it.
+    followed: Option<Followed>,
     stage: SetJoinStage,
 }
 
-/// Computes on one worker, as [`study`](super::study::study) calls it. Worker 0 returns the summary.
+/// Computes on one worker, as [`study`](crate::jobs::studies::study) calls it. Worker 0 returns the summary.
 ///
 /// # Errors
 /// If there are more pairs than allowed, a file cannot be read or written, or a worker failed.
@@ -110,24 +77,30 @@ pub fn overlap(
     in_process: &Arc<InProcess>,
     watch: &Arc<Watch>,
 ) -> Result<Option<OverlapSummary>> {
-    let parts = Parts::read(worker, plan, job, in_process, watch)?;
+    let parts = OverlapJob::read(worker, plan, job, in_process, watch)?;
     watch.enter(Stage::Join);
     let pages = match &parts.copies {
         Some(copies) => copies.pages.clone(),
         None => parts.units.pages.iter().map(|pages| u32::from(*pages > 0)).collect(),
     };
     let mut tables = PairTables::new(&parts.units, pages, &parts.stage.scratch, plan.worker_memory / 8);
-    let (mut families, mut found) = (Vec::new(), Vec::new());
+    let (mut families, mut collections, mut components) = (Vec::new(), Vec::new(), Vec::new());
+    let mut found = Vec::new();
     for (number, (chunking, least)) in job.parts().enumerate() {
         tables.turn_to(number as u8);
         let of_chunking = parts.chunking(worker, chunking, least, &mut tables)?;
         families.extend(of_chunking.families.into_iter().map(|member| (number, member)));
+        collections.extend(of_chunking.collections.into_iter().map(|collection| (number, collection)));
+        components.extend(of_chunking.components.into_iter().map(|(unit, first)| (number, unit, first)));
         found.push((of_chunking.counts, of_chunking.largest));
     }
     watch.enter(Stage::Tables);
     let (pairs, names) = tables.sorted(worker, &parts.units, watch)?;
-    parts.write_pairs(pairs, &names)?;
-    parts.write_families(families)?;
+    let writer = OverlapWriter { plan, job, owned: &parts.owned, units: &parts.units };
+    writer.write_pairs(pairs, &names)?;
+    writer.write_families(families)?;
+    writer.write_collections(collections)?;
+    writer.write_components(components)?;
     let mut first: Vec<DocId> = found.iter().flat_map(|(_, largest)| largest.iter().map(|group| group.first)).collect();
     first.sort_unstable();
     first.dedup();
@@ -157,6 +130,10 @@ pub fn overlap(
         method: plan.history.method.clone(),
         first: plan.history.last().week,
         last: plan.history.last().week,
+        week_commit: plan.history.last().commit,
+        mode: if parts.followed.is_some() { Mode::Delta } else { Mode::Full },
+        former: parts.followed.as_ref().map(|followed| followed.summary.last),
+        changed: parts.followed.as_ref().map(|followed| followed.changes.share()),
         unit: job.unit,
         documents: found.first().map_or(0, |(counts, _)| counts.units),
         without_chunks: words.saturating_sub(chunks),
@@ -168,12 +145,16 @@ pub fn overlap(
 struct OfChunking {
     /// The own units of families.
     families: Vec<FamilyMember>,
+    /// The collections of own families.
+    collections: Vec<Collection>,
+    /// The own units of components of several, and the smallest unit of each.
+    components: Vec<(DocId, DocId)>,
     /// The counts of all workers.
     counts: Counts,
     largest: Vec<Group>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> OverlapJob<'a> {
     /// Reads the units of the week, and finds copies.
     fn read(
         worker: &mut Worker,
@@ -181,29 +162,36 @@ impl<'a> Parts<'a> {
         job: &'a Overlap,
         in_process: &Arc<InProcess>,
         watch: &Arc<Watch>,
-    ) -> Result<Parts<'a>> {
+    ) -> Result<OverlapJob<'a>> {
         let owned = plan.owned(worker);
         // Workers may spill at the same time.
         let scratch: PathBuf = plan.results().scratch().join(format!("worker{:05}", worker.index()));
         let memory = plan.worker_memory / 4;
-        let (units, copies) = match job.unit {
+        let (units, texts) = match job.unit {
             Unit::Document => {
                 let (units, texts) = pages(&plan.history, &owned)?;
-                let copies = copies(worker, &owned, texts, memory, &scratch, watch)?;
-                (units, Some(copies))
+                (units, Some(texts))
             }
             Unit::Host => (hosts(worker, &plan.history, &owned, watch)?, None),
         };
         let stage = SetJoinStage {
             requirement: Requirement::Shared(1),
             family: job.family,
+            with_collections: true,
+            has_known: false,
             max_pairs: job.max_pairs,
             memory,
             scratch,
             shared: in_process.clone(),
             watch: watch.clone(),
         };
-        Ok(Parts { plan, job, owned, units, copies, stage })
+        let mut parts = OverlapJob { plan, job, owned, units, copies: None, followed: None, stage };
+        if let Some(texts) = texts {
+            let copies = copies(worker, &parts.owned, texts.clone(), memory, &parts.stage.scratch, watch)?;
+            parts.followed = Followed::read(worker, plan, job.mode, &parts.owned, &parts.stage, (&texts, &copies))?;
+            parts.copies = Some(copies);
+        }
+        Ok(parts)
     }
 
     /// Finds the pairs of one chunking, and counts.
@@ -216,12 +204,12 @@ impl<'a> Parts<'a> {
     ) -> Result<OfChunking> {
         let (units, watch) = (&self.units, &self.stage.watch);
         let mut counts = Counts { units: units.numbers().count() as u64, ..Counts::default() };
-        let Found { families, mut edges } = match &self.copies {
+        let Found { families, collections, mut edges } = match &self.copies {
             // Every pair is of two copies.
             Some(copies) if chunking == Chunking::Document => {
                 let copied = copies.pages.iter().map(|pages| u64::from(*pages)).filter(|pages| *pages > 1);
                 copied.for_each(|pages| counts.add_family(pages));
-                Found { families: self.copied(copies), edges: Vec::new() }
+                Found { families: self.copied(copies), ..Found::default() }
             }
             _ => {
                 let found = match self.pairs(worker, chunking, least, tables) {
@@ -250,7 +238,8 @@ impl<'a> Parts<'a> {
         (counts.components, counts.saved_bytes, counts.reasons) = (groups.count, groups.saved_bytes, groups.reasons);
         let mut all = Counts::default();
         all_gather(worker, vec![(worker.index(), counts)], watch)?.iter().for_each(|(_, own)| all.merge(own));
-        Ok(OfChunking { families, counts: all, largest: groups.largest })
+        let (components, largest) = (groups.members, groups.largest);
+        Ok(OfChunking { families, collections, components, counts: all, largest })
     }
 
     /// The own pages with copies, as members of families of one text.
@@ -274,6 +263,17 @@ impl<'a> Parts<'a> {
         let coarse = Coarse { bytes: job.counters.0 / worker.peers() as u64 };
         match job.method {
             OverlapMethod::Prefix => {
+                let followed = self.followed.as_ref();
+                if let Some((followed, counts)) = followed.and_then(|it| Some((it, it.counts(chunking, least)?))) {
+                    let Followed { results, changes, .. } = followed;
+                    let former = FormerTables { results, owned, changes, watch: &stage.watch };
+                    let found = followed_pairs(worker, &stage, source.clone(), &former, counts, tables);
+                    // A whole run finds families, and so lists fewer pairs.
+                    let is_refused = |error: &Error| error.is::<TooManyPairs>() && job.mode == Mode::Auto;
+                    if !found.as_ref().is_err_and(is_refused) {
+                        return found;
+                    }
+                }
                 let family = job.has_families().then_some(job.family);
                 prefix_pairs(worker, &stage, &source, family, tables, owned)
             }
@@ -313,192 +313,4 @@ impl<'a> Parts<'a> {
         }
         Ok(())
     }
-
-    /// Writes the pairs of own shards; the table of the other unit has no rows.
-    fn write_pairs(&self, mut pairs: Sorted<UnitPair>, names: &ByKey<u64, String>) -> Result<()> {
-        let chunking = |pair: &UnitPair| self.job.chunkings[usize::from(pair.chunking)].name();
-        let containment = |pair: &UnitPair, of: usize| f64::from(pair.shared) / f64::from(pair.sizes[of].max(1));
-        let (mut of_pages, mut of_hosts) = (self.shard_files(), self.shard_files());
-        if self.job.unit == Unit::Document {
-            while let Some(pair) = pairs.record()? {
-                let row = OverlapRow {
-                    chunking: chunking(&pair),
-                    doc_a: pair.a.to_table(),
-                    doc_b: pair.b.to_table(),
-                    shared: pair.shared as i32,
-                    containment_a: containment(&pair, 0),
-                    containment_b: containment(&pair, 1),
-                };
-                of_pages.push(pair.a.shard(), row)?;
-            }
-        } else {
-            let mut rows = Vec::new();
-            while let Some(pair) = pairs.record()? {
-                let of_a = &self.units.names[self.units.owned.index(pair.a)];
-                let of_b = &names[&(pair.b.to_table() as u64)];
-                // In the order of the alphabet, in the file of the first host's shard.
-                let order = if of_a < of_b { [0, 1] } else { [1, 0] };
-                let [host_a, host_b] = order.map(|at| [of_a, of_b][at].clone());
-                let [containment_a, containment_b] = order.map(|at| containment(&pair, at));
-                let shared = pair.shared as i32;
-                let row =
-                    HostOverlapRow { chunking: chunking(&pair), host_a, host_b, shared, containment_a, containment_b };
-                rows.push((pair.a.shard(), pair.chunking, row));
-            }
-            rows.sort_unstable_by(|(a_shard, a_chunking, a), (b_shard, b_chunking, b)| {
-                (a_shard, a_chunking, &a.host_a, &a.host_b).cmp(&(b_shard, b_chunking, &b.host_a, &b.host_b))
-            });
-            rows.into_iter().try_for_each(|(shard, _, row)| of_hosts.push(shard, row))?;
-        }
-        of_pages.finish()?;
-        of_hosts.finish()
-    }
-
-    /// Writes the families of own shards.
-    fn write_families(&self, mut families: Vec<(usize, FamilyMember)>) -> Result<()> {
-        families.sort_unstable_by_key(|(number, member)| (member.unit.shard(), *number, member.family, member.unit));
-        let mut files = self.shard_files();
-        for (number, FamilyMember { unit, family, weight, of }) in families {
-            let host = self.units.names.get(self.units.owned.index(unit)).cloned();
-            let row = FamilyRow {
-                chunking: self.job.chunkings[number].name(),
-                family: family.to_table(),
-                doc: unit.to_table(),
-                host,
-                weight: weight.into(),
-                of: of.into(),
-            };
-            files.push(unit.shard(), row)?;
-        }
-        files.finish()
-    }
-
-    fn shard_files<T: Table>(&self) -> ShardFiles<'_, T> {
-        ShardFiles { plan: self.plan, has_first: self.owned.shards().next() == Some(0), writer: None }
-    }
-}
-
-impl Counts {
-    fn add_family(&mut self, members: u64) {
-        self.families += 1;
-        self.family_pairs += members * members.saturating_sub(1) / 2;
-    }
-}
-
-/// The files of a table, one for each shard that has rows; the first shard has one in any case.
-struct ShardFiles<'a, T: Table> {
-    plan: &'a StudyPlan,
-    /// Whether this worker has shard 0, and its file is not begun.
-    has_first: bool,
-    writer: Option<(u32, Writer<T>)>,
-}
-
-impl<T: Table> ShardFiles<'_, T> {
-    /// Adds a row to the file of a shard. Shards ascend.
-    fn push(&mut self, shard: u32, row: T) -> Result<()> {
-        if self.writer.as_ref().is_none_or(|(of, _)| *of != shard) {
-            self.turn_to(shard)?;
-        }
-        self.writer.as_mut().map_or(Ok(()), |(_, writer)| writer.push(row))
-    }
-
-    fn turn_to(&mut self, shard: u32) -> Result<()> {
-        if let Some((_, writer)) = self.writer.take() {
-            writer.finish()?;
-        }
-        if self.has_first && shard > 0 {
-            self.plan.write(0, std::iter::empty::<T>())?;
-        }
-        self.has_first = false;
-        let path = self.plan.results().table(T::NAME, shard as usize);
-        self.writer = Some((shard, Writer::create(&path)?));
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<()> {
-        if let Some((_, writer)) = self.writer.take() {
-            writer.finish()?;
-        }
-        if self.has_first { self.plan.write(0, std::iter::empty::<T>()) } else { Ok(()) }
-    }
-}
-
-fn chunking_summary(
-    unit: Unit,
-    chunking: Chunking,
-    threshold: u32,
-    counts: &Counts,
-    most: Vec<LargestGroup>,
-) -> ChunkingSummary {
-    let replicas = |(place, replicas): (usize, &&str)| ReplicaCount {
-        replicas: (*replicas).into(),
-        documents: counts.replicas[place],
-        share: ratio(counts.replicas[place], counts.units),
-        by_cluster: counts.by_cluster[place],
-        published: ReplicaCount::published(unit, chunking, place),
-    };
-    let copies = counts.units - counts.components;
-    let reasons = OVERLAP_REASONS.iter().zip(counts.reasons);
-    ChunkingSummary {
-        chunking,
-        threshold,
-        pairs: counts.pairs,
-        families: counts.families,
-        family_pairs: counts.family_pairs,
-        replicas: REPLICAS.iter().enumerate().map(replicas).collect(),
-        saving: Saving {
-            copies,
-            share: ratio(copies, counts.units),
-            bytes: counts.saved_bytes,
-            published: Saving::published(unit, chunking),
-        },
-        reasons: reasons.map(|(reason, documents)| ReasonCount { reason: (*reason).into(), documents }).collect(),
-        most,
-    }
-}
-
-/// Writes the small tables, from the summary.
-fn write_small(plan: &StudyPlan, chunkings: &[ChunkingSummary], units: u64) -> Result<()> {
-    let replicas = chunkings.iter().flat_map(|of| {
-        of.replicas.iter().zip(REPLICAS).map(|(row, replicas)| ReplicaRow {
-            chunking: of.chunking.name(),
-            replicas,
-            documents: row.documents as i64,
-            share: row.share,
-            by_cluster: row.by_cluster as i64,
-            published: row.published,
-        })
-    });
-    plan.write(0, replicas)?;
-    let savings = chunkings.iter().map(|of| SavingRow {
-        chunking: of.chunking.name(),
-        documents: units as i64,
-        copies: of.saving.copies as i64,
-        share: of.saving.share,
-        bytes: of.saving.bytes as i64,
-        published: of.saving.published,
-    });
-    plan.write(0, savings)?;
-    let reasons = chunkings.iter().flat_map(|of| {
-        let row = |(row, reason): (&ReasonCount, &'static str)| ReasonRow {
-            chunking: of.chunking.name(),
-            reason,
-            documents: row.documents as i64,
-        };
-        of.reasons.iter().zip(OVERLAP_REASONS).map(row)
-    });
-    plan.write(0, reasons)?;
-    let most = chunkings.iter().flat_map(|of| {
-        of.most.iter().zip(1..).map(|(group, rank)| MostRow {
-            chunking: of.chunking.name(),
-            rank,
-            documents: group.documents as i64,
-            hosts: group.hosts as i64,
-            machines: group.machines as i64,
-            title: group.title.clone(),
-            url: group.url.clone(),
-            doc: group.doc,
-        })
-    });
-    plan.write(0, most)
 }

@@ -8,7 +8,7 @@ use timely::worker::Worker;
 use super::evolution::evolution;
 use super::mirrors::mirrors;
 use super::overlap::overlap;
-use super::study_plan::StudyPlan;
+use super::plan::StudyPlan;
 use crate::config::Study;
 use crate::operators::InProcess;
 use crate::operators::exchange::barrier;

@@ -18,10 +18,10 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use timely::worker::Worker;
 
-use super::mirror_pairs::{Class, FoundPair, MirrorPaths, WeekOfPairs, redirects};
-use super::mirror_tables::MirrorWriter;
-use super::study_plan::StudyPlan;
+use super::pairs::{Class, FoundPair, MirrorPaths, WeekOfPairs, redirects};
+use super::tables::MirrorWriter;
 use crate::config::{HostPairs, Mirrors, Unresolved};
+use crate::jobs::studies::plan::StudyPlan;
 use crate::operators::InProcess;
 use crate::operators::exchange::all_gather;
 use crate::operators::mirrors::{
@@ -35,7 +35,7 @@ use crate::structures::Ownership;
 use crate::summary::MirrorsSummary;
 use crate::watch::{Stage, Watch};
 
-/// Finds mirrors on one worker, as [`study`](super::study::study) calls it. Worker 0 writes the tables and returns the summary.
+/// Finds mirrors on one worker, as [`study`](crate::jobs::studies::study) calls it. Worker 0 writes the tables and returns the summary.
 ///
 /// # Errors
 /// If there are too many pairs to look at, a file cannot be read or written, or a worker failed.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use super::mirror_pairs::{Class, MirrorPaths, WeekOfPairs, redirects};
-use super::study_plan::StudyPlan;
+use super::pairs::{Class, MirrorPaths, WeekOfPairs, redirects};
+use crate::jobs::studies::plan::StudyPlan;
 use crate::operators::mirrors::{HostName, MirrorStage, RedirectedHost};
 use crate::records::Week;
 use crate::stats::{ChangeAmounts, ratio};

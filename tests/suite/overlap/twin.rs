@@ -1,51 +1,52 @@
-//! Pages and hosts that share chunks, against a twin that compares all pairs: on real pages, on the made web and on random pages.
+//! The overlap job by brute force: all pairs of pages, or of hosts, and the tables that follow from them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Instant;
+use std::path::Path;
 
 use arrow_array::{Array, BinaryArray, Float64Array, Int32Array, Int64Array, StringArray};
-use nigh::records::{UrlHash, mix};
+use nigh::config::{Chunking, Cut};
+use nigh::features::chunk_set;
+use nigh::records::{DocId, UrlHash};
 use nigh::state::Store;
 use nigh::tables::{Scan, field, result_tables};
 
-use crate::program::{Made, UnionFind, WEEK, bytes, data, each, files, job, longs, nigh, run, run_well, tables, texts};
-use crate::web::{COLUMNS, Shape, Web};
+use crate::program::{UnionFind, bytes, each, files, job, longs, run_well, tables, texts};
 
 /// Rows of a table, each with its values as text; in no particular order.
-type Rows = BTreeSet<Vec<String>>;
+pub type Rows = BTreeSet<Vec<String>>;
 
 /// What differs from the shipped job.
 #[derive(Clone, Copy)]
-struct Settings {
-    content: bool,
-    host: bool,
-    thresholds: [u32; 3],
-    method: &'static str,
-    family: u64,
-    list: bool,
+pub struct Settings {
+    pub content: bool,
+    pub host: bool,
+    pub thresholds: [u32; 3],
+    pub method: &'static str,
+    pub family: u64,
+    pub list: bool,
+    pub mode: &'static str,
 }
 
 impl Default for Settings {
     /// All pairs are listed.
     fn default() -> Settings {
-        Settings { content: false, host: false, thresholds: [1, 15, 25], method: "prefix", family: 200, list: true }
+        let (thresholds, method, mode) = ([1, 15, 25], "prefix", "full");
+        Settings { content: false, host: false, thresholds, method, family: 200, list: true, mode }
     }
 }
 
 impl Settings {
-    fn toml(&self) -> String {
-        let Settings { content, host, thresholds, method, family, list } = self;
+    pub fn toml(&self) -> String {
+        let Settings { content, host, thresholds, method, family, list, mode } = self;
         let (cut, unit) = (if *content { "content" } else { "count" }, if *host { "host" } else { "document" });
         format!(
             "[overlap]\ncut = \"{cut}\"\nunit = \"{unit}\"\nthresholds = {thresholds:?}\nmethod = \"{method}\"\n\
-             family = {family}\nlist-families = {list}\ncounters = \"4kB\"\n"
+             family = {family}\nlist-families = {list}\nmode = \"{mode}\"\ncounters = \"4kB\"\n"
         )
     }
 
     /// Runs the job; gives the bytes of its tables.
-    fn run(&self, store: &Path, flags: &[&str]) -> BTreeMap<String, Vec<u8>> {
+    pub fn run(&self, store: &Path, flags: &[&str]) -> BTreeMap<String, Vec<u8>> {
         let folder = tempfile::tempdir().unwrap();
         let job = job(folder.path(), &self.toml());
         run_well(&[&["run", job.to_str().unwrap(), "-q", "--store", store.to_str().unwrap()], flags].concat());
@@ -54,13 +55,13 @@ impl Settings {
     }
 }
 
-const CHUNKINGS: [&str; 3] = ["document", "four-lines", "two-lines"];
+pub const CHUNKINGS: [&str; 3] = ["document", "four-lines", "two-lines"];
 const REASONS: [&str; 3] = ["same-host", "same-machine", "other"];
 const REPLICAS: [(&str, u64); 7] =
     [("0", 0), ("1", 1), ("2", 2), ("3-9", 9), ("10-99", 99), ("100-999", 999), ("1000 and more", u64::MAX)];
 
 /// A page of a week, as its tables have it.
-struct Page {
+pub struct Page {
     doc: i64,
     text: Vec<u8>,
     lines: Vec<u32>,
@@ -72,7 +73,7 @@ struct Page {
 }
 
 /// The pages of a week that have chunks.
-fn pages(week: &Path) -> Vec<Page> {
+pub fn pages(week: &Path) -> Vec<Page> {
     let mut lines = Vec::new();
     each(week, "chunks", "lines", |array: &BinaryArray| {
         lines.extend(array.iter().map(|lines| {
@@ -95,7 +96,7 @@ fn pages(week: &Path) -> Vec<Page> {
 }
 
 /// The chunks of a page, as they are: not as hashes.
-fn chunks(page: &Page, chunking: &str, content: bool) -> BTreeSet<Vec<u32>> {
+pub fn chunks(page: &Page, chunking: &str, content: bool) -> BTreeSet<Vec<u32>> {
     let length = match chunking {
         "document" => return BTreeSet::from([page.text.iter().map(|byte| u32::from(*byte)).collect()]),
         "four-lines" => 4,
@@ -121,14 +122,14 @@ fn chunks(page: &Page, chunking: &str, content: bool) -> BTreeSet<Vec<u32>> {
 }
 
 /// A page, or a host.
-struct Unit<'a> {
+pub struct Unit<'a> {
     /// The order of units; unique.
     name: (u32, String, i64),
     pages: Vec<&'a Page>,
     chunks: BTreeSet<Vec<u32>>,
 }
 
-fn units<'a>(pages: &'a [Page], store: &Path, chunking: &str, settings: &Settings) -> Vec<Unit<'a>> {
+pub fn units<'a>(pages: &'a [Page], store: &Path, chunking: &str, settings: &Settings) -> Vec<Unit<'a>> {
     let shards = Store::at(store).manifest().unwrap().unwrap().method.shards;
     let mut units: BTreeMap<(u32, String, i64), Vec<&Page>> = BTreeMap::new();
     for page in pages {
@@ -146,7 +147,7 @@ fn units<'a>(pages: &'a [Page], store: &Path, chunking: &str, settings: &Setting
 }
 
 /// Pairs of units with what they share, of all units: copies as well.
-fn pairs(units: &[Unit], least: usize) -> BTreeMap<(usize, usize), usize> {
+pub fn pairs(units: &[Unit], least: usize) -> BTreeMap<(usize, usize), usize> {
     let mut pairs = BTreeMap::new();
     for (a, one) in units.iter().enumerate() {
         for (b, other) in units.iter().enumerate().skip(a + 1) {
@@ -159,16 +160,16 @@ fn pairs(units: &[Unit], least: usize) -> BTreeMap<(usize, usize), usize> {
     pairs
 }
 
-fn row(values: &[&dyn ToString]) -> Vec<String> {
+pub fn row(values: &[&dyn ToString]) -> Vec<String> {
     values.iter().map(|value| value.to_string()).collect()
 }
 
-fn class(replicas: u64) -> &'static str {
+pub fn class(replicas: u64) -> &'static str {
     REPLICAS.iter().find(|(_, most)| replicas <= *most).unwrap().0
 }
 
 /// The tables of the job by brute force, if all pairs are listed.
-fn twin(store: &Path, date: &str, settings: &Settings) -> BTreeMap<&'static str, Rows> {
+pub fn twin(store: &Path, date: &str, settings: &Settings) -> BTreeMap<&'static str, Rows> {
     let pages = pages(&crate::program::week(store, date));
     let mut tables: BTreeMap<&str, Rows> =
         result_tables("overlap").iter().map(|table| (table.name, Rows::new())).collect();
@@ -223,6 +224,11 @@ fn twin(store: &Path, date: &str, settings: &Settings) -> BTreeMap<&'static str,
         let roots: Vec<usize> = (0..units.len()).map(|unit| components.find(unit as i64) as usize).collect();
         let members = |root: usize| (0..units.len()).filter(|unit| roots[*unit] == root).collect::<Vec<_>>();
         let sizes: Vec<u64> = roots.iter().map(|root| members(*root).len() as u64 - 1).collect();
+        for unit in (0..units.len()).filter(|unit| sizes[*unit] > 0) {
+            let number = |unit: usize| if settings.host { host_number(&units, unit) } else { units[unit].name.2 };
+            let host = if settings.host { &units[unit].name.1 } else { "null" };
+            add("components", &[chunking, &number(roots[unit]), &number(unit), &host]);
+        }
         let share = |part: usize| match units.len() {
             0 => "null".to_owned(),
             all => (part as f64 / all as f64).to_string(),
@@ -282,14 +288,20 @@ fn twin(store: &Path, date: &str, settings: &Settings) -> BTreeMap<&'static str,
     tables
 }
 
+/// The id that nigh gives a host: its shard, and its place among the hosts of the shard in the order of the alphabet.
+fn host_number(units: &[Unit], host: usize) -> i64 {
+    let shard = units[host].name.0;
+    DocId::new(shard, units[..host].iter().filter(|unit| unit.name.0 == shard).count() as u64).to_table()
+}
+
 /// The address of a unit that stands for it: the first by its hash.
-fn smallest_address(unit: &Unit) -> Option<String> {
+pub fn smallest_address(unit: &Unit) -> Option<String> {
     let addresses = unit.pages.iter().filter(|page| !page.ip.is_empty()).map(|page| page.ip.clone());
     addresses.min_by_key(|ip| nigh::records::checksum(ip.as_bytes()) as u64)
 }
 
 /// All rows of a table of the job.
-fn rows(store: &Path, table: &str) -> Rows {
+pub fn rows(store: &Path, table: &str) -> Rows {
     let columns: Vec<&str> = {
         let described = result_tables("overlap").iter().find(|described| described.name == table).unwrap();
         (described.describe)().columns.iter().map(|column| column.name).collect()
@@ -320,7 +332,7 @@ fn rows(store: &Path, table: &str) -> Rows {
 }
 
 /// Compares the tables of the last run, where all pairs were listed, with brute force. Returns the number of pairs.
-fn assert_right(store: &Path, date: &str, settings: &Settings) -> usize {
+pub fn assert_right(store: &Path, date: &str, settings: &Settings) -> usize {
     let expected = twin(store, date, settings);
     for (table, wanted) in &expected {
         let found = rows(store, table);
@@ -331,9 +343,9 @@ fn assert_right(store: &Path, date: &str, settings: &Settings) -> usize {
 }
 
 /// Checks that listed pairs and those of families are all pairs, each once, and that the other tables are as if all were listed.
-fn assert_families_are_right(store: &Path, date: &str, settings: &Settings) -> usize {
+pub fn assert_families_are_right(store: &Path, date: &str, settings: &Settings) -> usize {
     let expected = twin(store, date, settings);
-    for table in ["replicas", "savings", "most", "reasons"] {
+    for table in ["components", "replicas", "savings", "most", "reasons"] {
         assert_eq!(rows(store, table), expected[table], "{table}");
     }
     let (table, names) = if settings.host { ("host-overlap", 3) } else { ("overlap", 2) };
@@ -371,260 +383,33 @@ fn assert_families_are_right(store: &Path, date: &str, settings: &Settings) -> u
         }
     }
     assert!(pairs.is_empty(), "{} pairs are neither listed nor of a family", pairs.len());
+    if !settings.host {
+        assert_collections_are_right(store, date, settings);
+    }
     implied
 }
 
-/// A store of random pages: some like one of three templates with lines left out, some with one text, some of few lines.
-fn random_store(seed: u64, count: u64) -> Made {
-    let folder = tempfile::tempdir().unwrap();
-    let mut state = seed;
-    let mut random = move |below: u64| {
-        state = mix(state);
-        state % below
-    };
-    let mut lines: Vec<String> = Vec::new();
-    for number in 0..count {
-        let (kind, host) = (random(5), random(9));
-        let mut text: Vec<String> = Vec::new();
-        if kind < 3 {
-            let least = 40 + random(20);
-            text.extend(
-                (0..70)
-                    .filter(|line| *line < least || random(10) > 0)
-                    .map(|line| format!("template {kind} has line {line}")),
-            );
-        }
-        // Lines of few pages, and of this one.
-        let from = random(40);
-        text.extend((from..from + random(30)).map(|line| format!("some pages say {line} of this")));
-        text.extend((0..random(12)).map(|line| format!("only page {number} says {line}")));
-        if random(6) == 0 {
-            text = (0..60).map(|line| format!("copied text {} with line {line}", host % 2)).collect();
-        }
-        let ip = if host == 8 { serde_json::Value::Null } else { format!("10.0.0.{}", host % 5).into() };
-        let url = format!("http://h{host}.example/page{number}");
-        lines.push(serde_json::json!({"url": url, "text": text.join("\n"), "ip": ip}).to_string());
+/// Checks that each family has one collection, of which each member has as many chunks as the table says.
+fn assert_collections_are_right(store: &Path, date: &str, settings: &Settings) {
+    let pages: BTreeMap<String, Page> =
+        pages(&crate::program::week(store, date)).into_iter().map(|page| (page.doc.to_string(), page)).collect();
+    let mut collections: BTreeMap<(String, String), BTreeSet<u64>> = BTreeMap::new();
+    for row in rows(store, "family-chunks") {
+        let chunk = row[2].parse::<i64>().unwrap() as u64;
+        collections.entry((row[0].clone(), row[1].clone())).or_default().insert(chunk);
     }
-    made_of(&folder, &(lines.join("\n") + "\n"), "[cluster.read.columns]\nip = \"ip\"\n")
-}
-
-/// A store of JSON Lines.
-fn made_of(folder: &tempfile::TempDir, lines: &str, columns: &str) -> Made {
-    let input = folder.path().join("pages.jsonl");
-    std::fs::write(&input, lines).unwrap();
-    let text =
-        format!("[cluster]\nweek = \"{WEEK}\"\nallow-empty = true\ninput = [\"{}\"]\n{columns}", input.display());
-    Made::with_job(&job(folder.path(), &text), &[])
-}
-
-#[test]
-fn pairs_of_random_pages_are_those_of_brute_force() {
-    for (seed, thresholds) in [(1, [1, 1, 2]), (2, [1, 2, 15]), (3, [1, 15, 25])] {
-        let made = random_store(seed, 150);
-        let store = made.store();
-        for (content, host) in [(false, false), (true, false), (false, true), (true, true)] {
-            let settings = Settings { content, host, thresholds, ..Settings::default() };
-            let listed = settings.run(&store, &["--workers", "2"]);
-            assert!(assert_right(&store, WEEK, &settings) > 20, "seed {seed}");
-            for method in ["sort", "coarse"] {
-                let other = Settings { method, ..settings }.run(&store, &["--workers", "2"]);
-                assert!(other == listed, "{method} gives other tables than prefix, seed {seed}");
-            }
-            let families = Settings { family: 5, list: false, ..settings };
-            families.run(&store, &["--workers", "2"]);
-            let implied = assert_families_are_right(&store, WEEK, &families);
-            assert!(implied > 0 || host, "seed {seed}");
-        }
+    let mut of_families = BTreeSet::new();
+    for row in rows(store, "families").into_iter().filter(|row| row[0] != "document") {
+        let page = &pages[&row[2]];
+        let lines: Vec<u8> = page.lines.iter().flat_map(|line| line.to_le_bytes()).collect();
+        let chunking = if row[0] == "four-lines" { Chunking::FourLines } else { Chunking::TwoLines };
+        let (cut, mut chunks) = (if settings.content { Cut::Content } else { Cut::Count }, Vec::new());
+        chunk_set(chunking, cut, &page.text, &lines, &mut chunks);
+        let family = (row[0].clone(), row[1].clone());
+        let collection = &collections[&family];
+        let of_page = chunks.iter().filter(|chunk| collection.contains(chunk)).count();
+        assert_eq!([of_page, collection.len()].map(|count| count.to_string()), [row[4].clone(), row[5].clone()]);
+        of_families.insert(family);
     }
-}
-
-#[test]
-fn pairs_of_real_pages_and_of_the_made_web_are_those_of_brute_force() {
-    let real = Made::new(&[]);
-    let folder = tempfile::tempdir().unwrap();
-    Web::of(&Shape::small()).week(0).write_jsonl(folder.path());
-    let text =
-        format!("[cluster]\nweek = \"{WEEK}\"\ninput = [\"{}/pages.jsonl\"]\n{COLUMNS}", folder.path().display());
-    let web = Made::with_job(&job(folder.path(), &text), &[]);
-    for made in [real, web] {
-        let store = made.store();
-        for (content, host) in [(false, false), (true, false), (false, true)] {
-            let settings = Settings { content, host, ..Settings::default() };
-            let listed = settings.run(&store, &[]);
-            assert!(assert_right(&store, WEEK, &settings) > 0);
-            assert!(Settings { method: "sort", ..settings }.run(&store, &[]) == listed);
-        }
-        let settings = Settings { thresholds: [1, 1, 2], list: false, family: 20, ..Settings::default() };
-        settings.run(&store, &[]);
-        assert!(assert_families_are_right(&store, WEEK, &settings) > 0);
-    }
-}
-
-#[test]
-fn workers_processes_and_memory_do_not_change_a_byte() {
-    let made = random_store(7, 200);
-    let store = made.store();
-    let folder = tempfile::tempdir().unwrap();
-    let little = folder.path().join("little.toml");
-    std::fs::write(&little, "memory = \"64KiB\"\n").unwrap();
-    for host in [false, true] {
-        for (method, family) in [("prefix", 5), ("sort", 200), ("coarse", 200)] {
-            let settings = Settings { host, thresholds: [1, 2, 2], method, family, list: false, ..Settings::default() };
-            let one = settings.run(&store, &["--workers", "1"]);
-            assert!(one.len() >= 7 && one.values().map(Vec::len).sum::<usize>() > 10_000);
-            for flags in [
-                &["--workers", "2"][..],
-                &["--workers", "4"],
-                &["--workers", "1", "--processes", "2"],
-                &["--workers", "2", "--processes", "2"],
-                &["--workers", "2", "--config", little.to_str().unwrap()],
-            ] {
-                assert!(settings.run(&store, flags) == one, "{method}, {flags:?}");
-            }
-        }
-    }
-}
-
-#[test]
-fn an_empty_week_and_one_page_have_tables_without_pairs() {
-    let folder = tempfile::tempdir().unwrap();
-    let page = "{\"url\": \"http://a.example/\", \"text\": \"one line\"}\n";
-    let without_words = "{\"url\": \"http://a.example/\", \"text\": \"...\"}\n";
-    for (lines, units) in [("", 0), (page, 1), (without_words, 0)] {
-        let made = made_of(&folder, lines, "");
-        let store = made.store();
-        for host in [false, true] {
-            for method in ["prefix", "sort", "coarse"] {
-                let settings = Settings { host, method, ..Settings::default() };
-                settings.run(&store, &["--workers", "2"]);
-                assert_eq!(assert_right(&store, WEEK, &settings), 0);
-                assert_eq!(longs(&store.join("overlap"), "savings", "documents"), [units; 3]);
-                for table in result_tables("overlap") {
-                    assert!(!files(&store.join("overlap"), table.name).is_empty(), "{} has a file", table.name);
-                }
-            }
-        }
-    }
-}
-
-#[test]
-fn the_summary_has_the_published_figures_beside_ours() {
-    let made = Made::new(&[]);
-    let store = made.store();
-    let arguments = ["run", "jobs/overlap.toml", "--store", store.to_str().unwrap()];
-    let text = run_well(&arguments).stdout;
-    for wanted in ["Overlap of week 2024-01-08", "four-lines", "22.0%", "64.0%", "same-host"] {
-        assert!(text.contains(wanted), "{wanted}: {text}");
-    }
-    assert_eq!(run_well(&["show", store.to_str().unwrap(), "--job", "overlap"]).stdout, text);
-    let json = run_well(&[&arguments[..], &["--json", "--week", WEEK]].concat()).stdout;
-    let summary: serde_json::Value = serde_json::from_str(&json).unwrap();
-    let four = &summary["chunkings"][1];
-    assert_eq!(
-        (&summary["first"], &four["chunking"], &four["saving"]["published"]),
-        (&WEEK.into(), &"four-lines".into(), &0.29.into())
-    );
-    assert_eq!(four["pairs"], rows(&store, "overlap").iter().filter(|row| row[0] == "four-lines").count());
-    let dry = run_well(&[&arguments[..], &["--dry-run"]].concat()).stdout;
-    assert!(dry.contains("2024-01-08"), "{dry}");
-}
-
-#[test]
-fn too_many_pairs_are_refused_with_the_reason() {
-    let made = random_store(5, 150);
-    let store = made.store();
-    let settings = Settings { thresholds: [1, 2, 2], ..Settings::default() };
-    let before = settings.run(&store, &[]);
-    let folder = tempfile::tempdir().unwrap();
-    for host in [false, true] {
-        for method in ["prefix", "sort", "coarse"] {
-            let text = format!("{}max-pairs = 5\n", Settings { method, host, ..settings }.toml());
-            let path = job(folder.path(), &text);
-            for processes in ["1", "2"] {
-                let flags = ["--processes", processes, "--workers", "2", "--store", store.to_str().unwrap()];
-                let ran = run(&[&["run", path.to_str().unwrap()][..], &flags].concat());
-                assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-                for wanted in ["too many pairs", "allows 5", "http://h", "Raise `max-pairs`"] {
-                    assert!(ran.stderr.contains(wanted), "{method}: {wanted}: {}", ran.stderr);
-                }
-            }
-        }
-    }
-    assert!(tables(&store.join("overlap")) == before, "the former tables stay");
-}
-
-#[test]
-fn a_store_without_chunks_says_what_to_run() {
-    let folder = tempfile::tempdir().unwrap();
-    let input = format!("{}/*.warc.gz", data("week-2024-01-08").display());
-    let text = format!("[cluster]\nweek = \"{WEEK}\"\ninput = [\"{input}\"]\n[cluster.keep]\nchunks = false\n");
-    let made = Made::with_job(&job(folder.path(), &text), &[]);
-    let store = made.store();
-    let store = store.to_str().unwrap();
-    let ran = run(&["run", "jobs/overlap.toml", "--store", store]);
-    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-    for wanted in ["week 2024-01-08", "has no chunks", "nigh run jobs/chunks.toml", "--week 2024-01-08 --input"] {
-        assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
-    }
-    assert!(!Path::new(store).join("overlap").exists());
-    run_well(&["run", "jobs/chunks.toml", "-q", "--store", store, "--week", WEEK, "--input", &input]);
-    Settings::default().run(Path::new(store), &[]);
-    assert!(assert_right(Path::new(store), WEEK, &Settings::default()) > 0);
-}
-
-#[test]
-fn a_deletion_removes_the_tables_because_they_name_pages() {
-    let made = random_store(9, 60);
-    let store: PathBuf = made.store();
-    Settings::default().run(&store, &[]);
-    assert!(store.join("overlap/overlap").exists());
-    run_well(&["delete", "--store", store.to_str().unwrap(), "--host", "h1.example"]);
-    assert!(!store.join("overlap").exists() && tables(&store.join("overlap")).is_empty());
-    Settings::default().run(&store, &[]);
-    assert_right(&store, WEEK, &Settings::default());
-}
-
-#[test]
-fn a_run_killed_at_any_moment_leaves_the_former_tables_or_the_new_ones() {
-    let made = random_store(11, 150);
-    let store = made.store();
-    let former = Settings::default();
-    let begun = Instant::now();
-    let new = Settings { thresholds: [1, 2, 2], ..former }.run(&store, &["--workers", "2"]);
-    let whole = begun.elapsed();
-    let before = former.run(&store, &[]);
-    assert!(before != new);
-    let folder = tempfile::tempdir().unwrap();
-    let path = job(folder.path(), &Settings { thresholds: [1, 2, 2], ..former }.toml());
-    for (round, processes) in (0..12).zip(["1", "2"].into_iter().cycle()) {
-        let flags = ["-q", "--workers", "2", "--processes", processes, "--store", store.to_str().unwrap()];
-        let mut child = nigh(&[&["run", path.to_str().unwrap()][..], &flags].concat())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(whole * round / 10);
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!([&before, &new].contains(&&tables(&store.join("overlap"))), "round {round}");
-    }
-    assert!(former.run(&store, &[]) == before);
-}
-
-#[test]
-fn mistakes_in_the_job_are_shown() {
-    let folder = tempfile::tempdir().unwrap();
-    for (text, wanted) in [
-        ("[overlap]\nthresholds = [1]\n", "one for each of the 3 chunkings"),
-        ("[overlap]\nunit = \"site\"\n", "`host`"),
-        ("[overlap]\nlast = \"2024-01-08\"\n", "unknown field `last`"),
-        ("[overlap]\n", "no store"),
-    ] {
-        let path = job(folder.path(), text);
-        let ran = run(&["run", path.to_str().unwrap()]);
-        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-        assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
-    }
-    let ran = run(&["run", "jobs/overlap.toml", "--store", "/nowhere/store", "--input", "x"]);
-    assert_eq!((ran.code, ran.stderr.contains("--input")), (Some(2), true), "{}", ran.stderr);
+    assert!(of_families.iter().eq(collections.keys()));
 }

@@ -21,7 +21,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
-use super::study_plan::StudyPlan;
+use super::plan::StudyPlan;
 use crate::operators::evolution::{births, change_amounts, cluster_map, deaths, host_clusters, retention};
 use crate::operators::exchange::all_gather;
 use crate::records::Week;
@@ -48,7 +48,7 @@ struct EvolutionRows {
     amounts: ChangeAmounts,
 }
 
-/// Measures on one worker, as [`study`](super::study::study) calls it. Worker 0 writes the tables and returns the summary.
+/// Measures on one worker, as [`study`](crate::jobs::studies::study) calls it. Worker 0 writes the tables and returns the summary.
 ///
 /// # Errors
 /// If a file cannot be read or written, or a worker failed.

@@ -1,0 +1,15 @@
+//! Studies: jobs that read committed weeks of a store, and write tables about them.
+//!
+//! In reading order: `plan` (what a run gets, and how it writes a table), `study` (what all studies have in common), then a study:
+//! `evolution` (compares the weeks of a store), `mirrors` (hosts that mirror each other), `overlap` (pages and hosts that share chunks of
+//! text).
+
+mod evolution;
+mod mirrors;
+mod overlap;
+mod plan;
+mod study;
+
+pub use self::overlap::{check_chunks, former_overlap};
+pub use self::plan::StudyPlan;
+pub use self::study::study;

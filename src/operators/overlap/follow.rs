@@ -1,0 +1,112 @@
+//! Pairs of a later week, from the tables of a former run and from what changed since.
+//!
+//! The chunks that two pages share depend on their texts alone. So pairs of two texts that both weeks have stay as they are, and the join
+//! finds those of which one text at least is new. A new page joins a family that it has enough of; families that nothing but a whole run
+//! can see stay unseen, and their pairs are listed.
+//!
+//! ```text
+//! former tables ─▶ kept pairs, kept members of families, their collections
+//! new pages     ─▶ members of former families
+//!               ─▶ the set join, with those as known pairs ─▶ further pairs
+//! ```
+//!
+//! Which pairs are listed and which are those of families depends on the former runs; all pairs together do not.
+//!
+//! Each run reads the chunks of the whole week. Postings, an index from chunks to pages, would be no smaller than the table `chunks` itself
+//! (8 bytes for each chunk and 5 for its page, against 4 for each line), and one more thing to keep true.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::Result;
+use timely::worker::Worker;
+
+use super::former::{FamilyIndex, FormerTables};
+use super::pairs::{Collection, FamilyMember, PairTables};
+use super::prefix::{Found, OwnForest, edge, prefix_pairs};
+use super::source::UnitSource;
+use crate::config::Chunking;
+use crate::operators::exchange::all_gather;
+use crate::operators::set_join::SetJoinStage;
+use crate::records::DocId;
+use crate::structures::ByKey;
+use crate::watch::Watch;
+
+/// What a former run says of one chunking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FormerCounts {
+    /// The chunking.
+    pub chunking: Chunking,
+    /// The least number of chunks that two pages share.
+    pub least: u32,
+    /// The pairs in its table `overlap`.
+    pub pairs: u64,
+    /// The families in its table `families`, and their pairs.
+    pub families: [u64; 2],
+}
+
+/// Finds the pairs and families of the pages of `source`, and adds the pairs that are listed to `tables`.
+///
+/// # Errors
+/// As [`prefix_pairs`]; or if the former tables are damaged.
+pub fn followed_pairs(
+    worker: &mut Worker,
+    stage: &SetJoinStage,
+    source: UnitSource,
+    former: &FormerTables<'_>,
+    counts: FormerCounts,
+    tables: &mut PairTables,
+) -> Result<Found> {
+    let (owned, watch) = (former.owned, former.watch);
+    let mut families = former.families(worker, counts.chunking, counts.families)?;
+    let mut number_of: ByKey<u64, u32> = families.numbers();
+    let (mut joined, mut index) = (Vec::new(), FamilyIndex::new(&families.collections));
+    let source = source.with_known(former.changes, |doc, chunks| match chunks {
+        None => number_of.remove(&(doc.to_table() as u64)).unwrap_or_default(),
+        Some(chunks) => index.family_of(chunks, counts.least).map_or(0, |(number, weight)| {
+            let Collection { family, chunks } = &families.collections[number];
+            joined.push(FamilyMember { unit: doc, family: *family, weight, of: chunks.len() as u32 });
+            number as u32 + 1
+        }),
+    })?;
+    drop(index);
+    families.members.extend(joined);
+    let stage = SetJoinStage { has_known: true, ..stage.clone() };
+    let mut found = prefix_pairs(worker, &stage, &source, None, tables, owned)?;
+    drop(source);
+    let mut forest = OwnForest::default();
+    former.add_pairs(worker, counts.chunking, counts.pairs, tables, &mut forest)?;
+    found.edges.extend(forest.into_edges());
+    let names = present_names(worker, &families.members, watch)?;
+    for member in families.members {
+        if let Some(family) = names.get(&member.family).copied() {
+            let [unit, first] = [member.unit, family].map(|doc| doc.to_table() as u64);
+            found.edges.extend((unit != first).then(|| edge(unit, first)));
+            found.families.push(FamilyMember { family, ..member });
+        }
+    }
+    // Every worker has all collections, and gives those whose families it owns.
+    let present = families.collections.into_iter().filter_map(|Collection { family, chunks }| {
+        let family = *names.get(&family)?;
+        owned.has(family).then_some(Collection { family, chunks })
+    });
+    found.collections = present.collect();
+    Ok(found)
+}
+
+/// The smallest member of each family of at least two, by its former name; the same at every worker.
+fn present_names(worker: &mut Worker, members: &[FamilyMember], watch: &Arc<Watch>) -> Result<BTreeMap<DocId, DocId>> {
+    let mut own: BTreeMap<DocId, (DocId, u64)> = BTreeMap::new();
+    for FamilyMember { unit, family, .. } in members {
+        let (first, count) = own.entry(*family).or_insert((*unit, 0));
+        (*first, *count) = ((*first).min(*unit), *count + 1);
+    }
+    let own = own.into_iter().map(|(family, (first, count))| (family, first, count)).collect();
+    let all: Vec<(DocId, DocId, u64)> = all_gather(worker, own, watch)?;
+    let whole = |parts: &[(DocId, DocId, u64)]| {
+        let members: u64 = parts.iter().map(|part| part.2).sum();
+        // Parts of a family are in the order of their first members.
+        (members > 1).then_some((parts[0].0, parts[0].1))
+    };
+    Ok(all.chunk_by(|a, b| a.0 == b.0).filter_map(whole).collect())
+}

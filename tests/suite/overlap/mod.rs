@@ -1,0 +1,275 @@
+//! Pages and hosts that share chunks, against a twin that compares all pairs: on real pages, on the made web and on random pages.
+
+mod twin;
+mod weeks;
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Instant;
+
+use nigh::records::mix;
+use nigh::tables::result_tables;
+
+use self::twin::{Settings, assert_families_are_right, assert_right, rows};
+use crate::program::{Made, WEEK, data, files, job, longs, nigh, run, run_well, tables};
+use crate::web::{COLUMNS, Shape, Web};
+
+/// Random numbers below some bound.
+fn random_numbers(seed: u64) -> impl FnMut(u64) -> u64 {
+    let mut state = seed;
+    move |below| {
+        state = mix(state);
+        state % below
+    }
+}
+
+/// A store of random pages: some like one of three templates with lines left out, some with one text, some of few lines.
+fn random_store(seed: u64, count: u64) -> Made {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = random_numbers(seed);
+    let mut lines: Vec<String> = Vec::new();
+    for number in 0..count {
+        let (kind, host) = (random(5), random(9));
+        let mut text: Vec<String> = Vec::new();
+        if kind < 3 {
+            let least = 40 + random(20);
+            text.extend(
+                (0..70)
+                    .filter(|line| *line < least || random(10) > 0)
+                    .map(|line| format!("template {kind} has line {line}")),
+            );
+        }
+        // Lines of few pages, and of this one.
+        let from = random(40);
+        text.extend((from..from + random(30)).map(|line| format!("some pages say {line} of this")));
+        text.extend((0..random(12)).map(|line| format!("only page {number} says {line}")));
+        if random(6) == 0 {
+            text = (0..60).map(|line| format!("copied text {} with line {line}", host % 2)).collect();
+        }
+        let ip = if host == 8 { serde_json::Value::Null } else { format!("10.0.0.{}", host % 5).into() };
+        let url = format!("http://h{host}.example/page{number}");
+        lines.push(serde_json::json!({"url": url, "text": text.join("\n"), "ip": ip}).to_string());
+    }
+    made_of(&folder, &(lines.join("\n") + "\n"), "[cluster.read.columns]\nip = \"ip\"\n")
+}
+
+/// A store of JSON Lines.
+fn made_of(folder: &tempfile::TempDir, lines: &str, columns: &str) -> Made {
+    let input = folder.path().join("pages.jsonl");
+    std::fs::write(&input, lines).unwrap();
+    let text =
+        format!("[cluster]\nweek = \"{WEEK}\"\nallow-empty = true\ninput = [\"{}\"]\n{columns}", input.display());
+    Made::with_job(&job(folder.path(), &text), &[])
+}
+
+#[test]
+fn pairs_of_random_pages_are_those_of_brute_force() {
+    for (seed, thresholds) in [(1, [1, 1, 2]), (2, [1, 2, 15]), (3, [1, 15, 25])] {
+        let made = random_store(seed, 150);
+        let store = made.store();
+        for (content, host) in [(false, false), (true, false), (false, true), (true, true)] {
+            let settings = Settings { content, host, thresholds, ..Settings::default() };
+            let listed = settings.run(&store, &["--workers", "2"]);
+            assert!(assert_right(&store, WEEK, &settings) > 20, "seed {seed}");
+            for method in ["sort", "coarse"] {
+                let other = Settings { method, ..settings }.run(&store, &["--workers", "2"]);
+                assert!(other == listed, "{method} gives other tables than prefix, seed {seed}");
+            }
+            let families = Settings { family: 5, list: false, ..settings };
+            families.run(&store, &["--workers", "2"]);
+            let implied = assert_families_are_right(&store, WEEK, &families);
+            assert!(implied > 0 || host, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn pairs_of_real_pages_and_of_the_made_web_are_those_of_brute_force() {
+    let real = Made::new(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    Web::of(&Shape::small()).week(0).write_jsonl(folder.path());
+    let text =
+        format!("[cluster]\nweek = \"{WEEK}\"\ninput = [\"{}/pages.jsonl\"]\n{COLUMNS}", folder.path().display());
+    let web = Made::with_job(&job(folder.path(), &text), &[]);
+    for made in [real, web] {
+        let store = made.store();
+        for (content, host) in [(false, false), (true, false), (false, true)] {
+            let settings = Settings { content, host, ..Settings::default() };
+            let listed = settings.run(&store, &[]);
+            assert!(assert_right(&store, WEEK, &settings) > 0);
+            assert!(Settings { method: "sort", ..settings }.run(&store, &[]) == listed);
+        }
+        let settings = Settings { thresholds: [1, 1, 2], list: false, family: 20, ..Settings::default() };
+        settings.run(&store, &[]);
+        assert!(assert_families_are_right(&store, WEEK, &settings) > 0);
+    }
+}
+
+#[test]
+fn workers_processes_and_memory_do_not_change_a_byte() {
+    let made = random_store(7, 200);
+    let store = made.store();
+    let folder = tempfile::tempdir().unwrap();
+    let little = folder.path().join("little.toml");
+    std::fs::write(&little, "memory = \"64KiB\"\n").unwrap();
+    for host in [false, true] {
+        for (method, family) in [("prefix", 5), ("sort", 200), ("coarse", 200)] {
+            let settings = Settings { host, thresholds: [1, 2, 2], method, family, list: false, ..Settings::default() };
+            let one = settings.run(&store, &["--workers", "1"]);
+            assert!(one.len() >= 9 && one.values().map(Vec::len).sum::<usize>() > 10_000);
+            for flags in [
+                &["--workers", "2"][..],
+                &["--workers", "4"],
+                &["--workers", "1", "--processes", "2"],
+                &["--workers", "2", "--processes", "2"],
+                &["--workers", "2", "--config", little.to_str().unwrap()],
+            ] {
+                assert!(settings.run(&store, flags) == one, "{method}, {flags:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_empty_week_and_one_page_have_tables_without_pairs() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = "{\"url\": \"http://a.example/\", \"text\": \"one line\"}\n";
+    let without_words = "{\"url\": \"http://a.example/\", \"text\": \"...\"}\n";
+    for (lines, units) in [("", 0), (page, 1), (without_words, 0)] {
+        let made = made_of(&folder, lines, "");
+        let store = made.store();
+        for host in [false, true] {
+            for method in ["prefix", "sort", "coarse"] {
+                let settings = Settings { host, method, ..Settings::default() };
+                settings.run(&store, &["--workers", "2"]);
+                assert_eq!(assert_right(&store, WEEK, &settings), 0);
+                assert_eq!(longs(&store.join("overlap"), "savings", "documents"), [units; 3]);
+                for table in result_tables("overlap") {
+                    assert!(!files(&store.join("overlap"), table.name).is_empty(), "{} has a file", table.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_summary_has_the_published_figures_beside_ours() {
+    let made = Made::new(&[]);
+    let store = made.store();
+    let arguments = ["run", "jobs/overlap.toml", "--store", store.to_str().unwrap()];
+    let text = run_well(&arguments).stdout;
+    for wanted in ["Overlap of week 2024-01-08", "four-lines", "22.0%", "64.0%", "same-host"] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
+    assert_eq!(run_well(&["show", store.to_str().unwrap(), "--job", "overlap"]).stdout, text);
+    let json = run_well(&[&arguments[..], &["--json", "--week", WEEK]].concat()).stdout;
+    let summary: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let four = &summary["chunkings"][1];
+    assert_eq!(
+        (&summary["first"], &four["chunking"], &four["saving"]["published"]),
+        (&WEEK.into(), &"four-lines".into(), &0.29.into())
+    );
+    assert_eq!(four["pairs"], rows(&store, "overlap").iter().filter(|row| row[0] == "four-lines").count());
+    let dry = run_well(&[&arguments[..], &["--dry-run"]].concat()).stdout;
+    assert!(dry.contains("2024-01-08"), "{dry}");
+}
+
+#[test]
+fn too_many_pairs_are_refused_with_the_reason() {
+    let made = random_store(5, 150);
+    let store = made.store();
+    let settings = Settings { thresholds: [1, 2, 2], ..Settings::default() };
+    let before = settings.run(&store, &[]);
+    let folder = tempfile::tempdir().unwrap();
+    for host in [false, true] {
+        for method in ["prefix", "sort", "coarse"] {
+            let text = format!("{}max-pairs = 5\n", Settings { method, host, ..settings }.toml());
+            let path = job(folder.path(), &text);
+            for processes in ["1", "2"] {
+                let flags = ["--processes", processes, "--workers", "2", "--store", store.to_str().unwrap()];
+                let ran = run(&[&["run", path.to_str().unwrap()][..], &flags].concat());
+                assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+                for wanted in ["too many pairs", "allows 5", "http://h", "Raise `max-pairs`"] {
+                    assert!(ran.stderr.contains(wanted), "{method}: {wanted}: {}", ran.stderr);
+                }
+            }
+        }
+    }
+    assert!(tables(&store.join("overlap")) == before, "the former tables stay");
+}
+
+#[test]
+fn a_store_without_chunks_says_what_to_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = format!("{}/*.warc.gz", data("week-2024-01-08").display());
+    let text = format!("[cluster]\nweek = \"{WEEK}\"\ninput = [\"{input}\"]\n[cluster.keep]\nchunks = false\n");
+    let made = Made::with_job(&job(folder.path(), &text), &[]);
+    let store = made.store();
+    let store = store.to_str().unwrap();
+    let ran = run(&["run", "jobs/overlap.toml", "--store", store]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    for wanted in ["week 2024-01-08", "has no chunks", "nigh run jobs/chunks.toml", "--week 2024-01-08 --input"] {
+        assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
+    }
+    assert!(!Path::new(store).join("overlap").exists());
+    run_well(&["run", "jobs/chunks.toml", "-q", "--store", store, "--week", WEEK, "--input", &input]);
+    Settings::default().run(Path::new(store), &[]);
+    assert!(assert_right(Path::new(store), WEEK, &Settings::default()) > 0);
+}
+
+#[test]
+fn a_deletion_removes_the_tables_because_they_name_pages() {
+    let made = random_store(9, 60);
+    let store: PathBuf = made.store();
+    Settings::default().run(&store, &[]);
+    assert!(store.join("overlap/overlap").exists());
+    run_well(&["delete", "--store", store.to_str().unwrap(), "--host", "h1.example"]);
+    assert!(!store.join("overlap").exists() && tables(&store.join("overlap")).is_empty());
+    Settings::default().run(&store, &[]);
+    assert_right(&store, WEEK, &Settings::default());
+}
+
+#[test]
+fn a_run_killed_at_any_moment_leaves_the_former_tables_or_the_new_ones() {
+    let made = random_store(11, 150);
+    let store = made.store();
+    let former = Settings::default();
+    let begun = Instant::now();
+    let new = Settings { thresholds: [1, 2, 2], ..former }.run(&store, &["--workers", "2"]);
+    let whole = begun.elapsed();
+    let before = former.run(&store, &[]);
+    assert!(before != new);
+    let folder = tempfile::tempdir().unwrap();
+    let path = job(folder.path(), &Settings { thresholds: [1, 2, 2], ..former }.toml());
+    for (round, processes) in (0..12).zip(["1", "2"].into_iter().cycle()) {
+        let flags = ["-q", "--workers", "2", "--processes", processes, "--store", store.to_str().unwrap()];
+        let mut child = nigh(&[&["run", path.to_str().unwrap()][..], &flags].concat())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(whole * round / 10);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!([&before, &new].contains(&&tables(&store.join("overlap"))), "round {round}");
+    }
+    assert!(former.run(&store, &[]) == before);
+}
+
+#[test]
+fn mistakes_in_the_job_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    for (text, wanted) in [
+        ("[overlap]\nthresholds = [1]\n", "one for each of the 3 chunkings"),
+        ("[overlap]\nunit = \"site\"\n", "`host`"),
+        ("[overlap]\nlast = \"2024-01-08\"\n", "unknown field `last`"),
+        ("[overlap]\n", "no store"),
+    ] {
+        let path = job(folder.path(), text);
+        let ran = run(&["run", path.to_str().unwrap()]);
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
+    }
+    let ran = run(&["run", "jobs/overlap.toml", "--store", "/nowhere/store", "--input", "x"]);
+    assert_eq!((ran.code, ran.stderr.contains("--input")), (Some(2), true), "{}", ran.stderr);
+}
