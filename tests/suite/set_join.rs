@@ -99,8 +99,10 @@ impl SetSource for KnownSets {
     }
 }
 
-/// What each worker found: its join, and the pairs that were listed there as (own row, other name, shared weights).
-type Joins = Vec<Result<(SetJoin, Vec<(u32, u64, [u64; 2])>), TooManyPairs>>;
+/// What a worker found: its join, and the pairs that were listed there as (own row, other name, shared weights).
+type Joined = (SetJoin, Vec<(u32, u64, [u64; 2])>);
+/// What each worker found.
+type Joins = Vec<Result<Joined, TooManyPairs>>;
 
 fn run(sets: &[Set], parameters: Parameters, workers: Workers) -> Joins {
     let sets = Arc::new(sets.to_vec());
@@ -202,12 +204,7 @@ fn pairs(sets: &[Set], parameters: Parameters, workers: Workers) -> BTreeMap<(u6
 }
 
 /// Checks the collections of families: what they weigh, and what each row has of them.
-fn check_collections(
-    sets: &[Set],
-    parameters: Parameters,
-    joins: &[(SetJoin, Vec<(u32, u64, [u64; 2])>)],
-    members: &BTreeMap<u64, Vec<u64>>,
-) {
+fn check_collections(sets: &[Set], parameters: Parameters, joins: &[Joined], members: &BTreeMap<u64, Vec<u64>>) {
     if matches!(parameters.requirement, Requirement::Both(_)) {
         return;
     }
