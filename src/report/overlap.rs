@@ -24,6 +24,9 @@ pub fn overlap(summary: &OverlapSummary, tables: &std::path::Path) -> String {
     if summary.without_chunks > 0 {
         line(format!("Left out: {} pages without chunks", grouped(summary.without_chunks)));
     }
+    if let (Some(former), Some(changed)) = (summary.former, summary.changed) {
+        line(format!("From the tables of week {former}, of whose texts {:.2}% changed", 100.0 * changed));
+    }
     line(String::new());
     line(format!(
         "{:24} {:>6} {:>14} {:>9} {:>14} {:>9} {:>10}",

@@ -7,13 +7,13 @@
 //! NIGH_GOLDEN=write cargo test --test suite golden::
 //! ```
 //!
-//! Text: a folder a week, one for the evolution job, and one for a week of damaged files; a file a table, with a line a
+//! Text: a folder a week, one for each study, and one for a week of damaged files; a file a table, with a line a
 //! row. Lines are sorted, ids are written as shard.row, a null is `-`. No column of these tables depends on the time or on
 //! the run; timings are in `summary.json`, which is not compared. Left out are columns that repeat others (see [`TABLES`])
 //! and tables whose rows are long or many (`chunks`, `documents`, `features`, `links`, `urls`, `amounts`): the
 //! digests cover them.
 //!
-//! Digests: the SHA-1 of every Parquet file of the three weeks and of the evolution job, as `sha1sum` writes them. Parquet
+//! Digests: the SHA-1 of every Parquet file of the three weeks and of the studies, as `sha1sum` writes them. Parquet
 //! files name the version of nigh that wrote them, so that all digests change with the version; and they change with a
 //! new release of zstd or of the parquet crate. They do not depend on the machine: all kernels give the same bits, and
 //! the only figure that is computed by logarithms, the exponent of the power law, is rounded.
@@ -69,11 +69,33 @@ const EVOLUTION: [GoldenTable; 5] = [
     golden("deaths", &["week", "class"]),
 ];
 
+/// Of the mirrors job.
+const MIRRORS: [GoldenTable; 6] = [
+    golden("classes", &["week"]),
+    golden("pairs", &["week", "host_a", "host_b"]),
+    golden("groups", &["week", "group"]),
+    golden("mirrored", &["week"]),
+    golden("sizes", &["week"]),
+    golden("spans", &["host_a", "host_b"]),
+];
+
+/// Of the overlap job, for the last week, which it computes from the tables of the week before.
+const OVERLAP: [GoldenTable; 8] = [
+    golden("overlap", &["chunking", "doc_a", "doc_b"]),
+    golden("families", &["chunking", "family", "doc"]),
+    golden("family-chunks", &["chunking", "family", "chunk"]),
+    golden("components", &["chunking", "component", "doc"]),
+    golden("replicas", &["chunking", "replicas"]),
+    golden("savings", &["chunking"]),
+    golden("most", &["chunking", "rank"]),
+    golden("reasons", &["chunking", "reason"]),
+];
+
 /// Of the week of damaged files.
 const DIRTY: [GoldenTable; 1] = [golden("rejects", &["file", "offset"])];
 
 /// Columns that hold ids of documents.
-const IDS: [&str; 8] = [
+const IDS: [&str; 12] = [
     "doc",
     "neighbour",
     "cluster_id",
@@ -82,6 +104,10 @@ const IDS: [&str; 8] = [
     "identical_root",
     "exact_root",
     "target_doc",
+    "doc_a",
+    "doc_b",
+    "family",
+    "component",
 ];
 
 /// A value of a table. Numbers are sorted as numbers.
@@ -169,20 +195,26 @@ fn run_well(kernels: Option<&str>, arguments: &[&str]) {
     assert_eq!(ran.code, Some(0), "{arguments:?}\n{}", ran.stderr);
 }
 
-/// Clusters the three weeks and follows their evolution. Inputs are relative to the repository, since tables name them.
+/// Clusters the three weeks, and runs the studies. Inputs are relative to the repository, since tables name them.
 fn shipped_weeks(folder: &Path, kernels: Option<&str>) -> PathBuf {
     // Fewer shards than the default of 64: fewer digests.
     let first = job(folder, "[cluster]\n[cluster.method]\nshards = 8\n");
+    std::fs::create_dir(folder.join("mirrors")).unwrap();
     let store = folder.join("store");
     for (week, job) in WEEKS.iter().zip([first.to_str().unwrap(), "jobs/weekly.toml", "jobs/weekly.toml"]) {
         let input = format!("tests/data/week-{week}");
         run_well(kernels, &["run", job, "-q", "--store", store.to_str().unwrap(), "--week", week, "--input", &input]);
+        run_well(kernels, &["run", "jobs/overlap.toml", "-q", "--store", store.to_str().unwrap()]);
     }
-    run_well(kernels, &["run", "jobs/evolution.toml", "-q", "--store", store.to_str().unwrap()]);
+    // Fewer pages than the default of 10: more pairs.
+    let mirrors = job(&folder.join("mirrors"), "[mirrors]\nleast-pages = 2\n");
+    for job in ["jobs/evolution.toml", mirrors.to_str().unwrap()] {
+        run_well(kernels, &["run", job, "-q", "--store", store.to_str().unwrap()]);
+    }
     store
 }
 
-/// The SHA-1 of every Parquet file of the weeks and of the evolution job, as `sha1sum` writes it.
+/// The SHA-1 of every Parquet file of the weeks and of the studies, as `sha1sum` writes it.
 fn digests(store: &Path) -> String {
     let digest = |bytes: &[u8]| Sha1::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     tables(store).into_iter().map(|(path, bytes)| format!("{}  {path}\n", digest(&bytes))).collect()
@@ -202,6 +234,8 @@ fn found() -> &'static Golden {
         let store = shipped_weeks(folder.path(), None);
         WEEKS.iter().for_each(|week| add(&crate::program::week(&store, week), week, &TABLES));
         add(&store.join("evolution"), "evolution", &EVOLUTION);
+        add(&store.join("mirrors"), "mirrors", &MIRRORS);
+        add(&store.join("overlap"), "overlap", &OVERLAP);
 
         let job = job(folder.path(), "[cluster]\nmax-reject-share = 1.0\n[cluster.method]\nshards = 8\n");
         let dirty = folder.path().join("dirty");

@@ -12,8 +12,9 @@
 //!
 //! Which pairs are listed and which are those of families depends on the former runs; all pairs together do not.
 //!
-//! Each run reads the chunks of the whole week. Postings, an index from chunks to pages, would be no smaller than the table `chunks` itself
-//! (8 bytes for each chunk and 5 for its page, against 4 for each line), and one more thing to keep true.
+//! Each run reads the chunks of the whole week. Postings, an index from chunks to pages, would be larger than the lines of the table `chunks`
+//! (8 bytes for each chunk and 5 for its page, against 4 for each line), and one more thing to keep true. Components are computed again from
+//! all edges: that takes a fortieth of such a run, and to follow them by differential dataflow would take more (SPEED.md, section 6).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use crate::summary::{OverlapSummary, StudySummary};
 use crate::watch::Stage;
 
 /// Above this share of new and gone texts, of all texts of the week, a whole run is faster.
-const MOST_CHANGED: f64 = 0.2;
+const MOST_CHANGED: f64 = 0.5;
 
 /// A former run that this one follows.
 pub(super) struct Followed {
