@@ -170,7 +170,7 @@ pub fn set_join<S: SetSource + Clone + 'static>(
     }
     joined.families = families.all.clone();
     if stage.with_collections {
-        joined.collections = joined.collections(stage, &elements);
+        joined.collections = joined.own_collections(stage, &elements);
     }
     drop(elements);
     let proposed = proposed(worker, stage, &rows, &families)?;
@@ -187,7 +187,7 @@ pub fn set_join<S: SetSource + Clone + 'static>(
 
 impl SetJoin {
     /// The collections of which own rows have the elements.
-    fn collections(&self, stage: &SetJoinStage, elements: &RowElements) -> BTreeMap<usize, Vec<u64>> {
+    fn own_collections(&self, stage: &SetJoinStage, elements: &RowElements) -> BTreeMap<usize, Vec<u64>> {
         let seeds: HashMap<u64, u32> = self.families.iter().map(|family| family.name).zip(0..).collect();
         let collection = |(number, row): (usize, &JoinedRow)| match row.family {
             Some(family) => {
