@@ -13,14 +13,14 @@ use super::session::{Session, check_name, locate_store, lock, notify, open_bucke
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, study};
 use super::workers::{WorkerCount, warn_above_cores};
-use crate::config::{Config, Study};
+use crate::config::{Bytes, Config, Study};
 use crate::jobs::studies::{StudyPlan, check_chunks, former_overlap};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
 use crate::report;
 use crate::report::print;
-use crate::state::{History, Results, Store};
+use crate::state::{History, PastWeek, Results, Store};
 use crate::summary::StudySummary;
 use crate::text::printable_lines;
 
@@ -169,15 +169,41 @@ fn make_plan(store: &Store, study: &Study, config: &Config, args: &RunArgs, pool
     })
 }
 
+/// The weeks of a plan of which every page is read.
+fn weeks_read(plan: &StudyPlan) -> &[PastWeek] {
+    let weeks = &plan.history.weeks;
+    match plan.study {
+        Study::Overlap(_) => &weeks[weeks.len() - 1..],
+        Study::Evolution(_) | Study::Mirrors(_) => weeks,
+    }
+}
+
+/// The bytes, of all processes, of what stays in memory as long as a study computes; records in flight are not counted. See the Memory
+/// sections of the jobs.
+fn lasting_bytes(plan: &StudyPlan) -> u64 {
+    let urls: u64 = plan.history.last().rows.iter().sum();
+    match plan.study {
+        Study::Evolution(_) => 144 * urls,
+        // If all pages of the largest week are on hosts in pairs.
+        Study::Mirrors(_) => 56 * plan.history.weeks.iter().map(PastWeek::documents).max().unwrap_or_default(),
+        Study::Overlap(_) => 120 * urls,
+    }
+}
+
 /// The plan as a dry run prints it.
 fn plan_text(plan: &StudyPlan, store: &Path) -> String {
     let history = &plan.history;
     let urls: u64 = history.last().rows.iter().sum();
     let (first, last, weeks) = (history.first().week, history.last().week, history.weeks.len());
+    let pages: u64 = weeks_read(plan).iter().map(PastWeek::documents).sum();
     format!(
-        "Store     {}\nWeeks     {weeks}, {first} to {last}\nURLs      {}\nWorkers   {} in each of {} processes\n",
+        "Store     {}\nWeeks     {weeks}, {first} to {last}\nURLs      {}\nPages     {} to read\nMemory    {} for records in flight, about \
+         {} besides\nWorkers   {} in each of {} processes\n",
         store.display(),
         report::grouped(urls),
+        report::grouped(pages),
+        Bytes(plan.worker_memory * (plan.processes * plan.workers) as u64),
+        Bytes(lasting_bytes(plan)),
         plan.workers,
         plan.processes
     )

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use arrow_array::{Array, BooleanArray, Date32Array, Float64Array, Int64Array, StringArray};
 use nigh::operators::mirrors::HostName;
@@ -10,7 +11,7 @@ use nigh::state::Store;
 use nigh::tables::{Scan, field};
 
 use crate::evolution::Synthetic;
-use crate::program::{bytes, corpus, features, files, job, longs, run, run_well, tables, texts, week};
+use crate::program::{bytes, corpus, features, files, job, kill_at_moments, longs, run, run_well, tables, texts, week};
 use crate::web::truth::AliasKind;
 use crate::web::{COLUMNS, Shape, WEEKS, Web, twins};
 
@@ -768,6 +769,23 @@ fn too_many_pairs_are_refused_and_the_former_tables_stay() {
     assert_eq!(ran.code, Some(1));
     assert!(ran.stderr.contains("max-pairs = 3") && ran.stderr.contains(WEEKS[0]), "{}", ran.stderr);
     assert!(tables(&store.join("mirrors")) == before);
+}
+
+#[test]
+fn a_run_killed_at_any_moment_leaves_the_former_tables_or_the_new_ones() {
+    let made = WebStore::new(&Web::of(&Shape::small()), 2, false);
+    let store = made.path();
+    let begun = Instant::now();
+    let new = Parameters::least(3).run(&store, &["--workers", "2"]);
+    let whole = begun.elapsed();
+    let before = Parameters::least(10).run(&store, &[]);
+    assert!(before != new);
+    let job = job(made.folder.path(), "[mirrors]\nleast-pages = 3\n");
+    let arguments = ["run", job.to_str().unwrap(), "-q", "--workers", "2", "--store", store.to_str().unwrap()];
+    kill_at_moments(&arguments, whole, 10, |round| {
+        assert!([&before, &new].contains(&&tables(&store.join("mirrors"))), "round {round}");
+    });
+    assert!(Parameters::least(10).run(&store, &[]) == before);
 }
 
 /// What is said of deleted pages and of removed weeks goes with them.

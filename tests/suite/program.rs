@@ -136,6 +136,22 @@ pub struct Made {
     folder: tempfile::TempDir,
 }
 
+/// Runs the program and kills it, `rounds` times, at moments that are spread over `whole`, the time of a whole run; calls `after` after each.
+/// Every second run has two processes.
+pub fn kill_at_moments(arguments: &[&str], whole: Duration, rounds: u32, mut after: impl FnMut(u32)) {
+    for (round, processes) in (0..rounds).zip(["1", "2"].into_iter().cycle()) {
+        let mut child = nigh(&[arguments, &["--processes", processes]].concat())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(whole * round / rounds.saturating_sub(2).max(1));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        after(round);
+    }
+}
+
 impl Made {
     /// Runs the shipped job into a new store.
     pub fn new(flags: &[&str]) -> Made {

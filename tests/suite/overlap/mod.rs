@@ -4,14 +4,13 @@ mod twin;
 mod weeks;
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Instant;
 
 use nigh::records::mix;
 use nigh::tables::result_tables;
 
 use self::twin::{Settings, assert_families_are_right, assert_right, rows};
-use crate::program::{Made, WEEK, data, files, job, longs, nigh, run, run_well, tables};
+use crate::program::{Made, WEEK, data, files, job, kill_at_moments, longs, run, run_well, tables, week};
 use crate::web::{COLUMNS, Shape, Web};
 
 /// Random numbers below some bound.
@@ -171,7 +170,10 @@ fn the_summary_has_the_published_figures_beside_ours() {
     );
     assert_eq!(four["pairs"], rows(&store, "overlap").iter().filter(|row| row[0] == "four-lines").count());
     let dry = run_well(&[&arguments[..], &["--dry-run"]].concat()).stdout;
-    assert!(dry.contains("2024-01-08"), "{dry}");
+    let pages = longs(&week(&store, WEEK), "documents", "doc").len();
+    for wanted in ["2024-01-08", &format!("Pages     {pages} to read"), "for records in flight, about"] {
+        assert!(dry.contains(wanted), "{wanted}: {dry}");
+    }
 }
 
 #[test]
@@ -212,7 +214,16 @@ fn a_store_without_chunks_says_what_to_run() {
         assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
     }
     assert!(!Path::new(store).join("overlap").exists());
-    run_well(&["run", "jobs/chunks.toml", "-q", "--store", store, "--week", WEEK, "--input", &input]);
+    let make_chunks = |input: &str| {
+        run_well(&["run", "jobs/chunks.toml", "-q", "--store", store, "--week", WEEK, "--input", input]);
+    };
+    // A part of the crawl: the other pages are left out, and the summary counts them.
+    make_chunks(&format!("{}/crawl-00000.warc.gz", data("week-2024-01-08").display()));
+    let shown = run_well(&["run", "jobs/overlap.toml", "--store", store]).stdout;
+    let count = |table: &str| longs(&week(Path::new(store), WEEK), table, "doc").len();
+    let left_out = count("features") - count("chunks");
+    assert!(left_out > 0 && shown.contains(&format!("Left out: {left_out} pages without chunks")), "{shown}");
+    make_chunks(&input);
     Settings::default().run(Path::new(store), &[]);
     assert!(assert_right(Path::new(store), WEEK, &Settings::default()) > 0);
 }
@@ -241,18 +252,10 @@ fn a_run_killed_at_any_moment_leaves_the_former_tables_or_the_new_ones() {
     assert!(before != new);
     let folder = tempfile::tempdir().unwrap();
     let path = job(folder.path(), &Settings { thresholds: [1, 2, 2], ..former }.toml());
-    for (round, processes) in (0..12).zip(["1", "2"].into_iter().cycle()) {
-        let flags = ["-q", "--workers", "2", "--processes", processes, "--store", store.to_str().unwrap()];
-        let mut child = nigh(&[&["run", path.to_str().unwrap()][..], &flags].concat())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(whole * round / 10);
-        child.kill().unwrap();
-        child.wait().unwrap();
+    let arguments = ["run", path.to_str().unwrap(), "-q", "--workers", "2", "--store", store.to_str().unwrap()];
+    kill_at_moments(&arguments, whole, 12, |round| {
         assert!([&before, &new].contains(&&tables(&store.join("overlap"))), "round {round}");
-    }
+    });
     assert!(former.run(&store, &[]) == before);
 }
 

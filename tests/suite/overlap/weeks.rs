@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Instant;
 
 use super::random_numbers;
 use super::twin::{Settings, assert_families_are_right, assert_right, rows};
-use crate::program::{copy_folder, job, nigh, run, run_well, tables};
+use crate::program::{copy_folder, job, kill_at_moments, run, run_well, tables};
 
 const WEEKS: [&str; 4] = ["2024-01-08", "2024-01-15", "2024-01-22", "2024-01-29"];
 
@@ -252,22 +251,12 @@ fn a_killed_run_of_a_later_week_leaves_the_former_tables_to_follow() {
     assert!(before != after);
     let folder = tempfile::tempdir().unwrap();
     let path = job(folder.path(), &settings.toml());
-    for round in 0..8 {
-        let flags = ["-q", "--workers", "2", "--store", store.to_str().unwrap()];
-        let mut child = nigh(&[&["run", path.to_str().unwrap()][..], &flags].concat())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(whole * round / 8);
-        child.kill().unwrap();
-        child.wait().unwrap();
+    let arguments = ["run", path.to_str().unwrap(), "-q", "--workers", "2", "--store", store.to_str().unwrap()];
+    // Once a run has committed, the next one has none to follow, and ends with an error.
+    kill_at_moments(&arguments, whole, 10, |round| {
         let found = tables(&store.join("overlap"));
         assert!(found == before || found == after, "round {round}");
-        if found == after {
-            break;
-        }
-    }
+    });
     if tables(&store.join("overlap")) == before {
         assert!(settings.run(&store, &["--workers", "2"]) == after);
     }
