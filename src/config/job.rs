@@ -7,6 +7,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::method::Method;
+use super::mode::Mode;
 use super::overlap::{Overlap, checked};
 use super::units::{Bytes, Share};
 use crate::records::Week;
@@ -175,19 +176,6 @@ impl Default for Weekly {
             method: None,
         }
     }
-}
-
-/// How a later week is computed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mode {
-    /// The way that is predicted to be faster.
-    #[default]
-    Auto,
-    /// From the week before and what changed since.
-    Delta,
-    /// From all documents.
-    Full,
 }
 
 /// The `[chunks]` table: reads the crawl of a committed week again, and makes its table `chunks`.

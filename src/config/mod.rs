@@ -52,15 +52,17 @@
 mod job;
 mod memory;
 mod method;
+mod mode;
 mod overlap;
 mod pool;
 mod tasks;
 mod units;
 
 pub use self::job::{
-    Chunks, Cluster, Columns, Evolution, HostPairs, Job, Keep, Mirrors, Mode, Reading, Study, Unresolved, Weekly,
+    Chunks, Cluster, Columns, Evolution, HostPairs, Job, Keep, Mirrors, Reading, Study, Unresolved, Weekly,
 };
 pub use self::method::Method;
+pub use self::mode::Mode;
 pub use self::overlap::{Chunking, Cut, Overlap, OverlapMethod, Unit};
 pub use self::pool::{Destination, HostTable, Ports, Variables};
 pub use self::tasks::{Scheduler, Tasks};

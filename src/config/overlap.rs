@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::job::Mode;
+use super::mode::Mode;
 use super::units::Bytes;
 use crate::records::Week;
 

@@ -17,15 +17,6 @@ use crate::operators::exchange::all_gather;
 /// Elements for each word of the filter: about one in twenty other elements passes, and falls later.
 const ELEMENTS_OF_WORD: usize = 4;
 
-/// What is known of a set before a join.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Known {
-    /// Whether its pairs with other such sets are known.
-    pub is_old: bool,
-    /// The number of its known family; 0 if it has none.
-    pub family: u32,
-}
-
 /// The sets that can be pairs with a new one, with the elements that a new set may have.
 ///
 /// ```text

@@ -55,11 +55,10 @@ use timely::worker::Worker;
 
 pub use self::compare::{RowPair, RowsInProcess};
 pub use self::families::Family;
-pub use self::known::Known;
 pub use self::prefixes::FrequentColumn;
 pub use self::requirement::{Requirement, Share};
 pub use self::rows::Place;
-pub use self::sets::{Element, SetPass, SetSource, Sets, SetsPass};
+pub use self::sets::{Element, Known, SetPass, SetSource, Sets, SetsPass};
 pub use self::stage::{SetJoinStage, SetJoinStats};
 
 use self::columns::RowElements;

@@ -9,8 +9,7 @@ use timely::worker::Worker;
 
 use super::alone::unshared;
 use super::held::Kept;
-use super::known::Known;
-use super::sets::{SetSource, Sets};
+use super::sets::{Known, SetSource, Sets};
 use super::stage::SetJoinStage;
 use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
 use crate::records::{Key, fold};

@@ -2,8 +2,6 @@
 
 use anyhow::{Result, ensure};
 
-use super::known::Known;
-
 /// An element of a set, and its weight there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Element {
@@ -11,6 +9,15 @@ pub struct Element {
     pub hash: u64,
     /// Its weight, at least 1.
     pub weight: u32,
+}
+
+/// What is known of a set before a join.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Whether its pairs with other such sets are known.
+    pub is_old: bool,
+    /// The number of its known family; 0 if it has none.
+    pub family: u32,
 }
 
 /// The own sets of a worker, which can be read several times.
