@@ -1,7 +1,7 @@
 //! A real object store on this machine: SeaweedFS, which keeps what it has on the disk and heeds conditional puts.
 
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -35,6 +35,35 @@ fn weed() -> Option<PathBuf> {
     folders.map(|folder| folder.join("weed")).find(|program| program.is_file())
 }
 
+/// Starts the server on ports that are free now; the last is that of S3.
+fn spawn(within: &[String], weed: &Path, folder: &Path) -> (Child, u16) {
+    // Held all at once, so that they differ.
+    let held: Vec<TcpListener> = (0..8).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let ports: Vec<u16> = held.iter().map(|listener| listener.local_addr().unwrap().port()).collect();
+    drop(held);
+    let names = ["master", "volume", "filer", "s3"];
+    let flags = names
+        .iter()
+        .zip(ports.chunks(2))
+        .flat_map(|(name, ports)| [format!("-{name}.port={}", ports[0]), format!("-{name}.port.grpc={}", ports[1])]);
+    // It ends by itself, should this process be killed.
+    let child = Command::new(&within[0])
+        .args(&within[1..])
+        .args(["timeout", "900"])
+        .arg(weed)
+        .args(["server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3", "-volume.max=20"])
+        .arg(format!("-dir={}", folder.join("data").display()))
+        .arg(format!("-s3.config={}", folder.join("keys.json").display()))
+        .args(["-master.volumeSizeLimitMB=64", "-s3.port.iceberg=0", "-s3.port.lance=0"])
+        .args(flags)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(folder.join("log")).unwrap())
+        .spawn()
+        .unwrap();
+    (child, ports[6])
+}
+
 impl Server {
     /// Starts a server; `None`, with a word, where there is none to start.
     pub fn start(wanted_by: &str) -> Option<Server> {
@@ -53,40 +82,23 @@ impl Server {
         let user = format!(r#"{{"name": "test", "credentials": {credentials}, "actions": ["Admin"]}}"#);
         let text = format!(r#"{{"identities": [{user}]}}"#);
         std::fs::write(&keys, text).unwrap();
-        let data = folder.path().join("data");
-        std::fs::create_dir(&data).unwrap();
-        // Ports that are free now; held all at once, so that they differ.
-        let held: Vec<TcpListener> = (0..8).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-        let ports: Vec<u16> = held.iter().map(|listener| listener.local_addr().unwrap().port()).collect();
-        drop(held);
-        let names = ["master", "volume", "filer", "s3"];
-        let flags = names.iter().zip(ports.chunks(2)).flat_map(|(name, ports)| {
-            [format!("-{name}.port={}", ports[0]), format!("-{name}.port.grpc={}", ports[1])]
-        });
-        // It ends by itself, should this process be killed.
-        let child = Command::new(&within[0])
-            .args(&within[1..])
-            .args(["timeout", "900"])
-            .arg(weed)
-            .args(["server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3", "-volume.max=20"])
-            .arg(format!("-dir={}", data.display()))
-            .arg(format!("-s3.config={}", keys.display()))
-            .args(["-master.volumeSizeLimitMB=64", "-s3.port.iceberg=0", "-s3.port.lance=0"])
-            .args(flags)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(std::fs::File::create(folder.path().join("log")).unwrap())
-            .spawn()
-            .unwrap();
-        let server = Server { within: within.to_vec(), child, folder, port: ports[6] };
+        std::fs::create_dir(folder.path().join("data")).unwrap();
+        let log = folder.path().join("log");
+        let (child, port) = spawn(within, &weed, folder.path());
+        let mut server = Server { within: within.to_vec(), child, folder, port };
         let begun = Instant::now();
         while !server.ready() {
+            // A port that was free may be taken before the server has it: then the server ends.
+            let has_ended = server.child.try_wait().unwrap().is_some();
             if begun.elapsed() > Duration::from_secs(90) {
-                let log = std::fs::read_to_string(server.folder.path().join("log")).unwrap();
+                let log = std::fs::read_to_string(log).unwrap();
                 panic!(
                     "the server did not begin to serve:\n{}",
                     log.lines().rev().take(30).collect::<Vec<_>>().join("\n")
                 );
+            }
+            if has_ended {
+                (server.child, server.port) = spawn(within, &weed, server.folder.path());
             }
             std::thread::sleep(Duration::from_millis(200));
         }
