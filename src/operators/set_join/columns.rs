@@ -72,6 +72,8 @@ pub(super) struct Rows {
     pub names: Vec<u64>,
     /// The size of the sets of each row.
     pub sizes: Vec<u32>,
+    /// What the columns of each row weigh.
+    pub weights: Vec<u64>,
     /// The number of sets of each row.
     pub members: Vec<u32>,
     /// The number of old sets of each row.
@@ -212,9 +214,11 @@ pub(super) fn columns(worker: &mut Worker, stage: &SetJoinStage, rows: &mut RowS
             is_same
         });
         let weight = columns.iter().map(|column| u64::from(column.weight)).sum();
-        if is_heavy(sets.size(row), weight) {
+        let is_left = is_heavy(sets.size(row), weight);
+        if is_left {
             left.columns.extend_from_slice(&columns);
         }
+        left.weights.push(if is_left { weight } else { 0 });
         left.starts.push(left.columns.len());
         left.names.push(sets.name_of(row));
         left.sizes.push(sets.size(row));

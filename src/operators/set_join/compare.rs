@@ -13,6 +13,7 @@ use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
 use super::columns::{Column, Rows};
+use super::marks::Marks;
 use super::meet::Candidate;
 use super::requirement::Requirement;
 use super::rows::Place;
@@ -91,6 +92,8 @@ pub(super) fn compare(
         next: None,
         foreign: BTreeMap::new(),
         arriving: vec![Vec::new(); worker.peers()],
+        marked: None,
+        marks: Marks::default(),
         each,
         compared: 0,
         pairs: 0,
@@ -136,6 +139,9 @@ struct Comparer<E> {
     foreign: BTreeMap<Place, ForeignRow>,
     /// By worker: the pieces of its answers that are not complete yet.
     arriving: Vec<Vec<Piece>>,
+    /// The other row whose columns are marked.
+    marked: Option<Place>,
+    marks: Marks,
     each: E,
     compared: u64,
     pairs: u64,
@@ -174,7 +180,11 @@ impl<E: FnMut(RowPair) -> Result<()>> Comparer<E> {
         let sizes = [rows.sizes[own as usize].into(), size.into()];
         let least = self.requirement.least_of_pair(sizes);
         self.compared += 1;
-        if let Some(shared) = overlap(rows.columns(own as usize), columns, least) {
+        if self.marked != Some(place) {
+            self.marks.mark(columns);
+            self.marked = Some(place);
+        }
+        if let Some(shared) = self.marks.shared(rows.columns(own as usize), rows.weights[own as usize], least) {
             self.pairs += 1;
             let (names, members) = ([rows.names[own as usize], name], [rows.members[own as usize], members]);
             let old = [rows.old[own as usize], old];
@@ -182,32 +192,6 @@ impl<E: FnMut(RowPair) -> Result<()>> Comparer<E> {
         }
         Ok(())
     }
-}
-
-/// What two rows share, if it weighs `least` in either; `None` if it does not. Columns are in the order of all rows.
-fn overlap(a: &[Column], b: &[Column], least: u64) -> Option<[u64; 2]> {
-    let weight = |columns: &[Column]| columns.iter().map(|column| u64::from(column.weight)).sum::<u64>();
-    let mut rest = weight(a);
-    let (mut shared, mut i, mut j) = ([0, 0], 0, 0);
-    while i < a.len() && j < b.len() {
-        match a[i].rank().cmp(&b[j].rank()) {
-            std::cmp::Ordering::Equal => {
-                shared[0] += u64::from(a[i].weight);
-                shared[1] += u64::from(b[j].weight);
-                rest -= u64::from(a[i].weight);
-                (i, j) = (i + 1, j + 1);
-            }
-            std::cmp::Ordering::Less => {
-                rest -= u64::from(a[i].weight);
-                i += 1;
-                if shared[0] + rest < least {
-                    return None;
-                }
-            }
-            std::cmp::Ordering::Greater => j += 1,
-        }
-    }
-    (shared[0].min(shared[1]) >= least).then_some(shared)
 }
 
 impl<E: FnMut(RowPair) -> Result<()>> Asker<u32, Piece> for Comparer<E> {

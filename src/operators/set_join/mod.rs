@@ -38,6 +38,7 @@ mod compare;
 mod families;
 mod held;
 mod known;
+mod marks;
 mod meet;
 mod prefixes;
 mod requirement;

@@ -1,0 +1,122 @@
+//! Marks: the columns of one row in a small hash table, against which many other rows are read.
+//!
+//! Two rows in one order can be merged, but each step of a merge is a branch that nobody foretells. A look at a table that is mostly empty
+//! has one that nearly always goes the same way: a column is in its slot, or the slot is empty. The candidates of one row follow each
+//! other, so a row is marked once for all of them.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::columns::Column;
+
+/// Columns that are read between two looks at what is left.
+const AT_ONCE: usize = 16;
+/// Slots for each column, at least. With 4 the looks at a second slot took as long as all others.
+const SLOTS: usize = 16;
+
+/// A column in the table; an empty slot has no rows.
+#[derive(Clone, Copy, Default, Pod, Zeroable)]
+#[repr(C)]
+struct Slot {
+    id: u64,
+    rows: u32,
+    weight: u32,
+}
+
+/// The columns of a row, by their ids.
+#[derive(Default)]
+pub(super) struct Marks {
+    slots: Vec<Slot>,
+    /// The number of slots in use, a power of two, less one.
+    mask: usize,
+}
+
+impl Marks {
+    /// Marks the columns of a row, and forgets those of another.
+    pub fn mark(&mut self, columns: &[Column]) {
+        let slots = (SLOTS * columns.len()).next_power_of_two();
+        if self.slots.len() < slots {
+            self.slots.resize(slots, Slot::default());
+        }
+        self.mask = slots - 1;
+        self.slots[..slots].fill(Slot::default());
+        for column in columns {
+            let mut at = column.id as usize & self.mask;
+            while self.slots[at].rows > 0 {
+                at = (at + 1) & self.mask;
+            }
+            self.slots[at] = Slot { id: column.id, rows: column.rows, weight: column.weight };
+        }
+    }
+
+    /// What a row of this weight shares with the marked one: what that weighs in the row and in the marked one. `None` if one of the two
+    /// is less than `least`.
+    pub fn shared(&self, columns: &[Column], weight: u64, least: u64) -> Option<[u64; 2]> {
+        let (mut shared, mut rest) = ([0, 0], weight);
+        for some in columns.chunks(AT_ONCE) {
+            if shared[0] + rest < least {
+                return None;
+            }
+            for column in some {
+                let found = self.weight(column.id);
+                // Without a branch: all bits, or none.
+                shared[0] += u64::from(column.weight) & u64::from(found > 0).wrapping_neg();
+                shared[1] += u64::from(found);
+                rest -= u64::from(column.weight);
+            }
+        }
+        (shared[0].min(shared[1]) >= least).then_some(shared)
+    }
+
+    /// The weight of a column in the marked row; 0 if it has it not.
+    #[inline]
+    fn weight(&self, id: u64) -> u32 {
+        let (slots, mask) = (&self.slots[..=self.mask], self.mask);
+        let mut at = id as usize & mask;
+        let mut slot = slots[at];
+        // One branch for both: which of them it is nobody foretells.
+        while (slot.id != id) & (slot.rows > 0) {
+            at = (at + 1) & mask;
+            slot = slots[at];
+        }
+        // An empty slot weighs nothing.
+        slot.weight
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::{Column, Marks};
+
+    /// Rows whose ids are close to each other, so that many fall on one slot.
+    fn rows() -> impl Strategy<Value = Vec<BTreeMap<u64, u32>>> {
+        prop::collection::vec(prop::collection::btree_map((0..40u64).prop_map(|id| id << 5), 1..9u32, 0..30), 1..5)
+    }
+
+    fn columns(row: &BTreeMap<u64, u32>) -> Vec<Column> {
+        row.iter().map(|(id, weight)| Column { rows: 2, weight: *weight, id: *id }).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shared_with_a_marked_row_is_that_of_two_maps(all in rows(), least in 0..60u64) {
+            let mut marks = Marks::default();
+            for a in &all {
+                marks.mark(&columns(a));
+                for b in &all {
+                    let both: Vec<[u64; 2]> = b
+                        .iter()
+                        .filter_map(|(id, weight)| a.get(id).map(|of_a| [u64::from(*weight), u64::from(*of_a)]))
+                        .collect();
+                    let shared = [0, 1].map(|side| both.iter().map(|weights| weights[side]).sum::<u64>());
+                    let expected = (shared[0].min(shared[1]) >= least).then_some(shared);
+                    let weight = b.values().map(|weight| u64::from(*weight)).sum();
+                    prop_assert_eq!(marks.shared(&columns(b), weight, least), expected);
+                }
+            }
+        }
+    }
+}
