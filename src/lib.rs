@@ -65,7 +65,7 @@
 //! main
 //! cli
 //! bench  progress
-//! log  report
+//! log  report  roll_up
 //! launch | jobs  metrics     launch: processes; jobs: what they compute; neither imports the other
 //! operators                  the dataflows: timely appears from here up
 //! summary  plan  mirror      mirror: a local copy of a store in a bucket
@@ -111,6 +111,7 @@ pub mod plan;
 pub mod progress;
 #[doc(hidden)]
 pub mod report;
+pub mod roll_up;
 #[doc(hidden)]
 pub mod state;
 #[doc(hidden)]

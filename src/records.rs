@@ -105,6 +105,11 @@ impl Week {
     pub fn days(self) -> i32 {
         (self.0 - jiff::civil::date(1970, 1, 1)).get_days()
     }
+
+    /// The week of a value of a column of dates: the inverse of [`Week::days`]. `None` if there is no such date.
+    pub fn of_days(days: i32) -> Option<Week> {
+        jiff::civil::date(1970, 1, 1).checked_add(jiff::Span::new().try_days(days).ok()?).ok().map(Week)
+    }
 }
 
 impl fmt::Display for Week {

@@ -1,6 +1,7 @@
 //! Reports for the user: the text of a week's summary, of a plan and of changes, and the estimate of disk space.
 
 mod changes;
+mod collections;
 mod evolution;
 mod mirrors;
 mod overlap;
@@ -26,6 +27,7 @@ pub fn study(summary: &StudySummary, tables: &std::path::Path) -> String {
         StudySummary::Evolution(summary) => evolution::evolution(summary, tables),
         StudySummary::Mirrors(summary) => mirrors::mirrors(summary, tables),
         StudySummary::Overlap(summary) => overlap::overlap(summary, tables),
+        StudySummary::Collections(summary) => collections::collections(summary, tables),
     }
 }
 

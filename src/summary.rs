@@ -1,5 +1,6 @@
 //! The summary of a week: its totals at each level, its largest clusters, and the changes since the week before.
 
+mod collections;
 mod evolution;
 mod mirrors;
 mod overlap;
@@ -17,6 +18,10 @@ use crate::state::{Counts, Journal};
 use crate::stats::Fit;
 use crate::tables::{LargestRow, SummaryRow};
 
+pub use collections::{
+    CollectionsSummary, CrawlSavings, LargestCollections, PUBLISHED_LARGEST, PUBLISHED_SAVINGS, PublishedSavings,
+    SimilarCount,
+};
 pub use evolution::{ChangeCount, ClassRetention, EvolutionSummary, HostChanges, PUBLISHED_UNCHANGED, Turnover};
 pub use mirrors::{MirrorCounts, MirrorsSummary, PUBLISHED_MIRRORED, PUBLISHED_MIRRORS, WeekOfMirrors};
 pub use overlap::{

@@ -78,6 +78,8 @@ enum Benchmark {
     Overlap(dataflow::OverlapArgs),
     /// Pairs of hosts of a made-up web that have enough pages in common.
     Mirrors(dataflow::MirrorsArgs),
+    /// Link statistics and collections of a made-up web.
+    Collections(dataflow::CollectionsArgs),
 }
 
 /// Runs a benchmark and prints its report. `as_text` formats a task as a new process of this program reads it.
@@ -106,6 +108,7 @@ pub fn bench(args: &BenchArgs, as_text: fn(BenchTask) -> Result<String>) -> Resu
         Benchmark::Exchange(args) => dataflow::bench_exchange(args, |task| as_text(BenchTask::Exchange(task))),
         Benchmark::Overlap(args) => dataflow::bench_overlap(args, |task| as_text(BenchTask::Overlap(task))),
         Benchmark::Mirrors(args) => dataflow::bench_mirrors(args, |task| as_text(BenchTask::Mirrors(task))),
+        Benchmark::Collections(args) => dataflow::bench_collections(args, |task| as_text(BenchTask::Collections(task))),
     };
     outcome?.print()
 }

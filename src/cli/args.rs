@@ -79,9 +79,12 @@ pub(crate) struct ShowArgs {
     /// Show how clusters changed since the week before.
     #[arg(long)]
     pub(crate) changes: bool,
-    /// Show what a job found that reads committed weeks, by its name: evolution, mirrors or overlap.
+    /// Show what a job found that reads committed weeks, by its name: evolution, mirrors, overlap or collections.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["week", "changes"])]
     pub(crate) job: Option<String>,
+    /// Print the prefixes of URLs that a crawler need not fetch, one on each line: what jobs/collections.toml found.
+    #[arg(long, conflicts_with_all = ["week", "changes", "job", "json"])]
+    pub(crate) avoid: bool,
     /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,

@@ -80,6 +80,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
         Some(Job::Evolution(job)) => (job.store, Vec::new(), None),
         Some(Job::Mirrors(job)) => (job.store, Vec::new(), None),
         Some(Job::Overlap(job)) => (job.store, Vec::new(), None),
+        Some(Job::Collections(job)) => (job.store, Vec::new(), None),
     };
     let input = if args.input.is_empty() { input } else { args.input.clone() };
     let inputs =

@@ -94,7 +94,7 @@ fn reading_of(store: &Store, week: &CommittedWeek) -> Result<Reading> {
     match job {
         Job::Cluster(job) => Ok(job.read),
         Job::Weekly(job) => Ok(job.read),
-        Job::Chunks(_) | Job::Evolution(_) | Job::Mirrors(_) | Job::Overlap(_) => {
+        Job::Chunks(_) | Job::Evolution(_) | Job::Mirrors(_) | Job::Overlap(_) | Job::Collections(_) => {
             bail!("{} is not the job of a week", path.display())
         }
     }

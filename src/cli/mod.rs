@@ -6,6 +6,7 @@
 //!   crawl; `chunks.rs` makes a table of a committed week; `study.rs` makes tables of committed weeks; `tasks.rs` serves where
 //!   a scheduler starts the processes.
 //! - `nigh show`: `show.rs` prints the summary of a week.
+//! - `nigh roll-up`: `roll_up.rs` puts each set of replicas once into ranked lists.
 //! - `nigh delete`: `delete.rs` removes pages from the last week.
 //! - `nigh vacuum`: `vacuum.rs` removes old weeks.
 //! - `nigh catalog`: `catalog.rs` keeps a description of the tables for Delta Lake.
@@ -29,6 +30,7 @@ mod errors;
 #[cfg(feature = "pool")]
 mod pool;
 mod print;
+mod roll_up;
 mod run;
 mod session;
 mod show;
@@ -71,6 +73,8 @@ enum Command {
     Run(RunArgs),
     /// Print the summary of a week.
     Show(ShowArgs),
+    /// Put each set of replicas and each replicated collection once into ranked lists of URLs.
+    RollUp(roll_up::RollUpArgs),
     /// Delete pages from the last week of a store, and forget their URLs.
     Delete(delete::DeleteArgs),
     /// Remove old weeks from a store.
@@ -105,6 +109,7 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Run(args) => run(&args, &log),
         Command::Show(args) => show(&args),
+        Command::RollUp(args) => roll_up::run(&args),
         Command::Delete(args) => delete::run(&args, &log),
         Command::Vacuum(args) => vacuum::run(&args, &log),
         Command::Catalog(args) => catalog::run(&args, &log),

@@ -33,6 +33,10 @@ fn show_text(args: &ShowArgs, read_store: &ReadStore) -> Result<String> {
     if let Some(job) = &args.job {
         return study_text(args, read_store, &manifest, job);
     }
+    if args.avoid {
+        let path = committed_results(args, read_store, &manifest, "collections")?.committed_file("avoid.txt");
+        return std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()));
+    }
     let weeks: Vec<String> = manifest.weeks.iter().map(|week| week.week.to_string()).collect();
     let shown = match args.week {
         Some(week) => manifest
@@ -62,17 +66,22 @@ fn show_text(args: &ShowArgs, read_store: &ReadStore) -> Result<String> {
     if args.json { Ok(format!("{}\n", json_text(&changes)?)) } else { Ok(changes.to_string()) }
 }
 
-/// The summary of the results of a job.
-fn study_text(args: &ShowArgs, read_store: &ReadStore, manifest: &Manifest, job: &str) -> Result<String> {
-    let root = args.store.display();
-    let is_known = RESULTS.iter().any(|results| results.folder == job);
-    let names = || RESULTS.map(|results| results.folder).join(", ");
-    ensure!(is_known, WrongUse(format!("--job {job}: nigh has no such job; those with results are {}", names())));
-    let made = manifest.results.get(job);
+/// The committed results of a job; their own files, but not their tables, are at hand.
+fn committed_results(args: &ShowArgs, read_store: &ReadStore, manifest: &Manifest, job: &str) -> Result<Results> {
+    let (root, made) = (args.store.display(), manifest.results.get(job));
     let commit =
         made.with_context(|| format!("{root} has no tables of {job}: `nigh run jobs/{job}.toml` makes them"))?;
     let results = Results::of(read_store.store(), job, *commit);
     read_store.need_own(&results.own_folder())?;
+    Ok(results)
+}
+
+/// The summary of the results of a job.
+fn study_text(args: &ShowArgs, read_store: &ReadStore, manifest: &Manifest, job: &str) -> Result<String> {
+    let is_known = RESULTS.iter().any(|results| results.folder == job);
+    let names = || RESULTS.map(|results| results.folder).join(", ");
+    ensure!(is_known, WrongUse(format!("--job {job}: nigh has no such job; those with results are {}", names())));
+    let results = committed_results(args, read_store, manifest, job)?;
     let mut summary = StudySummary::read(&results.committed_file("summary.json"))?;
     // The store may have moved since they were made.
     summary.set_store(args.store.clone());

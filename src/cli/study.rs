@@ -14,7 +14,7 @@ use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, study};
 use super::workers::{WorkerCount, warn_above_cores};
 use crate::config::{Bytes, Config, Study};
-use crate::jobs::studies::{StudyPlan, check_chunks, former_overlap};
+use crate::jobs::studies::{StudyPlan, check_chunks, check_level, former_overlap};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
@@ -152,8 +152,14 @@ fn make_plan(store: &Store, study: &Study, config: &Config, args: &RunArgs, pool
         (first, former) = (Some(week), Some(commit));
     }
     let history = History::open(store, first, last)?;
-    if let Study::Overlap(_) = study {
-        check_chunks(&history)?;
+    match study {
+        Study::Evolution(_) | Study::Mirrors(_) => {}
+        Study::Overlap(_) => check_chunks(&history)?,
+        Study::Collections(job) => {
+            check_level(store, &history, job)?;
+            // The avoid list before.
+            former = Results::committed(store, study.folder())?.map(|results| results.commit_number());
+        }
     }
     let workers = WorkerCount::new(args.workers, config, pool).of_shards(history.last().rows.len())?;
     let worker_memory = config.memory() / (processes * workers) as u64;
@@ -172,8 +178,13 @@ fn make_plan(store: &Store, study: &Study, config: &Config, args: &RunArgs, pool
 /// The weeks of a plan of which every page is read.
 fn weeks_read(plan: &StudyPlan) -> &[PastWeek] {
     let weeks = &plan.history.weeks;
-    match plan.study {
+    match &plan.study {
         Study::Overlap(_) => &weeks[weeks.len() - 1..],
+        // Its own week, and those that it is judged by.
+        Study::Collections(job) => {
+            let from = weeks.iter().position(|past| Some(past.week) == job.week).unwrap_or(weeks.len() - 1);
+            &weeks[from..if job.judge { weeks.len() } else { from + 1 }]
+        }
         Study::Evolution(_) | Study::Mirrors(_) => weeks,
     }
 }
@@ -187,6 +198,8 @@ fn lasting_bytes(plan: &StudyPlan) -> u64 {
         // If all pages of the largest week are on hosts in pairs.
         Study::Mirrors(_) => 56 * plan.history.weeks.iter().map(PastWeek::documents).max().unwrap_or_default(),
         Study::Overlap(_) => 120 * urls,
+        // If a quarter of the pages are in collections.
+        Study::Collections(_) => 48 * urls,
     }
 }
 

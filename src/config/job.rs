@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
+use super::collections::{Collections, checked_collections};
 use super::method::Method;
 use super::mode::Mode;
-use super::overlap::{Overlap, checked};
+use super::overlap::{Overlap, checked_overlap};
 use super::units::{Bytes, Share};
 use crate::records::Week;
 
@@ -28,8 +29,11 @@ pub enum Job {
     /// Finds hosts that mirror each other, by the content of their pages.
     Mirrors(Mirrors),
     /// Finds the pairs of pages or hosts that share chunks of text.
-    #[serde(deserialize_with = "checked")]
+    #[serde(deserialize_with = "checked_overlap")]
     Overlap(Overlap),
+    /// Finds pages that are copied together.
+    #[serde(deserialize_with = "checked_collections")]
+    Collections(Collections),
 }
 
 /// A job that reads committed weeks of a store, and writes tables about them into a folder of its own.
@@ -42,6 +46,8 @@ pub enum Study {
     Mirrors(Mirrors),
     /// Finds the pairs of pages or hosts that share chunks of text.
     Overlap(Overlap),
+    /// Finds pages that are copied together.
+    Collections(Collections),
 }
 
 impl Study {
@@ -51,6 +57,7 @@ impl Study {
             Study::Evolution(_) => "evolution",
             Study::Mirrors(_) => "mirrors",
             Study::Overlap(_) => "overlap",
+            Study::Collections(_) => "collections",
         }
     }
 
@@ -60,6 +67,7 @@ impl Study {
             Study::Evolution(job) => job.store.as_ref(),
             Study::Mirrors(job) => job.store.as_ref(),
             Study::Overlap(job) => job.store.as_ref(),
+            Study::Collections(job) => job.store.as_ref(),
         }
     }
 
@@ -69,6 +77,7 @@ impl Study {
             Study::Evolution(job) => job.store = Some(store),
             Study::Mirrors(job) => job.store = Some(store),
             Study::Overlap(job) => job.store = Some(store),
+            Study::Collections(job) => job.store = Some(store),
         }
     }
 
@@ -78,6 +87,8 @@ impl Study {
             Study::Evolution(job) => (job.first, job.last),
             Study::Mirrors(job) => (job.first, job.last),
             Study::Overlap(job) => (job.week, job.week),
+            // The weeks before say which pages are old, and those behind judge.
+            Study::Collections(_) => (None, None),
         }
     }
 
@@ -86,6 +97,10 @@ impl Study {
         match self {
             Study::Evolution(_) | Study::Mirrors(_) => false,
             Study::Overlap(job) => {
+                job.week = Some(week);
+                true
+            }
+            Study::Collections(job) => {
                 job.week = Some(week);
                 true
             }

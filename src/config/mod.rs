@@ -1,7 +1,7 @@
 //! Job files say what to compute, config files say where. The same job makes the same tables, byte for byte, under any config.
 //!
 //! Both are TOML with kebab-case keys. The outer table of a job is its kind: `[cluster]`, `[weekly]`, `[chunks]`,
-//! `[evolution]`, `[mirrors]` or `[overlap]`. Only `week`, `store` and `input` have no default:
+//! `[evolution]`, `[mirrors]`, `[overlap]` or `[collections]`. Only `week`, `store` and `input` have no default:
 //!
 //! ```
 //! use nigh::config::{Bytes, Job};
@@ -46,9 +46,10 @@
 //! assert!(error.contains("unknown field `imput`, expected one of `week`, `store`, `input`"));
 //! ```
 //!
-//! In reading order: `job` (the kinds of jobs), `overlap` (one of them), `method` (the numbers of the study), `pool` (the machines of a config),
+//! In reading order: `job` (the kinds of jobs), `overlap` and `collections` (two of them), `method` (the numbers of the study), `pool` (the machines of a config),
 //! `tasks` (processes that a scheduler starts), `units` (sizes, shares and counts), `memory` (that of this machine).
 
+mod collections;
 mod job;
 mod memory;
 mod method;
@@ -58,6 +59,7 @@ mod pool;
 mod tasks;
 mod units;
 
+pub use self::collections::{CollectionLinks, Collections, Merge, ReplicaLevel};
 pub use self::job::{
     Chunks, Cluster, Columns, Evolution, HostPairs, Job, Keep, Mirrors, Reading, Study, Unresolved, Weekly,
 };

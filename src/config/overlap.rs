@@ -166,7 +166,7 @@ pub enum OverlapMethod {
 }
 
 /// Reads the table, and checks the rules that concern several keys.
-pub(super) fn checked<'de, D: serde::Deserializer<'de>>(table: D) -> Result<Overlap, D::Error> {
+pub(super) fn checked_overlap<'de, D: serde::Deserializer<'de>>(table: D) -> Result<Overlap, D::Error> {
     let job = Overlap::deserialize(table)?;
     job.check().map_err(serde::de::Error::custom)?;
     Ok(job)

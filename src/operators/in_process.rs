@@ -22,6 +22,8 @@ pub struct InProcess {
     pub vector_ids: Shared<SharedAnswers<2>>,
     /// The supershingles of changed documents.
     pub changed_keys: Shared<ChangedKeys>,
+    /// The roots, sizes and hosts of pages with replicas, for lookups.
+    pub clustered_pages: Shared<SharedAnswers<3>>,
     /// The rows of a set join.
     pub set_rows: Shared<RowsInProcess>,
 }

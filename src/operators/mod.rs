@@ -12,7 +12,8 @@
 //! - [`evolution`]: how clusters develop over several weeks (Fetterly 2004, section 3);
 //! - [`mirrors`]: hosts that have many pages in common (Fetterly 2004, section 4);
 //! - [`set_join`]: all pairs of sets that have enough in common, for the studies that compare hosts and pages;
-//! - [`overlap`]: pages and hosts that share chunks of text (Shivakumar and Garcia-Molina 1998).
+//! - [`overlap`]: pages and hosts that share chunks of text (Shivakumar and Garcia-Molina 1998);
+//! - [`collections`]: pages that are copied together (Cho, Shivakumar and Garcia-Molina 2000).
 //!
 //! `host_pages` counts the pages of hosts by cluster, and `sighting` finds values that occur twice, for two of these each; `in_process` lists what the workers of one process share in memory.
 //!
@@ -21,6 +22,7 @@
 //! Data structures that do not need timely are in [`crate::structures`].
 
 pub mod clustering;
+pub mod collections;
 pub mod components;
 pub mod delta;
 pub mod evolution;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::{EvolutionSummary, MirrorsSummary, OverlapSummary};
+use super::{CollectionsSummary, EvolutionSummary, MirrorsSummary, OverlapSummary};
 
 /// The summary of a study: kept as `summary.json` with its tables, printed by `run` and `show`.
 ///
@@ -19,6 +19,8 @@ pub enum StudySummary {
     Mirrors(MirrorsSummary),
     /// Of an overlap job.
     Overlap(OverlapSummary),
+    /// Of a collections job.
+    Collections(CollectionsSummary),
 }
 
 impl StudySummary {
@@ -37,6 +39,7 @@ impl StudySummary {
             StudySummary::Evolution(summary) => summary.store = store,
             StudySummary::Mirrors(summary) => summary.store = store,
             StudySummary::Overlap(summary) => summary.store = store,
+            StudySummary::Collections(summary) => summary.store = store,
         }
     }
 }

@@ -17,7 +17,7 @@ use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ARROW_SCHEMA_META_KEY;
 use parquet::file::metadata::KeyValue;
 
-use super::rows::{Column, Table};
+use super::columns::{Column, Table};
 
 /// The key of the version of the program that wrote a file.
 pub(super) const VERSION: &str = "nigh.version";
@@ -134,12 +134,13 @@ mod tests {
 
     use super::*;
     use crate::tables::{
-        AmountRow, BirthRow, ChangeClassRow, ChangeRow, ChunkRow, ClusterRow, ComponentRow, DeathRow, DeletedRow,
-        DocumentRow, EvidenceRow, FailedUrlRow, FailureRow, FamilyChunkRow, FamilyRow, FeatureRow, FoundLinkRow,
-        HostChangeRow, HostFailureRow, HostOverlapRow, LargestRow, LinkRow, MirrorChangeRow, MirrorClassRow,
-        MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow, MirroredRow, MissingRow, MostRow,
-        OverlapRow, ReasonRow, RedirectRow, RejectRow, ReplicaRow, RetentionRow, SavingRow, SizeRow, SummaryRow,
-        UrlRow,
+        AmountRow, AvoidRow, BirthRow, ChangeClassRow, ChangeRow, ChunkRow, ClusterRow, CollectionClusterRow,
+        CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow, CollectionSizeRow, ComponentRow,
+        DeathRow, DeletedRow, DocumentRow, EvidenceRow, FailedUrlRow, FailureRow, FamilyChunkRow, FamilyRow,
+        FeatureRow, FoundLinkRow, HostChangeRow, HostFailureRow, HostOverlapRow, JudgedRow, LargestRow, LinkRow,
+        MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow,
+        MirroredRow, MissingRow, MostRow, OverlapRow, ReasonRow, RedirectRow, RejectRow, ReplicaRow, RetentionRow,
+        SavingRow, SizeRow, SummaryRow, UrlRow,
     };
 
     /// The name of a type in DuckDB.
@@ -174,7 +175,7 @@ mod tests {
     }
 
     /// Every table that a store keeps.
-    fn kept() -> [(String, String); 38] {
+    fn kept() -> [(String, String); 46] {
         [
             markdown::<ClusterRow>(),
             markdown::<DocumentRow>(),
@@ -205,6 +206,14 @@ mod tests {
             markdown_in::<MirrorChangeRow>("mirrors/"),
             markdown_in::<MirrorSpanRow>("mirrors/"),
             markdown_in::<MirrorLagRow>("mirrors/"),
+            markdown_in::<CollectionClusterRow>("collections/"),
+            markdown_in::<CollectionRow>("collections/"),
+            markdown_in::<CollectionPageRow>("collections/"),
+            markdown_in::<CollectionReplicaRow>("collections/"),
+            markdown_in::<CollectionSizeRow>("collections/"),
+            markdown_in::<AvoidRow>("collections/"),
+            markdown_in::<JudgedRow>("collections/"),
+            markdown_in::<CollectionSavingRow>("collections/"),
             markdown_in::<OverlapRow>("overlap/"),
             markdown_in::<FamilyRow>("overlap/"),
             markdown_in::<FamilyChunkRow>("overlap/"),

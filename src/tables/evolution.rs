@@ -5,20 +5,8 @@
 //! `above 100000` ([`SizeClass`](crate::stats::SizeClass)). `week` and `class` join these tables with each other; no column
 //! joins them with the tables of weeks.
 
-use std::sync::Arc;
-
-use arrow_array::{ArrayRef, Date32Array, Float64Array};
-
-use super::rows::{Column, Table, ints, longs, nullable, required, texts};
+use super::columns::{Column, Table, dates, ints, longs, maybe_doubles, nullable, required, texts};
 use crate::records::Week;
-
-fn dates(weeks: impl Iterator<Item = Week>) -> ArrayRef {
-    Arc::new(Date32Array::from_iter_values(weeks.map(Week::days)))
-}
-
-fn maybe_doubles(values: impl Iterator<Item = Option<f64>>) -> ArrayRef {
-    Arc::new(Float64Array::from_iter(values))
-}
 
 /// `retention`: how well the clusters of the first week keep together: one row for every week and class.
 ///

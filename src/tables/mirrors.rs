@@ -3,28 +3,8 @@
 //! They lie in `mirrors/TABLE` of the store. A `week` is a date, as in the folder names of weeks; hosts are named as in `documents.host`, by
 //! which these tables join those of weeks.
 
-use std::sync::Arc;
-
-use arrow_array::{ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array};
-
-use super::rows::{Column, Table, longs, nullable, required, texts};
+use super::columns::{Column, Table, booleans, dates, longs, maybe_doubles, maybe_longs, nullable, required, texts};
 use crate::records::Week;
-
-fn dates(weeks: impl Iterator<Item = Week>) -> ArrayRef {
-    Arc::new(Date32Array::from_iter_values(weeks.map(Week::days)))
-}
-
-fn maybe_doubles(values: impl Iterator<Item = Option<f64>>) -> ArrayRef {
-    Arc::new(Float64Array::from_iter(values))
-}
-
-fn maybe_longs(values: impl Iterator<Item = Option<i64>>) -> ArrayRef {
-    Arc::new(Int64Array::from_iter(values))
-}
-
-fn booleans(values: impl Iterator<Item = bool>) -> ArrayRef {
-    Arc::new(BooleanArray::from_iter(values.map(Some)))
-}
 
 /// `pairs`: one row for each pair of hosts that share enough pages, with its class.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,23 +3,7 @@
 //! They lie in `overlap/TABLE` of the store. A `chunking` is `document`, `four-lines` or `two-lines`. `doc` joins these tables with those of
 //! the job's week.
 
-use std::sync::Arc;
-
-use arrow_array::{ArrayRef, Float64Array, StringArray};
-
-use super::rows::{Column, Table, ints, longs, nullable, required, texts};
-
-fn doubles(values: impl Iterator<Item = f64>) -> ArrayRef {
-    Arc::new(Float64Array::from_iter_values(values))
-}
-
-fn maybe_doubles(values: impl Iterator<Item = Option<f64>>) -> ArrayRef {
-    Arc::new(Float64Array::from_iter(values))
-}
-
-fn maybe_texts<'a>(values: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
-    Arc::new(StringArray::from_iter(values))
-}
+use super::columns::{Column, Table, doubles, ints, longs, maybe_doubles, maybe_texts, nullable, required, texts};
 
 /// `overlap`: pairs of pages that share enough chunks.
 #[derive(Clone, Debug, PartialEq)]

@@ -19,9 +19,9 @@ use parquet::bloom_filter::Sbbf;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::file::writer::SerializedFileWriter;
 
+use super::columns::Table;
 use super::describe;
 use super::row_groups::{Opened, RowGroups};
-use super::rows::Table;
 use super::write::{Target, Writer, properties};
 
 /// A part is full when its pieces have this many bytes: 64 MiB, so that a file costs its reader little compared with its rows,

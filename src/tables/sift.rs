@@ -9,10 +9,10 @@ use anyhow::{Context, Result};
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_select::filter::filter_record_batch;
 
+use super::columns::Table;
 use super::pack::pack;
 use super::read::Scan;
 use super::row_groups::RowGroups;
-use super::rows::Table;
 use super::write::Writer;
 
 /// The numbers of rows that [`copy_rows`] copied and left out.

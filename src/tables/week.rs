@@ -4,6 +4,11 @@ use std::path::Path;
 
 use anyhow::Result;
 
+use super::collections::{
+    AvoidRow, CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow,
+    CollectionSizeRow, JudgedRow,
+};
+use super::columns::Table;
 use super::describe::{Description, description};
 use super::evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
 use super::mirrors::{
@@ -17,7 +22,7 @@ use super::pack::pack_labelled;
 use super::row_groups::RowGroups;
 use super::rows::{
     ChangeRow, ChunkRow, ClusterRow, DocumentRow, EvidenceRow, FeatureRow, HostFailureRow, LargestRow, LinkRow,
-    MissingRow, RedirectRow, RejectRow, SizeRow, SummaryRow, Table, UrlRow,
+    MissingRow, RedirectRow, RejectRow, SizeRow, SummaryRow, UrlRow,
 };
 
 /// [`pack_labelled`] for the rows of one table.
@@ -72,7 +77,21 @@ pub struct ResultTables {
 }
 
 /// The tables of all jobs that read committed weeks, in the order of their folders.
-pub const RESULTS: [ResultTables; 3] = [
+pub const RESULTS: [ResultTables; 4] = [
+    ResultTables {
+        folder: "collections",
+        name_pages: true,
+        tables: &[
+            StoreTable::of::<AvoidRow>(),
+            StoreTable::of::<CollectionClusterRow>(),
+            StoreTable::of::<CollectionRow>(),
+            StoreTable::of::<JudgedRow>(),
+            StoreTable::of::<CollectionPageRow>(),
+            StoreTable::of::<CollectionReplicaRow>(),
+            StoreTable::of::<CollectionSavingRow>(),
+            StoreTable::of::<CollectionSizeRow>(),
+        ],
+    },
     ResultTables {
         folder: "evolution",
         name_pages: false,

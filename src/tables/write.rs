@@ -18,8 +18,8 @@ use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 
+use super::columns::{Column, Table};
 use super::describe;
-use super::rows::{Column, Table};
 
 /// Rows that are collected before they are turned into columns.
 const BATCH: usize = 4096;

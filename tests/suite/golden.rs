@@ -91,11 +91,23 @@ const OVERLAP: [GoldenTable; 8] = [
     golden("reasons", &["chunking", "reason"]),
 ];
 
+/// Of the collections job, for the second week and then for the last, which judges the list of the second.
+const COLLECTIONS: [GoldenTable; 8] = [
+    golden("clusters", &["cluster"]),
+    golden("collections", &["cluster", "collection"]),
+    golden("pages", &["cluster", "collection", "doc"]),
+    golden("replicas", &["similar"]),
+    golden("sizes", &["cardinality", "size"]),
+    golden("avoid", &["prefix"]),
+    golden("judged", &["prefix"]),
+    golden("savings", &["listed", "week"]),
+];
+
 /// Of the week of damaged files.
 const DIRTY: [GoldenTable; 1] = [golden("rejects", &["file", "offset"])];
 
 /// Columns that hold ids of documents.
-const IDS: [&str; 12] = [
+const IDS: [&str; 15] = [
     "doc",
     "neighbour",
     "cluster_id",
@@ -108,6 +120,9 @@ const IDS: [&str; 12] = [
     "doc_b",
     "family",
     "component",
+    "cluster",
+    "collection",
+    "root",
 ];
 
 /// A value of a table. Numbers are sorted as numbers.
@@ -211,6 +226,12 @@ fn shipped_weeks(folder: &Path, kernels: Option<&str>) -> PathBuf {
     for job in ["jobs/evolution.toml", mirrors.to_str().unwrap()] {
         run_well(kernels, &["run", job, "-q", "--store", store.to_str().unwrap()]);
     }
+    std::fs::create_dir(folder.join("collections")).unwrap();
+    let collections = job(&folder.join("collections"), "[collections]\nleast-size = 2\npurity = 0.6\nshare = 0.4\n");
+    for week in &WEEKS[1..] {
+        let flags = ["-q", "--store", store.to_str().unwrap(), "--week", week];
+        run_well(kernels, &[&["run", collections.to_str().unwrap()][..], &flags].concat());
+    }
     store
 }
 
@@ -236,6 +257,7 @@ fn found() -> &'static Golden {
         add(&store.join("evolution"), "evolution", &EVOLUTION);
         add(&store.join("mirrors"), "mirrors", &MIRRORS);
         add(&store.join("overlap"), "overlap", &OVERLAP);
+        add(&store.join("collections"), "collections", &COLLECTIONS);
 
         let job = job(folder.path(), "[cluster]\nmax-reject-share = 1.0\n[cluster.method]\nshards = 8\n");
         let dirty = folder.path().join("dirty");

@@ -19,6 +19,8 @@ mod benchmarks;
 mod catalog;
 /// Clusters against brute force and sequential union-find.
 mod clusters;
+/// Replicated collections against sets and maps over pages and links.
+mod collections;
 /// The command line: flags, exit codes, messages, mistakes in jobs and configs.
 mod commandline;
 /// The components operators against sequential union-find and differential dataflow's `propagate`.
@@ -44,8 +46,9 @@ mod inputs;
 mod intruders;
 /// What a week keeps besides clusters: chunks of pages, redirects, failed downloads by host.
 mod kept;
-/// What could not be downloaded, against a plain walk over the tables and the inputs.
+/// Mirrors by content against pairs of hosts, one by one.
 mod mirrors;
+/// What could not be downloaded, against a plain walk over the tables and the inputs.
 mod missing;
 /// A store in a bucket of a real server.
 #[cfg(feature = "cloud")]

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use arrow_array::{Array, BooleanArray, Date32Array, Float64Array, Int64Array, StringArray};
@@ -11,9 +11,11 @@ use nigh::state::Store;
 use nigh::tables::{Scan, field};
 
 use crate::evolution::Synthetic;
-use crate::program::{bytes, corpus, features, files, job, kill_at_moments, longs, run, run_well, tables, texts, week};
+use crate::program::{
+    self, bytes, corpus, features, files, job, kill_at_moments, longs, run, run_well, tables, texts, week,
+};
 use crate::web::truth::AliasKind;
-use crate::web::{COLUMNS, Shape, WEEKS, Web, twins};
+use crate::web::{Shape, WEEKS, Web, WebStore, twins};
 
 /// What a job is given.
 #[derive(Clone, Default)]
@@ -319,28 +321,9 @@ fn assert_right(store: &Path, parameters: &Parameters) -> BTreeMap<String, PairR
     found
 }
 
-/// All rows of a table, each column as text; null as an empty text.
+/// All rows of a table, each column as text.
 fn rows_of(store: &Path, table: &str, columns: &[&str]) -> Vec<Vec<String>> {
-    let mut rows = Vec::new();
-    let mut scan = Scan::open(&files(&store.join("mirrors"), table)[0], columns).unwrap();
-    while let Some(batch) = scan.batch().unwrap() {
-        for at in 0..batch.num_rows() {
-            let cell = |name: &&str| {
-                if let Ok(texts) = field::<StringArray>(&batch, name) {
-                    texts.value(at).to_owned()
-                } else if let Ok(dates) = field::<Date32Array>(&batch, name) {
-                    dates.value_as_date(at).unwrap().to_string()
-                } else if let Ok(truths) = field::<BooleanArray>(&batch, name) {
-                    truths.value(at).to_string()
-                } else {
-                    let numbers: &Int64Array = field(&batch, name).unwrap();
-                    if numbers.is_null(at) { String::new() } else { numbers.value(at).to_string() }
-                }
-            };
-            rows.push(columns.iter().map(cell).collect());
-        }
-    }
-    rows
+    program::rows_of(&store.join("mirrors"), table, columns)
 }
 
 fn assert_classes(store: &Path, found: &BTreeMap<String, PairRows>, least: u64) {
@@ -513,46 +496,10 @@ fn assert_lags(store: &Path, weeks: &[SeenWeek], mirrors: &dyn Fn(&str) -> PairR
         }
     }
     let row = |((host, copy, _, lag), changes): ((String, String, bool, Option<usize>), u64)| {
-        vec![host, copy, lag.map_or_else(String::new, |lag| lag.to_string()), changes.to_string()]
+        vec![host, copy, lag.map_or_else(|| "null".to_owned(), |lag| lag.to_string()), changes.to_string()]
     };
     let expected: Vec<Vec<String>> = lags.into_iter().map(row).collect();
     assert_eq!(rows_of(store, "lags", &["host", "copy", "weeks", "changes"]), expected);
-}
-
-/// A store with the weeks of a made web, from WARC files or from JSON Lines, which have no redirects.
-struct WebStore {
-    folder: tempfile::TempDir,
-}
-
-impl WebStore {
-    fn new(web: &Web, weeks: usize, is_warc: bool) -> WebStore {
-        let made = WebStore { folder: tempfile::tempdir().unwrap() };
-        for number in 0..weeks {
-            let crawl = web.week(number);
-            let folder = made.folder.path().join(crawl.date);
-            std::fs::create_dir(&folder).unwrap();
-            let kind = if number == 0 { "cluster" } else { "weekly" };
-            let (name, columns) = match is_warc {
-                true => {
-                    crawl.write_warc(&folder);
-                    ("crawl.warc", format!("[{kind}]\n"))
-                }
-                false => {
-                    crawl.write_jsonl(&folder);
-                    ("pages.jsonl", COLUMNS.replace("cluster", kind))
-                }
-            };
-            let (job, input) = (job(&folder, &columns), folder.join(name));
-            let (input, store) = (input.to_str().unwrap().to_owned(), made.path());
-            let flags = ["-q", "--week", crawl.date, "--input", &input, "--store", store.to_str().unwrap()];
-            run_well(&[&["run", job.to_str().unwrap()][..], &flags].concat());
-        }
-        made
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.path().join("store")
-    }
 }
 
 #[test]

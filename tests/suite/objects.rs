@@ -64,13 +64,14 @@ fn mirror(machine: &Path) -> PathBuf {
 }
 
 /// Jobs of few shards, so that a week is some dozens of objects.
-pub fn jobs(folder: &Path) -> [PathBuf; 5] {
+pub fn jobs(folder: &Path) -> [PathBuf; 6] {
     let texts = [
         ("first.toml", "[cluster]\nwave-bytes = \"4MiB\"\n[cluster.method]\nshards = 2\n"),
         ("later.toml", "[weekly]\nwave-bytes = \"4MiB\"\n"),
         ("evolution.toml", "[evolution]\n"),
         ("mirrors.toml", "[mirrors]\n"),
         ("overlap.toml", "[overlap]\n"),
+        ("collections.toml", "[collections]\nleast-size = 2\npurity = 0.6\nshare = 0.4\n"),
     ];
     texts.map(|(name, text)| {
         let path = folder.join(name);
@@ -80,7 +81,7 @@ pub fn jobs(folder: &Path) -> [PathBuf; 5] {
 }
 
 /// The commands that make a store of two weeks, and take things out of it again.
-pub fn steps(jobs: &[PathBuf; 5], store: &str) -> Vec<Vec<String>> {
+pub fn steps(jobs: &[PathBuf; 6], store: &str) -> Vec<Vec<String>> {
     let week = |job: usize, week: usize| {
         let input = data(&format!("week-{}", WEEKS[week])).display().to_string();
         let job = jobs[job].display().to_string();
@@ -89,7 +90,7 @@ pub fn steps(jobs: &[PathBuf; 5], store: &str) -> Vec<Vec<String>> {
     let study = |job: usize| ["run", jobs[job].to_str().unwrap(), "--store", store].map(str::to_owned).to_vec();
     let delete = ["delete", "--store", store, "--host", "arm64.guide.debian.example"].map(str::to_owned).to_vec();
     let vacuum = ["vacuum", "--store", store, "--keep", "1"].map(str::to_owned).to_vec();
-    vec![week(0, 0), week(1, 1), study(2), study(3), study(4), delete, vacuum]
+    vec![week(0, 0), week(1, 1), study(2), study(3), study(4), study(5), delete, vacuum]
 }
 
 /// The store of most tests.
@@ -127,6 +128,12 @@ fn assert_same(a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>, wha
     }
 }
 
+/// The URLs of all pages of the last week, as a list for `roll-up`.
+fn texts_of_pages(store: &Path) -> String {
+    let urls = crate::program::texts(&crate::program::week(store, WEEKS[1]), "documents", "url");
+    urls.iter().map(|url| format!("{url}\n")).collect()
+}
+
 #[test]
 fn a_store_in_a_bucket_has_the_tables_of_one_in_a_folder() {
     let Some(server) = Cloud::start("a store in a bucket") else { return };
@@ -146,7 +153,7 @@ fn a_store_in_a_bucket_has_the_tables_of_one_in_a_folder() {
             text.split(" KiB").next().unwrap_or_default().trim_end_matches(|c: char| !c.is_alphabetic()).to_owned()
         };
         match at {
-            6 => assert_eq!(without_bytes(&there), without_bytes(&said.stdout)),
+            7 => assert_eq!(without_bytes(&there), without_bytes(&said.stdout)),
             _ => assert_eq!(there, said.stdout, "a command says the same"),
         }
         assert_same(&server.tables(url), &tables(&store), &format!("after {plain:?}"));
@@ -160,12 +167,27 @@ fn a_store_in_a_bucket_has_the_tables_of_one_in_a_folder() {
                 |store: &str| server.run_well(&folder.path().join("nowhere"), &["show", store, "--changes"]).stdout;
             assert_eq!(changes(url), changes(store.to_str().unwrap()));
         }
+        if at == 5 {
+            let nowhere = folder.path().join("nowhere");
+            let list = folder.path().join("list");
+            std::fs::write(&list, texts_of_pages(&store)).unwrap();
+            for (flags, store_at) in [(vec!["show"], 1), (vec!["roll-up", "--store"], 2)] {
+                let more: &[&str] = if store_at == 1 { &["--avoid"] } else { &[list.to_str().unwrap()] };
+                let said = |store: &str| {
+                    [&flags[..], &[store], more].concat().iter().map(|part| part.to_string()).collect::<Vec<_>>()
+                };
+                let there = server.run_well(&nowhere, &texts(&said(url)));
+                let here = ran(&mut nigh(&texts(&said(store.to_str().unwrap()))));
+                assert!(here.code == Some(0) && !here.stdout.is_empty());
+                assert_eq!(there.stdout, here.stdout, "{flags:?}");
+            }
+        }
         // What is in the bucket is just that: each file is an object, beside one list for each folder, the manifest, the lock and the
         // views.
         let is_published = |path: &Path| {
             let own = path.strip_prefix(store.join("_nigh"));
             own.map_or(true, |own| {
-                ["week=", "before=", "evolution", "mirrors", "overlap"]
+                ["week=", "before=", "evolution", "mirrors", "overlap", "collections"]
                     .iter()
                     .any(|name| own.to_string_lossy().starts_with(name))
             })
@@ -408,7 +430,7 @@ fn a_run_that_was_suspended_while_another_took_the_lease_commits_nothing() {
     // The other one has published.
     server.put("/store/_nigh/lock.json", &free);
     let mut published = Vec::new();
-    let slept = meanwhile(&server, &one, &steps[5], || {
+    let slept = meanwhile(&server, &one, &steps[6], || {
         // When the run began, it published the week that it had made before.
         published = [&server.get("/store/_nigh/manifest.json")[..], b"\n"].concat();
         server.put("/store/_nigh/manifest.json", &published);

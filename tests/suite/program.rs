@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use arrow_array::{Array, FixedSizeBinaryArray, Int64Array, StringArray};
+use arrow_array::{
+    Array, BooleanArray, Date32Array, FixedSizeBinaryArray, Float64Array, Int32Array, Int64Array, StringArray,
+};
 use nigh::records::Week;
 use nigh::state::{CommittedWeek, Store};
 use nigh::tables::{Scan, WEEK_TABLES, field, result_tables};
@@ -361,5 +363,38 @@ impl UnionFind {
     pub fn union(&mut self, a: i64, b: i64) {
         let (a, b) = (self.find(a), self.find(b));
         self.parents.insert(a.max(b), a.min(b));
+    }
+}
+
+/// The rows of a table of a week or of results, in order, with the values of some columns as text.
+pub fn rows_of(folder: &Path, table: &str, columns: &[&str]) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for file in files(folder, table) {
+        let mut scan = Scan::open(&file, columns).unwrap();
+        while let Some(batch) = scan.batch().unwrap() {
+            let columns = || columns.iter().map(|name| batch.column_by_name(name).unwrap());
+            rows.extend((0..batch.num_rows()).map(|at| columns().map(|column| value_text(column, at)).collect()));
+        }
+    }
+    rows
+}
+
+/// A value as text.
+fn value_text(column: &dyn Array, at: usize) -> String {
+    let any = column.as_any();
+    if column.is_null(at) {
+        "null".to_owned()
+    } else if let Some(texts) = any.downcast_ref::<StringArray>() {
+        texts.value(at).to_owned()
+    } else if let Some(longs) = any.downcast_ref::<Int64Array>() {
+        longs.value(at).to_string()
+    } else if let Some(ints) = any.downcast_ref::<Int32Array>() {
+        ints.value(at).to_string()
+    } else if let Some(dates) = any.downcast_ref::<Date32Array>() {
+        dates.value_as_date(at).unwrap().to_string()
+    } else if let Some(truths) = any.downcast_ref::<BooleanArray>() {
+        truths.value(at).to_string()
+    } else {
+        any.downcast_ref::<Float64Array>().unwrap().value(at).to_string()
     }
 }

@@ -29,7 +29,7 @@ fn script(name: &str, store: &Path) -> Option<String> {
 fn every_table_of_every_week_opens_in_every_engine() {
     let weeks = shipped_weeks(&shipped_job(), &shipped_weekly_job(), &[]);
     let store = weeks.store();
-    for job in ["jobs/evolution.toml", "jobs/mirrors.toml", "jobs/overlap.toml"] {
+    for job in ["jobs/evolution.toml", "jobs/mirrors.toml", "jobs/overlap.toml", "jobs/collections.toml"] {
         run_well(&["run", job, "-q", "--store", store.to_str().unwrap()]);
     }
     let Some(opened) = script("engines.py", &store) else { return };

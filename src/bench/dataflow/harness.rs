@@ -84,7 +84,7 @@ impl<C> Measured<C> {
 }
 
 /// The time of some stages.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Serialize)]
 pub(crate) struct Seconds {
     /// By the clock, at process 0.
     pub wall: f64,

@@ -1,11 +1,11 @@
 //! Benchmarks of dataflows, in one process or several.
 //!
 //! In reading order: `harness` (runs a benchmark on all workers and adds up their counts), `task` (the list of benchmarks, as a new
-//! process receives one), `setup` (what `clusters` and `weeks` share), `clusters`, `components`, `weeks`, `exchange`, `overlap`, `mirrors` (the
-//! benchmarks),
-//! `meter` (peak memory), `temporary` (the folder of a benchmark).
+//! process receives one), `setup` (what `clusters` and `weeks` share), `clusters`, `components`, `weeks`, `exchange`, `overlap`, `mirrors`,
+//! `collections` (the benchmarks), `meter` (peak memory), `temporary` (the folder of a benchmark).
 
 mod clusters;
+mod collections;
 mod components;
 mod exchange;
 mod harness;
@@ -18,6 +18,7 @@ mod temporary;
 mod weeks;
 
 pub(crate) use self::clusters::{ClusterArgs, bench_cluster};
+pub(crate) use self::collections::{CollectionsArgs, bench_collections};
 pub(crate) use self::components::{ComponentsArgs, bench_components};
 pub(crate) use self::exchange::{ExchangeArgs, bench_exchange};
 pub(crate) use self::mirrors::{MirrorsArgs, bench_mirrors};

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use super::clusters::ClustersTask;
+use super::collections::CollectionsTask;
 use super::components::ComponentsTask;
 use super::exchange::ExchangeTask;
 use super::harness::{Measure, measure};
@@ -31,6 +32,8 @@ pub enum BenchTask {
     Overlap(OverlapTask),
     /// `nigh bench mirrors`.
     Mirrors(MirrorsTask),
+    /// `nigh bench collections`.
+    Collections(CollectionsTask),
 }
 
 /// Runs one process of a benchmark. The process of worker 0 returns the figures of all processes as JSON, the others `None`.
@@ -45,6 +48,7 @@ pub fn serve_task(task: &BenchTask, peers: Peers, watch: &Arc<Watch>) -> Result<
         BenchTask::Exchange(task) => measure_as_json(task, peers, watch),
         BenchTask::Overlap(task) => measure_as_json(task, peers, watch),
         BenchTask::Mirrors(task) => measure_as_json(task, peers, watch),
+        BenchTask::Collections(task) => measure_as_json(task, peers, watch),
     }
 }
 

@@ -1,15 +1,18 @@
 //! Studies: jobs that read committed weeks of a store, and write tables about them.
 //!
-//! In reading order: `plan` (what a run gets, and how it writes a table), `study` (what all studies have in common), then a study:
+//! In reading order: `plan` (what a run gets, and how it writes a table), `shards` (tables with a file for each shard), `study` (what all studies have in common), then a study:
 //! `evolution` (compares the weeks of a store), `mirrors` (hosts that mirror each other), `overlap` (pages and hosts that share chunks of
-//! text).
+//! text), `collections` (pages that are copied together).
 
+mod collections;
 mod evolution;
 mod mirrors;
 mod overlap;
 mod plan;
+mod shards;
 mod study;
 
+pub use self::collections::check_level;
 pub use self::overlap::{check_chunks, former_overlap};
 pub use self::plan::StudyPlan;
 pub use self::study::study;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use timely::worker::Worker;
 
+use super::collections::collections;
 use super::evolution::evolution;
 use super::mirrors::mirrors;
 use super::overlap::overlap;
@@ -32,6 +33,7 @@ pub fn study(
         Study::Evolution(_) => evolution(worker, plan, watch)?.map(StudySummary::Evolution),
         Study::Mirrors(job) => mirrors(worker, plan, job, in_process, watch)?.map(StudySummary::Mirrors),
         Study::Overlap(job) => overlap(worker, plan, job, in_process, watch)?.map(StudySummary::Overlap),
+        Study::Collections(job) => collections(worker, plan, job, in_process, watch)?.map(StudySummary::Collections),
     };
     // All workers have written their tables.
     barrier(worker, watch)?;

@@ -10,7 +10,7 @@
 //! - `lookup`: questions about nodes, answered by their owners;
 //! - `key_ranges`, `ranges` and `partitions`: keyed records, one range of keys at a time, with bounded memory; `by_key` is all of it with
 //!   answers to the senders;
-//! - `spill`: blocks that wait, in memory or on disk;
+//! - `spill`: blocks that wait, in memory or on disk; `kept`: records that their maker deals later;
 //! - `shared`: one value for all workers of a process.
 //!
 //! Records travel in blocks: one by one they take two to three times the CPU (see `block`). Every worker of every process must
@@ -23,6 +23,7 @@ mod block;
 mod buffers;
 mod by_key;
 mod dealer;
+mod kept;
 mod key_ranges;
 mod lookup;
 mod partitions;
@@ -39,6 +40,7 @@ pub use self::block::{Block, BlockBuilder, by_part};
 pub use self::buffers::{BLOCK_BYTES, release_spare, sort_spare};
 pub use self::by_key::by_key;
 pub use self::dealer::Dealer;
+pub use self::kept::Kept;
 pub use self::key_ranges::KeyRanges;
 pub use self::lookup::{LocalAnswers, NodeAnswers, SharedAnswers, lookup};
 pub use self::partitions::{each_partition, received};

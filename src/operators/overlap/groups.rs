@@ -1,21 +1,17 @@
 //! Groups: the components of units that overlap, by pairs, families and copies. A crawl could leave out all units of a group except one.
 
-use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::Result;
-use timely::dataflow::operators::probe::Handle;
-use timely::order::Product;
 use timely::worker::Worker;
 
 use super::units::Units;
-use crate::operators::components::{Labels, components, edges, resolve, verify};
-use crate::operators::exchange::{LocalAnswers, all_gather, lookup, run_to_end};
+use crate::operators::components::component_roots;
+use crate::operators::exchange::{LocalAnswers, all_gather, lookup};
 use crate::operators::output::cluster_sizes;
 use crate::records::{DocId, Edge};
-use crate::structures::Ownership;
 use crate::watch::Watch;
 
 /// The number of groups that are described.
@@ -58,8 +54,9 @@ pub struct Group {
 /// # Errors
 /// If a worker of this process failed.
 pub fn groups(worker: &mut Worker, units: &Units, edges: Vec<Edge>, watch: &Arc<Watch>) -> Result<Groups> {
-    let roots = roots(worker, units, edges, watch)?;
     let owned = &units.owned;
+    let mut roots = component_roots(worker, owned, edges, watch)?;
+    roots.iter_mut().zip(&units.pages).filter(|(_, pages)| **pages == 0).for_each(|(root, _)| *root = DocId::NONE);
     let sizes = cluster_sizes(worker, owned, &roots, watch)?;
     let members = |unit: usize| sizes.members(roots[unit]);
     let mut candidates: Vec<(u64, DocId)> = sizes
@@ -79,21 +76,6 @@ pub fn groups(worker: &mut Worker, units: &Units, edges: Vec<Edge>, watch: &Arc<
         reasons: reasons(worker, units, &roots, watch)?,
         largest: largest(worker, units, &roots, candidates, watch)?,
     })
-}
-
-/// The smallest unit of the group of each own unit, by number; [`DocId::NONE`] where there is no unit.
-fn roots(worker: &mut Worker, units: &Units, all: Vec<Edge>, watch: &Arc<Watch>) -> Result<Vec<DocId>> {
-    let owned = &units.owned;
-    let labels = Rc::new(RefCell::new(Labels::new(owned)));
-    let probe: Handle<Product<u64, u32>> = Handle::new();
-    let sent = all.clone();
-    worker.dataflow::<u64, _, _>(|scope| components(scope, edges(scope, sent, watch), &labels, &probe, watch));
-    run_to_end(worker, &probe, watch)?;
-    let Labels { label, .. } = labels.replace(Labels::new(&Ownership::new(0, 1, &[])));
-    let mut roots = resolve(worker, owned, label, watch)?;
-    verify(worker, owned, all.into_iter(), &roots, watch)?;
-    roots.iter_mut().zip(&units.pages).filter(|(_, pages)| **pages == 0).for_each(|(root, _)| *root = DocId::NONE);
-    Ok(roots)
 }
 
 /// The own units that are not the smallest of their group.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::state::store::Store;
+use crate::state::store::{Store, commit_of};
 use crate::state::weeks::Manifest;
 
 /// The results of one name, while they are made.
@@ -55,6 +55,24 @@ impl Results {
     /// The path of file number `part` of a committed table.
     pub fn committed_table(&self, table: &str, part: usize) -> PathBuf {
         self.store.part(&Path::new(&self.name).join(table), self.commit, part)
+    }
+
+    /// The files of a committed table, in order.
+    ///
+    /// # Errors
+    /// If the folder of the table cannot be read: names it.
+    pub fn committed_files(&self, table: &str) -> Result<Vec<PathBuf>> {
+        let folder = self.folder().join(table);
+        let failed = || format!("cannot read {}", folder.display());
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(&folder).with_context(failed)? {
+            let entry = entry.with_context(failed)?;
+            if entry.file_name().to_str().and_then(commit_of) == Some(self.commit) {
+                files.push(entry.path());
+            }
+        }
+        files.sort();
+        Ok(files)
     }
 
     /// The committed results `name` of a store, if it has some.

@@ -114,7 +114,8 @@ impl History {
 
     /// The rows that one shard has in a table of week number `number`, whose tables are `tables`: one item for each wave that has some.
     ///
-    /// `table` has one row per document, except `features` and `chunks`, which lack documents without words; `chunks` may lack others.
+    /// `table` has one row per document, except `features` and `chunks`, which lack documents without words; `chunks` may lack others; and
+    /// `links`.
     ///
     /// # Errors
     /// If the week lacks some of them: the store is damaged.
@@ -122,11 +123,18 @@ impl History {
         let rows_of = |segment: &Segment| match table {
             "features" => segment.features,
             "chunks" => segment.chunks,
+            "links" => segment.links,
             _ => segment.documents,
         };
         let has_rows = |segment: &&Segment| segment.shard == shard && rows_of(segment) > 0;
         let segments = self.weeks[number].segments.iter().filter(has_rows);
         segments.map(|segment| tables.rows(table, &segment.file())).collect()
+    }
+
+    /// The rows that one shard has in the table `links` of week number `number`.
+    pub fn links(&self, number: usize, shard: u32) -> u64 {
+        let segments = self.weeks[number].segments.iter().filter(|segment| segment.shard == shard);
+        segments.map(|segment| segment.links).sum()
     }
 
     /// Checks that a document in a file of week number `number` belongs to the shard, and that its URL was seen by that week.
@@ -234,8 +242,10 @@ mod tests {
         assert_eq!((waves("clusters"), waves("features")), (2, 1));
         let path = history.rows(1, &tables, "clusters", 0).unwrap()[1].path().to_owned();
         assert_eq!(path, folder.path().join("clusters/week=2024-01-15/nigh-00001-00000.parquet"));
-        let error = history.rows(1, &tables, "links", 0).unwrap_err().to_string();
-        assert!(error.contains("`links` of week 2024-01-15 lacks the rows of shard00000-wave00000.parquet"), "{error}");
+        // The waves of this store have no links.
+        assert_eq!((waves("links"), history.links(1, 0)), (0, 0));
+        let error = history.rows(1, &tables, "evidence", 0).unwrap_err().to_string();
+        assert!(error.contains("`evidence` of week 2024-01-15 lacks the rows of shard00000-wave00000.parquet"), "{error}");
     }
 
     #[test]

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use arrow_array::{Array, BinaryArray, Float64Array, Int32Array, Int64Array, StringArray};
+use arrow_array::BinaryArray;
 use nigh::config::{Chunking, Cut};
 use nigh::features::chunk_set;
 use nigh::records::{DocId, UrlHash};
 use nigh::state::Store;
-use nigh::tables::{Scan, field, result_tables};
+use nigh::tables::result_tables;
 
-use crate::program::{UnionFind, bytes, each, files, job, longs, run_well, tables, texts};
+use crate::program::{UnionFind, bytes, each, job, longs, rows_of, run_well, tables, texts};
 
 /// Rows of a table, each with its values as text; in no particular order.
 pub type Rows = BTreeSet<Vec<String>>;
@@ -306,28 +306,9 @@ pub fn rows(store: &Path, table: &str) -> Rows {
         let described = result_tables("overlap").iter().find(|described| described.name == table).unwrap();
         (described.describe)().columns.iter().map(|column| column.name).collect()
     };
-    let mut rows = Rows::new();
-    for file in files(&store.join("overlap"), table) {
-        let mut scan = Scan::open(&file, &columns).unwrap();
-        while let Some(batch) = scan.batch().unwrap() {
-            for at in 0..batch.num_rows() {
-                let value = |column: &&str| {
-                    if batch.column_by_name(column).unwrap().is_null(at) {
-                        "null".to_owned()
-                    } else if let Ok(texts) = field::<StringArray>(&batch, column) {
-                        texts.value(at).to_owned()
-                    } else if let Ok(longs) = field::<Int64Array>(&batch, column) {
-                        longs.value(at).to_string()
-                    } else if let Ok(ints) = field::<Int32Array>(&batch, column) {
-                        ints.value(at).to_string()
-                    } else {
-                        field::<Float64Array>(&batch, column).unwrap().value(at).to_string()
-                    }
-                };
-                assert!(rows.insert(columns.iter().map(value).collect()), "{table}: a row comes twice");
-            }
-        }
-    }
+    let all = rows_of(&store.join("overlap"), table, &columns);
+    let (count, rows) = (all.len(), Rows::from_iter(all));
+    assert_eq!(rows.len(), count, "{table}: a row comes twice");
     rows
 }
 

@@ -11,11 +11,12 @@
 //! or a banner. Links between hosts are on home pages, and on the farm's pages.
 //!
 //! In reading order: `truth` says what is true, `plan` which hosts there are, `text` what documents are, `weeks` what the pages are,
-//! `crawl` how they are written to files; `twins` has slow algorithms for comparison, `checks` tests all this.
+//! `crawl` how they are written to files, `store` makes a store of these; `twins` has slow algorithms for comparison, `checks` tests all this.
 
 mod checks;
 pub mod crawl;
 mod plan;
+mod store;
 mod text;
 pub mod truth;
 pub mod twins;
@@ -24,6 +25,7 @@ mod weeks;
 use std::collections::BTreeMap;
 
 pub use crawl::{COLUMNS, Crawl, Page};
+pub use store::WebStore;
 pub use truth::Truth;
 pub use twins::exact_resemblance;
 

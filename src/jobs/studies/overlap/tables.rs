@@ -7,13 +7,14 @@ use anyhow::Result;
 
 use crate::config::{Overlap, Unit};
 use crate::jobs::studies::plan::StudyPlan;
+use crate::jobs::studies::shards::ShardFiles;
 use crate::operators::overlap::{Collection, FamilyMember, UnitPair, Units};
 use crate::records::DocId;
 use crate::structures::{ByKey, Ownership, Sorted};
 use crate::summary::{ChunkingSummary, OVERLAP_REASONS, REPLICAS, ReasonCount};
 use crate::tables::{
     ComponentRow, FamilyChunkRow, FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow,
-    Table, Writer,
+    Table,
 };
 
 /// Writes the tables of own shards.
@@ -119,45 +120,7 @@ impl OverlapWriter<'_> {
     }
 
     fn shard_files<T: Table>(&self) -> ShardFiles<'_, T> {
-        ShardFiles { plan: self.plan, has_first: self.owned.shards().next() == Some(0), writer: None }
-    }
-}
-
-/// The files of a table, one for each shard that has rows; the first shard has one in any case.
-struct ShardFiles<'a, T: Table> {
-    plan: &'a StudyPlan,
-    /// Whether this worker has shard 0, and its file is not begun.
-    has_first: bool,
-    writer: Option<(u32, Writer<T>)>,
-}
-
-impl<T: Table> ShardFiles<'_, T> {
-    /// Adds a row to the file of a shard. Shards ascend.
-    fn push(&mut self, shard: u32, row: T) -> Result<()> {
-        if self.writer.as_ref().is_none_or(|(of, _)| *of != shard) {
-            self.turn_to(shard)?;
-        }
-        self.writer.as_mut().map_or(Ok(()), |(_, writer)| writer.push(row))
-    }
-
-    fn turn_to(&mut self, shard: u32) -> Result<()> {
-        if let Some((_, writer)) = self.writer.take() {
-            writer.finish()?;
-        }
-        if self.has_first && shard > 0 {
-            self.plan.write(0, std::iter::empty::<T>())?;
-        }
-        self.has_first = false;
-        let path = self.plan.results().table(T::NAME, shard as usize);
-        self.writer = Some((shard, Writer::create(&path)?));
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<()> {
-        if let Some((_, writer)) = self.writer.take() {
-            writer.finish()?;
-        }
-        if self.has_first { self.plan.write(0, std::iter::empty::<T>()) } else { Ok(()) }
+        ShardFiles::new(self.plan, self.owned)
     }
 }
 

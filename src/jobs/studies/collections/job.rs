@@ -1,0 +1,232 @@
+//! The collections job: finds pages that are copied together, and prefixes of URLs that a crawler need not fetch (Cho, Shivakumar and
+//! Garcia-Molina 2000).
+//!
+//! ```text
+//! pages of the week ─▶ trivial clusters ─▶ replicas                                              Fig. 11
+//! links ─▶ link statistics ─▶ merged clusters ─▶ similar clusters ─▶ clusters, sizes             Fig. 12, Table 2
+//!                                             ─▶ collections, pages
+//! pages by directory ─▶ avoid, avoid.txt
+//! the list of the run before, and this week's ─▶ judged, savings                                 section 5
+//! ```
+//!
+//! Counts are whole numbers, and all orders are those of ids and texts, so no table depends on the number of workers or processes. Memory:
+//! see `operators::collections`; the avoid list, the title and the URL of every similar cluster at the owner of its entry page.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail, ensure};
+use timely::worker::Worker;
+
+use super::former::{FormerList, Listed, Verdict, joined};
+use super::tables::{CollectionWriter, Counts};
+use crate::config::{CollectionLinks, Collections, ReplicaLevel, Unit};
+use crate::jobs::studies::plan::StudyPlan;
+use crate::operators::InProcess;
+use crate::operators::collections::{
+    AvoidPrefix, ClusteredPages, CollectionPage, CollectionStage, Judgement, LinkReader, MergeCondition, PageTexts,
+    Prefixes, Savings, TrivialClusters, avoid_list, clustered_pages, collection_links, judge, members, merged_clusters,
+    prefixes,
+};
+use crate::records::{DocId, Week};
+use crate::state::{History, Results, Store};
+use crate::structures::Ownership;
+use crate::summary::{CollectionsSummary, StudySummary};
+use crate::watch::{Stage, Watch};
+
+/// Checks that the week of a job is in the history, and that the overlap job ran for it, if the job takes its components.
+///
+/// # Errors
+/// If not: says what to run.
+pub fn check_level(store: &Store, history: &History, job: &Collections) -> Result<()> {
+    let number = week_number(history, job)?;
+    if job.level == ReplicaLevel::Overlap {
+        overlap_results(store, history, number, job)?;
+    }
+    Ok(())
+}
+
+/// The number of the job's week in the history.
+fn week_number(history: &History, job: &Collections) -> Result<usize> {
+    let Some(week) = job.week else { return Ok(history.weeks.len() - 1) };
+    history.weeks.iter().position(|past| past.week == week).with_context(|| {
+        let weeks: Vec<String> = history.weeks.iter().map(|past| past.week.to_string()).collect();
+        format!("the store {} has no week {week}; it has {}", history.store.display(), weeks.join(", "))
+    })
+}
+
+/// The committed results of the overlap job for this week.
+fn overlap_results(store: &Store, history: &History, number: usize, job: &Collections) -> Result<Results> {
+    let (week, root, chunking) = (&history.weeks[number], history.store.display(), job.chunking.name());
+    let wanted = format!(
+        "level = \"overlap\" needs the tables of the overlap job for week {}: `nigh run jobs/overlap.toml --store {root} --week {}`",
+        week.week, week.week
+    );
+    let Some(results) = Results::committed(store, "overlap")? else { bail!("{root} has none. {wanted}") };
+    let path = results.committed_file("summary.json");
+    let StudySummary::Overlap(summary) = StudySummary::read(&path)? else {
+        bail!("{} is damaged: it is no summary of overlap", path.display());
+    };
+    ensure!(
+        (summary.last, summary.week_commit) == (week.week, week.commit),
+        "those of {root} are of week {}, as it was then. {wanted}",
+        summary.last
+    );
+    ensure!(summary.unit == Unit::Document, "those of {root} are of hosts. {wanted}, with `unit = \"document\"`");
+    let has_chunking = summary.chunkings.iter().any(|of| of.chunking == job.chunking);
+    ensure!(has_chunking, "those of {root} have no chunking \"{chunking}\". {wanted}, with that among its chunkings");
+    Ok(results)
+}
+
+/// The parts of the job that its steps share, on one worker.
+struct CollectionsJob<'a> {
+    plan: &'a StudyPlan,
+    job: &'a Collections,
+    /// The number of the job's week.
+    number: usize,
+    /// The URLs of the last week of the store, and so of all.
+    owned: Ownership,
+    stage: CollectionStage,
+}
+
+/// Computes on one worker, as [`study`](crate::jobs::studies::study) calls it. Worker 0 returns the summary.
+///
+/// # Errors
+/// If a file cannot be read or written, or a worker failed.
+pub fn collections(
+    worker: &mut Worker,
+    plan: &StudyPlan,
+    job: &Collections,
+    in_process: &Arc<InProcess>,
+    watch: &Arc<Watch>,
+) -> Result<Option<CollectionsSummary>> {
+    let parts = CollectionsJob {
+        plan,
+        job,
+        number: week_number(&plan.history, job)?,
+        owned: plan.owned(worker),
+        stage: CollectionStage {
+            condition: MergeCondition { merge: job.merge, share: job.share.0 },
+            same_host: job.links == CollectionLinks::SameHost,
+            least_size: job.least_size,
+            purity: job.purity.0,
+            memory: plan.worker_memory / 4,
+            scratch: plan.results().scratch().join(format!("worker{:05}", worker.index())),
+            shared: in_process.clone(),
+            watch: watch.clone(),
+        },
+    };
+    let (history, owned) = (&plan.history, &parts.owned);
+    let clusters = parts.clusters()?;
+    let pages = Arc::new(clustered_pages(worker, history, parts.number, owned, &clusters, watch)?);
+    watch.enter(Stage::Join);
+    let (members, mut counts) = parts.members(worker, &pages)?;
+    let members = Rc::new(members);
+    let found = prefixes(worker, &parts.stage, history, parts.number, owned, &pages, &members)?;
+    let texts = parts.texts(&members, &found)?;
+    let now = avoid_list(worker, &members, &found, &texts, watch)?;
+    watch.enter(Stage::Weeks);
+    let judged = parts.judged(worker, now)?;
+    watch.enter(Stage::Tables);
+    counts.count_pages(&pages, owned);
+    let writer = CollectionWriter { plan, job, number: parts.number, owned, texts: &texts, prefixes: &found };
+    writer.write_members(&members, &pages)?;
+    writer.write(worker, &members, counts, &judged, watch)
+}
+
+/// The avoid list, and what is said of it and of the one before.
+pub(super) struct JudgedLists {
+    pub former: FormerList,
+    /// The former list, judged by this week.
+    pub judgement: Judgement,
+    pub verdicts: Vec<Verdict>,
+    /// This week's list.
+    pub list: Vec<Listed>,
+    /// The week of a list, its prefixes, the week of a crawl, and what the crawl would have been.
+    pub savings: Vec<(Week, u64, Week, Savings)>,
+}
+
+impl CollectionsJob<'_> {
+    fn week(&self) -> Week {
+        self.plan.history.weeks[self.number].week
+    }
+
+    fn clusters(&self) -> Result<TrivialClusters> {
+        let (store, job) = (Store::at(&self.plan.history.store), self.job);
+        let overlap = match job.level {
+            ReplicaLevel::Overlap => Some(overlap_results(&store, &self.plan.history, self.number, job)?),
+            ReplicaLevel::Similar | ReplicaLevel::Identical => None,
+        };
+        Ok(TrivialClusters::of(job.level, overlap, job.chunking))
+    }
+
+    /// The own pages of collections.
+    fn members(&self, worker: &mut Worker, pages: &Arc<ClusteredPages>) -> Result<(Vec<CollectionPage>, Counts)> {
+        let (history, owned, stage) = (&self.plan.history, &self.owned, &self.stage);
+        let mut links = LinkReader::open(history, self.number, owned)?;
+        let found = collection_links(worker, stage, owned, pages, &mut links)?;
+        let merged = merged_clusters(worker, stage, found.links)?;
+        let mut counts = Counts { links: found.read, pairs: merged.pairs, ..Counts::default() };
+        counts.merged = merged.edges.len() as u64;
+        let weeks: Vec<Vec<u64>> = history.weeks.iter().map(|week| week.rows.clone()).collect();
+        let first_seen = move |doc: DocId| weeks.partition_point(|rows| rows[doc.shard() as usize] <= doc.row()) as u32;
+        let members = members(worker, stage, owned, pages, found.in_links, merged, Rc::new(first_seen))?;
+        counts.ambiguous = members.ambiguous;
+        Ok((members.pages, counts))
+    }
+
+    /// The texts of own pages that tables need.
+    fn texts(&self, members: &[CollectionPage], prefixes: &Prefixes) -> Result<PageTexts> {
+        let first = members.iter().filter(|page| page.doc == page.collection || page.doc == page.entry);
+        let examples = prefixes.pure.iter().map(|directory| directory.example);
+        let wanted = first.map(|page| page.doc).chain(examples).collect();
+        PageTexts::read(&self.plan.history, self.number, &self.owned, wanted)
+    }
+
+    /// Judges the former list by this week, and this week's list by itself and later weeks.
+    fn judged(&self, worker: &mut Worker, now: Vec<AvoidPrefix>) -> Result<JudgedLists> {
+        let week = self.week();
+        let former = match self.plan.former {
+            Some(commit) if self.job.judge => {
+                let store = Store::at(&self.plan.history.store);
+                FormerList::read(&Results::of(&store, self.plan.study.folder(), commit), week)?
+            }
+            _ => FormerList::default(),
+        };
+        let mut savings = Vec::new();
+        let (mut judgement, mut verdicts) = (Judgement::default(), Vec::new());
+        if let Some(listed) = former.week {
+            judgement = self.judge(worker, self.number, &former.prefixes)?;
+            verdicts = former.verdicts(&judgement, self.job.purity.0);
+            savings.push((listed, former.prefixes.len() as u64, week, judgement.all));
+        }
+        let list = joined(now, week, &former, &verdicts);
+        if self.job.judge {
+            for number in self.number..self.plan.history.weeks.len() {
+                let all = self.judge(worker, number, &list)?.all;
+                savings.push((week, list.len() as u64, self.plan.history.weeks[number].week, all));
+            }
+        }
+        Ok(JudgedLists { former, judgement, verdicts, list, savings })
+    }
+
+    fn judge(&self, worker: &mut Worker, number: usize, list: &[Listed]) -> Result<Judgement> {
+        // Components of overlap are those of one week: other weeks are judged by very similar pages, and so this one is.
+        let level = match self.job.level {
+            ReplicaLevel::Identical => ReplicaLevel::Identical,
+            ReplicaLevel::Similar | ReplicaLevel::Overlap => ReplicaLevel::Similar,
+        };
+        let clusters = TrivialClusters::of(level, None, self.job.chunking);
+        let prefixes: Vec<&str> = list.iter().map(|listed| listed.of.prefix.as_str()).collect();
+        let principals: Vec<&str> = list.iter().map(|listed| listed.of.principal.as_str()).collect();
+        let (history, watch) = (&self.plan.history, &self.stage.watch);
+        // Many prefixes have one principal copy.
+        let distinct: BTreeMap<&str, usize> =
+            principals.iter().copied().collect::<std::collections::BTreeSet<_>>().into_iter().zip(0..).collect();
+        let others: Vec<&str> = distinct.keys().copied().collect();
+        let mut judgement = judge(worker, history, number, &self.owned, &clusters, [&prefixes, &others], watch)?;
+        judgement.of_others = principals.iter().map(|principal| judgement.of_others[distinct[principal]]).collect();
+        Ok(judgement)
+    }
+}

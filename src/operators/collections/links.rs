@@ -1,0 +1,194 @@
+//! Reading links: those between pages of different trivial clusters that can be merged, and the number of links that each page has from
+//! other hosts.
+//!
+//! ```text
+//! for each link p → q of the week, some at a time
+//!     look up the root, the size and the host of q
+//!     if q has replicas and is on another host: in_links[q] += 1
+//!     if p and q have replicas, their clusters differ and have sizes that can be merged: keep the link
+//! ```
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use arrow_array::{Array, Int64Array};
+use bytemuck::{Pod, Zeroable};
+use timely::worker::Worker;
+
+use super::pages::ClusteredPages;
+use super::stage::CollectionStage;
+use crate::operators::exchange::{Dealer, Kept, LocalAnswers, all_gather, all_to_all, lookup};
+use crate::records::DocId;
+use crate::state::History;
+use crate::structures::Ownership;
+use crate::tables::{LinkRow, RowGroups, Scan, Table, field};
+
+/// Bytes of a link in a round: itself, its question and its answer.
+const LINK_BYTES: u64 = 48;
+
+/// A link between pages of two trivial clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+pub struct ClusterLink {
+    /// The root of the first page's cluster.
+    pub from: DocId,
+    /// The root of the second page's cluster.
+    pub to: DocId,
+    /// The page that links.
+    pub page: DocId,
+    /// The page that it links to.
+    pub target: DocId,
+    /// The numbers of pages of the two clusters.
+    pub sizes: [u32; 2],
+}
+
+/// The links of own pages that may hold collections together, and what else was counted on the way.
+pub struct CollectionLinksFound {
+    /// The links.
+    pub links: Kept<ClusterLink>,
+    /// By own page: links from pages of other hosts; counted for pages with replicas.
+    pub in_links: Vec<u32>,
+    /// Links of own pages to pages that some week has.
+    pub read: u64,
+}
+
+/// A link of an own page to a page that some week has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnLink {
+    /// The number of the page.
+    pub page: u32,
+    /// The page.
+    pub doc: DocId,
+    /// The page that it links to.
+    pub target: DocId,
+}
+
+/// The links of own pages, each once.
+pub trait LinkSource {
+    /// The number of links, at most.
+    fn count(&self) -> u64;
+
+    /// Reads at least `count` more links, if there are so many; links without a known target may count.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    fn read(&mut self, count: usize) -> Result<Vec<OwnLink>>;
+}
+
+/// Reads the links of own pages.
+///
+/// # Errors
+/// If links cannot be read, or kept links not written; or a worker of this process failed.
+pub fn collection_links(
+    worker: &mut Worker,
+    stage: &CollectionStage,
+    owned: &Ownership,
+    pages: &Arc<ClusteredPages>,
+    source: &mut impl LinkSource,
+) -> Result<CollectionLinksFound> {
+    let watch = &stage.watch;
+    let answers = {
+        let pages = pages.clone();
+        move |page: usize| [pages.roots[page].to_table() as u64, pages.sizes[page].into(), pages.hosts[page]]
+    };
+    let local = LocalAnswers::of_process(worker, &stage.shared.clustered_pages, answers, watch)?;
+    let at_once = (stage.memory / LINK_BYTES).max(1);
+    let rounds = all_gather(worker, vec![(source.count().div_ceil(at_once), worker.index())], watch)?;
+    let rounds = rounds.last().map_or(0, |(rounds, _)| *rounds);
+    let mut found = CollectionLinksFound { links: stage.kept(), in_links: vec![0; owned.len()], read: 0 };
+    for _ in 0..rounds {
+        let links: Rc<Vec<OwnLink>> = Rc::new(source.read(at_once as usize)?);
+        found.read += links.len() as u64;
+        let questions = || {
+            let links = links.clone();
+            (0..links.len()).map(move |at| links[at].target)
+        };
+        let mut in_links = Dealer::new(worker.index(), worker.peers(), watch);
+        let kept = &mut found.links;
+        lookup(worker, owned, questions, &local, watch, |at, [root, size, host]| {
+            let (OwnLink { page, doc, target }, root) = (links[at], DocId::from_table(root as i64));
+            if root == DocId::NONE {
+                return;
+            }
+            let is_same_host = pages.hosts[page as usize] == host;
+            if !is_same_host {
+                in_links.deal(owned.owner(target) as u64, owned.index(target) as u32);
+            }
+            let (from, sizes) = (pages.roots[page as usize], [pages.sizes[page as usize], size as u32]);
+            let can_merge = from != DocId::NONE && from != root && stage.condition.can_hold(sizes);
+            if can_merge && (is_same_host || !stage.same_host) {
+                watch.check(kept.push(ClusterLink { from, to: root, page: doc, target, sizes }));
+            }
+        })?;
+        for block in all_to_all(worker, in_links, watch)? {
+            block.records().iter().for_each(|page| found.in_links[*page as usize] += 1);
+        }
+    }
+    ensure!(source.read(1)?.is_empty(), "the table `links` has more rows than the week.json of its week says");
+    Ok(found)
+}
+
+/// The links of own pages of a week whose targets are known, from its table.
+pub struct LinkReader<'a> {
+    history: &'a History,
+    number: usize,
+    owned: &'a Ownership,
+    files: VecDeque<(u32, RowGroups)>,
+    /// The file that is being read, and its shard.
+    scan: Option<(u32, RowGroups, Scan)>,
+    /// Links of own pages, with known targets or without.
+    links: u64,
+}
+
+impl<'a> LinkReader<'a> {
+    /// Opens the table of week number `number`.
+    ///
+    /// # Errors
+    /// If the week lacks some of its files.
+    pub fn open(history: &'a History, number: usize, owned: &'a Ownership) -> Result<LinkReader<'a>> {
+        let tables = history.tables(number);
+        let mut files = VecDeque::new();
+        for shard in owned.shards() {
+            files.extend(history.rows(number, &tables, LinkRow::NAME, shard)?.into_iter().map(|rows| (shard, rows)));
+        }
+        let links = owned.shards().map(|shard| history.links(number, shard)).sum();
+        Ok(LinkReader { history, number, owned, files, scan: None, links })
+    }
+}
+
+impl LinkSource for LinkReader<'_> {
+    fn count(&self) -> u64 {
+        self.links
+    }
+
+    fn read(&mut self, count: usize) -> Result<Vec<OwnLink>> {
+        let (mut links, mut read) = (Vec::new(), 0);
+        while read < count {
+            let Some((shard, rows, scan)) = &mut self.scan else {
+                let Some((shard, rows)) = self.files.pop_front() else { break };
+                let scan = Scan::open(&rows, &["doc", "target_doc"])?;
+                self.scan = Some((shard, rows, scan));
+                continue;
+            };
+            let Some(batch) = scan.batch()? else {
+                self.scan = None;
+                continue;
+            };
+            read += batch.num_rows();
+            let (docs, targets): (&Int64Array, &Int64Array) = (field(&batch, "doc")?, field(&batch, "target_doc")?);
+            let mut last = DocId::NONE;
+            for row in (0..batch.num_rows()).filter(|row| targets.is_valid(*row)) {
+                let [doc, target] = [docs, targets].map(|ids| DocId::from_table(ids.value(row)));
+                if doc != last {
+                    self.history.check(self.number, doc, *shard, rows.path())?;
+                    last = doc;
+                }
+                ensure!(self.owned.knows(target), "{} has a link to the unknown page {target}", rows.path().display());
+                links.push(OwnLink { page: self.owned.index(doc) as u32, doc, target });
+            }
+        }
+        Ok(links)
+    }
+}

@@ -1,0 +1,356 @@
+//! Prefixes: what part of the crawled pages below each directory are copies. It gives the common prefix of each collection, and the
+//! directories that a crawler need not fetch.
+//!
+//! ```text
+//! for each page of a collection, and each page on a host with a copied collection
+//!     for each directory of its URL
+//!         record: directory, the directory around it, collection, bytes      56 bytes, to the owner of the directory
+//! for each directory
+//!     all pages of a collection are below it                ─▶ it is a prefix of the collection
+//!     copies are a share of `purity` of the pages below it  ─▶ it is pure; of nested ones the outermost is avoided
+//! ```
+//!
+//! A collection that has at least `least-size` pages and is not the principal one of its similar cluster is *copied*. Its pages are copies,
+//! if the principal collection has a page of their trivial clusters. A directory with a page of a principal collection of that size is not
+//! pure, whatever else is below it.
+//! Directories are equal up to collisions of 64-bit hashes.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anyhow::Result;
+use arrow_array::{Int64Array, StringArray};
+use bytemuck::{Pod, Zeroable};
+use timely::worker::Worker;
+
+use super::directories::directories;
+use super::members::CollectionPage;
+use super::pages::ClusteredPages;
+use super::stage::CollectionStage;
+use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, all_to_all, by_key};
+use crate::records::{DocId, spread};
+use crate::state::History;
+use crate::structures::{ByKey, Ownership};
+use crate::tables::{DocumentRow, RowGroups, Scan, Table, field};
+
+/// Records of a partition, at most: their sorting stays in the second-level cache.
+const MOST_RECORDS: u64 = 1 << 14;
+/// Sums of one directory and one collection that a worker has before it deals them.
+const SUMS: usize = 1 << 15;
+/// Directories of a page, about.
+const DIRECTORIES: u64 = 4;
+/// Room for the error of a product of a share and a whole number.
+const ROUNDING: f64 = 1e-9;
+
+/// Some pages of one collection below one directory.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+struct Below {
+    directory: u64,
+    parent: u64,
+    /// [`DocId::NONE`] for pages of no collection.
+    collection: DocId,
+    /// The smallest of the pages.
+    example: DocId,
+    /// The bytes of the pages.
+    bytes: u64,
+    pages: u32,
+    /// All pages of the collection.
+    of_collection: u32,
+    /// The bytes of the directory's text.
+    length: u32,
+    role: u32,
+}
+
+/// What pages are for the avoid list: copies, pages of principal collections that have copies, or neither.
+const COPY: u32 = 2;
+const PRINCIPAL: u32 = 1;
+const NEITHER: u32 = 0;
+
+/// A directory that has all pages of a collection.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Common {
+    collection: DocId,
+    length: u64,
+}
+
+/// A pure directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+pub struct PureDirectory {
+    /// A hash of its text.
+    directory: u64,
+    /// That of the directory around it, or 0.
+    parent: u64,
+    /// A page below it: of the collection with most pages there, the smallest. Its URL begins with the directory.
+    pub example: DocId,
+    /// The bytes of all pages below it.
+    pub bytes: u64,
+    /// The crawled pages below it.
+    pub pages: u32,
+    /// Those of copied collections.
+    pub copies: u32,
+    /// The bytes of its text.
+    pub length: u32,
+    /// No meaning.
+    pad: u32,
+}
+
+/// What directories say.
+#[derive(Debug, Default)]
+pub struct Prefixes {
+    /// By own collection, by its first page: the bytes of the common directory of its pages.
+    pub of_collections: BTreeMap<DocId, u32>,
+    /// Pure directories whose parents are not pure, each at the owner of its example, by example.
+    pub pure: Vec<PureDirectory>,
+}
+
+fn role(page: &CollectionPage, least_size: u32) -> u32 {
+    match page.pages >= least_size {
+        true if page.is_principal() => PRINCIPAL,
+        true if page.has_principal > 0 => COPY,
+        _ => NEITHER,
+    }
+}
+
+/// Finds the prefixes of the collections of week number `number`. `members` are own pages, ascending.
+///
+/// # Errors
+/// If a file cannot be read or written (names it), or a worker of this process failed.
+pub fn prefixes(
+    worker: &mut Worker,
+    stage: &CollectionStage,
+    history: &History,
+    number: usize,
+    owned: &Ownership,
+    pages: &Arc<ClusteredPages>,
+    members: &Rc<Vec<CollectionPage>>,
+) -> Result<Prefixes> {
+    let (watch, peers) = (&stage.watch, worker.peers());
+    let copies = members.iter().filter(|page| role(page, stage.least_size) == COPY);
+    let mut hosts: Vec<u64> = copies.map(|page| pages.hosts[owned.index(page.doc)]).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    let hosts: HashSet<u64> = all_gather(worker, hosts, watch)?.into_iter().collect();
+    let on_hosts = pages.hosts.iter().filter(|host| hosts.contains(host)).count() + members.len();
+    let all = all_gather(worker, vec![(worker.index(), on_hosts as u64)], watch)?;
+    let all = DIRECTORIES * all.iter().map(|(_, pages)| pages).sum::<u64>();
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Below>(), 1, peers, stage.memory);
+    let source = {
+        let tables = history.tables(number);
+        let mut files = Vec::new();
+        for shard in owned.shards() {
+            files.extend(history.rows(number, &tables, DocumentRow::NAME, shard)?);
+        }
+        Rc::new(PageSource {
+            files,
+            owned: owned.clone(),
+            pages: pages.clone(),
+            members: members.clone(),
+            hosts,
+            least_size: stage.least_size,
+        })
+    };
+    let open = move || {
+        let mut pass = Pass { source: source.clone(), file: 0, scan: None, sums: ByKey::default() };
+        move |deal: &mut RangeDealer<'_, Below>| pass.deal(deal)
+    };
+    let pure: Rc<RefCell<Vec<PureDirectory>>> = Rc::default();
+    let find = {
+        let (pure, purity) = (pure.clone(), stage.purity);
+        let mut records: Vec<Below> = Vec::new();
+        move |partition: &Partition<'_, Below>, dealer: &mut Dealer<Common>| {
+            records.clear();
+            partition.blocks(|block| records.extend(block.records()))?;
+            records.sort_unstable_by_key(|below| (below.directory, below.collection, below.role));
+            for of_directory in records.chunk_by(|a, b| a.directory == b.directory) {
+                // Of a collection, pages with one role and with another.
+                let below: Vec<Below> =
+                    of_directory.chunk_by(|a, b| (a.collection, a.role) == (b.collection, b.role)).map(sum).collect();
+                for parts in below.chunk_by(|a, b| a.collection == b.collection) {
+                    let (Below { collection, of_collection, length, .. }, pages) = (parts[0], sum(parts).pages);
+                    if pages == of_collection {
+                        dealer.deal(collection.owner(peers) as u64, Common { collection, length: length.into() });
+                    }
+                }
+                pure.borrow_mut().extend(pure_directory(&below, purity));
+            }
+            Ok(())
+        }
+    };
+    let of_collections: Rc<RefCell<BTreeMap<DocId, u32>>> = Rc::default();
+    let take = {
+        let of_collections = of_collections.clone();
+        move |block: Block<Common>| {
+            for Common { collection, length } in block.records() {
+                let mut of_collections = of_collections.borrow_mut();
+                let longest = of_collections.entry(*collection).or_default();
+                *longest = (*longest).max(*length as u32);
+            }
+        }
+    };
+    by_key(worker, "Directories", cut, stage.spill_buffer(), watch, open, find, take)?;
+    let pure = outermost(worker, stage, pure.take())?;
+    Ok(Prefixes { of_collections: of_collections.take(), pure })
+}
+
+/// The sum of some records of one directory and one collection; all else is as in the first.
+fn sum(parts: &[Below]) -> Below {
+    parts[1..].iter().fold(parts[0], |mut sum, part| {
+        sum.add(part);
+        sum
+    })
+}
+
+impl Below {
+    fn add(&mut self, other: &Below) {
+        self.pages += other.pages;
+        self.bytes += other.bytes;
+        self.example = self.example.min(other.example);
+    }
+}
+
+/// The directory of these records, one for each collection, if it is pure.
+fn pure_directory(below: &[Below], purity: f64) -> Option<PureDirectory> {
+    let copies = || below.iter().filter(|part| part.role == COPY);
+    let most = copies().min_by_key(|part| (std::cmp::Reverse(part.pages), part.collection))?;
+    let (pages, of_copies) = (below.iter().map(|part| part.pages).sum::<u32>(), copies().map(|part| part.pages).sum());
+    let has_principal = below.iter().any(|part| part.role == PRINCIPAL);
+    let is_pure = !has_principal && of_copies > 1 && f64::from(of_copies) + ROUNDING >= purity * f64::from(pages);
+    is_pure.then(|| PureDirectory {
+        directory: most.directory,
+        parent: most.parent,
+        example: most.example,
+        bytes: below.iter().map(|part| part.bytes).sum(),
+        pages,
+        copies: of_copies,
+        length: most.length,
+        pad: 0,
+    })
+}
+
+/// A question whether a directory is pure, or that it is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct Nested {
+    directory: u64,
+    /// 0: it is pure. Else one more than the asker's number of the directory within it.
+    asks: u64,
+    from: u64,
+}
+
+/// Leaves out pure directories within pure ones, and hands each to the owner of its example.
+fn outermost(worker: &mut Worker, stage: &CollectionStage, mut pure: Vec<PureDirectory>) -> Result<Vec<PureDirectory>> {
+    let (watch, index, peers) = (&stage.watch, worker.index(), worker.peers());
+    let owner = |directory: u64| spread(directory) % peers as u64;
+    pure.sort_unstable();
+    let mut dealer = Dealer::new(index, peers, watch);
+    for (number, PureDirectory { directory, parent, .. }) in (1..).zip(&pure) {
+        dealer.deal(owner(*directory), Nested { directory: *directory, asks: 0, from: 0 });
+        if *parent > 0 {
+            dealer.deal(owner(*parent), Nested { directory: *parent, asks: number, from: index as u64 });
+        }
+    }
+    let blocks = all_to_all(worker, dealer, watch)?;
+    let mut nested: Vec<Nested> = blocks.iter().flat_map(|block| block.records()).copied().collect();
+    nested.sort_unstable();
+    let mut dealer: Dealer<u64> = Dealer::new(index, peers, watch);
+    for of_directory in nested.chunk_by(|a, b| a.directory == b.directory).filter(|all| all[0].asks == 0) {
+        let askers = of_directory.iter().filter(|asker| asker.asks > 0);
+        askers.for_each(|asker| dealer.deal(asker.from, asker.asks - 1));
+    }
+    let mut is_within = vec![false; pure.len()];
+    for block in all_to_all(worker, dealer, watch)? {
+        block.records().iter().for_each(|number| is_within[*number as usize] = true);
+    }
+    let mut dealer = Dealer::new(index, peers, watch);
+    for (directory, _) in pure.iter().zip(is_within).filter(|(_, is_within)| !is_within) {
+        dealer.deal(directory.example.owner(peers) as u64, *directory);
+    }
+    let blocks = all_to_all(worker, dealer, watch)?;
+    let mut pure: Vec<PureDirectory> = blocks.iter().flat_map(|block| block.records()).copied().collect();
+    pure.sort_unstable_by_key(|directory| (directory.example, directory.length));
+    Ok(pure)
+}
+
+/// The own pages of a week.
+struct PageSource {
+    files: Vec<RowGroups>,
+    owned: Ownership,
+    pages: Arc<ClusteredPages>,
+    members: Rc<Vec<CollectionPage>>,
+    /// The hosts with copied collections, of all workers.
+    hosts: HashSet<u64>,
+    least_size: u32,
+}
+
+/// One pass over the own pages.
+struct Pass {
+    source: Rc<PageSource>,
+    /// The next file.
+    file: usize,
+    scan: Option<Scan>,
+    sums: ByKey<u64, Below>,
+}
+
+impl Pass {
+    /// Deals what one batch of pages adds up to. Returns `false` at the end.
+    fn deal(&mut self, deal: &mut RangeDealer<'_, Below>) -> Result<bool> {
+        let Some(scan) = &mut self.scan else {
+            let Some(file) = self.source.files.get(self.file) else {
+                self.flush(deal);
+                return Ok(false);
+            };
+            self.scan = Some(Scan::open(file, &["doc", "url", "bytes"])?);
+            self.file += 1;
+            return Ok(true);
+        };
+        let Some(batch) = scan.batch()? else {
+            self.scan = None;
+            return Ok(true);
+        };
+        let (docs, urls): (&Int64Array, &StringArray) = (field(&batch, "doc")?, field(&batch, "url")?);
+        let bytes: &Int64Array = field(&batch, "bytes")?;
+        for row in 0..batch.num_rows() {
+            self.add(DocId::from_table(docs.value(row)), urls.value(row), bytes.value(row) as u64, deal);
+        }
+        if self.sums.len() >= SUMS {
+            self.flush(deal);
+        }
+        Ok(true)
+    }
+
+    fn add(&mut self, doc: DocId, url: &str, bytes: u64, deal: &RangeDealer<'_, Below>) {
+        let PageSource { owned, pages, members, hosts, least_size, .. } = &*self.source;
+        let member = members.binary_search_by_key(&doc, |page| page.doc).ok().map(|at| &members[at]);
+        if member.is_none() && !hosts.contains(&pages.hosts[owned.index(doc)]) {
+            return;
+        }
+        let (collection, of_collection) = member.map_or((DocId::NONE, 0), |page| (page.collection, page.pages));
+        let role = member.map_or(NEITHER, |page| role(page, *least_size));
+        for of in directories(url).filter(|of| deal.takes(spread(of.hash))) {
+            let below = Below {
+                directory: of.hash,
+                parent: of.parent,
+                collection,
+                example: doc,
+                bytes,
+                pages: 1,
+                of_collection,
+                length: of.length as u32,
+                role,
+            };
+            let key = of.hash ^ spread(collection.to_table() as u64 ^ u64::from(role) << 62);
+            self.sums.entry(key).and_modify(|sum| sum.add(&below)).or_insert(below);
+        }
+    }
+
+    fn flush(&mut self, deal: &mut RangeDealer<'_, Below>) {
+        for (_, below) in self.sums.drain() {
+            deal.deal(0, spread(below.directory), below);
+        }
+    }
+}
