@@ -245,7 +245,10 @@ mod tests {
         // The waves of this store have no links.
         assert_eq!((waves("links"), history.links(1, 0)), (0, 0));
         let error = history.rows(1, &tables, "evidence", 0).unwrap_err().to_string();
-        assert!(error.contains("`evidence` of week 2024-01-15 lacks the rows of shard00000-wave00000.parquet"), "{error}");
+        assert!(
+            error.contains("`evidence` of week 2024-01-15 lacks the rows of shard00000-wave00000.parquet"),
+            "{error}"
+        );
     }
 
     #[test]
