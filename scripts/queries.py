@@ -13,6 +13,12 @@ If the store has the tables of `nigh run jobs/overlap.toml`, DuckDB answers thre
 5. Which hosts share text in the most pairs of pages?
 6. Which families of pages have one text or template?
 
+If it has those of `nigh run jobs/collections.toml`, three more:
+
+7. Which sets of pages were copied most often, and where is the principal copy?
+8. Where are the copies of the largest of them?
+9. Which prefixes need a crawler not fetch?
+
 The tables are plain Parquet, so that each query works alone, copied into a shell or a notebook. Without --week
 the latest week is read. Needs: pip install duckdb polars pyarrow
 
@@ -48,6 +54,8 @@ def main():
     found = [largest(clusters), dropped(clusters), weakest(evidence, clusters)]
     if (args.store / "overlap").is_dir():
         found += overlaps(args.store)
+    if (args.store / "collections").is_dir():
+        found += collections(args.store)
     if not all(found):
         fail(1, f"{args.store}, week {week}: a query found no rows; are there no clusters of several pages?")
 
@@ -105,8 +113,8 @@ def weakest(evidence, clusters):
     return len(rows)
 
 
-def overlaps(store):
-    """Shows three results of the overlap job. Gives how many rows each has; a crawl may lack such pages."""
+def asker(store, folders):
+    """Asks DuckDB about tables of a store, by the names of their folders."""
     import duckdb
 
     def ask(title, names, query):
@@ -115,8 +123,13 @@ def overlaps(store):
         show(title, names, rows)
         return len(rows)
 
+    return ask
+
+
+def overlaps(store):
+    """Shows three results of the overlap job. Gives how many rows each has; a crawl may lack such pages."""
     documents = f"documents/week={job_week(store, 'overlap')}"
-    folders = {"overlap": "overlap/overlap", "families": "overlap/families", "documents": documents}
+    ask = asker(store, {"overlap": "overlap/overlap", "families": "overlap/families", "documents": documents})
     ask(
         "DuckDB: pages that are a part of a larger page",
         ["shared", "of the part", "of the whole", "part", "whole"],
@@ -164,6 +177,48 @@ def overlaps(store):
         """,
     )
     return [families]
+
+
+def collections(store):
+    """Shows three results of the collections job. Gives how many rows the first two have; a crawl may have nothing to avoid."""
+    tables = {name: f"collections/{name}" for name in ["clusters", "collections", "avoid"]}
+    ask = asker(store, tables)
+    found = [
+        ask(
+            "DuckDB: the sets of pages that were copied most often",
+            ["copies", "pages of each", "pages in all", "principal copy"],
+            """
+            SELECT cardinality, size, k.pages, coalesce(nullif(prefix, ''), url)
+            FROM read_parquet($clusters) k
+            JOIN read_parquet($collections) c USING (cluster)
+            WHERE principal
+            ORDER BY cardinality * size DESC, cluster
+            LIMIT $rows
+            """,
+        ),
+        ask(
+            "DuckDB: the copies of the largest of them",
+            ["pages", "links from other hosts", "principal", "prefix"],
+            """
+            SELECT pages, in_links, principal, prefix
+            FROM read_parquet($collections)
+            WHERE cluster = (SELECT cluster FROM read_parquet($clusters) ORDER BY cardinality * size DESC, cluster LIMIT 1)
+            ORDER BY pages DESC, collection
+            LIMIT $rows
+            """,
+        ),
+    ]
+    ask(
+        "DuckDB: prefixes that need not be fetched",
+        ["pages", "bytes", "prefix", "principal copy"],
+        """
+        SELECT pages, bytes, prefix, principal_url
+        FROM read_parquet($avoid)
+        ORDER BY bytes DESC, prefix
+        LIMIT $rows
+        """,
+    )
+    return found
 
 
 def job_week(store, job):

@@ -1,12 +1,14 @@
 //! `nigh roll-up`: ranked lists of URLs in, the same lists out with each set of replicas and each replicated collection once.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, IsTerminal as _, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::errors::WrongUse;
 use super::session::{check_not_inside, read_manifest};
@@ -17,7 +19,7 @@ use crate::state::Results;
 use crate::summary::{CollectionsSummary, StudySummary};
 use crate::tables::{ClusterRow, CollectionPageRow, ComponentRow, Table as _};
 
-/// A longer list is refused: it is no list of URLs.
+/// A longer line is refused: it is not a list of URLs.
 const MOST_BYTES: u64 = 1 << 26;
 
 #[derive(Args)]
@@ -26,7 +28,7 @@ Lists are lines of URLs, the best first, with an empty line between two lists. A
 its own: a tab, `replica` or `collection`, a tab, and the URL.
 
 Or they are JSON Lines: an array of URLs, or an object with the array `urls`. Each gives one line: the object with `hits` in the place of \
-`urls`. A hit is {\"url\": URL, \"folded\": [{\"url\": URL, \"why\": \"replica\"}]}.
+`urls`, its fields in the order of their names. A hit is {\"url\": URL, \"folded\": [{\"url\": URL, \"why\": \"replica\"}]}.
 
   nigh roll-up --store crawls results.txt
   search 'manual' | nigh roll-up --store crawls")]
@@ -83,20 +85,25 @@ fn read(args: &RollUpArgs, read_store: &ReadStore) -> Result<RollUp> {
     read_store.need_own(&results.own_folder())?;
     let path = results.committed_file("summary.json");
     let StudySummary::Collections(summary) = StudySummary::read(&path)? else {
-        bail!("{} is damaged: it is no summary of collections", path.display());
+        bail!("{} is damaged: it is not a summary of collections", path.display());
     };
-    let CollectionsSummary { last, chunking, .. } = &summary;
-    let week = manifest.weeks.iter().find(|week| week.week == *last);
+    let CollectionsSummary { last, week_commit, overlap_commit, .. } = &summary;
+    let week = manifest.weeks.iter().find(|week| (week.week, week.commit) == (*last, *week_commit));
     let week = week.with_context(|| {
-        format!("{root} has no week {last} any more, of which its collections are: run jobs/collections.toml again")
+        format!(
+            "week {last} of {root}, of which its collections are, was removed or made again: `nigh run jobs/collections.toml --store {root}` \
+             makes new ones"
+        )
     })?;
+    ensure!(
+        overlap_commit.is_none() || manifest.results.get("overlap") == overlap_commit.as_ref(),
+        "the overlap tables of {root} are not those that its collections were made of: run jobs/overlap.toml and jobs/collections.toml for \
+         week {last} again"
+    );
     read_store.need_records(week)?;
     read_store.need(ClusterRow::NAME, &[&format!("{}/", last.folder())])?;
     read_store.need("collections", &[&format!("{}/", CollectionPageRow::NAME)])?;
-    if chunking.is_some() {
-        if let Some(commit) = manifest.results.get("overlap") {
-            read_store.need_own(&Results::of(store, "overlap", *commit).own_folder())?;
-        }
+    if overlap_commit.is_some() {
         read_store.need("overlap", &[&format!("{}/", ComponentRow::NAME)])?;
     }
     RollUp::read(store, week, &results, &summary)
@@ -178,28 +185,26 @@ fn write_text(hit: &Hit, text: &mut Vec<u8>) {
 
 /// Rolls up the list of a line of JSON.
 fn json_list(line: &str, roll_up: &RollUp, text: &mut Vec<u8>) -> Result<()> {
-    let mut value: Value = serde_json::from_str(line).context("it is not JSON")?;
-    let urls = match &mut value {
-        Value::Array(_) => value.take(),
-        Value::Object(object) => object.remove("urls").context("the object has no array `urls`")?,
-        _ => bail!("it is no array of URLs, and no object with the array `urls`"),
+    // Other fields stay as they are, numbers of any length included.
+    let mut object: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
+    let urls: Vec<Cow<'_, str>> = if line.starts_with('[') {
+        serde_json::from_str(line).context("it is not a JSON array of URLs")?
+    } else {
+        object = serde_json::from_str(line).context("it is not a JSON object")?;
+        ensure!(!object.contains_key("hits"), "the object has a field `hits` already");
+        let urls = object.remove("urls").context("the object has no array `urls`")?;
+        serde_json::from_str::<Vec<String>>(urls.get())
+            .context("`urls` is not an array of URLs")?
+            .into_iter()
+            .map(Cow::Owned)
+            .collect()
     };
-    let Value::Array(urls) = &urls else { bail!("`urls` is no array") };
-    let urls: Vec<&str> = urls
-        .iter()
-        .map(|url| url.as_str().with_context(|| format!("{url} is no URL: a text is wanted")))
-        .collect::<Result<_>>()?;
-    let hits = serde_json::to_value(roll_up.fold(&urls))?;
-    match &mut value {
-        Value::Object(object) => {
-            object.insert("hits".to_owned(), hits);
-            write_json(&value, text)
-        }
-        _ => write_json(&serde_json::json!({ "hits": hits }), text),
-    }
+    let urls: Vec<&str> = urls.iter().map(Cow::as_ref).collect();
+    object.insert("hits", serde_json::value::to_raw_value(&roll_up.fold(&urls))?);
+    write_json(&object, text)
 }
 
-fn write_json(value: &Value, text: &mut Vec<u8>) -> Result<()> {
+fn write_json(value: &impl serde::Serialize, text: &mut Vec<u8>) -> Result<()> {
     serde_json::to_writer(&mut *text, value)?;
     text.push(b'\n');
     Ok(())

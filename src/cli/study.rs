@@ -14,7 +14,7 @@ use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, study};
 use super::workers::{WorkerCount, warn_above_cores};
 use crate::config::{Bytes, Config, Study};
-use crate::jobs::studies::{StudyPlan, check_chunks, check_level, former_overlap};
+use crate::jobs::studies::{StudyPlan, check_chunks, check_level, former_list, former_overlap};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
@@ -36,7 +36,7 @@ pub(crate) fn run(mut job: Study, config: &Config, pool: &Pool, args: &RunArgs, 
     }
     let early_guard = open_bucket(&location, args.dry_run, log)?;
     let store = location.store();
-    let plan = make_plan(store, &job, config, args, pool)?;
+    let plan = make_plan(store, &job, config, args, pool, &|text| log.notice(text))?;
     store.check_writable()?;
     warn_above_cores(plan.workers, pool, log);
     if args.dry_run {
@@ -54,7 +54,7 @@ pub(crate) fn run(mut job: Study, config: &Config, pool: &Pool, args: &RunArgs, 
     let store = take_work(store, pool, 0)?;
     store.recover()?;
     // Plan again: the recovery may have finished the commit of a killed run, which adds a week.
-    let plan = make_plan(&store, &job, config, args, pool)?;
+    let plan = make_plan(&store, &job, config, args, pool, &|_| {})?;
     let session = Session { pool, log, bytes: 0, metrics: args.metrics };
     let mut summary = compute(plan, &session, &store, &folder, &mut guard)?;
     if location.is_in_bucket() {
@@ -142,7 +142,14 @@ fn compute(
 }
 
 /// The plan for the weeks that the job names, with config and flags applied.
-fn make_plan(store: &Store, study: &Study, config: &Config, args: &RunArgs, pool: &Pool) -> Result<StudyPlan> {
+fn make_plan(
+    store: &Store,
+    study: &Study,
+    config: &Config,
+    args: &RunArgs,
+    pool: &Pool,
+    notice: &dyn Fn(&str),
+) -> Result<StudyPlan> {
     let processes = pool.processes();
     let (mut first, last) = study.weeks();
     let mut former = None;
@@ -156,9 +163,11 @@ fn make_plan(store: &Store, study: &Study, config: &Config, args: &RunArgs, pool
         Study::Evolution(_) | Study::Mirrors(_) => {}
         Study::Overlap(_) => check_chunks(&history)?,
         Study::Collections(job) => {
-            check_level(store, &history, job)?;
-            // The avoid list before.
-            former = Results::committed(store, study.folder())?.map(|results| results.commit_number());
+            let week = check_level(store, &history, job)?;
+            match former_list(store, job, week)? {
+                Ok(list) => former = list,
+                Err(why) => notice(&why),
+            }
         }
     }
     let workers = WorkerCount::new(args.workers, config, pool).of_shards(history.last().rows.len())?;
@@ -199,7 +208,7 @@ fn lasting_bytes(plan: &StudyPlan) -> u64 {
         Study::Mirrors(_) => 56 * plan.history.weeks.iter().map(PastWeek::documents).max().unwrap_or_default(),
         Study::Overlap(_) => 120 * urls,
         // If a quarter of the pages are in collections.
-        Study::Collections(_) => 48 * urls,
+        Study::Collections(_) => 80 * urls,
     }
 }
 

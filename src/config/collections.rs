@@ -30,8 +30,8 @@ pub struct Collections {
     pub least_size: u32,
     /// The share of the crawled pages below a prefix that are copies, if the prefix is to be avoided. Default: 0.9.
     pub purity: Share,
-    /// Whether the prefixes are judged: those of the run before on this week, and those of this week on itself and all later ones.
-    /// Default: true.
+    /// Whether the prefixes are judged: those of the run before by this week, and those of this week by itself and all later ones.
+    /// Otherwise the list of the run before goes on unjudged. Default: true.
     pub judge: bool,
 }
 
@@ -49,6 +49,17 @@ impl Default for Collections {
             purity: Share(0.9),
             judge: true,
         }
+    }
+}
+
+impl Collections {
+    /// Whether another job lists the same prefixes for the same week.
+    pub fn lists_as(&self, other: &Collections) -> bool {
+        let parameters = |job: &Collections| {
+            let Collections { level, chunking, links, merge, share, least_size, purity, .. } = job.clone();
+            (level, chunking, links, merge, share, least_size, purity)
+        };
+        parameters(self) == parameters(other)
     }
 }
 

@@ -18,6 +18,10 @@ pub struct CollectionsSummary {
     pub first: Week,
     /// The week, again: a study has a first and a last one.
     pub last: Week,
+    /// The number of the commit that made the week.
+    pub week_commit: u64,
+    /// For components of overlap: the number of the commit that made these.
+    pub overlap_commit: Option<u64>,
     /// Which pages are replicas of each other.
     pub level: ReplicaLevel,
     /// For components of overlap: the chunking.
@@ -111,7 +115,7 @@ pub struct CrawlSavings {
     pub similar_before: f64,
     /// The same of the pages that are left.
     pub similar_after: f64,
-    /// Pages but for one of each cluster.
+    /// Pages, without one of each cluster.
     pub duplicates_before: u64,
     /// The same of the pages that are left.
     pub duplicates_after: u64,

@@ -233,7 +233,7 @@ impl Table for AvoidRow {
             required("since", "the week whose run listed it first", dates(rows.iter().map(|r| r.since))),
             required(
                 "week",
-                "the week of pages, copies and bytes: the last one with pages below the prefix",
+                "the week of pages, copies and bytes: the last one that found the prefix by itself",
                 dates(rows.iter().map(|r| r.week)),
             ),
         ]
@@ -261,7 +261,7 @@ pub struct JudgedRow {
     pub lost: i64,
     /// This week's pages below the prefix of the principal copy.
     pub principal_pages: i64,
-    /// `kept`, `not crawled`, `losing` or `principal gone`.
+    /// `kept`, `not crawled`, `not judged`, `losing` or `principal gone`.
     pub verdict: &'static str,
 }
 
@@ -293,7 +293,7 @@ impl Table for JudgedRow {
             ),
             required(
                 "verdict",
-                "`kept`; `not crawled`: no pages, it stays; `losing` or `principal gone`: it comes off the list",
+                "`kept`, `not crawled` (no pages) and `not judged` stay; `losing` and `principal gone` come off the list",
                 texts(rows.iter().map(|r| r.verdict)),
             ),
         ]
@@ -319,7 +319,7 @@ pub struct CollectionSavingRow {
     pub similar_before: f64,
     /// The share of pages with replicas, of those that are left.
     pub similar_after: f64,
-    /// Pages but for one of each cluster.
+    /// Pages, without one of each cluster.
     pub duplicates_before: i64,
     /// The same of those that are left.
     pub duplicates_after: i64,
@@ -352,7 +352,7 @@ impl Table for CollectionSavingRow {
             ),
             required(
                 "duplicates_before",
-                "pages but for one of each cluster",
+                "pages, without one of each cluster",
                 longs(rows.iter().map(|r| r.duplicates_before)),
             ),
             required(

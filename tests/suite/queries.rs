@@ -44,7 +44,7 @@ fn every_table_of_every_week_opens_in_every_engine() {
 #[test]
 fn duckdb_polars_and_pyarrow_read_the_tables() {
     let made = Made::new(&[]);
-    for job in ["jobs/mirrors.toml", "jobs/overlap.toml"] {
+    for job in ["jobs/mirrors.toml", "jobs/overlap.toml", "jobs/collections.toml"] {
         run_well(&["run", job, "-q", "--store", made.store().to_str().unwrap()]);
     }
     let Some(ran) = script("queries.py", &made.store()) else { return };
@@ -52,5 +52,6 @@ fn duckdb_polars_and_pyarrow_read_the_tables() {
         assert!(ran.contains(engine), "{ran}");
     }
     assert!(ran.contains("a part of a larger page") && ran.contains("one text or template"), "{ran}");
+    assert!(ran.contains("copied most often") && ran.contains("need not be fetched"), "{ran}");
     eprintln!("{ran}");
 }

@@ -12,7 +12,7 @@ mod plan;
 mod shards;
 mod study;
 
-pub use self::collections::check_level;
+pub use self::collections::{check_level, former_list};
 pub use self::overlap::{check_chunks, former_overlap};
 pub use self::plan::StudyPlan;
 pub use self::study::study;

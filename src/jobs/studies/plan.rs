@@ -16,7 +16,8 @@ pub struct StudyPlan {
     pub study: Study,
     /// The weeks to read.
     pub history: History,
-    /// The number of the commit whose tables of the same job this run follows. They are those of the first week to read.
+    /// The number of the commit whose tables of the same job this run follows. For overlap they are those of the
+    /// first week to read.
     pub former: Option<u64>,
     /// The name of the store's folder for unfinished work.
     pub work: String,

@@ -27,8 +27,9 @@ use crate::tables::{LinkRow, RowGroups, Scan, Table, field};
 
 /// Bytes of a link in a round: itself, its question and its answer.
 const LINK_BYTES: u64 = 48;
-/// Links of a round, at most: more take new memory from the system, which took a third of the time.
-const ROUND: u64 = 1 << 20;
+/// Links of a round, at least and at most: tables are read by thousands of rows, and more than a million links take new memory from the
+/// system, which took a third of the time.
+const ROUND: [u64; 2] = [1 << 13, 1 << 20];
 
 /// A link between pages of two trivial clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
@@ -96,7 +97,7 @@ pub fn collection_links(
         move |page: usize| [pages.roots[page].to_table() as u64, pages.sizes[page].into(), pages.hosts[page]]
     };
     let local = LocalAnswers::of_process(worker, &stage.shared.clustered_pages, answers, watch)?;
-    let at_once = (stage.memory / LINK_BYTES).clamp(1, ROUND);
+    let at_once = (stage.memory / LINK_BYTES).clamp(ROUND[0], ROUND[1]);
     let rounds = all_gather(worker, vec![(source.count().div_ceil(at_once), worker.index())], watch)?;
     let rounds = rounds.last().map_or(0, |(rounds, _)| *rounds);
     let mut found = CollectionLinksFound { links: stage.kept(), in_links: vec![0; owned.len()], read: 0 };

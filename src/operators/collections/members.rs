@@ -65,8 +65,8 @@ pub struct CollectionPage {
     pub collections: u32,
     /// 1 if the principal collection has a page of the page's trivial cluster, else 0.
     pub has_principal: u32,
-    /// No meaning.
-    pad: u32,
+    /// The pages of the largest collection that is not principal.
+    pub largest_copy: u32,
 }
 
 impl CollectionPage {
@@ -280,6 +280,7 @@ fn grow_cluster(parts: &[Part], mut each: impl FnMut(CollectionPage)) -> u64 {
         cardinality: of_root.values().copied().max().unwrap_or_default(),
         of_cluster: pages.len() as u32,
         collections: grown.collections.len() as u32,
+        largest_copy: grown.collections[1..].iter().map(|copy| copy.pages.len() as u32).max().unwrap_or_default(),
         ..CollectionPage::zeroed()
     };
     let root = |page: &u32| pages[*page as usize].root;

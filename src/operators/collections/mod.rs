@@ -21,7 +21,8 @@
 //!
 //! Memory: 20 bytes for every known URL of a worker's shards, 4 for the links from other hosts and 8 for its similar cluster; 72 bytes for
 //! each page of a collection. Records in flight go to disk beyond `memory`. Known limit: all pages and links of one similar cluster are put
-//! together in the memory of one worker, and so are the links of one pair of trivial clusters, and the directories of one host.
+//! together in the memory of one worker, and so are the links of one pair of trivial clusters, and what is known of one directory; edges between merged clusters and pure
+//! directories are in memory, too.
 
 mod avoid;
 mod condition;

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A collection that has at least `least-size` pages and is not the principal one of its similar cluster is *copied*. Its pages are copies,
-//! if the principal collection has a page of their trivial clusters. A directory with a page of a principal collection of that size is not
-//! pure, whatever else is below it.
+//! if the principal collection has a page of their trivial clusters. A directory with a page of a principal collection that has copies is
+//! not pure, whatever else is below it.
 //! Directories are equal up to collisions of 64-bit hashes.
 
 use std::cell::RefCell;
@@ -109,10 +109,12 @@ pub struct Prefixes {
 }
 
 fn role(page: &CollectionPage, least_size: u32) -> u32 {
-    match page.pages >= least_size {
-        true if page.is_principal() => PRINCIPAL,
-        true if page.has_principal > 0 => COPY,
-        _ => NEITHER,
+    if page.is_principal() {
+        if page.largest_copy >= least_size { PRINCIPAL } else { NEITHER }
+    } else if page.pages >= least_size && page.has_principal > 0 {
+        COPY
+    } else {
+        NEITHER
     }
 }
 

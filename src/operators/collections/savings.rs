@@ -32,7 +32,7 @@ pub struct Savings {
     pub similar_before: u64,
     /// Pages with replicas, of those that are left.
     pub similar_after: u64,
-    /// Pages but for one of each cluster.
+    /// Pages, without one of each cluster.
     pub duplicates_before: u64,
     /// The same of the pages that are left.
     pub duplicates_after: u64,
@@ -47,12 +47,12 @@ pub struct Judgement {
     pub all: Savings,
     /// By prefix: the pages below it, and those that would be lost.
     pub of_prefixes: Vec<[u64; 2]>,
-    /// By other prefix: the pages below it.
-    pub of_others: Vec<u64>,
+    /// By prefix of a principal copy: the pages below it.
+    pub of_principals: Vec<u64>,
 }
 
-/// Judges prefixes by week number `number`; of nested ones the outermost counts. `others` are prefixes whose pages are only counted.
-/// All workers give the same prefixes, and get the same judgement.
+/// Judges prefixes by week number `number`; of nested ones the outermost counts. of `principals` the pages are only
+/// counted. All workers give the same prefixes, and get the same judgement.
 ///
 /// # Errors
 /// If a file cannot be read or contradicts itself (names it), or a worker of this process failed.
@@ -62,16 +62,16 @@ pub fn judge(
     number: usize,
     owned: &Ownership,
     clusters: &TrivialClusters,
-    [prefixes, others]: [&[&str]; 2],
+    [prefixes, principals]: [&[&str]; 2],
     watch: &Arc<Watch>,
 ) -> Result<Judgement> {
     let pages = clustered_pages(worker, history, number, owned, clusters, watch)?;
     let mut own = Judgement {
         of_prefixes: vec![[0; 2]; prefixes.len()],
-        of_others: vec![0; others.len()],
+        of_principals: vec![0; principals.len()],
         ..Judgement::default()
     };
-    let skipped = skipped(history, number, owned, [prefixes, others], &mut own)?;
+    let skipped = skipped(history, number, owned, [prefixes, principals], &mut own)?;
     // Of each own root: the skipped pages of its cluster.
     let mut dealer = Dealer::new(worker.index(), worker.peers(), watch);
     let root = |page: u32| pages.roots[page as usize];
@@ -107,12 +107,12 @@ fn skipped(
     history: &History,
     number: usize,
     owned: &Ownership,
-    [prefixes, others]: [&[&str]; 2],
+    [prefixes, principals]: [&[&str]; 2],
     own: &mut Judgement,
 ) -> Result<Vec<(u32, u32)>> {
     let by_hash =
         |texts: &[&str]| -> ByKey<u64, u32> { texts.iter().map(|text| directory_hash(text)).zip(0..).collect() };
-    let [prefixes, others] = [prefixes, others].map(by_hash);
+    let [prefixes, principals] = [prefixes, principals].map(by_hash);
     let mut skipped = Vec::new();
     let tables = history.tables(number);
     for shard in owned.shards() {
@@ -131,9 +131,9 @@ fn skipped(
                         skipped.push((owned.index(DocId::from_table(docs.value(row))) as u32, prefix));
                     }
                     // A page may be below several of these.
-                    if !others.is_empty() {
-                        let of_page = directories(urls.value(row)).filter_map(|of| others.get(&of.hash));
-                        of_page.for_each(|other| own.of_others[*other as usize] += 1);
+                    if !principals.is_empty() {
+                        let of_page = directories(urls.value(row)).filter_map(|of| principals.get(&of.hash));
+                        of_page.for_each(|principal| own.of_principals[*principal as usize] += 1);
                     }
                 }
                 Ok(())
@@ -170,12 +170,17 @@ impl Savings {
 }
 
 impl Judgement {
+    /// Nothing known of some prefixes.
+    pub fn unknown(count: usize) -> Judgement {
+        Judgement { all: Savings::default(), of_prefixes: vec![[0; 2]; count], of_principals: vec![0; count] }
+    }
+
     /// The sum of those of all workers.
     fn gather(self, worker: &mut Worker, watch: &Watch) -> Result<Judgement> {
         let mut sum = Judgement {
             all: Savings::default(),
             of_prefixes: vec![[0; 2]; self.of_prefixes.len()],
-            of_others: vec![0; self.of_others.len()],
+            of_principals: vec![0; self.of_principals.len()],
         };
         let all = all_gather(worker, vec![(worker.index(), self.all)], watch)?;
         all.iter().for_each(|(_, of_worker)| sum.all.add(of_worker));
@@ -185,10 +190,10 @@ impl Judgement {
             sum.of_prefixes[prefix][0] += pages;
             sum.of_prefixes[prefix][1] += lost;
         }
-        let own = self.of_others.iter().enumerate().filter(|(_, pages)| **pages > 0);
+        let own = self.of_principals.iter().enumerate().filter(|(_, pages)| **pages > 0);
         let own = own.map(|(other, pages)| (other, worker.index(), *pages)).collect();
         for (other, _, pages) in all_gather(worker, own, watch)? {
-            sum.of_others[other] += pages;
+            sum.of_principals[other] += pages;
         }
         Ok(sum)
     }

@@ -71,6 +71,8 @@ impl Results {
                 files.push(entry.path());
             }
         }
+        let name = folder.display();
+        ensure!(!files.is_empty(), "{name} was replaced by another run meanwhile: give the command again");
         files.sort();
         Ok(files)
     }

@@ -151,6 +151,8 @@ fn workers_processes_and_memory_do_not_change_a_byte() {
     for all_links in [false, true] {
         let settings = Settings { all_links, least_size: 3, share: 0.4, ..Settings::default() };
         let one = settings.run(&store, &["--workers", "1"]);
+        let summary = || run_well(&["show", store.to_str().unwrap(), "--job", "collections", "--json"]).stdout;
+        let summary_of_one = summary();
         let [collections, avoid] = assert_right(&store, WEEKS[1], &settings);
         assert!(one.len() > 8 && collections > 5 && avoid > 0, "{} {collections} {avoid}", one.len());
         for flags in [
@@ -161,6 +163,7 @@ fn workers_processes_and_memory_do_not_change_a_byte() {
             &["--workers", "2", "--config", little.to_str().unwrap()],
         ] {
             assert!(one == settings.run(&store, flags), "{flags:?}");
+            assert_eq!(summary(), summary_of_one, "{flags:?}");
         }
     }
 }
@@ -275,10 +278,15 @@ fn the_list_is_judged_by_its_week_and_later_ones_and_goes_on() {
         let is_avoided = |url: &str| first.iter().any(|row| url.starts_with(&row[0]));
         made.add(WEEKS[2], &left_out(RandomWeb::week(seed, 2), &is_avoided));
         made.add(WEEKS[3], &left_out(RandomWeb::week(seed, 3), &|url| url.contains("h1.") || url.contains("h4.")));
+        // The weeks without any collections.
+        let pristine = made.folder.path().join("pristine");
+        crate::program::copy_folder(&store, &pristine);
+        std::fs::remove_dir_all(pristine.join("collections")).unwrap();
+        forget_results(&pristine);
         let mut former = (WEEKS[0], first.clone());
         for (number, date) in WEEKS.iter().enumerate().skip(1) {
             let alone = made.folder.path().join("alone");
-            crate::program::copy_folder(&store, &alone);
+            crate::program::copy_folder(&pristine, &alone);
             std::fs::write(made.folder.path().join("alone.toml"), settings.toml() + "judge = false\n").unwrap();
             let job = made.folder.path().join("alone.toml");
             run_well(&["run", job.to_str().unwrap(), "-q", "--store", alone.to_str().unwrap(), "--week", date]);
@@ -300,6 +308,14 @@ fn the_list_is_judged_by_its_week_and_later_ones_and_goes_on() {
     }
     let wanted = ["kept", "losing", "not crawled", "principal gone"];
     assert!(wanted.iter().all(|verdict| verdicts.contains_key(*verdict)), "{verdicts:?}");
+}
+
+/// Removes what a store knows of the tables of jobs.
+fn forget_results(store: &Path) {
+    let path = store.join("_nigh/manifest.json");
+    let mut manifest: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    manifest["results"] = serde_json::json!({});
+    std::fs::write(&path, manifest.to_string()).unwrap();
 }
 
 /// A store of one week of pages, each with its links.
@@ -536,7 +552,13 @@ fn lists_are_rolled_up_as_by_brute_force() {
         let ran = roll_up(&lists.iter().map(|list| list.join("\n") + "\n\n").collect::<String>(), &[]);
         assert_eq!(ran.stdout, text.join("\n"), "{}", ran.stderr);
         // The same as JSON Lines.
-        let line = |list: &Vec<String>| serde_json::json!({"query": list.len(), "urls": list}).to_string() + "\n";
+        let line = |list: &Vec<String>| {
+            format!(
+                "{{\"id\": 12345678901234567890123, \"query\": {}, \"urls\": {}}}\n",
+                list.len(),
+                serde_json::json!(list)
+            )
+        };
         let ran = roll_up(&lists.iter().map(line).collect::<String>(), &[]);
         let json = |hits: &Vec<(String, Vec<(String, String)>)>| {
             let hit = |(url, all): &(String, Vec<(String, String)>)| {
@@ -550,19 +572,26 @@ fn lists_are_rolled_up_as_by_brute_force() {
             serde_json::Value::from(hits.iter().map(hit).collect::<Vec<_>>())
         };
         for ((line, hits), list) in ran.stdout.lines().zip(&expected).zip(&lists) {
+            assert!(line.contains("\"id\":12345678901234567890123,"), "{line}");
             let found: serde_json::Value = serde_json::from_str(line).unwrap();
-            assert_eq!(found, serde_json::json!({"query": list.len(), "hits": json(hits)}));
+            assert_eq!((&found["query"], &found["hits"]), (&list.len().into(), &json(hits)));
         }
         assert_eq!(ran.stdout.lines().count(), expected.len());
         for (input, wanted) in [
-            ("{\"urls\": [1]}\n", "line 1"),
+            ("{\"urls\": [1]}\n", "line 1: `urls` is not an array of URLs"),
             ("[\"http://a.example/\"]\n{\"url\": \"x\"}\n", "line 2: the object has no array `urls`"),
             ("http://a.example/\n{\"urls\": []}\n", "line 2: JSON in a list"),
-            ("[\n", "line 1: it is not JSON"),
+            ("{\"urls\": [], \"hits\": 1}\n", "line 1: the object has a field `hits`"),
+            ("[\n", "line 1: it is not a JSON array"),
         ] {
             let ran = roll_up(input, &[]);
             assert!(ran.code == Some(1) && ran.stderr.contains(wanted), "{}", ran.stderr);
         }
         assert_eq!(roll_up("", &[]).stdout, "");
+        if level == "overlap" {
+            run_well(&["run", "jobs/overlap.toml", "-q", "--store", store_text]);
+            let ran = roll_up("", &[]);
+            assert!(ran.code == Some(1) && ran.stderr.contains("jobs/overlap.toml"), "{}", ran.stderr);
+        }
     }
 }

@@ -280,7 +280,11 @@ fn avoided(
         });
     }
     let copied = |docs: &BTreeSet<i64>| docs.iter().filter(|doc| copies.contains_key(doc)).count();
-    let kept = collections.iter().filter(|all| all.is_principal && all.pages.len() >= settings.least_size);
+    let has_copy = |all: &Collection| {
+        let of_cluster = collections.iter().filter(|other| other.cluster == all.cluster && !other.is_principal);
+        of_cluster.map(|copy| copy.pages.len()).max() >= Some(settings.least_size)
+    };
+    let kept = collections.iter().filter(|all| all.is_principal && has_copy(all));
     let kept: BTreeSet<i64> = kept.flat_map(|all| all.pages.iter().copied()).collect();
     below.retain(|_, docs| kept.is_disjoint(docs));
     below.retain(|_, docs| copied(docs) > 1 && copied(docs) as f64 + 1e-9 >= settings.purity * docs.len() as f64);
@@ -403,7 +407,7 @@ pub fn judged(store: &Path, date: &str, settings: &Settings, former: &Rows, now:
         let verdict = match (of_principal, of_prefix.len(), lost) {
             (0, ..) => "principal gone",
             (_, 0, _) => "not crawled",
-            (_, pages, lost) if lost as f64 > (1.0 - settings.purity) * pages as f64 => "losing",
+            (_, pages, lost) if ((pages - lost) as f64) + 1e-9 < settings.purity * pages as f64 => "losing",
             _ => "kept",
         };
         let counts = [of_prefix.len(), lost, of_principal].map(|count| count.to_string());
@@ -414,6 +418,7 @@ pub fn judged(store: &Path, date: &str, settings: &Settings, former: &Rows, now:
             dropped.insert(row[0].clone());
         }
     }
-    let now = now.iter().filter(|row| !dropped.contains(&row[0])).cloned().collect();
+    let is_around = |row: &&Vec<String>| dropped.iter().any(|prefix: &String| prefix.starts_with(&row[0]));
+    let now = now.iter().filter(|row| !is_around(row)).cloned().collect();
     [judged, listed(&stay, &now)]
 }

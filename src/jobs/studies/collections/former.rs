@@ -1,4 +1,4 @@
-//! The avoid list of the run before: judged by this week, it is kept but for the prefixes that would lose pages now.
+//! The avoid list of the run before: judged by this week, it goes on without the prefixes that would lose pages now.
 //!
 //! A crawler that keeps to the list shows no pages below its prefixes, so this week alone would not find them again.
 
@@ -9,10 +9,11 @@ use anyhow::{Context, Result, bail};
 use arrow_array::{Date32Array, Int64Array, StringArray};
 use serde::{Deserialize, Serialize};
 
+use crate::config::{Collections, Study};
 use crate::operators::collections::{AvoidPrefix, Judgement, directory_texts};
 use crate::records::Week;
-use crate::state::Results;
-use crate::summary::StudySummary;
+use crate::state::{Results, Store};
+use crate::summary::{CollectionsSummary, StudySummary};
 use crate::tables::{AvoidRow, JudgedRow, Scan, Table, field};
 
 /// A listed prefix, and the weeks that it was first listed in and last seen in.
@@ -30,10 +31,15 @@ pub(super) struct FormerList {
     pub prefixes: Vec<Listed>,
 }
 
+/// Room for the error of a product of a share and a whole number.
+const ROUNDING: f64 = 1e-9;
+
 /// Why a prefix stays or goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Kept,
+    /// The job does not judge.
+    NotJudged,
     NotCrawled,
     Losing,
     PrincipalGone,
@@ -43,6 +49,7 @@ impl Verdict {
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Kept => "kept",
+            Verdict::NotJudged => "not judged",
             Verdict::NotCrawled => "not crawled",
             Verdict::Losing => "losing",
             Verdict::PrincipalGone => "principal gone",
@@ -50,29 +57,55 @@ impl Verdict {
     }
 
     pub fn stays(self) -> bool {
-        matches!(self, Verdict::Kept | Verdict::NotCrawled)
+        !matches!(self, Verdict::Losing | Verdict::PrincipalGone)
     }
+}
+
+/// The committed run of the job whose list a run for a week goes on from, by the number of its commit; or why there is none, if there are
+/// tables of the job.
+///
+/// # Errors
+/// If the store or the summary cannot be read.
+pub fn former_list(store: &Store, job: &Collections, week: Week) -> Result<Result<Option<u64>, String>> {
+    let Some(results) = Results::committed(store, "collections")? else { return Ok(Ok(None)) };
+    let summary = read_summary(&results)?;
+    let former = std::fs::read_to_string(results.committed_file("job.toml"))?;
+    let is_same = matches!(toml::from_str(&former), Ok(Study::Collections(former)) if former.lists_as(job));
+    Ok(if summary.last > week {
+        Err(format!(
+            "the avoid list of week {} goes: these tables are of week {week}, which is before it",
+            summary.last
+        ))
+    } else if !is_same {
+        Err(format!("a new avoid list begins: that of week {} was made with other parameters", summary.last))
+    } else {
+        Ok(Some(results.commit_number()))
+    })
+}
+
+fn read_summary(results: &Results) -> Result<CollectionsSummary> {
+    let path = results.committed_file("summary.json");
+    let StudySummary::Collections(summary) = StudySummary::read(&path)? else {
+        bail!("{} is damaged: it is not a summary of collections", path.display());
+    };
+    Ok(summary)
 }
 
 impl FormerList {
     /// Reads the list that the committed tables of the job had before week `week`. If these are of the same week, that is what they were
     /// judged from, so a second run over the first makes the same tables.
     pub fn read(results: &Results, week: Week) -> Result<FormerList> {
-        let summary = results.committed_file("summary.json");
-        let StudySummary::Collections(summary) = StudySummary::read(&summary)? else {
-            bail!("{} is damaged: it is no summary of collections", summary.display());
-        };
+        let summary = read_summary(results)?;
         let (table, columns, list_week) = if summary.last < week {
             (AvoidRow::NAME, ["pages", "copies", "bytes"], Some(summary.last))
-        } else if summary.last == week {
-            (JudgedRow::NAME, ["former_pages", "former_copies", "former_bytes"], summary.former)
         } else {
-            return Ok(FormerList::default());
+            (JudgedRow::NAME, ["former_pages", "former_copies", "former_bytes"], summary.former)
         };
+        let path = results.committed_table(table, 0);
         let mut prefixes = Vec::new();
         let names = ["prefix", "host", "principal_url", "since", "week"];
         let all: Vec<&str> = names.iter().chain(&columns).copied().collect();
-        Scan::open(results.committed_table(table, 0), &all)?.for_each(|batch| {
+        Scan::open(&path, &all)?.for_each(|batch| {
             let [texts, hosts, principals]: [&StringArray; 3] =
                 [field(batch, "prefix")?, field(batch, "host")?, field(batch, "principal_url")?];
             let [since, weeks]: [&Date32Array; 2] = [field(batch, "since")?, field(batch, "week")?];
@@ -80,7 +113,9 @@ impl FormerList {
                 [field(batch, columns[0])?, field(batch, columns[1])?, field(batch, columns[2])?];
             for row in 0..batch.num_rows() {
                 let [pages, copies, bytes] = numbers.map(|numbers| numbers.value(row) as u64);
-                let date = |days: &Date32Array| Week::of_days(days.value(row)).context("a date that no calendar has");
+                let date = |days: &Date32Array| {
+                    Week::of_days(days.value(row)).with_context(|| format!("{} has an impossible date", path.display()))
+                };
                 let [prefix, host, principal] = [texts, hosts, principals].map(|texts| texts.value(row).to_owned());
                 prefixes.push(Listed {
                     of: AvoidPrefix { prefix, host, principal, pages, copies, bytes },
@@ -101,13 +136,13 @@ impl FormerList {
                 Verdict::PrincipalGone
             } else if pages == 0 {
                 Verdict::NotCrawled
-            } else if lost as f64 > (1.0 - purity) * pages as f64 {
+            } else if (pages - lost) as f64 + ROUNDING < purity * pages as f64 {
                 Verdict::Losing
             } else {
                 Verdict::Kept
             }
         };
-        judgement.of_prefixes.iter().zip(&judgement.of_others).map(of).collect()
+        judgement.of_prefixes.iter().zip(&judgement.of_principals).map(of).collect()
     }
 }
 
@@ -126,8 +161,9 @@ pub(super) fn joined(mut now: Vec<AvoidPrefix>, week: Week, former: &FormerList,
         all.insert(listed.of.prefix.clone(), listed.clone());
     }
     // What came off the list may come back next week, if it is what it was then.
-    let dropped: HashSet<&str> =
-        judged().filter(|(_, verdict)| !verdict.stays()).map(|(listed, _)| listed.of.prefix.as_str()).collect();
+    let dropped = judged().filter(|(_, verdict)| !verdict.stays());
+    // With the directories around them.
+    let dropped: HashSet<&str> = dropped.flat_map(|(listed, _)| directory_texts(&listed.of.prefix)).collect();
     now.retain(|of| !dropped.contains(of.prefix.as_str()));
     now.sort_by(|a, b| (Reverse(a.copies), &a.prefix).cmp(&(Reverse(b.copies), &b.prefix)));
     for of in now {
@@ -146,4 +182,25 @@ pub(super) fn joined(mut now: Vec<AvoidPrefix>, week: Week, former: &FormerList,
         }
     }
     joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_loses_pages_if_more_than_the_rest_of_purity_is_lost() {
+        for purity in [0.6, 0.7, 0.8, 0.9] {
+            for pages in 1..200u64 {
+                for lost in 0..=pages {
+                    let judgement =
+                        Judgement { of_prefixes: vec![[pages, lost]], of_principals: vec![1], ..Judgement::default() };
+                    let verdict = FormerList::default().verdicts(&judgement, purity)[0];
+                    // In whole tenths.
+                    let is_losing = 10 * (pages - lost) < (10.0 * purity).round() as u64 * pages;
+                    assert_eq!(verdict == Verdict::Losing, is_losing, "{lost} of {pages}, purity {purity}");
+                }
+            }
+        }
+    }
 }

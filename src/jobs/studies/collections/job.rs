@@ -10,9 +10,10 @@
 //! ```
 //!
 //! Counts are whole numbers, and all orders are those of ids and texts, so no table depends on the number of workers or processes. Memory:
-//! see `operators::collections`; the avoid list, the title and the URL of every similar cluster at the owner of its entry page.
+//! see `operators::collections`; the avoid list at every worker, and the URL, the host and the title of the first page of every collection at
+//! its owner.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -35,16 +36,16 @@ use crate::structures::Ownership;
 use crate::summary::{CollectionsSummary, StudySummary};
 use crate::watch::{Stage, Watch};
 
-/// Checks that the week of a job is in the history, and that the overlap job ran for it, if the job takes its components.
+/// The week of a job. Checks that it is in the history, and that the overlap job ran for it, if the job takes its components.
 ///
 /// # Errors
 /// If not: says what to run.
-pub fn check_level(store: &Store, history: &History, job: &Collections) -> Result<()> {
+pub fn check_level(store: &Store, history: &History, job: &Collections) -> Result<Week> {
     let number = week_number(history, job)?;
     if job.level == ReplicaLevel::Overlap {
         overlap_results(store, history, number, job)?;
     }
-    Ok(())
+    Ok(history.weeks[number].week)
 }
 
 /// The number of the job's week in the history.
@@ -63,19 +64,27 @@ fn overlap_results(store: &Store, history: &History, number: usize, job: &Collec
         "level = \"overlap\" needs the tables of the overlap job for week {}: `nigh run jobs/overlap.toml --store {root} --week {}`",
         week.week, week.week
     );
-    let Some(results) = Results::committed(store, "overlap")? else { bail!("{root} has none. {wanted}") };
+    let Some(results) = Results::committed(store, "overlap")? else {
+        bail!("{root} has no tables of the overlap job. {wanted}")
+    };
     let path = results.committed_file("summary.json");
     let StudySummary::Overlap(summary) = StudySummary::read(&path)? else {
-        bail!("{} is damaged: it is no summary of overlap", path.display());
+        bail!("{} is damaged: it is not a summary of overlap", path.display());
     };
     ensure!(
         (summary.last, summary.week_commit) == (week.week, week.commit),
-        "those of {root} are of week {}, as it was then. {wanted}",
+        "the overlap tables of {root} were made for week {}, as it was then. {wanted}",
         summary.last
     );
-    ensure!(summary.unit == Unit::Document, "those of {root} are of hosts. {wanted}, with `unit = \"document\"`");
+    ensure!(
+        summary.unit == Unit::Document,
+        "the overlap tables of {root} are of hosts. {wanted}, with `unit = \"document\"`"
+    );
     let has_chunking = summary.chunkings.iter().any(|of| of.chunking == job.chunking);
-    ensure!(has_chunking, "those of {root} have no chunking \"{chunking}\". {wanted}, with that among its chunkings");
+    ensure!(
+        has_chunking,
+        "the overlap tables of {root} have no chunking \"{chunking}\". {wanted}, with that among its chunkings"
+    );
     Ok(results)
 }
 
@@ -130,7 +139,11 @@ pub fn collections(
     let judged = parts.judged(worker, now)?;
     watch.enter(Stage::Tables);
     counts.count_pages(&pages, owned);
-    let writer = CollectionWriter { plan, job, number: parts.number, owned, texts: &texts, prefixes: &found };
+    let overlap = match &clusters {
+        TrivialClusters::Overlap(results, _) => Some(results.commit_number()),
+        TrivialClusters::OfWeek(..) => None,
+    };
+    let writer = CollectionWriter { plan, job, number: parts.number, owned, overlap, texts: &texts, prefixes: &found };
     writer.write_members(&members, &pages)?;
     writer.write(worker, &members, counts, &judged, watch)
 }
@@ -188,18 +201,19 @@ impl CollectionsJob<'_> {
     fn judged(&self, worker: &mut Worker, now: Vec<AvoidPrefix>) -> Result<JudgedLists> {
         let week = self.week();
         let former = match self.plan.former {
-            Some(commit) if self.job.judge => {
+            Some(commit) => {
                 let store = Store::at(&self.plan.history.store);
                 FormerList::read(&Results::of(&store, self.plan.study.folder(), commit), week)?
             }
-            _ => FormerList::default(),
+            None => FormerList::default(),
         };
         let mut savings = Vec::new();
-        let (mut judgement, mut verdicts) = (Judgement::default(), Vec::new());
-        if let Some(listed) = former.week {
+        let count = former.prefixes.len();
+        let (mut judgement, mut verdicts) = (Judgement::unknown(count), vec![Verdict::NotJudged; count]);
+        if let (Some(listed), true) = (former.week, self.job.judge) {
             judgement = self.judge(worker, self.number, &former.prefixes)?;
             verdicts = former.verdicts(&judgement, self.job.purity.0);
-            savings.push((listed, former.prefixes.len() as u64, week, judgement.all));
+            savings.push((listed, count as u64, week, judgement.all));
         }
         let list = joined(now, week, &former, &verdicts);
         if self.job.judge {
@@ -212,21 +226,25 @@ impl CollectionsJob<'_> {
     }
 
     fn judge(&self, worker: &mut Worker, number: usize, list: &[Listed]) -> Result<Judgement> {
-        // Components of overlap are those of one week: other weeks are judged by very similar pages, and so this one is.
+        // Components of overlap are those of one week: other weeks are judged by very similar pages.
         let level = match self.job.level {
-            ReplicaLevel::Identical => ReplicaLevel::Identical,
-            ReplicaLevel::Similar | ReplicaLevel::Overlap => ReplicaLevel::Similar,
+            ReplicaLevel::Overlap if number != self.number => ReplicaLevel::Similar,
+            level => level,
         };
-        let clusters = TrivialClusters::of(level, None, self.job.chunking);
+        let clusters = match level {
+            ReplicaLevel::Overlap => self.clusters()?,
+            level => TrivialClusters::of(level, None, self.job.chunking),
+        };
         let prefixes: Vec<&str> = list.iter().map(|listed| listed.of.prefix.as_str()).collect();
         let principals: Vec<&str> = list.iter().map(|listed| listed.of.principal.as_str()).collect();
         let (history, watch) = (&self.plan.history, &self.stage.watch);
         // Many prefixes have one principal copy.
-        let distinct: BTreeMap<&str, usize> =
-            principals.iter().copied().collect::<std::collections::BTreeSet<_>>().into_iter().zip(0..).collect();
-        let others: Vec<&str> = distinct.keys().copied().collect();
-        let mut judgement = judge(worker, history, number, &self.owned, &clusters, [&prefixes, &others], watch)?;
-        judgement.of_others = principals.iter().map(|principal| judgement.of_others[distinct[principal]]).collect();
+        let distinct: BTreeSet<&str> = principals.iter().copied().collect();
+        let distinct: BTreeMap<&str, usize> = distinct.into_iter().zip(0..).collect();
+        let of_principals: Vec<&str> = distinct.keys().copied().collect();
+        let mut judgement = judge(worker, history, number, &self.owned, &clusters, [&prefixes, &of_principals], watch)?;
+        judgement.of_principals =
+            principals.iter().map(|principal| judgement.of_principals[distinct[principal]]).collect();
         Ok(judgement)
     }
 }

@@ -4,4 +4,5 @@ mod former;
 mod job;
 mod tables;
 
+pub use self::former::former_list;
 pub use self::job::{check_level, collections};

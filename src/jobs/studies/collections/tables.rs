@@ -82,6 +82,8 @@ pub(super) struct CollectionWriter<'a> {
     /// The number of the job's week.
     pub number: usize,
     pub owned: &'a Ownership,
+    /// The commit of the overlap job whose components are taken, if they are.
+    pub overlap: Option<u64>,
     pub texts: &'a PageTexts,
     pub prefixes: &'a Prefixes,
 }
@@ -151,14 +153,15 @@ impl CollectionWriter<'_> {
             counts.collections += u64::from(page.collections);
             counts.pages += u64::from(page.of_cluster);
             if page.size >= self.job.least_size {
-                largest.push((u32::MAX - page.cardinality, u32::MAX - page.size, page.of_cluster, page.doc));
+                let rank = [page.cardinality, page.size, page.of_cluster].map(|count| u32::MAX - count);
+                largest.push((rank, page.doc));
             }
         }
         largest.sort_unstable();
         largest.truncate(LARGEST);
-        let own = largest.into_iter().map(|(cardinality, size, pages, entry)| {
+        let own = largest.into_iter().map(|(rank, entry)| {
             let text = self.texts.of(entry);
-            (cardinality, size, pages, text.url.clone(), text.title.clone())
+            (rank, entry, text.url.clone(), text.title.clone())
         });
         let largest = all_gather(worker, own.collect(), watch)?;
         let index = worker.index();
@@ -179,14 +182,10 @@ impl CollectionWriter<'_> {
                 clusters,
             }),
         )?;
-        let largest =
-            largest.into_iter().take(LARGEST).map(|(cardinality, size, pages, url, title)| LargestCollections {
-                cardinality: (u32::MAX - cardinality).into(),
-                size: (u32::MAX - size).into(),
-                pages: pages.into(),
-                title,
-                url,
-            });
+        let largest = largest.into_iter().take(LARGEST).map(|(rank, _, url, title)| {
+            let [cardinality, size, pages] = rank.map(|count| u64::from(u32::MAX - count));
+            LargestCollections { cardinality, size, pages, title, url }
+        });
         let summary = self.summary(&sum, largest.collect(), judged);
         self.write_lists(&summary, judged)?;
         Ok(Some(summary))
@@ -225,7 +224,7 @@ impl CollectionWriter<'_> {
                 week: listed.week,
                 pages,
                 lost,
-                principal_pages: judged.judgement.of_others[number] as i64,
+                principal_pages: judged.judgement.of_principals[number] as i64,
                 verdict: verdict.name(),
             }
         });
@@ -271,6 +270,8 @@ impl CollectionWriter<'_> {
             method: history.method.clone(),
             first: week,
             last: week,
+            week_commit: history.weeks[self.number].commit,
+            overlap_commit: self.overlap,
             level: job.level,
             chunking: (job.level == ReplicaLevel::Overlap).then_some(job.chunking),
             merge: job.merge,
