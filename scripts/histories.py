@@ -484,7 +484,7 @@ class History:
         for self.step in range(1 + self.args.steps):
             # The draws of a step do not depend on whether the kills before it came in time.
             self.rng.seed(f"{self.seed}, step {self.step}")
-            command = self.rng.choices(commands, [10, 4, 5, 1, 1, 1, 1, 4])[0] if self.weeks else self.add
+            command = self.rng.choices(commands, [10, 4, 5, 1, 1, 1, 1, 4, 4])[0] if self.weeks else self.add
             command()
             yield
 
