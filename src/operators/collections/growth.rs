@@ -171,3 +171,69 @@ impl Partial {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn doc(number: u64) -> DocId {
+        DocId::new(0, number)
+    }
+
+    /// Pages by number, each with its trivial cluster, its host and its links from other hosts.
+    fn pages(all: &[(u64, u64, u64, u32)]) -> Vec<GrowingPage> {
+        let page = |(number, root, host, in_links): &(u64, u64, u64, u32)| GrowingPage {
+            doc: doc(*number),
+            root: doc(*root),
+            host: *host,
+            in_links: *in_links,
+            first_seen: 0,
+        };
+        all.iter().map(page).collect()
+    }
+
+    fn grown(pages: &[GrowingPage], links: &[(u64, u64)]) -> (Vec<Vec<u32>>, u64) {
+        let links: Vec<_> = links.iter().map(|(from, to)| (doc(*from), doc(*to))).collect();
+        let Grown { collections, ambiguous } = grow(pages, &links);
+        (collections.into_iter().map(|of| of.pages).collect(), ambiguous)
+    }
+
+    #[test]
+    fn copies_of_a_tree_are_collections_of_one_size() {
+        // Three hosts have pages a, b, c, d; a links to b and c, and these to d. The third copy is linked to most.
+        let all: Vec<_> = (0..12).map(|page| (page, page % 4, page / 4, u32::from(page == 8))).collect();
+        let links: Vec<_> = (0..3)
+            .flat_map(|host| [(0, 1), (0, 2), (1, 3), (2, 3)].map(|(a, b)| (4 * host + a, 4 * host + b)))
+            .collect();
+        let expected = vec![vec![8, 9, 10, 11], vec![0, 1, 2, 3], vec![4, 5, 6, 7]];
+        assert_eq!(grown(&pages(&all), &links), (expected, 0));
+    }
+
+    #[test]
+    fn a_collection_has_one_page_of_a_trivial_cluster() {
+        // Two copies of a and b on one host, whose pages link to each other: a of the first to both b.
+        let all = pages(&[(0, 0, 1, 0), (1, 1, 1, 0), (2, 0, 1, 0), (3, 1, 1, 0)]);
+        assert_eq!(grown(&all, &[(0, 1), (0, 3), (2, 3), (2, 1)]), (vec![vec![0, 1], vec![2, 3]], 2));
+        // The order of links does not matter.
+        assert_eq!(grown(&all, &[(2, 1), (2, 3), (0, 3), (0, 1)]), (vec![vec![0, 1], vec![2, 3]], 2));
+    }
+
+    #[test]
+    fn links_within_a_host_go_first() {
+        // Page 0 links to a copy of b on another host before the one on its own.
+        let all = pages(&[(0, 0, 1, 0), (1, 9, 2, 0), (2, 9, 1, 0)]);
+        assert_eq!(grown(&all, &[(0, 1), (0, 2)]), (vec![vec![0, 2], vec![1]], 1));
+    }
+
+    #[test]
+    fn a_small_part_is_not_principal() {
+        // All links from other hosts lead to a page alone; the copy of four pages is principal.
+        let all = pages(&[(0, 0, 1, 50), (1, 0, 2, 0), (2, 2, 2, 0), (3, 3, 2, 1), (4, 4, 2, 0)]);
+        let (collections, _) = grown(&all, &[(1, 2), (2, 3), (3, 4)]);
+        assert_eq!(collections, [vec![1, 2, 3, 4], vec![0]]);
+        // Half as large as the largest is enough.
+        let all = pages(&[(0, 0, 1, 50), (1, 0, 2, 0), (2, 2, 2, 0)]);
+        assert_eq!(grown(&all, &[(1, 2)]).0, [vec![0], vec![1, 2]]);
+        assert_eq!(grown(&[], &[]), (Vec::new(), 0));
+    }
+}
