@@ -1,7 +1,7 @@
 //! The tables of a store, as Parquet files: their columns, and how rows are written and read back.
 //!
-//! In reading order: `columns` (what a row type is made of), `rows` (the columns of a week's tables), `evolution`, `mirrors`, `overlap` and
-//! `collections` (the tables of these jobs), `describe` (what each file says of its table), `write` (rows to files), `row_groups` (a file or a part of it, as all
+//! In reading order: `columns` (what a row type is made of), `rows` (the columns of a week's tables), `studies` (the tables of jobs that read
+//! committed weeks), `describe` (what each file says of its table), `write` (rows to files), `row_groups` (a file or a part of it, as all
 //! readers take it), `read` (files to record batches, only the columns asked for), `pack` (many small files to a few large
 //! ones), `sift` (a copy of a file without some of its rows), `plain` (an uncompressed column read straight from the file),
 //! `ascending` (a column of document ids, searched by id), `week` (the tables by name), `delta_log` (a table as Delta Lake knows it).
@@ -34,38 +34,23 @@
 //! ```
 
 mod ascending;
-mod collections;
 mod columns;
 mod delta_log;
 mod describe;
-mod evolution;
-mod mirrors;
-mod overlap;
 mod pack;
 mod plain;
 mod read;
 mod row_groups;
 mod rows;
 mod sift;
+mod studies;
 mod week;
 mod write;
 
 pub use ascending::AscendingColumn;
-pub use collections::{
-    AvoidRow, CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow,
-    CollectionSizeRow, JudgedRow,
-};
 pub use columns::{Column, Table};
 pub(crate) use delta_log::{DataFile, DeltaLog, LOG_FOLDER};
 pub use describe::{ColumnDescription, Description};
-pub use evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
-pub use mirrors::{
-    MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow,
-    MirroredRow,
-};
-pub use overlap::{
-    ComponentRow, FamilyChunkRow, FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow,
-};
 pub use pack::{PART_BYTES, pack, pack_labelled, parts};
 pub use plain::{PlainColumn, Words};
 pub use read::{Scan, field};
@@ -75,5 +60,12 @@ pub use rows::{
     FoundLinkRow, HostFailureRow, LargestRow, LinkRow, MissingRow, RedirectRow, RejectRow, SizeRow, SummaryRow, UrlRow,
 };
 pub use sift::{RowCounts, copy_rows, link_or_copy};
+pub use studies::{
+    AmountRow, AvoidRow, BirthRow, ChangeClassRow, CollectionClusterRow, CollectionPageRow, CollectionReplicaRow,
+    CollectionRow, CollectionSavingRow, CollectionSizeRow, ComponentRow, DeathRow, FamilyChunkRow, FamilyRow,
+    HostChangeRow, HostOverlapRow, JudgedRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow,
+    MirrorPairRow, MirrorSizeRow, MirrorSpanRow, MirroredRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, RetentionRow,
+    SavingRow,
+};
 pub use week::{Pack, RESULTS, ResultTables, StoreTable, WEEK_TABLES, name_pages, result_tables};
 pub use write::Writer;

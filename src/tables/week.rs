@@ -4,25 +4,20 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::collections::{
-    AvoidRow, CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow,
-    CollectionSizeRow, JudgedRow,
-};
 use super::columns::Table;
 use super::describe::{Description, description};
-use super::evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
-use super::mirrors::{
-    MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow,
-    MirroredRow,
-};
-use super::overlap::{
-    ComponentRow, FamilyChunkRow, FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow,
-};
 use super::pack::pack_labelled;
 use super::row_groups::RowGroups;
 use super::rows::{
     ChangeRow, ChunkRow, ClusterRow, DocumentRow, EvidenceRow, FeatureRow, HostFailureRow, LargestRow, LinkRow,
     MissingRow, RedirectRow, RejectRow, SizeRow, SummaryRow, UrlRow,
+};
+use super::studies::{
+    AmountRow, AvoidRow, BirthRow, ChangeClassRow, CollectionClusterRow, CollectionPageRow, CollectionReplicaRow,
+    CollectionRow, CollectionSavingRow, CollectionSizeRow, ComponentRow, DeathRow, FamilyChunkRow, FamilyRow,
+    HostChangeRow, HostOverlapRow, JudgedRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow,
+    MirrorPairRow, MirrorSizeRow, MirrorSpanRow, MirroredRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, RetentionRow,
+    SavingRow,
 };
 
 /// [`pack_labelled`] for the rows of one table.

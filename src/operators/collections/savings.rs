@@ -51,7 +51,7 @@ pub struct Judgement {
     pub of_principals: Vec<u64>,
 }
 
-/// Judges prefixes by week number `number`; of nested ones the outermost counts. of `principals` the pages are only
+/// Judges prefixes by week number `number`; of nested ones the outermost counts. The pages below `principals` are only
 /// counted. All workers give the same prefixes, and get the same judgement.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! Marks: the columns of one row in a small hash table, against which many other rows are read.
 //!
-//! Two rows in one order can be merged, but each step of a merge is a branch that nobody foretells. A look at a table that is mostly empty
-//! has one that nearly always goes the same way: a column is in its slot, or the slot is empty. The candidates of one row follow each
+//! Two rows in one order can be merged, but the processor cannot predict the branch of a step. A look at a table that is mostly empty
+//! has a branch that nearly always goes the same way: a column is in its slot, or the slot is empty. The candidates of one row follow each
 //! other, so a row is marked once for all of them.
 
 use bytemuck::{Pod, Zeroable};
@@ -73,7 +73,7 @@ impl Marks {
         let (slots, mask) = (&self.slots[..=self.mask], self.mask);
         let mut at = id as usize & mask;
         let mut slot = slots[at];
-        // One branch for both: which of them it is nobody foretells.
+        // One branch for both, which can be predicted: that on one of them alone could not.
         while (slot.id != id) & (slot.rows > 0) {
             at = (at + 1) & mask;
             slot = slots[at];

@@ -13,22 +13,20 @@
 //! see `operators::collections`; the avoid list at every worker, and the URL, the host and the title of the first page of every collection at
 //! its owner.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 use timely::worker::Worker;
 
-use super::former::{FormerList, Listed, Verdict, joined};
+use super::judge::Judge;
 use super::tables::{CollectionWriter, Counts};
 use crate::config::{CollectionLinks, Collections, ReplicaLevel, Unit};
 use crate::jobs::studies::plan::StudyPlan;
 use crate::operators::InProcess;
 use crate::operators::collections::{
-    AvoidPrefix, ClusteredPages, CollectionPage, CollectionStage, Judgement, LinkReader, MergeCondition, PageTexts,
-    Prefixes, Savings, TrivialClusters, avoid_list, clustered_pages, collection_links, judge, members, merged_clusters,
-    prefixes,
+    ClusteredPages, CollectionPage, CollectionStage, LinkReader, MergeCondition, PageTexts, Prefixes, TrivialClusters,
+    avoid_list, clustered_pages, collection_links, members, merged_clusters, prefixes,
 };
 use crate::records::{DocId, Week};
 use crate::state::{History, Results, Store};
@@ -136,7 +134,8 @@ pub fn collections(
     let texts = parts.texts(&members, &found)?;
     let now = avoid_list(worker, &members, &found, &texts, watch)?;
     watch.enter(Stage::Weeks);
-    let judged = parts.judged(worker, now)?;
+    let judge = Judge { plan, job, number: parts.number, owned, clusters: &clusters, watch };
+    let judged = judge.lists(worker, now)?;
     watch.enter(Stage::Tables);
     counts.count_pages(&pages, owned);
     let overlap = match &clusters {
@@ -148,23 +147,7 @@ pub fn collections(
     writer.write(worker, &members, counts, &judged, watch)
 }
 
-/// The avoid list, and what is said of it and of the one before.
-pub(super) struct JudgedLists {
-    pub former: FormerList,
-    /// The former list, judged by this week.
-    pub judgement: Judgement,
-    pub verdicts: Vec<Verdict>,
-    /// This week's list.
-    pub list: Vec<Listed>,
-    /// The week of a list, its prefixes, the week of a crawl, and what the crawl would have been.
-    pub savings: Vec<(Week, u64, Week, Savings)>,
-}
-
 impl CollectionsJob<'_> {
-    fn week(&self) -> Week {
-        self.plan.history.weeks[self.number].week
-    }
-
     fn clusters(&self) -> Result<TrivialClusters> {
         let (store, job) = (Store::at(&self.plan.history.store), self.job);
         let overlap = match job.level {
@@ -195,56 +178,5 @@ impl CollectionsJob<'_> {
         let examples = prefixes.pure.iter().map(|directory| directory.example);
         let wanted = first.map(|page| page.doc).chain(examples).collect();
         PageTexts::read(&self.plan.history, self.number, &self.owned, wanted)
-    }
-
-    /// Judges the former list by this week, and this week's list by itself and later weeks.
-    fn judged(&self, worker: &mut Worker, now: Vec<AvoidPrefix>) -> Result<JudgedLists> {
-        let week = self.week();
-        let former = match self.plan.former {
-            Some(commit) => {
-                let store = Store::at(&self.plan.history.store);
-                FormerList::read(&Results::of(&store, self.plan.study.folder(), commit), week)?
-            }
-            None => FormerList::default(),
-        };
-        let mut savings = Vec::new();
-        let count = former.prefixes.len();
-        let (mut judgement, mut verdicts) = (Judgement::unknown(count), vec![Verdict::NotJudged; count]);
-        if let (Some(listed), true) = (former.week, self.job.judge) {
-            judgement = self.judge(worker, self.number, &former.prefixes)?;
-            verdicts = former.verdicts(&judgement, self.job.purity.0);
-            savings.push((listed, count as u64, week, judgement.all));
-        }
-        let list = joined(now, week, &former, &verdicts);
-        if self.job.judge {
-            for number in self.number..self.plan.history.weeks.len() {
-                let all = self.judge(worker, number, &list)?.all;
-                savings.push((week, list.len() as u64, self.plan.history.weeks[number].week, all));
-            }
-        }
-        Ok(JudgedLists { former, judgement, verdicts, list, savings })
-    }
-
-    fn judge(&self, worker: &mut Worker, number: usize, list: &[Listed]) -> Result<Judgement> {
-        // Components of overlap are those of one week: other weeks are judged by very similar pages.
-        let level = match self.job.level {
-            ReplicaLevel::Overlap if number != self.number => ReplicaLevel::Similar,
-            level => level,
-        };
-        let clusters = match level {
-            ReplicaLevel::Overlap => self.clusters()?,
-            level => TrivialClusters::of(level, None, self.job.chunking),
-        };
-        let prefixes: Vec<&str> = list.iter().map(|listed| listed.of.prefix.as_str()).collect();
-        let principals: Vec<&str> = list.iter().map(|listed| listed.of.principal.as_str()).collect();
-        let (history, watch) = (&self.plan.history, &self.stage.watch);
-        // Many prefixes have one principal copy.
-        let distinct: BTreeSet<&str> = principals.iter().copied().collect();
-        let distinct: BTreeMap<&str, usize> = distinct.into_iter().zip(0..).collect();
-        let of_principals: Vec<&str> = distinct.keys().copied().collect();
-        let mut judgement = judge(worker, history, number, &self.owned, &clusters, [&prefixes, &of_principals], watch)?;
-        judgement.of_principals =
-            principals.iter().map(|principal| judgement.of_principals[distinct[principal]]).collect();
-        Ok(judgement)
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use timely::worker::Worker;
 
-use super::job::JudgedLists;
+use super::judge::JudgedLists;
 use crate::config::{Collections, Merge, ReplicaLevel};
 use crate::jobs::studies::plan::StudyPlan;
 use crate::jobs::studies::shards::ShardFiles;

@@ -3,7 +3,9 @@
 //! They lie in `overlap/TABLE` of the store. A `chunking` is `document`, `four-lines` or `two-lines`. `doc` joins these tables with those of
 //! the job's week.
 
-use super::columns::{Column, Table, doubles, ints, longs, maybe_doubles, maybe_texts, nullable, required, texts};
+use crate::tables::columns::{
+    Column, Table, doubles, ints, longs, maybe_doubles, maybe_texts, nullable, required, texts,
+};
 
 /// `overlap`: pairs of pages that share enough chunks.
 #[derive(Clone, Debug, PartialEq)]

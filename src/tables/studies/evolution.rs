@@ -5,8 +5,8 @@
 //! `above 100000` ([`SizeClass`](crate::stats::SizeClass)). `week` and `class` join these tables with each other; no column
 //! joins them with the tables of weeks.
 
-use super::columns::{Column, Table, dates, ints, longs, maybe_doubles, nullable, required, texts};
 use crate::records::Week;
+use crate::tables::columns::{Column, Table, dates, ints, longs, maybe_doubles, nullable, required, texts};
 
 /// `retention`: how well the clusters of the first week keep together: one row for every week and class.
 ///

@@ -3,8 +3,10 @@
 //! They lie in `mirrors/TABLE` of the store. A `week` is a date, as in the folder names of weeks; hosts are named as in `documents.host`, by
 //! which these tables join those of weeks.
 
-use super::columns::{Column, Table, booleans, dates, longs, maybe_doubles, maybe_longs, nullable, required, texts};
 use crate::records::Week;
+use crate::tables::columns::{
+    Column, Table, booleans, dates, longs, maybe_doubles, maybe_longs, nullable, required, texts,
+};
 
 /// `pairs`: one row for each pair of hosts that share enough pages, with its class.
 #[derive(Clone, Debug, PartialEq)]

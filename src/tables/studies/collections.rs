@@ -3,8 +3,10 @@
 //! They lie in `collections/TABLE` of the store. A collection and a similar cluster are named by their smallest pages or roots, so
 //! `cluster` and `collection` join these tables with each other, and `doc` those of the job's week.
 
-use super::columns::{Column, Table, booleans, dates, doubles, longs, maybe_doubles, nullable, required, texts};
 use crate::records::Week;
+use crate::tables::columns::{
+    Column, Table, booleans, dates, doubles, longs, maybe_doubles, nullable, required, texts,
+};
 
 /// `clusters`: similar clusters, each a set of collections.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,0 +1,19 @@
+//! The columns of the tables that jobs make of committed weeks: one file for each job.
+
+mod collections;
+mod evolution;
+mod mirrors;
+mod overlap;
+
+pub use self::collections::{
+    AvoidRow, CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow,
+    CollectionSizeRow, JudgedRow,
+};
+pub use self::evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
+pub use self::mirrors::{
+    MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow,
+    MirroredRow,
+};
+pub use self::overlap::{
+    ComponentRow, FamilyChunkRow, FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow,
+};
