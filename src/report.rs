@@ -4,6 +4,7 @@ mod changes;
 mod collections;
 mod evolution;
 mod mirrors;
+mod mirrors_by_url;
 mod overlap;
 
 use std::fmt::Write as _;
@@ -28,6 +29,7 @@ pub fn study(summary: &StudySummary, tables: &std::path::Path) -> String {
         StudySummary::Mirrors(summary) => mirrors::mirrors(summary, tables),
         StudySummary::Overlap(summary) => overlap::overlap(summary, tables),
         StudySummary::Collections(summary) => collections::collections(summary, tables),
+        StudySummary::MirrorsByUrl(summary) => mirrors_by_url::mirrors_by_url(summary, tables),
     }
 }
 

@@ -3,6 +3,7 @@
 mod collections;
 mod evolution;
 mod mirrors;
+mod mirrors_by_url;
 mod overlap;
 mod study;
 
@@ -24,6 +25,7 @@ pub use collections::{
 };
 pub use evolution::{ChangeCount, ClassRetention, EvolutionSummary, HostChanges, PUBLISHED_UNCHANGED, Turnover};
 pub use mirrors::{MirrorCounts, MirrorsSummary, PUBLISHED_MIRRORED, PUBLISHED_MIRRORS, WeekOfMirrors};
+pub use mirrors_by_url::{MirrorsByUrlSummary, PUBLISHED_URLS, PublishedUrls, UrlLevelCount};
 pub use overlap::{
     ChunkingSummary, LargestGroup, OverlapSummary, REASONS as OVERLAP_REASONS, REPLICAS, ReasonCount, ReplicaCount,
     Saving, replica_class,

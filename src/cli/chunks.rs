@@ -87,14 +87,19 @@ pub(crate) fn run(job: Chunks, config: &Config, pool: &Pool, args: &RunArgs, log
 }
 
 /// How the job of a committed week read pages.
-fn reading_of(store: &Store, week: &CommittedWeek) -> Result<Reading> {
+pub(super) fn reading_of(store: &Store, week: &CommittedWeek) -> Result<Reading> {
     let path = store.records(week).join("job.toml");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let job: Job = toml::from_str(&text).with_context(|| format!("{} is damaged", path.display()))?;
     match job {
         Job::Cluster(job) => Ok(job.read),
         Job::Weekly(job) => Ok(job.read),
-        Job::Chunks(_) | Job::Evolution(_) | Job::Mirrors(_) | Job::Overlap(_) | Job::Collections(_) => {
+        Job::Chunks(_)
+        | Job::Evolution(_)
+        | Job::Mirrors(_)
+        | Job::Overlap(_)
+        | Job::Collections(_)
+        | Job::MirrorsByUrl(_) => {
             bail!("{} is not the job of a week", path.display())
         }
     }

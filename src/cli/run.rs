@@ -45,6 +45,7 @@ fn run_job(job: Job, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> 
         Job::Evolution(job) => super::study::run(Study::Evolution(job), config, &pool, args, log),
         Job::Mirrors(job) => super::study::run(Study::Mirrors(job), config, &pool, args, log),
         Job::Overlap(job) => super::study::run(Study::Overlap(job), config, &pool, args, log),
+        Job::MirrorsByUrl(job) => super::study::run(Study::MirrorsByUrl(job), config, &pool, args, log),
         Job::Collections(job) => super::study::run(Study::Collections(job), config, &pool, args, log),
     }
 }
@@ -59,6 +60,7 @@ fn job_name(job: &Job, args: &RunArgs) -> String {
         Job::Mirrors(_) => ("mirrors", None),
         Job::Overlap(job) => ("overlap", args.week.or(job.week)),
         Job::Collections(job) => ("collections", args.week.or(job.week)),
+        Job::MirrorsByUrl(job) => ("mirrors-by-url", args.week.or(job.week)),
     };
     week.map_or_else(|| kind.to_owned(), |week| format!("{kind} {week}"))
 }

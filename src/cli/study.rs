@@ -13,8 +13,8 @@ use super::session::{Session, check_name, locate_store, lock, notify, open_bucke
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, study};
 use super::workers::{WorkerCount, warn_above_cores};
-use crate::config::{Bytes, Config, Study};
-use crate::jobs::studies::{StudyPlan, check_chunks, check_level, former_list, former_overlap};
+use crate::config::{Bytes, Config, Method, MirrorsByUrl, Reading, Study};
+use crate::jobs::studies::{StudyFiles, StudyPlan, check_chunks, check_level, former_list, former_overlap};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
@@ -73,7 +73,10 @@ pub(crate) fn run(mut job: Study, config: &Config, pool: &Pool, args: &RunArgs, 
 fn check_flags(job: &mut Study, args: &RunArgs) -> Result<PathBuf> {
     let wrong_use = |text: &str| Err(WrongUse(format!("{}: {text}", args.job.display())).into());
     if !args.input.is_empty() {
-        return wrong_use("--input is for jobs that read a crawl; this one reads the weeks of a store");
+        let Study::MirrorsByUrl(job) = job else {
+            return wrong_use("--input is for jobs that read a crawl; this one reads the weeks of a store");
+        };
+        job.input.clone_from(&args.input);
     }
     if args.week.is_some_and(|week| !job.set_week(week)) {
         return wrong_use("--week is for jobs about one week: set `first` and `last` in the job");
@@ -152,15 +155,22 @@ fn make_plan(
 ) -> Result<StudyPlan> {
     let processes = pool.processes();
     let (mut first, last) = study.weeks();
-    let mut former = None;
+    let (mut former, mut files) = (None, StudyFiles::default());
     if let Study::Overlap(job) = study
         && let Some((week, commit)) = former_overlap(store, job)?
     {
         (first, former) = (Some(week), Some(commit));
     }
-    let history = History::open(store, first, last)?;
+    let history = match study {
+        Study::MirrorsByUrl(job) => {
+            let history = history_beside_lists(store, job, notice)?;
+            files = study_files(store, job, &history)?;
+            history
+        }
+        _ => History::open(store, first, last)?,
+    };
     match study {
-        Study::Evolution(_) | Study::Mirrors(_) => {}
+        Study::Evolution(_) | Study::Mirrors(_) | Study::MirrorsByUrl(_) => {}
         Study::Overlap(_) => check_chunks(&history)?,
         Study::Collections(job) => {
             let week = check_level(store, &history, job)?;
@@ -170,18 +180,49 @@ fn make_plan(
             }
         }
     }
-    let workers = WorkerCount::new(args.workers, config, pool).of_shards(history.last().rows.len())?;
+    let workers = WorkerCount::new(args.workers, config, pool).of_shards(match history.weeks.last() {
+        Some(week) => week.rows.len(),
+        None => files.method.shards as usize,
+    })?;
     let worker_memory = config.memory() / (processes * workers) as u64;
     Ok(StudyPlan {
         study: study.clone(),
         work: store.work_name(),
         commit: 0,
         former,
+        files,
         history,
         processes,
         workers,
         worker_memory,
     })
+}
+
+/// The week of a mirrors-by-url job; none, if the store has no week yet and the job has lists.
+fn history_beside_lists(store: &Store, job: &MirrorsByUrl, notice: &dyn Fn(&str)) -> Result<History> {
+    let last = store.manifest()?.and_then(|manifest| manifest.weeks.last().map(|week| week.week));
+    let week = job.week.or(last);
+    if job.lists.is_empty() || week.is_some() {
+        return History::open(store, week, week);
+    }
+    notice(&format!(
+        "{} has no week: the URLs are those of the lists, and no page is compared",
+        store.root().display()
+    ));
+    Ok(History::without_weeks(store))
+}
+
+/// The files that a mirrors-by-url job names. Pages are read as those of its week were.
+fn study_files(store: &Store, job: &MirrorsByUrl, history: &History) -> Result<StudyFiles> {
+    let lists = if job.lists.is_empty() { Vec::new() } else { crate::readers::url_files(&job.lists)? };
+    let manifest = store.manifest()?;
+    let reading = match history.weeks.last() {
+        Some(week) if !job.input.is_empty() => super::chunks::reading_of(store, &store.committed(week.week)?)?,
+        _ => Reading::default(),
+    };
+    let crawl = if job.input.is_empty() { Vec::new() } else { crate::readers::list(&job.input, &reading)? };
+    let method = manifest.map_or_else(Method::default, |manifest| manifest.method);
+    Ok(StudyFiles { lists, crawl, reading, method })
 }
 
 /// The weeks of a plan of which every page is read.
@@ -194,14 +235,14 @@ fn weeks_read(plan: &StudyPlan) -> &[PastWeek] {
             let from = weeks.iter().position(|past| Some(past.week) == job.week).unwrap_or(weeks.len() - 1);
             &weeks[from..if job.judge { weeks.len() } else { from + 1 }]
         }
-        Study::Evolution(_) | Study::Mirrors(_) => weeks,
+        Study::Evolution(_) | Study::Mirrors(_) | Study::MirrorsByUrl(_) => weeks,
     }
 }
 
 /// The bytes, of all processes, of what stays in memory as long as a study computes; records in flight are not counted. See the Memory
 /// sections of the jobs.
 fn lasting_bytes(plan: &StudyPlan) -> u64 {
-    let urls: u64 = plan.history.last().rows.iter().sum();
+    let urls: u64 = plan.history.rows_by_shard().iter().sum();
     match plan.study {
         Study::Evolution(_) => 144 * urls,
         // If all pages of the largest week are on hosts in pairs.
@@ -209,17 +250,31 @@ fn lasting_bytes(plan: &StudyPlan) -> u64 {
         Study::Overlap(_) => 120 * urls,
         // If a quarter of the pages are in collections.
         Study::Collections(_) => 80 * urls,
+        // If each host has twice as many URLs as it must have, a fifth of the URLs are sampled.
+        Study::MirrorsByUrl(_) => 24 * urls,
     }
 }
 
 /// The plan as a dry run prints it.
 fn plan_text(plan: &StudyPlan, store: &Path) -> String {
-    let history = &plan.history;
-    let urls: u64 = history.last().rows.iter().sum();
-    let (first, last, weeks) = (history.first().week, history.last().week, history.weeks.len());
+    let (history, files) = (&plan.history, &plan.files);
+    let urls: u64 = history.rows_by_shard().iter().sum();
+    let weeks = match (history.weeks.first(), history.weeks.last()) {
+        (Some(first), Some(last)) => format!("{}, {} to {}", history.weeks.len(), first.week, last.week),
+        _ => "none".to_owned(),
+    };
+    let mut of_files = String::new();
+    for (name, count, bytes) in [
+        ("Lists", files.lists.len(), files.lists.iter().map(|file| file.bytes).sum()),
+        ("Input", files.crawl.len(), files.crawl.iter().map(|input| input.bytes).sum()),
+    ] {
+        if count > 0 {
+            of_files += &format!("{name:9} {} files, {}\n", report::grouped(count as u64), Bytes(bytes));
+        }
+    }
     let pages: u64 = weeks_read(plan).iter().map(PastWeek::documents).sum();
     format!(
-        "Store     {}\nWeeks     {weeks}, {first} to {last}\nURLs      {}\nPages     {} to read\nMemory    {} for records in flight, about \
+        "Store     {}\nWeeks     {weeks}\nURLs      {}\nPages     {} to read\n{of_files}Memory    {} for records in flight, about \
          {} besides\nWorkers   {} in each of {} processes\n",
         store.display(),
         report::grouped(urls),

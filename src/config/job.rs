@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::collections::{Collections, checked_collections};
 use super::method::Method;
+use super::mirrors_by_url::{MirrorsByUrl, checked_mirrors_by_url};
 use super::mode::Mode;
 use super::overlap::{Overlap, checked_overlap};
 use super::units::{Bytes, Share};
@@ -34,6 +35,9 @@ pub enum Job {
     /// Finds pages that are copied together.
     #[serde(deserialize_with = "checked_collections")]
     Collections(Collections),
+    /// Finds hosts that mirror each other, by their URLs.
+    #[serde(deserialize_with = "checked_mirrors_by_url")]
+    MirrorsByUrl(MirrorsByUrl),
 }
 
 /// A job that reads committed weeks of a store, and writes tables about them into a folder of its own.
@@ -48,6 +52,8 @@ pub enum Study {
     Overlap(Overlap),
     /// Finds pages that are copied together.
     Collections(Collections),
+    /// Finds hosts that mirror each other, by their URLs.
+    MirrorsByUrl(MirrorsByUrl),
 }
 
 impl Study {
@@ -58,6 +64,7 @@ impl Study {
             Study::Mirrors(_) => "mirrors",
             Study::Overlap(_) => "overlap",
             Study::Collections(_) => "collections",
+            Study::MirrorsByUrl(_) => "mirrors-by-url",
         }
     }
 
@@ -68,6 +75,7 @@ impl Study {
             Study::Mirrors(job) => job.store.as_ref(),
             Study::Overlap(job) => job.store.as_ref(),
             Study::Collections(job) => job.store.as_ref(),
+            Study::MirrorsByUrl(job) => job.store.as_ref(),
         }
     }
 
@@ -78,6 +86,7 @@ impl Study {
             Study::Mirrors(job) => job.store = Some(store),
             Study::Overlap(job) => job.store = Some(store),
             Study::Collections(job) => job.store = Some(store),
+            Study::MirrorsByUrl(job) => job.store = Some(store),
         }
     }
 
@@ -87,6 +96,7 @@ impl Study {
             Study::Evolution(job) => (job.first, job.last),
             Study::Mirrors(job) => (job.first, job.last),
             Study::Overlap(job) => (job.week, job.week),
+            Study::MirrorsByUrl(job) => (job.week, job.week),
             // The weeks before say which pages are old, and those behind judge.
             Study::Collections(_) => (None, None),
         }
@@ -101,6 +111,10 @@ impl Study {
                 true
             }
             Study::Collections(job) => {
+                job.week = Some(week);
+                true
+            }
+            Study::MirrorsByUrl(job) => {
                 job.week = Some(week);
                 true
             }

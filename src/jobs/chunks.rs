@@ -26,7 +26,8 @@ use serde::{Deserialize, Serialize};
 use crate::config::Reading;
 use crate::features::{Fingerprinter, PageChunks, polynomials};
 use crate::kernels;
-use crate::readers::{Body, Input, Item};
+use crate::operators::ingest::page_facts;
+use crate::readers::{Input, Item};
 use crate::records::{DocId, UrlHash, Week, checksum};
 use crate::state::{CommittedWeek, Earlier, Part, Piece, Segment, Store, UrlIndex, WeekTables, WholeWeek};
 use crate::structures::{ExternalSort, Sortable, Sorted};
@@ -189,12 +190,7 @@ fn read_pages(plan: &ChunksPlan, whole: &WholeWeek, watch: &Watch) -> Result<Sor
                 let Item::Page(page) = item else { continue };
                 watch.add_record(true, false);
                 let Some(url) = canonical(&page.url) else { continue };
-                let label = page.charset.as_deref();
-                let (bytes, facts) = match &page.body {
-                    Body::Html(body) => (body.as_slice(), fingerprinter.html(body, label, &url)),
-                    Body::Plain(body) => (body.as_slice(), fingerprinter.plain(body, label)),
-                    Body::Text(text) => (text.as_bytes(), fingerprinter.text(text)),
-                };
+                let (bytes, facts) = page_facts(&mut fingerprinter, &page.body, page.charset.as_deref(), &url);
                 let Some(chunks) = facts.chunks else { continue };
                 let (hash, checksum) = (UrlHash::of(url.as_str()), checksum(bytes));
                 let page = FoundPage { hash, file: file as u32, ordinal, checksum, chunks };

@@ -27,7 +27,7 @@ use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::operators::{Probe, ToStream};
 use timely::worker::Worker;
 
-use super::week::{IngestedWeek, shard_file};
+use super::week::IngestedWeek;
 use crate::operators::exchange::run_to_end;
 use crate::operators::ingest::FailedUrls;
 use crate::plan::Deletion;
@@ -112,7 +112,7 @@ fn without_deleted(week: &IngestedWeek<'_>, deletion: &Deletion) -> Result<()> {
     let base = week.plan.open_store().tables(&deletion.of)?;
     let patterns = &deletion.patterns;
     for shard in week.owned.shards() {
-        if let Some(from) = base.find(RedirectRow::NAME, &shard_file(shard)) {
+        if let Some(from) = base.of_shard(RedirectRow::NAME, shard) {
             let to = week.table(RedirectRow::NAME, shard);
             copy_rows::<RedirectRow>(from, &to, &["url", "target_url"], |batch| {
                 let (urls, targets): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "target_url")?);
@@ -120,7 +120,7 @@ fn without_deleted(week: &IngestedWeek<'_>, deletion: &Deletion) -> Result<()> {
                 Ok((0..batch.num_rows()).map(|row| Some(keep(row))).collect::<BooleanArray>())
             })?;
         }
-        if let Some(from) = base.find(HostFailureRow::NAME, &shard_file(shard)) {
+        if let Some(from) = base.of_shard(HostFailureRow::NAME, shard) {
             let to = week.table(HostFailureRow::NAME, shard);
             copy_rows::<HostFailureRow>(from, &to, &["host"], |batch| {
                 let hosts: &StringArray = field(batch, "host")?;

@@ -17,7 +17,7 @@ use anyhow::{Result, ensure};
 use arrow_array::{Int64Array, StringArray};
 
 use super::deletion::missing_without;
-use super::week::{IngestedWeek, shard_file};
+use super::week::IngestedWeek;
 use crate::operators::ingest::FailureReasons;
 use crate::records::DocId;
 use crate::summary::OTHER_REASONS;
@@ -39,7 +39,7 @@ pub(crate) fn missing_urls(week: &IngestedWeek<'_>, roots: &[DocId]) -> Result<B
         let mut counts = RowsByReason::default();
         if let Some(deletion) = &week.plan.deletion {
             let to = week.table(MissingRow::NAME, shard);
-            if let Some(from) = of_base.as_ref().and_then(|tables| tables.find(MissingRow::NAME, &shard_file(shard))) {
+            if let Some(from) = of_base.as_ref().and_then(|tables| tables.of_shard(MissingRow::NAME, shard)) {
                 missing_without(from, &to, deletion, |reason| counts.add(reason))?;
             }
         } else {

@@ -13,7 +13,7 @@ use arrow_array::{Float32Array, Int32Array, Int64Array, RecordBatch, StringArray
 use timely::worker::Worker;
 
 use super::roots::KnownNeighbours;
-use super::week::{BaseWeek, IngestedWeek, shard_file};
+use super::week::{BaseWeek, IngestedWeek};
 use crate::operators::delta::Choice;
 use crate::operators::exchange::all_gather;
 use crate::operators::output;
@@ -59,7 +59,7 @@ pub(crate) fn evidence(
         let mut writer: Writer<EvidenceRow> = Writer::create(&week.table(EvidenceRow::NAME, shard))?;
         let mut base_rows = match (known, base) {
             (KnownNeighbours::OfRoots(_), Some(base)) => {
-                BaseEvidence::open(base.tables.find(EvidenceRow::NAME, &shard_file(shard)))?
+                BaseEvidence::open(base.tables.of_shard(EvidenceRow::NAME, shard))?
             }
             _ => BaseEvidence::default(),
         };
@@ -152,7 +152,7 @@ pub(crate) fn cluster_ids(
 /// Keeps `changes` as the week has it: there is no week before, or it was removed.
 fn keep_changes(week: &IngestedWeek<'_>, base: Option<&BaseWeek>) -> Result<()> {
     for shard in week.owned.shards() {
-        if let Some(rows) = base.and_then(|base| base.tables.find(ChangeRow::NAME, &shard_file(shard))) {
+        if let Some(rows) = base.and_then(|base| base.tables.of_shard(ChangeRow::NAME, shard)) {
             pack::<ChangeRow>(&[rows], &week.table(ChangeRow::NAME, shard))?;
         }
     }

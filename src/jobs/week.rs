@@ -9,7 +9,7 @@ use anyhow::Result;
 use crate::operators::InProcess;
 use crate::operators::scan::{VectorFiles, Vectors, own_segments};
 use crate::plan::Plan;
-use crate::state::{CommittedWeek, Journal, PostingRuns, Segment, Unfinished, WeekTables};
+use crate::state::{CommittedWeek, Journal, PostingRuns, Segment, Unfinished, WeekTables, shard_file};
 use crate::structures::Ownership;
 use crate::tables::{FeatureRow, RowGroups, Table as _};
 use crate::watch::Watch;
@@ -89,9 +89,4 @@ impl BaseWeek {
     pub(crate) fn vectors(&self, owned: &Ownership, width: usize) -> Result<VectorFiles> {
         VectorFiles::of_week(&self.journal, owned, width, |segment| self.tables.rows(FeatureRow::NAME, &segment.file()))
     }
-}
-
-/// The name of a shard's file, in a table that is written after the waves.
-pub(crate) fn shard_file(shard: u32) -> String {
-    format!("shard{shard:05}.parquet")
 }

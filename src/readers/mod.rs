@@ -38,7 +38,7 @@
 //! In reading order: `item` (what a reader returns), `input` (a file or object, its format and location), `find` (from what a user
 //! names to inputs), `open` (an input to its reader); the formats `warc`, `wacz`, `jsonl`, `parquet`, `html` and `failed`; and what they
 //! share: `streams` (compressed files as streams of bytes and lines), `rows` (a row or line as a page), `fields` (dates and UTF-8),
-//! `sniff` (what bytes are, whatever their label says), `contained` (panics of decoders as reasons).
+//! `sniff` (what bytes are, whatever their label says), `url_list` (files with URLs instead of pages), `contained` (panics of decoders as reasons).
 
 mod contained;
 mod failed;
@@ -53,11 +53,13 @@ mod parquet;
 mod rows;
 mod sniff;
 mod streams;
+mod url_list;
 mod wacz;
 mod warc;
 
 pub(crate) use self::contained::is_contained;
-pub use self::find::{FoundInputs, LeftOut, Pipes, Spool, list, list_with_pipes};
+pub use self::find::{FoundInputs, LeftOut, Pipes, Spool, list, list_with_pipes, url_files};
 pub use self::input::{Format, Input, Location, Packing};
 pub use self::item::{Body, Failure, Item, Page, Reader, RedirectAnswer, Reject, Skip, Unread};
 pub use self::open::{check, damage, open};
+pub use self::url_list::{ListLines, Listed, UrlFile, each_listed_url};

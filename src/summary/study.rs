@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::{CollectionsSummary, EvolutionSummary, MirrorsSummary, OverlapSummary};
+use super::{CollectionsSummary, EvolutionSummary, MirrorsByUrlSummary, MirrorsSummary, OverlapSummary};
 
 /// The summary of a study: kept as `summary.json` with its tables, printed by `run` and `show`.
 ///
@@ -21,6 +21,8 @@ pub enum StudySummary {
     Overlap(OverlapSummary),
     /// Of a collections job.
     Collections(CollectionsSummary),
+    /// Of a mirrors-by-url job.
+    MirrorsByUrl(MirrorsByUrlSummary),
 }
 
 impl StudySummary {
@@ -40,6 +42,7 @@ impl StudySummary {
             StudySummary::Mirrors(summary) => summary.store = store,
             StudySummary::Overlap(summary) => summary.store = store,
             StudySummary::Collections(summary) => summary.store = store,
+            StudySummary::MirrorsByUrl(summary) => summary.store = store,
         }
     }
 }

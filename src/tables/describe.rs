@@ -134,13 +134,14 @@ mod tests {
 
     use super::*;
     use crate::tables::{
-        AmountRow, AvoidRow, BirthRow, ChangeClassRow, ChangeRow, ChunkRow, ClusterRow, CollectionClusterRow,
-        CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow, CollectionSizeRow, ComponentRow,
-        DeathRow, DeletedRow, DocumentRow, EvidenceRow, FailedUrlRow, FailureRow, FamilyChunkRow, FamilyRow,
-        FeatureRow, FoundLinkRow, HostChangeRow, HostFailureRow, HostOverlapRow, JudgedRow, LargestRow, LinkRow,
-        MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow,
-        MirroredRow, MissingRow, MostRow, OverlapRow, ReasonRow, RedirectRow, RejectRow, ReplicaRow, RetentionRow,
-        SavingRow, SizeRow, SummaryRow, UrlRow,
+        AmountRow, AvoidRow, BirthRow, CandidateRow, ChangeClassRow, ChangeRow, ChunkRow, ClusterRow,
+        CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow,
+        CollectionSizeRow, ComponentRow, DeathRow, DeletedRow, DocumentRow, EvidenceRow, FailedUrlRow, FailureRow,
+        FamilyChunkRow, FamilyRow, FeatureRow, FoundLinkRow, HostChangeRow, HostFailureRow, HostOverlapRow, JudgedRow,
+        LargestRow, LinkRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow,
+        MirrorSizeRow, MirrorSpanRow, MirroredRow, MissingRow, MostRow, OverlapRow, PathTestRow, ProbeRow, RankingRow,
+        ReasonRow, RedirectRow, RejectRow, ReplicaRow, RetentionRow, SavingRow, SizeRow, SummaryRow, UrlDomainRow,
+        UrlGroupRow, UrlLevelRow, UrlRow,
     };
 
     /// The name of a type in DuckDB.
@@ -175,7 +176,7 @@ mod tests {
     }
 
     /// Every table that a store keeps.
-    fn kept() -> [(String, String); 46] {
+    fn kept() -> [(String, String); 53] {
         [
             markdown::<ClusterRow>(),
             markdown::<DocumentRow>(),
@@ -206,6 +207,13 @@ mod tests {
             markdown_in::<MirrorChangeRow>("mirrors/"),
             markdown_in::<MirrorSpanRow>("mirrors/"),
             markdown_in::<MirrorLagRow>("mirrors/"),
+            markdown_in::<CandidateRow>("mirrors-by-url/"),
+            markdown_in::<PathTestRow>("mirrors-by-url/"),
+            markdown_in::<UrlLevelRow>("mirrors-by-url/"),
+            markdown_in::<RankingRow>("mirrors-by-url/"),
+            markdown_in::<UrlDomainRow>("mirrors-by-url/"),
+            markdown_in::<UrlGroupRow>("mirrors-by-url/"),
+            markdown_in::<ProbeRow>("mirrors-by-url/"),
             markdown_in::<CollectionClusterRow>("collections/"),
             markdown_in::<CollectionRow>("collections/"),
             markdown_in::<CollectionPageRow>("collections/"),

@@ -61,11 +61,12 @@ pub use rows::{
 };
 pub use sift::{RowCounts, copy_rows, link_or_copy};
 pub use studies::{
-    AmountRow, AvoidRow, BirthRow, ChangeClassRow, CollectionClusterRow, CollectionPageRow, CollectionReplicaRow,
-    CollectionRow, CollectionSavingRow, CollectionSizeRow, ComponentRow, DeathRow, FamilyChunkRow, FamilyRow,
-    HostChangeRow, HostOverlapRow, JudgedRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow,
-    MirrorPairRow, MirrorSizeRow, MirrorSpanRow, MirroredRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, RetentionRow,
-    SavingRow,
+    AmountRow, AvoidRow, BirthRow, CandidateRow, ChangeClassRow, CollectionClusterRow, CollectionPageRow,
+    CollectionReplicaRow, CollectionRow, CollectionSavingRow, CollectionSizeRow, ComponentRow, DeathRow,
+    FamilyChunkRow, FamilyRow, HostChangeRow, HostOverlapRow, JudgedRow, MirrorChangeRow, MirrorClassRow,
+    MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow, MirroredRow, MostRow, OverlapRow,
+    PathTestRow, ProbeRow, RankingRow, ReasonRow, ReplicaRow, RetentionRow, SavingRow, UrlDomainRow, UrlGroupRow,
+    UrlLevelRow,
 };
 pub use week::{Pack, RESULTS, ResultTables, StoreTable, WEEK_TABLES, name_pages, result_tables};
 pub use write::Writer;

@@ -4,10 +4,10 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use arrow_array::{Array, RecordBatch};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection};
 
 use super::row_groups::{Opened, RowGroups};
 
@@ -44,6 +44,26 @@ impl Scan {
         let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied());
         let batches = builder.with_projection(mask).with_row_groups(groups.collect()).with_batch_size(size).build();
         let batches = batches.with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(Scan { path: path.to_owned(), batches })
+    }
+
+    /// Opens some rows of one column, by their ascending numbers in `of`. Pages of the file without such a row are not read, if the file has
+    /// an index of its pages, as those of this program have.
+    ///
+    /// # Errors
+    /// As [`Scan::open`].
+    pub fn of_rows(of: impl Into<RowGroups>, column: &str, rows: &[u64]) -> Result<Scan> {
+        let of = of.into();
+        let Opened { file, footer, groups } = of.open()?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, footer);
+        let path = of.path();
+        ensure!(builder.schema().index_of(column).is_ok(), "{} has no column `{column}`", path.display());
+        let mask = ProjectionMask::columns(builder.parquet_schema(), [column]);
+        let ranges = rows.iter().map(|row| *row as usize..*row as usize + 1);
+        let counts = groups.clone().map(|group| builder.metadata().row_group(group).num_rows() as usize);
+        let selection = RowSelection::from_consecutive_ranges(ranges, counts.sum());
+        let builder = builder.with_projection(mask).with_row_groups(groups.collect()).with_row_selection(selection);
+        let batches = builder.build().with_context(|| format!("cannot read {}", path.display()))?;
         Ok(Scan { path: path.to_owned(), batches })
     }
 

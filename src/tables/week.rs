@@ -13,11 +13,12 @@ use super::rows::{
     MissingRow, RedirectRow, RejectRow, SizeRow, SummaryRow, UrlRow,
 };
 use super::studies::{
-    AmountRow, AvoidRow, BirthRow, ChangeClassRow, CollectionClusterRow, CollectionPageRow, CollectionReplicaRow,
-    CollectionRow, CollectionSavingRow, CollectionSizeRow, ComponentRow, DeathRow, FamilyChunkRow, FamilyRow,
-    HostChangeRow, HostOverlapRow, JudgedRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow,
-    MirrorPairRow, MirrorSizeRow, MirrorSpanRow, MirroredRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, RetentionRow,
-    SavingRow,
+    AmountRow, AvoidRow, BirthRow, CandidateRow, ChangeClassRow, CollectionClusterRow, CollectionPageRow,
+    CollectionReplicaRow, CollectionRow, CollectionSavingRow, CollectionSizeRow, ComponentRow, DeathRow,
+    FamilyChunkRow, FamilyRow, HostChangeRow, HostOverlapRow, JudgedRow, MirrorChangeRow, MirrorClassRow,
+    MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow, MirroredRow, MostRow, OverlapRow,
+    PathTestRow, ProbeRow, RankingRow, ReasonRow, ReplicaRow, RetentionRow, SavingRow, UrlDomainRow, UrlGroupRow,
+    UrlLevelRow,
 };
 
 /// [`pack_labelled`] for the rows of one table.
@@ -72,7 +73,7 @@ pub struct ResultTables {
 }
 
 /// The tables of all jobs that read committed weeks, in the order of their folders.
-pub const RESULTS: [ResultTables; 4] = [
+pub const RESULTS: [ResultTables; 5] = [
     ResultTables {
         folder: "collections",
         name_pages: true,
@@ -111,6 +112,19 @@ pub const RESULTS: [ResultTables; 4] = [
             StoreTable::of::<MirrorPairRow>(),
             StoreTable::of::<MirrorSizeRow>(),
             StoreTable::of::<MirrorSpanRow>(),
+        ],
+    },
+    ResultTables {
+        folder: "mirrors-by-url",
+        name_pages: true,
+        tables: &[
+            StoreTable::of::<CandidateRow>(),
+            StoreTable::of::<UrlDomainRow>(),
+            StoreTable::of::<UrlGroupRow>(),
+            StoreTable::of::<UrlLevelRow>(),
+            StoreTable::of::<ProbeRow>(),
+            StoreTable::of::<RankingRow>(),
+            StoreTable::of::<PathTestRow>(),
         ],
     },
     ResultTables {

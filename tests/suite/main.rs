@@ -48,6 +48,8 @@ mod intruders;
 mod kept;
 /// Mirrors by content against pairs of hosts, one by one.
 mod mirrors;
+/// Mirrors by URL against a twin of dictionaries.
+mod mirrors_by_url;
 /// What could not be downloaded, against a plain walk over the tables and the inputs.
 mod missing;
 /// A store in a bucket of a real server.

@@ -62,7 +62,12 @@ impl Setting {
             Some(job) => match read_job(job)? {
                 Job::Cluster(job) => (job.read, job.method),
                 Job::Weekly(job) => (job.read, job.method.unwrap_or_default()),
-                Job::Chunks(_) | Job::Evolution(_) | Job::Mirrors(_) | Job::Overlap(_) | Job::Collections(_) => {
+                Job::Chunks(_)
+                | Job::Evolution(_)
+                | Job::Mirrors(_)
+                | Job::Overlap(_)
+                | Job::Collections(_)
+                | Job::MirrorsByUrl(_) => {
                     bail!("{}: a benchmark needs a [cluster] or a [weekly] job", job.display())
                 }
             },

@@ -4,7 +4,8 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
-use crate::config::Study;
+use crate::config::{Method, Reading, Study};
+use crate::readers::{Input, UrlFile};
 use crate::state::{History, Results, Store};
 use crate::structures::Ownership;
 use crate::tables::{Table, Writer};
@@ -19,6 +20,8 @@ pub struct StudyPlan {
     /// The number of the commit whose tables of the same job this run follows. For overlap they are those of the
     /// first week to read.
     pub former: Option<u64>,
+    /// Files that the job names besides the weeks.
+    pub files: StudyFiles,
     /// The name of the store's folder for unfinished work.
     pub work: String,
     /// The number of the commit that makes the tables.
@@ -31,15 +34,28 @@ pub struct StudyPlan {
     pub worker_memory: u64,
 }
 
+/// Files that a job names besides the weeks of a store, and how they are read.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct StudyFiles {
+    /// Lists of URLs.
+    pub lists: Vec<UrlFile>,
+    /// Crawl files.
+    pub crawl: Vec<Input>,
+    /// How pages of crawl files are read.
+    pub reading: Reading,
+    /// The parameters of their features.
+    pub method: Method,
+}
+
 impl StudyPlan {
     /// The results, while they are made.
     pub fn results(&self) -> Results {
         Results::of(&Store::at(&self.history.store).working_in(&self.work), self.study.folder(), self.commit)
     }
 
-    /// The URLs of the last week that a worker owns.
+    /// The URLs of the last week that a worker owns; none without weeks.
     pub(crate) fn owned(&self, worker: &Worker) -> Ownership {
-        Ownership::new(worker.index(), worker.peers(), &self.history.last().rows)
+        Ownership::new(worker.index(), worker.peers(), self.history.rows_by_shard())
     }
 
     /// Writes a table into its file number `part`. Every table has a part 0, even without rows.

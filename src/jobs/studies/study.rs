@@ -8,6 +8,7 @@ use timely::worker::Worker;
 use super::collections::collections;
 use super::evolution::evolution;
 use super::mirrors::mirrors;
+use super::mirrors_by_url::mirrors_by_url;
 use super::overlap::overlap;
 use super::plan::StudyPlan;
 use crate::config::Study;
@@ -33,6 +34,7 @@ pub fn study(
         Study::Evolution(_) => evolution(worker, plan, watch)?.map(StudySummary::Evolution),
         Study::Mirrors(job) => mirrors(worker, plan, job, in_process, watch)?.map(StudySummary::Mirrors),
         Study::Overlap(job) => overlap(worker, plan, job, in_process, watch)?.map(StudySummary::Overlap),
+        Study::MirrorsByUrl(job) => mirrors_by_url(worker, plan, job, watch)?.map(StudySummary::MirrorsByUrl),
         Study::Collections(job) => collections(worker, plan, job, in_process, watch)?.map(StudySummary::Collections),
     };
     // All workers have written their tables.

@@ -9,7 +9,7 @@
 //! - `ask`: questions to other workers and their answers, as a stream or in rounds;
 //! - `lookup`: questions about nodes, answered by their owners;
 //! - `key_ranges`, `ranges` and `partitions`: keyed records, one range of keys at a time, with bounded memory; `by_key` is all of it with
-//!   answers to the senders;
+//!   answers to the senders, and `by_group` is that for records that are sorted by key;
 //! - `spill`: blocks that wait, in memory or on disk; `kept`: records that their maker deals later;
 //! - `shared`: one value for all workers of a process.
 //!
@@ -21,6 +21,7 @@ mod all_to_all;
 mod ask;
 mod block;
 mod buffers;
+mod by_group;
 mod by_key;
 mod dealer;
 mod kept;
@@ -38,6 +39,7 @@ pub(crate) use self::all_to_all::blocks;
 pub use self::ask::{Answerer, Asked, Asker, ask};
 pub use self::block::{Block, BlockBuilder, by_part};
 pub use self::buffers::{BLOCK_BYTES, release_spare, sort_spare};
+pub use self::by_group::{GroupLimits, Keyed, Records, by_group};
 pub use self::by_key::by_key;
 pub use self::dealer::Dealer;
 pub use self::kept::Kept;

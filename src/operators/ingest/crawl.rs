@@ -15,7 +15,7 @@ use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::{Scope, StreamVec};
 
 use super::failures::{FailedDownload, Redirect};
-use crate::features::{Fingerprinter, PageChunks, Sketch};
+use crate::features::{Fingerprinter, PageChunks, PageFacts, Sketch};
 use crate::plan::Plan;
 use crate::readers::{Body, Failure, Format, Item, Page, Reader, RedirectAnswer, Reject, Skip, Unread};
 use crate::records::{UrlHash, checksum};
@@ -335,18 +335,27 @@ fn failed(failure: Failure, file: u32, ordinal: u64) -> Option<FailedDownload> {
     Some(FailedDownload { hash, file, ordinal, host, reason: failure.reason, redirect })
 }
 
+/// The bytes of a page's content at the canonical URL `url`, and what is read from them. `label` is the charset of its HTTP header.
+pub fn page_facts<'a>(
+    fingerprinter: &mut Fingerprinter,
+    body: &'a Body,
+    label: Option<&str>,
+    url: &urls::Canonical,
+) -> (&'a [u8], PageFacts) {
+    match body {
+        Body::Html(body) => (body, fingerprinter.html(body, label, url)),
+        Body::Plain(body) => (body, fingerprinter.plain(body, label)),
+        Body::Text(text) => (text.as_bytes(), fingerprinter.text(text)),
+    }
+}
+
 /// Computes the features of a page. A page whose URL has no canonical form is rejected.
 fn capture(fingerprinter: &mut Fingerprinter, page: Page, file: u32, ordinal: u64) -> Result<Capture, Reject> {
     let Some(url) = urls::canonical(&page.url) else {
         let reason = "url: not an http or https address".into();
         return Err(Reject { offset: page.offset, url: Some(page.url), reason });
     };
-    let label = page.charset.as_deref();
-    let (bytes, facts) = match &page.body {
-        Body::Html(body) => (body.as_slice(), fingerprinter.html(body, label, &url)),
-        Body::Plain(body) => (body.as_slice(), fingerprinter.plain(body, label)),
-        Body::Text(text) => (text.as_bytes(), fingerprinter.text(text)),
-    };
+    let (bytes, facts) = page_facts(fingerprinter, &page.body, page.charset.as_deref(), &url);
     Ok(Capture {
         hash: UrlHash::of(url.as_str()),
         file,

@@ -16,6 +16,6 @@ mod failures;
 mod segments;
 
 pub use self::commit::{TooManyRejects, WaveNote, check_pages, check_rejects, commit};
-pub use self::crawl::{BadRecord, Capture, CrawlRecord, crawl};
+pub use self::crawl::{BadRecord, Capture, CrawlRecord, crawl, page_facts};
 pub use self::failures::{FailedDownload, FailedUrl, FailedUrls, FailureReasons, Redirect, failures};
 pub use self::segments::{WaveSegments, segments};

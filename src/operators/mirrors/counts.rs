@@ -10,10 +10,9 @@ use timely::worker::Worker;
 
 use super::MirrorStage;
 use super::entries::{Counting, Entry, entries};
-use super::groups::by_group;
 use super::hosts::Hosts;
 use super::pairs::PairTable;
-use crate::operators::exchange::{Block, Dealer, all_gather, all_to_all};
+use crate::operators::exchange::{Block, Dealer, all_gather, all_to_all, by_group};
 
 /// What the two hosts of a pair have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable, Serialize, Deserialize)]
@@ -69,7 +68,7 @@ pub fn count(
             });
         }
     };
-    by_group(worker, stage, "Count", entries(hosts, stage.least), each, |_: Block<u8>| {})?;
+    by_group(worker, &stage.grouping(), "Count", entries(hosts, stage.least), each, |_: Block<u8>| {})?;
     sum_over_workers(worker, stage, counts.take())
 }
 

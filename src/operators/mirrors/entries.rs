@@ -2,9 +2,9 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::groups::Keyed;
 use super::host_name::HostName;
 use super::hosts::Hosts;
+use crate::operators::exchange::Keyed;
 
 /// Which pairs of a cluster are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,10 +9,9 @@ use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
 use super::MirrorStage;
-use super::groups::{Keyed, by_group};
 use super::host_name::HostName;
 use super::pairs::PairTable;
-use crate::operators::exchange::{Block, Dealer};
+use crate::operators::exchange::{Block, Dealer, Keyed, by_group};
 use crate::records::DocId;
 use crate::state::History;
 use crate::structures::Ownership;
@@ -99,7 +98,7 @@ pub fn mirrored(
             found.borrow_mut().extend(block.records().iter().map(page));
         }
     };
-    by_group(worker, stage, "Mirrored", pages, each, take)?;
+    by_group(worker, &stage.grouping(), "Mirrored", pages, each, take)?;
     let mut found = found.take();
     found.sort_unstable();
     Ok(found)

@@ -19,7 +19,6 @@
 mod confirm;
 mod counts;
 mod entries;
-mod groups;
 mod host_name;
 mod hosts;
 mod mirrored;
@@ -42,6 +41,7 @@ pub use self::paths::{Lag, PathCounts, paths};
 pub use self::raw::{RawPairs, raw_pairs};
 pub use self::redirects::{RedirectedHost, redirected_hosts};
 use crate::operators::InProcess;
+use crate::operators::exchange::GroupLimits;
 use crate::operators::set_join::Requirement;
 use crate::operators::set_join::SetJoinStage;
 use crate::watch::Watch;
@@ -66,6 +66,11 @@ pub struct MirrorStage {
 }
 
 impl MirrorStage {
+    /// What the exchanges of grouped records may use.
+    fn grouping(&self) -> GroupLimits {
+        GroupLimits { memory: self.memory, scratch: self.scratch.clone(), watch: self.watch.clone() }
+    }
+
     /// The join of hosts over clusters.
     fn join(&self) -> SetJoinStage {
         SetJoinStage {

@@ -23,6 +23,7 @@ use super::spool::{Pipes, STANDARD_INPUT, is_own_descriptor};
 use crate::config::Reading;
 use crate::readers::input::{Format, Input, Location};
 use crate::readers::streams::{MemberStep, Members, Stored};
+use crate::readers::url_list::UrlFile;
 use crate::readers::{failed, jsonl, sniff, wacz};
 
 /// Stored bytes of a file that are read to recognise its format.
@@ -114,6 +115,25 @@ pub fn list_with_pipes(items: &[String], reading: &Reading, pipes: Pipes<'_>) ->
         bail!("no input in {}: it has files, but none ends in {KNOWN}", items.join(" "));
     }
     Ok(FoundInputs { inputs, left_out })
+}
+
+/// Lists the files with URLs that the items name, sorted by name: files, folders, globs and URLs of objects. Names do not tell what is in
+/// them, so every file of a folder counts, except those whose names begin with `.` or `_`.
+///
+/// # Errors
+/// As [`list`], if an item matches nothing, cannot be read, or is a pipe.
+pub fn url_files(items: &[String]) -> anyhow::Result<Vec<UrlFile>> {
+    let pipes = Pipes::Refuse("write it to a file, and name that file");
+    let mut search = Search { pipes, files: Vec::new(), left_out: LeftOut::default() };
+    search.find(items)?;
+    let is_list = |file: &FoundInput| file.by == FoundBy::Name || !is_hidden(&file.relative);
+    let files = search.files.into_iter().filter(is_list);
+    let mut files: Vec<UrlFile> =
+        files.map(|FoundInput { name, bytes, place, .. }| UrlFile { name, bytes, place }).collect();
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut seen = HashSet::new();
+    files.retain(|file| seen.insert(unique_place(&file.place)));
+    Ok(files)
 }
 
 /// Returns the path of a location, the same for every name that it has, and the offset in the file.

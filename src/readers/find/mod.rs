@@ -12,7 +12,7 @@ mod listings;
 mod objects;
 mod spool;
 
-pub use self::inputs::{FoundInputs, list, list_with_pipes};
+pub use self::inputs::{FoundInputs, list, list_with_pipes, url_files};
 pub use self::left_out::LeftOut;
 pub use self::objects::open;
 pub use self::spool::{Pipes, Spool};

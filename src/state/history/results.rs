@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::config::Method;
 use crate::state::store::{Store, commit_of};
 use crate::state::weeks::Manifest;
 
@@ -27,7 +28,7 @@ impl Results {
     /// The results `name` of a store, to be made by its next commit.
     ///
     /// # Errors
-    /// If the store has no manifest, or it cannot be read.
+    /// If the manifest cannot be read.
     pub fn next(store: &Store, name: &str) -> Result<Results> {
         Ok(Results::of(store, name, manifest(store)?.commits + 1))
     }
@@ -80,7 +81,7 @@ impl Results {
     /// The committed results `name` of a store, if it has some.
     ///
     /// # Errors
-    /// If the store has no manifest, or it cannot be read.
+    /// If the manifest cannot be read.
     pub fn committed(store: &Store, name: &str) -> Result<Option<Results>> {
         Ok(manifest(store)?.results.get(name).map(|commit| Results::of(store, name, *commit)))
     }
@@ -157,14 +158,14 @@ impl Results {
     }
 }
 
+/// The manifest of a store, which need not exist yet: studies of lists need no week.
 fn manifest(store: &Store) -> Result<Manifest> {
-    store.manifest()?.with_context(|| format!("{} has no manifest", store.root().display()))
+    Ok(store.manifest()?.unwrap_or_else(|| Manifest::new(&Method::default())))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Method;
     use crate::tables::{AmountRow, Table as _};
 
     /// The text of the committed table's file, and of the file beside it; of the only version that is there.

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
+use crate::config::Method;
 use crate::records::{DocId, Week};
 use crate::state::store::Store;
 use crate::state::weeks::{CommittedWeek, Earlier, Manifest, Segment, WeekFiles, WeekTables};
 use crate::tables::RowGroups;
 
-/// Committed weeks of a store, in order and without a gap.
+/// Committed weeks of a store, in order and without a gap. Most jobs need at least one of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct History {
     /// The folder of the store.
@@ -21,7 +22,7 @@ pub struct History {
     pub method: String,
     /// The number of features of a document with words.
     pub features: usize,
-    /// The weeks; at least one.
+    /// The weeks.
     pub weeks: Vec<PastWeek>,
 }
 
@@ -87,6 +88,17 @@ impl History {
         }
         let (method, features) = (manifest.method.to_string(), manifest.method.features);
         Ok(History { store: store.root().to_owned(), method, features, weeks })
+    }
+
+    /// No weeks, for a job that has other input.
+    pub fn without_weeks(store: &Store) -> History {
+        let root = store.root().to_owned();
+        History { store: root, method: String::new(), features: Method::default().features, weeks: Vec::new() }
+    }
+
+    /// For each shard the number of URLs that the last week or one before it has seen; empty without weeks.
+    pub fn rows_by_shard(&self) -> &[u64] {
+        self.weeks.last().map_or(&[], |week| &week.rows)
     }
 
     /// The first week.
@@ -182,7 +194,6 @@ fn segments(store: &Store, committed: &CommittedWeek, manifest: &Manifest) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Method;
     use crate::state::weeks::{Counts, InputKey, Journal, Part, Piece, WholeWeek};
 
     fn week(date: &str) -> Week {

@@ -86,6 +86,7 @@ impl Store {
         ensure!(Journal::read(&unfinished.journal())?.as_ref() == Some(&whole.journal), unfinished.taken_over());
         let mut manifest = self.manifest()?.unwrap_or_else(|| Manifest::new(&whole.method)).next()?;
         ensure!(manifest.commits == committed.commit, unfinished.taken_over());
+        manifest.set_method(&whole.method);
         let records = self.staged_records(week, committed.commit);
         std::fs::create_dir_all(&records).with_context(|| format!("cannot make {}", records.display()))?;
         replace(&records.join("job.toml"), job.as_bytes())?;

@@ -12,7 +12,9 @@ use anyhow::{Context, Result, bail};
 use crate::records::Week;
 use crate::state::durable::sync_folder;
 use crate::state::indexes::UrlRunRow;
-use crate::state::weeks::{CommittedWeek, Earlier, Manifest, RemovedWeeks, Unfinished, WeekTables, WholeWeek};
+use crate::state::weeks::{
+    CommittedWeek, Earlier, Manifest, RemovedWeeks, Unfinished, WeekTables, WholeWeek, shard_file,
+};
 use crate::tables::{RowGroups, Table, UrlRow};
 
 /// How long the processes of a run may take to end after their supervisor was killed.
@@ -242,11 +244,6 @@ pub(crate) fn records_folder(week: Week, commit: u64) -> PathBuf {
 /// The folder with the URLs of the removed weeks, within [`OWN`].
 pub(crate) fn removed_folder(removed: &RemovedWeeks) -> PathBuf {
     Path::new(&format!("before={}", removed.before)).join(format!("{:05}", removed.commit))
-}
-
-/// The name of a shard's file, in a table with one file for each shard.
-pub(crate) fn shard_file(shard: u32) -> String {
-    format!("shard{shard:05}.parquet")
 }
 
 /// The name of a file of a table: the number of the commit that wrote it, and its number among the files of the table.

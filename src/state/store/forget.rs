@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use arrow_array::Int64Array;
 
-use super::folders::{Store, WEEK, part_file, removed_folder, shard_file};
+use super::folders::{Store, WEEK, part_file, removed_folder};
 use crate::records::DocId;
 use crate::state::indexes::UrlRunRow;
-use crate::state::weeks::{CommittedWeek, Manifest, Part, Piece, Unfinished, WeekTables};
+use crate::state::weeks::{CommittedWeek, Manifest, Part, Piece, Unfinished, WeekTables, shard_file};
 use crate::tables::{RowGroups, Scan, Table, UrlRow, Writer, copy_rows, field, name_pages, pack};
 
 /// The ids of deleted documents, by shard, ascending.

@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
 
-use super::folders::{SCRATCH, Store, removed_folder, shard_file};
+use super::folders::{SCRATCH, Store, removed_folder};
 use crate::records::Week;
 use crate::state::indexes::{UrlLookup, UrlRunRow};
-use crate::state::weeks::{Earlier, Manifest, RemovedWeeks, week_of};
+use crate::state::weeks::{Earlier, Manifest, RemovedWeeks, shard_file, week_of};
 use crate::tables::{RowGroups, Scan, Table, UrlRow, Writer, name_pages, result_tables};
 
 /// What [`Store::vacuum`] removed from a store, or would remove.
@@ -37,7 +37,8 @@ pub struct Vacuumed {
 /// The part of every summary of results that says of which weeks they were made.
 #[derive(serde::Deserialize)]
 struct MadeOf {
-    first: Week,
+    /// None, if they were made of lists.
+    first: Option<Week>,
 }
 
 impl Store {
@@ -79,7 +80,7 @@ impl Store {
             let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
             let made_of: MadeOf =
                 serde_json::from_slice(&text).with_context(|| format!("{} is damaged", path.display()))?;
-            if made_of.first < before {
+            if made_of.first.is_some_and(|first| first < before) {
                 found.push(name.clone());
             }
         }

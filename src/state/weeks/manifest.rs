@@ -255,12 +255,24 @@ impl Manifest {
         Ok(text)
     }
 
+    /// Whether the store has weeks, or had some: only then are its parameters those of its weeks.
+    fn has_had_weeks(&self) -> bool {
+        !self.weeks.is_empty() || self.removed.is_some()
+    }
+
+    /// Takes the parameters of the first week.
+    pub fn set_method(&mut self, method: &Method) {
+        if !self.has_had_weeks() {
+            (self.method, self.method_hash) = (method.clone(), method.hash());
+        }
+    }
+
     /// Checks that a job has the parameters of the store.
     ///
     /// # Errors
     /// If they differ; the message has both values of every parameter that differs, and what to do.
     pub fn check(&self, store: &Path, method: &Method) -> Result<()> {
-        if self.method == *method {
+        if self.method == *method || !self.has_had_weeks() {
             return Ok(());
         }
         let (of_store, of_job) = (self.method.to_string(), method.to_string());

@@ -75,6 +75,11 @@ impl WeekTables {
         WeekTables { root: root.to_owned(), week: Some(week), tables: tables.collect() }
     }
 
+    /// The rows of a shard in a table that is written after the waves; `None` if it has none there.
+    pub fn of_shard(&self, table: &str, shard: u32) -> Option<RowGroups> {
+        self.find(table, &shard_file(shard))
+    }
+
     /// All rows of a table, file by file.
     pub fn all(&self, table: &str) -> &[RowGroups] {
         self.tables.get(table).map_or(&[], |files| &files.parts)
@@ -96,4 +101,8 @@ impl WeekTables {
             format!("the store {root} is damaged: the table `{table}` of week {week} lacks the rows of {name}")
         })
     }
+}
+/// The name of a shard's file, in a table that is written after the waves.
+pub(crate) fn shard_file(shard: u32) -> String {
+    format!("shard{shard:05}.parquet")
 }

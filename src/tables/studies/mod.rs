@@ -3,6 +3,7 @@
 mod collections;
 mod evolution;
 mod mirrors;
+mod mirrors_by_url;
 mod overlap;
 
 pub use self::collections::{
@@ -13,6 +14,9 @@ pub use self::evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostCha
 pub use self::mirrors::{
     MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow,
     MirroredRow,
+};
+pub use self::mirrors_by_url::{
+    CandidateRow, PathTestRow, ProbeRow, RankingRow, UrlDomainRow, UrlGroupRow, UrlLevelRow,
 };
 pub use self::overlap::{
     ComponentRow, FamilyChunkRow, FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow,

@@ -1,0 +1,104 @@
+//! The mirrors-by-url job: finds hosts that mirror each other from URLs alone, and tests them by some pages (Bharat and Broder 1999).
+//!
+//! ```text
+//! URLs of pages, links and lists ─▶ hosts with enough of them, and a sample of their paths
+//! names and sampled paths ─▶ features ─▶ candidates                                        candidates
+//! pages of the week, and of `input` ─▶ tests ─▶ levels                                     tests, levels, ranking, domains, groups
+//! unknown tests ─▶ what a crawler would fetch                                              probes
+//! ```
+//!
+//! Samples and features are hashes, and scores are sums of whole numbers, so no table depends on the number of workers or processes. Worker 0
+//! writes the tables. Memory: see `operators::mirrors_by_url`.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use timely::worker::Worker;
+
+use super::tables::UrlMirrorWriter;
+use crate::config::MirrorsByUrl;
+use crate::features::Fingerprinter;
+use crate::jobs::studies::plan::StudyPlan;
+use crate::operators::exchange::all_gather;
+use crate::operators::mirrors_by_url::{
+    ListedPairs, TestPages, TestRules, UrlCounts, UrlStage, WantedUrls, WeekUrls, candidates, compare, host_features,
+    sampled_hosts,
+};
+use crate::structures::Ownership;
+use crate::summary::MirrorsByUrlSummary;
+use crate::watch::{Stage, Watch};
+
+/// Finds and tests mirrors on one worker, as [`study`](crate::jobs::studies::study) calls it. Worker 0 writes the tables and returns the
+/// summary.
+///
+/// # Errors
+/// If a file cannot be read or written, two hosts have the same hash, or a worker failed.
+pub fn mirrors_by_url(
+    worker: &mut Worker,
+    plan: &StudyPlan,
+    job: &MirrorsByUrl,
+    watch: &Arc<Watch>,
+) -> Result<Option<MirrorsByUrlSummary>> {
+    let owned = plan.owned(worker);
+    let stage = UrlStage {
+        least_urls: job.least_urls.get().into(),
+        paths: job.paths.get().into(),
+        most_hosts: job.most_hosts as usize,
+        whole_paths: job.whole_paths,
+        most_candidates: job.most_candidates.get() as usize,
+        memory: plan.worker_memory / 4,
+        scratch: plan.results().scratch().join(format!("worker{:05}", worker.index())),
+        watch: watch.clone(),
+    };
+    watch.enter(Stage::Read);
+    let lists = plan.files.lists.iter().skip(worker.index()).step_by(worker.peers()).collect();
+    let urls = WeekUrls { history: &plan.history, owned: &owned, choice: job.urls, lists };
+    let (sample, counts) = sampled_hosts(worker, &stage, &urls).context("sampling the paths of hosts")?;
+    let (features, texts) = host_features(worker, &stage, &urls, &sample).context("making features of hosts")?;
+    drop(sample);
+    watch.enter(Stage::Join);
+    let (candidates, all) = candidates(worker, &stage, features).context("pairing hosts")?;
+    let listed = ListedPairs::gather(worker, &stage, &candidates, texts)?;
+    watch.enter(Stage::Weeks);
+    let pages = pages(worker, plan, &owned, &listed, watch).context("reading pages for tests")?;
+    let passed_over = pages.passed_over;
+    let rules = TestRules {
+        tests: job.tests.get() as usize,
+        similar: job.similar.0,
+        unfetched: job.unfetched,
+        features: plan.history.features,
+    };
+    let tested = compare(worker, &stage, &listed, pages, rules).context("testing pairs of hosts")?;
+    let mut sums = (UrlCounts::default(), 0);
+    for (_, counts, passed_over) in all_gather(worker, vec![(worker.index(), counts, passed_over)], watch)? {
+        sums.0.add(&counts);
+        sums.1 += passed_over;
+    }
+    watch.enter(Stage::Tables);
+    if worker.index() > 0 {
+        return Ok(None);
+    }
+    let (counts, passed_over) = sums;
+    UrlMirrorWriter { plan, stage: &stage, rules, listed: &listed, tested: &tested }
+        .write(counts, all, passed_over)
+        .map(Some)
+}
+
+/// What this worker knows of the pages that tests ask for.
+fn pages(
+    worker: &Worker,
+    plan: &StudyPlan,
+    owned: &Ownership,
+    listed: &ListedPairs,
+    watch: &Watch,
+) -> Result<TestPages> {
+    let (files, wanted) = (&plan.files, WantedUrls::of(listed));
+    let mut pages = TestPages::of_week(&plan.history, owned, &wanted)?;
+    if !files.crawl.is_empty() {
+        let mut fingerprinter = Fingerprinter::of_method(&files.method)?;
+        for (number, input) in files.crawl.iter().enumerate().skip(worker.index()).step_by(worker.peers()) {
+            pages.add_file(input, number, &files.reading, &mut fingerprinter, &wanted, watch)?;
+        }
+    }
+    Ok(pages)
+}

@@ -1,0 +1,8 @@
+//! The mirrors-by-url job.
+//!
+//! In reading order: `job` (the job from top to bottom), `tables`.
+
+mod job;
+mod tables;
+
+pub(super) use self::job::mirrors_by_url;

@@ -1,0 +1,125 @@
+//! One exchange of records that are grouped by a key: all records of a key come to one worker, in their order.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anyhow::Result;
+use bytemuck::Pod;
+use timely::worker::Worker;
+
+use super::all_gather::all_gather;
+use super::block::Block;
+use super::by_key::by_key;
+use super::dealer::Dealer;
+use super::kept::Kept;
+use super::key_ranges::KeyRanges;
+use super::ranges::RangeDealer;
+use super::spill::{Partition, SpillBuffer};
+use crate::records::mix;
+use crate::watch::Watch;
+
+/// Records of a partition, about: their sorting stays in the second-level cache.
+const MOST_RECORDS: u64 = 1 << 13;
+/// Records that are dealt at once, between two checks of the clock.
+const AT_ONCE: usize = 1 << 13;
+
+/// A record with a key by which it is grouped. Its order begins with the key.
+pub trait Keyed: Pod + Send + Ord {
+    /// The key.
+    fn key(&self) -> u64;
+}
+
+/// The records of one worker, read block by block.
+pub trait Records<R> {
+    /// The number of records.
+    fn count(&self) -> usize;
+
+    /// The number of blocks; at least one.
+    fn blocks(&self) -> usize;
+
+    /// Calls `take` with the records of a block, by its number from 0.
+    ///
+    /// # Errors
+    /// Names the file that cannot be read.
+    fn block(&self, number: usize, take: impl FnOnce(&[R])) -> Result<()>;
+}
+
+impl<R> Records<R> for Vec<R> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn blocks(&self) -> usize {
+        self.len().div_ceil(AT_ONCE).max(1)
+    }
+
+    fn block(&self, number: usize, take: impl FnOnce(&[R])) -> Result<()> {
+        let end = ((number + 1) * AT_ONCE).min(self.len());
+        take(&self[number * AT_ONCE..end]);
+        Ok(())
+    }
+}
+
+impl<R: Pod> Records<R> for Kept<R> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn blocks(&self) -> usize {
+        self.blocks()
+    }
+
+    fn block(&self, number: usize, take: impl FnOnce(&[R])) -> Result<()> {
+        self.block(number, take)
+    }
+}
+
+/// What an exchange of grouped records may use.
+#[derive(Clone)]
+pub struct GroupLimits {
+    /// Bytes for the records in flight.
+    pub memory: u64,
+    /// The folder to which they spill.
+    pub scratch: PathBuf,
+    /// Counts what is exchanged, and keeps the first failure of the process.
+    pub watch: Arc<Watch>,
+}
+
+/// Sends records to the owners of their keys, calls `each` with all records of each key, in their order, and `take` with the answers that
+/// `each` deals to the worker. The order of keys depends on the number of workers. All records of one key are in the memory of one worker.
+///
+/// # Errors
+/// If a file cannot be read or written, or a worker of this process failed.
+pub fn by_group<R: Keyed, A: Pod + Send>(
+    worker: &mut Worker,
+    limits: &GroupLimits,
+    name: &str,
+    records: impl Records<R> + 'static,
+    mut each: impl FnMut(&[R], &mut Dealer<A>) + 'static,
+    take: impl FnMut(Block<A>) + 'static,
+) -> Result<()> {
+    let GroupLimits { memory, scratch, watch } = limits;
+    let counts = all_gather(worker, vec![records.count() as u64], watch)?;
+    let cut = KeyRanges::new(counts.iter().sum(), MOST_RECORDS, size_of::<R>(), 1, worker.peers(), *memory);
+    let records = Rc::new(records);
+    let open = move || {
+        let (records, mut next) = (records.clone(), 0);
+        move |deal: &mut RangeDealer<'_, R>| {
+            records.block(next, |block| block.iter().for_each(|record| deal.deal(0, mix(record.key()), *record)))?;
+            next += 1;
+            Ok(next < records.blocks())
+        }
+    };
+    let mut sorted: Vec<R> = Vec::new();
+    let group = move |partition: &Partition<'_, R>, answers: &mut Dealer<A>| {
+        sorted.clear();
+        sorted.reserve(partition.count());
+        partition.blocks(|block| sorted.extend_from_slice(block.records()))?;
+        sorted.sort_unstable();
+        sorted.chunk_by(|a, b| a.key() == b.key()).for_each(|of_key| each(of_key, answers));
+        Ok(())
+    };
+    let waiting = SpillBuffer::new(scratch, *memory);
+    by_key(worker, name, cut, waiting, watch, open, group, take)
+}

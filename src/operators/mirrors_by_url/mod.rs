@@ -1,0 +1,40 @@
+//! Mirrors by URL: pairs of hosts that have features of their names and paths in common, and tests of these pairs by some pages (Bharat and
+//! Broder 1999).
+//!
+//! ```text
+//! urls        the URLs of a week and of lists, and how they are named
+//! hosts       distinct URLs by host; a sample of the paths of each host with enough of them
+//! terms       the terms of names and paths, and the features that they make
+//! features    the features of sampled hosts
+//! candidates  pairs of hosts with features in common, and their scores
+//! listed      the best candidates: names and samples of their hosts, at every worker
+//! pages       the pages that tests compare: those of the week, and those fetched for the tests
+//! compare     the tests of each pair
+//! outcomes    what a test finds, and the level of a pair                                   Table 1
+//! ```
+//!
+//! A host and a path are known by the high halves of the 128-bit hashes of their texts; two hosts with the same hash in the list are an error.
+//!
+//! Memory: a worker has the sampled paths of which it read the URLs, about 120 bytes each; every worker has the listed candidates and the
+//! samples of their hosts, at most about 4 kB for each candidate. Other records go to disk beyond the memory for them.
+
+mod candidates;
+mod compare;
+mod features;
+mod hosts;
+mod listed;
+mod outcomes;
+mod pages;
+mod stage;
+mod terms;
+mod urls;
+
+pub use self::candidates::{Candidate, candidates};
+pub use self::compare::{PathTest, TestRules, TestedPair, compare};
+pub use self::features::{HostFeature, SampledTexts, host_features};
+pub use self::hosts::{SampledPath, UrlCounts, sampled_hosts};
+pub use self::listed::{ListedHost, ListedPair, ListedPairs, WantedUrls};
+pub use self::outcomes::{MirrorLevel, Outcome, OutcomeCounts};
+pub use self::pages::TestPages;
+pub use self::stage::UrlStage;
+pub use self::urls::{UrlSource, UrlState, WeekUrls, text_hash};

@@ -1,0 +1,241 @@
+//! What a test finds, and the level of a pair by its tests (Bharat and Broder 1999, section 4 and Table 1).
+
+use serde::{Deserialize, Serialize};
+
+/// What the test of one path finds: the page of the source host against the page of the target host at the same path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Outcome {
+    /// Source failure: the source does not have the page.
+    SourceFailure,
+    /// Target failure: the target does not have it.
+    TargetFailure,
+    /// Fingerprint match: both pages are the same bytes.
+    FingerprintMatch,
+    /// Full similarity: the texts resemble each other wholly.
+    FullSimilarity,
+    /// High similarity: the resemblance is high.
+    HighSimilarity,
+    /// Trace similarity: the resemblance is above 0.
+    TraceSimilarity,
+    /// No similarity.
+    NoSimilarity,
+    /// It is not known whether one of the hosts has the page.
+    Unknown,
+}
+
+impl Outcome {
+    /// All outcomes, in the order of columns.
+    pub const ALL: [Outcome; 8] = [
+        Outcome::SourceFailure,
+        Outcome::TargetFailure,
+        Outcome::FingerprintMatch,
+        Outcome::FullSimilarity,
+        Outcome::HighSimilarity,
+        Outcome::TraceSimilarity,
+        Outcome::NoSimilarity,
+        Outcome::Unknown,
+    ];
+
+    /// Its name in tables: the study's letters.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::SourceFailure => "SF",
+            Outcome::TargetFailure => "TF",
+            Outcome::FingerprintMatch => "FM",
+            Outcome::FullSimilarity => "FS",
+            Outcome::HighSimilarity => "HS",
+            Outcome::TraceSimilarity => "TS",
+            Outcome::NoSimilarity => "NS",
+            Outcome::Unknown => "unknown",
+        }
+    }
+}
+
+/// The outcomes of the tests of a pair: how many there are of each, in the order of [`Outcome::ALL`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct OutcomeCounts(pub [u32; Outcome::ALL.len()]);
+
+impl OutcomeCounts {
+    /// Adds an outcome.
+    pub fn add(&mut self, outcome: Outcome) {
+        self.0[outcome as usize] += 1;
+    }
+
+    /// The number of tests with this outcome.
+    pub fn of(&self, outcome: Outcome) -> u32 {
+        self.0[outcome as usize]
+    }
+
+    /// The tests that say something of the pair: neither unknown nor without a page on the source.
+    pub fn telling(&self) -> u32 {
+        self.0.iter().sum::<u32>() - self.of(Outcome::Unknown) - self.of(Outcome::SourceFailure)
+    }
+}
+
+/// How much of the structure and of the content two hosts have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MirrorLevel {
+    /// Level 1: the same structure, identical content.
+    Identical,
+    /// Level 2: the same structure, equivalent content.
+    Equivalent,
+    /// Level 3: the same structure, similar content.
+    Similar,
+    /// Level 4: partly the same structure, similar content.
+    Partial,
+    /// Level 5: the same structure, related content.
+    Related,
+    /// No mirrors.
+    Mismatch,
+    /// Too few tests say something.
+    Few,
+}
+
+/// The tests that must say something of a pair, if it is to have a level.
+pub const LEAST_TESTS: u32 = 3;
+
+impl MirrorLevel {
+    /// All levels, in the order of tables.
+    pub const ALL: [MirrorLevel; 7] = [
+        MirrorLevel::Identical,
+        MirrorLevel::Equivalent,
+        MirrorLevel::Similar,
+        MirrorLevel::Partial,
+        MirrorLevel::Related,
+        MirrorLevel::Mismatch,
+        MirrorLevel::Few,
+    ];
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            MirrorLevel::Identical => "1",
+            MirrorLevel::Equivalent => "2",
+            MirrorLevel::Similar => "3",
+            MirrorLevel::Partial => "4",
+            MirrorLevel::Related => "5",
+            MirrorLevel::Mismatch => "mismatch",
+            MirrorLevel::Few => "few",
+        }
+    }
+
+    /// Whether pairs of this level have the same structure and at least similar content: levels 1 to 3.
+    pub fn is_whole(self) -> bool {
+        self <= MirrorLevel::Similar
+    }
+
+    /// Whether pairs of this level have pages in common: levels 1 to 4.
+    pub fn is_mirror(self) -> bool {
+        self <= MirrorLevel::Partial
+    }
+
+    /// The pairs of the level that the study found, of 21,820 (Table 1).
+    pub fn published(self) -> Option<u64> {
+        Some(match self {
+            MirrorLevel::Identical => 9_619,
+            MirrorLevel::Equivalent => 700,
+            MirrorLevel::Similar => 406,
+            MirrorLevel::Partial => 6_011,
+            MirrorLevel::Related => 189,
+            MirrorLevel::Mismatch => 4_895,
+            MirrorLevel::Few => return None,
+        })
+    }
+
+    /// The level of a pair with these outcomes (Table 1). Some trace similarity beside target failures is in no row of the table, and so a
+    /// mismatch.
+    pub fn of(counts: &OutcomeCounts) -> MirrorLevel {
+        if counts.telling() < LEAST_TESTS {
+            return MirrorLevel::Few;
+        }
+        MirrorLevel::of_telling(counts)
+    }
+
+    /// The level by outcomes of which at least one is telling.
+    fn of_telling(counts: &OutcomeCounts) -> MirrorLevel {
+        let has = |outcome| counts.of(outcome) > 0;
+        let (failure, trace, none) =
+            (has(Outcome::TargetFailure), has(Outcome::TraceSimilarity), has(Outcome::NoSimilarity));
+        let (high, full) = (has(Outcome::HighSimilarity), has(Outcome::FullSimilarity));
+        if !failure && !trace && !none {
+            return if high {
+                MirrorLevel::Similar
+            } else if full {
+                MirrorLevel::Equivalent
+            } else {
+                MirrorLevel::Identical
+            };
+        }
+        if high || full || has(Outcome::FingerprintMatch) {
+            MirrorLevel::Partial
+        } else if trace && !failure {
+            MirrorLevel::Related
+        } else {
+            MirrorLevel::Mismatch
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The rows of Table 1, as they are written there: the first that holds is the level.
+    fn table_1(outcomes: &BTreeSet<&str>) -> &'static str {
+        let all = |of: &[&str]| outcomes.iter().all(|outcome| of.contains(outcome));
+        let not_all_failed = !all(&["SF"]);
+        if all(&["SF", "FM"]) && not_all_failed {
+            "1"
+        } else if all(&["SF", "FM", "FS"]) && not_all_failed {
+            "2"
+        } else if all(&["SF", "FM", "FS", "HS"]) && not_all_failed {
+            "3"
+        } else if ["HS", "FM", "FS"].iter().any(|some| outcomes.contains(some)) {
+            "4"
+        } else if !outcomes.contains("TF") && outcomes.contains("TS") {
+            "5"
+        } else {
+            "mismatch"
+        }
+    }
+
+    #[test]
+    fn levels_are_those_of_table_1_for_all_sets_of_outcomes() {
+        let known = &Outcome::ALL[..7];
+        for set in 1u32..1 << known.len() {
+            let (mut counts, mut names) = (OutcomeCounts::default(), BTreeSet::new());
+            for outcome in known.iter().filter(|outcome| set >> **outcome as u32 & 1 == 1) {
+                (0..LEAST_TESTS).for_each(|_| counts.add(*outcome));
+                names.insert(outcome.name());
+            }
+            let level = MirrorLevel::of(&counts).name();
+            if names.iter().eq(["SF"].iter()) {
+                assert_eq!(level, "few", "the hosts were not compared at all");
+            } else {
+                assert_eq!(level, table_1(&names), "{names:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn two_telling_tests_are_too_few() {
+        let mut counts = OutcomeCounts::default();
+        let add = |counts: &mut OutcomeCounts, outcome, times| (0..times).for_each(|_| counts.add(outcome));
+        add(&mut counts, Outcome::FingerprintMatch, 2);
+        add(&mut counts, Outcome::Unknown, 10);
+        add(&mut counts, Outcome::SourceFailure, 7);
+        assert_eq!(MirrorLevel::of(&counts), MirrorLevel::Few);
+        counts.add(Outcome::FingerprintMatch);
+        assert_eq!(MirrorLevel::of(&counts), MirrorLevel::Identical);
+    }
+
+    #[test]
+    fn the_published_levels_are_all_tested_pairs() {
+        let published: Vec<u64> = MirrorLevel::ALL.iter().filter_map(|level| level.published()).collect();
+        assert_eq!(published.iter().sum::<u64>(), 21_820);
+        assert_eq!(published[..5].iter().sum::<u64>(), 16_925);
+    }
+}

@@ -1,0 +1,234 @@
+//! The pages that tests compare: those of the week, and those that were fetched for the tests.
+
+use anyhow::{Context, Result, ensure};
+use arrow_array::{FixedSizeBinaryArray, Int64Array, StringArray};
+
+use super::listed::WantedUrls;
+use super::urls::{Namer, UrlName, UrlState};
+use crate::config::Reading;
+use crate::features::Fingerprinter;
+use crate::operators::ingest::page_facts;
+use crate::readers::{Input, Item};
+use crate::records::{checksum, fold};
+use crate::state::History;
+use crate::structures::Ownership;
+use crate::tables::{DocumentRow, FeatureRow, MissingRow, RowGroups, Scan, Table, field};
+use crate::text::canonical;
+use crate::watch::Watch;
+
+/// What is known of a URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// Its page, by its number.
+    Page(usize),
+    /// The host does not have it.
+    Gone,
+}
+
+/// A page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TestPage {
+    /// Of two pages with one name the smaller number counts: those of the week come before those of files.
+    pub order: u64,
+    /// The checksum of its body.
+    pub checksum: u128,
+    /// The hash of its supershingles; 0 for a page without words.
+    pub vector: u64,
+    features: FeaturePlace,
+}
+
+/// Where the features of a page are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum FeaturePlace {
+    /// The page has no words.
+    None,
+    /// In a row of a table, by the number of its file.
+    Row(usize, u64),
+    /// In memory, by number.
+    Read(usize),
+}
+
+/// What a worker knows of the URLs that tests may ask for.
+#[derive(Default)]
+pub struct TestPages {
+    /// All that is known, in no order.
+    pub known: Vec<(UrlName, Known)>,
+    /// The pages.
+    pub pages: Vec<TestPage>,
+    /// The files of features of the week.
+    files: Vec<RowGroups>,
+    /// The features of pages of files.
+    read: Vec<Vec<u32>>,
+    /// Of the files for tests: pages and failed downloads of URLs that no test may ask for, and records that cannot be read.
+    pub passed_over: u64,
+}
+
+/// The number from which on the order of pages of files begins.
+const OF_FILES: u64 = 1 << 63;
+/// The bits of the number of a record in a file.
+const RECORD_BITS: u32 = 40;
+
+impl TestPages {
+    /// Reads the pages of own shards of the last week that tests may ask for, and which URLs are gone.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or contradicts another one; names it.
+    pub fn of_week(history: &History, owned: &Ownership, wanted: &WantedUrls) -> Result<TestPages> {
+        let mut found = TestPages::default();
+        let Some(number) = history.weeks.len().checked_sub(1) else { return Ok(found) };
+        let (tables, mut namer) = (history.tables(number), Namer::default());
+        for shard in owned.shards() {
+            // The documents of the shard, and the number of the page of each.
+            let mut of_docs: Vec<(i64, usize)> = Vec::new();
+            for rows in history.rows(number, &tables, DocumentRow::NAME, shard)? {
+                Scan::open(&rows, &["doc", "url", "checksum"])?.for_each(|batch| {
+                    let (docs, urls): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "url")?);
+                    let checksums: &FixedSizeBinaryArray = field(batch, "checksum")?;
+                    for row in 0..batch.num_rows() {
+                        let name = namer.name(urls.value(row));
+                        if !wanted.has(name) {
+                            continue;
+                        }
+                        let bytes = checksums.value(row).try_into().context("a checksum has 16 bytes")?;
+                        of_docs.push((docs.value(row), found.pages.len()));
+                        found.known.push((name, Known::Page(found.pages.len())));
+                        let (order, checksum) = (docs.value(row) as u64, u128::from_be_bytes(bytes));
+                        found.pages.push(TestPage { order, checksum, vector: 0, features: FeaturePlace::None });
+                    }
+                    Ok(())
+                })?;
+            }
+            of_docs.sort_unstable();
+            for rows in history.rows(number, &tables, FeatureRow::NAME, shard)? {
+                let (file, mut first) = (found.files.len(), 0);
+                Scan::open(&rows, &["doc", "vector"])?.for_each(|batch| {
+                    let (docs, vectors): (&Int64Array, &Int64Array) = (field(batch, "doc")?, field(batch, "vector")?);
+                    for (row, (doc, vector)) in docs.values().iter().zip(vectors.values()).enumerate() {
+                        if let Ok(place) = of_docs.binary_search_by_key(doc, |(doc, _)| *doc) {
+                            let page = &mut found.pages[of_docs[place].1];
+                            page.features = FeaturePlace::Row(file, first + row as u64);
+                            page.vector = (*vector as u64).max(1);
+                        }
+                    }
+                    first += docs.len() as u64;
+                    Ok(())
+                })?;
+                found.files.push(rows);
+            }
+            if let Some(rows) = tables.of_shard(MissingRow::NAME, shard) {
+                Scan::open(rows, &["url", "reason"])?.for_each(|batch| {
+                    let [urls, reasons]: [&StringArray; 2] = [field(batch, "url")?, field(batch, "reason")?];
+                    for (url, reason) in urls.iter().flatten().zip(reasons.iter().flatten()) {
+                        let name = namer.name(url);
+                        if UrlState::of_failure(reason).is_some() && wanted.has(name) {
+                            found.known.push((name, Known::Gone));
+                        }
+                    }
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Adds the pages and failed downloads of a file; `number` is its number among all files.
+    ///
+    /// # Errors
+    /// If the file cannot be read to its end; names it.
+    pub fn add_file(
+        &mut self,
+        input: &Input,
+        number: usize,
+        reading: &Reading,
+        fingerprinter: &mut Fingerprinter,
+        wanted: &WantedUrls,
+        watch: &Watch,
+    ) -> Result<()> {
+        let mut reader = crate::readers::open(input, reading)?;
+        let (mut namer, mut position, mut record) = (Namer::default(), 0, 0);
+        while let Some(item) = reader.next().with_context(|| format!("cannot read {}", input.name))? {
+            watch.add_bytes(reader.position().saturating_sub(position));
+            (position, record) = (reader.position().max(position), record + 1);
+            let (url, page) = match item {
+                Item::Page(page) => (canonical(&page.url), Some(page)),
+                Item::Failed(failure) if UrlState::of_failure(&failure.reason).is_some() => {
+                    (canonical(&failure.url), None)
+                }
+                Item::Failed(_) | Item::Reject(_) => (None, None),
+                Item::Skip(_) => continue,
+            };
+            watch.add_record(page.is_some(), url.is_none());
+            let name = url.as_ref().map(|url| namer.name(url.as_str())).filter(|name| wanted.has(*name));
+            let Some((url, name)) = url.zip(name) else {
+                self.passed_over += 1;
+                continue;
+            };
+            let Some(page) = page else {
+                self.known.push((name, Known::Gone));
+                continue;
+            };
+            let (bytes, facts) = page_facts(fingerprinter, &page.body, page.charset.as_deref(), &url);
+            let (mut vector, mut features) = (0, FeaturePlace::None);
+            if facts.words > 0 {
+                vector = fold(&facts.sketch.supershingles).max(1);
+                features = FeaturePlace::Read(self.read.len());
+                self.read.push(facts.sketch.features);
+            }
+            let order = OF_FILES | (number as u64) << RECORD_BITS | record;
+            self.known.push((name, Known::Page(self.pages.len())));
+            self.pages.push(TestPage { order, checksum: checksum(bytes), vector, features });
+        }
+        let unread = reader.unread();
+        ensure!(
+            unread.bytes == 0 && !unread.ends_early,
+            "{} is damaged or incomplete: {} of its bytes cannot be read. Restore the file, or leave it out of `input`",
+            input.name,
+            unread.bytes
+        );
+        Ok(())
+    }
+
+    /// Calls `each` with the features of some pages, given by their numbers, in some order: the place in `pages`, and the features.
+    ///
+    /// # Errors
+    /// If a page has no words, or a file cannot be read; names the file.
+    pub fn features(&self, pages: &[usize], mut each: impl FnMut(usize, &[u32])) -> Result<()> {
+        let mut sorted: Vec<usize> = (0..pages.len()).collect();
+        sorted.sort_unstable_by_key(|place| self.pages[pages[*place]].features);
+        let file_of = |place: &usize| match self.pages[pages[*place]].features {
+            FeaturePlace::Row(file, row) => Some((file, row)),
+            FeaturePlace::Read(_) | FeaturePlace::None => None,
+        };
+        let mut words = Vec::new();
+        for of_file in sorted.chunk_by(|a, b| file_of(a).map(|(file, _)| file) == file_of(b).map(|(file, _)| file)) {
+            let Some((file, _)) = file_of(&of_file[0]) else {
+                for place in of_file {
+                    let FeaturePlace::Read(read) = self.pages[pages[*place]].features else {
+                        anyhow::bail!("a page without words has no features");
+                    };
+                    each(*place, &self.read[read]);
+                }
+                continue;
+            };
+            let mut rows: Vec<u64> = of_file.iter().filter_map(file_of).map(|(_, row)| row).collect();
+            rows.dedup();
+            let mut next = of_file.iter().peekable();
+            let mut row = rows.iter();
+            Scan::of_rows(&self.files[file], "features", &rows)?.for_each(|batch| {
+                let features: &FixedSizeBinaryArray = field(batch, "features")?;
+                for bytes in features.iter().flatten() {
+                    let row = row.next().copied();
+                    words.clear();
+                    words.extend(bytes.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)));
+                    while let Some(place) = next.next_if(|place| file_of(place).map(|(_, row)| row) == row) {
+                        each(*place, &words);
+                    }
+                }
+                Ok(())
+            })?;
+            let path = self.files[file].path();
+            ensure!(next.next().is_none(), "{} is damaged: it has fewer rows than before", path.display());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,470 @@
+//! The mirrors-by-url job by brute force: its tables from those of the week, with dictionaries of texts.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use nigh::records::checksum;
+
+use crate::program::{UnionFind, bytes, features, files, job, longs, rows_of, run_well, tables, texts, week};
+
+/// Rows of a table, each with its values as text.
+pub type Rows = Vec<Vec<String>>;
+/// A host and a path.
+type Name = (String, String);
+
+/// The parameters of a job.
+#[derive(Clone)]
+pub struct Settings {
+    pub pages_only: bool,
+    pub least_urls: usize,
+    pub paths: usize,
+    pub most_hosts: usize,
+    pub whole_paths: bool,
+    pub tests: usize,
+    pub similar: f64,
+    pub failed: bool,
+    /// Further lines of the job.
+    pub more: String,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            pages_only: false,
+            least_urls: 5,
+            paths: 20,
+            most_hosts: 20,
+            whole_paths: true,
+            tests: 9,
+            similar: 0.5,
+            failed: false,
+            more: String::new(),
+        }
+    }
+}
+
+impl Settings {
+    pub fn toml(&self) -> String {
+        let Settings { pages_only, least_urls, paths, most_hosts, whole_paths, tests, similar, failed, more } = self;
+        let urls = if *pages_only { "pages" } else { "pages-and-links" };
+        let unfetched = if *failed { "failed" } else { "unknown" };
+        format!(
+            "[mirrors-by-url]\nurls = \"{urls}\"\nleast-urls = {least_urls}\npaths = {paths}\nmost-hosts = {most_hosts}\nwhole-paths = {whole_paths}\n\
+             tests = {tests}\nsimilar = {similar:?}\nunfetched = \"{unfetched}\"\n{more}\n"
+        )
+    }
+
+    /// Runs the job; gives the bytes of its tables.
+    pub fn run(&self, store: &Path, flags: &[&str]) -> BTreeMap<String, Vec<u8>> {
+        let folder = tempfile::tempdir().unwrap();
+        let job = job(folder.path(), &self.toml());
+        run_well(&[&["run", job.to_str().unwrap(), "-q", "--store", store.to_str().unwrap()], flags].concat());
+        assert!(!store.join("_nigh/work").exists(), "nothing unfinished is left");
+        tables(&store.join("mirrors-by-url"))
+    }
+}
+
+/// A page: the smaller number counts, if there are two of one name.
+#[derive(Clone)]
+pub struct Page {
+    pub order: i64,
+    pub checksum: Vec<u8>,
+    /// `None` without words.
+    pub features: Option<Vec<u32>>,
+}
+
+/// What is known before the job.
+#[derive(Default)]
+pub struct Known {
+    /// URLs, with whether they were fetched and whether they are gone.
+    urls: BTreeMap<Name, (bool, bool)>,
+    pub pages: BTreeMap<Name, Page>,
+    pub gone: BTreeSet<Name>,
+}
+
+pub fn name(url: &str) -> Name {
+    let rest = url.split_once("://").unwrap().1;
+    let slash = rest.find('/').unwrap();
+    (rest[..slash].to_owned(), rest[slash..].to_owned())
+}
+
+impl Known {
+    /// What a week has.
+    pub fn of_week(store: &Path, date: &str, pages_only: bool) -> Known {
+        let (mut known, week) = (Known::default(), week(store, date));
+        let docs = longs(&week, "documents", "doc");
+        let (urls, sums) = (texts(&week, "documents", "url"), bytes(&week, "documents", "checksum"));
+        let features = features(&week);
+        for ((doc, url), checksum) in docs.iter().zip(&urls).zip(sums) {
+            known.add(url, true, false);
+            let page = Page { order: *doc, checksum, features: features.get(doc).cloned() };
+            known.add_page(name(url), page);
+        }
+        let has = |table: &str| week.join(table).exists() || !files(&week, table).is_empty();
+        if has("missing") {
+            for (url, reason) in texts(&week, "missing", "url").iter().zip(texts(&week, "missing", "reason")) {
+                if ["status 404", "status 410"].contains(&reason.as_str()) {
+                    known.gone.insert(name(url));
+                    if !pages_only {
+                        known.add(url, false, true);
+                    }
+                }
+            }
+        }
+        if !pages_only && has("links") {
+            texts(&week, "links", "target_url").iter().for_each(|url| known.add(url, false, false));
+        }
+        known
+    }
+
+    pub fn add(&mut self, url: &str, fetched: bool, gone: bool) {
+        let states = self.urls.entry(name(url)).or_default();
+        (states.0, states.1) = (states.0 | fetched, states.1 | gone);
+    }
+
+    /// Whether two hosts have a page at the same path with the same bytes, or with at least half of the features.
+    pub fn share_a_page(&self, [a, b]: &[String; 2]) -> bool {
+        let of_host = self.pages.range((a.clone(), String::new())..).take_while(|(name, _)| name.0 == *a);
+        of_host.into_iter().any(|((_, path), page)| {
+            let Some(other) = self.pages.get(&(b.clone(), path.clone())) else { return false };
+            let alike = |(a, b): (&Vec<u32>, &Vec<u32>)| 2 * a.iter().zip(b).filter(|(a, b)| a == b).count() >= a.len();
+            page.checksum == other.checksum || page.features.as_ref().zip(other.features.as_ref()).is_some_and(alike)
+        })
+    }
+
+    /// Adds all that is known here to `other`.
+    pub fn join(&self, other: &mut Known) {
+        for (name, states) in &self.urls {
+            let of_other = other.urls.entry(name.clone()).or_default();
+            (of_other.0, of_other.1) = (of_other.0 | states.0, of_other.1 | states.1);
+        }
+    }
+
+    pub fn add_page(&mut self, name: Name, page: Page) {
+        match self.pages.get(&name) {
+            Some(other) if other.order < page.order => {}
+            _ => {
+                self.pages.insert(name, page);
+            }
+        }
+    }
+}
+
+/// Terms: runs of letters, and `*` for runs of digits.
+fn terms(text: &str) -> Vec<String> {
+    let (mut terms, mut last) = (Vec::<String>::new(), ' ');
+    for of in text.chars() {
+        let of = of.to_ascii_lowercase();
+        if of.is_ascii_digit() {
+            if !last.is_ascii_digit() {
+                terms.push("*".into());
+            }
+        } else if of.is_ascii_lowercase() {
+            if !last.is_ascii_lowercase() {
+                terms.push(String::new());
+            }
+            terms.last_mut().unwrap().push(of);
+        }
+        last = of;
+    }
+    terms
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Feature {
+    Host(String, String),
+    Path(usize, String, String),
+    Whole(String),
+}
+
+const STOP: [&str; 8] = ["htm", "html", "txt", "main", "index", "home", "bin", "cgi"];
+const TOOLS: [&str; 3] = ["nph", "dynaweb", "zyview"];
+
+fn path_features(sample: &[String], whole: bool) -> BTreeSet<Feature> {
+    let (mut counts, mut features) = (BTreeMap::<Feature, usize>::new(), BTreeSet::new());
+    for path in sample {
+        let terms = terms(path);
+        if terms.iter().any(|term| TOOLS.contains(&term.as_str())) {
+            continue;
+        }
+        if whole && path != "/" {
+            features.insert(Feature::Whole(path.clone()));
+        }
+        for (at, pair) in terms.windows(2).enumerate() {
+            if !pair.iter().any(|term| STOP.contains(&term.as_str())) {
+                *counts.entry(Feature::Path(at, pair[0].clone(), pair[1].clone())).or_default() += 1;
+            }
+        }
+    }
+    features.extend(counts.into_iter().filter(|(_, count)| *count > 1).map(|(feature, _)| feature));
+    features
+}
+
+fn hash(path: &str) -> u128 {
+    checksum(path.as_bytes()) >> 64
+}
+
+/// A pair of the list, with its tests: source, target, path, outcome, similarity, near.
+struct Pair {
+    hosts: [String; 2],
+    score: f64,
+    features: [usize; 2],
+    tests: Vec<(String, String, String, &'static str, Option<f64>, bool)>,
+    level: &'static str,
+}
+
+const OUTCOMES: [&str; 8] = ["SF", "TF", "FM", "FS", "HS", "TS", "NS", "unknown"];
+
+impl Pair {
+    fn count(&self, outcome: &str) -> usize {
+        self.tests.iter().filter(|test| test.3 == outcome).count()
+    }
+
+    fn is_mirror(&self) -> bool {
+        ["1", "2", "3", "4"].contains(&self.level)
+    }
+}
+
+/// The least common multiple of 1 to 20, of which weights are whole numbers.
+const WEIGHT: u64 = 232_792_560;
+
+/// All tables by their names, except the scores of `candidates`, which are returned beside them.
+pub fn expected(known: &Known, settings: &Settings) -> (BTreeMap<&'static str, Rows>, Vec<f64>) {
+    let mut of_hosts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for ((host, path), (fetched, gone)) in &known.urls {
+        if *fetched || !*gone {
+            of_hosts.entry(host).or_default().push(path);
+        }
+    }
+    of_hosts.retain(|_, paths| paths.len() >= settings.least_urls);
+    let mut samples: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut of_features: BTreeMap<Feature, BTreeSet<&str>> = BTreeMap::new();
+    for (host, paths) in &of_hosts {
+        let mut sorted = paths.clone();
+        sorted.sort_by_key(|path| hash(path));
+        let more = (paths.len() as f64 / (5 * settings.paths) as f64).log2().floor().max(0.0) as usize;
+        sorted.truncate(settings.paths + more);
+        let sample: Vec<String> = sorted.into_iter().map(str::to_owned).collect();
+        let names = terms(host);
+        let names = names.windows(2).map(|pair| Feature::Host(pair[0].clone(), pair[1].clone()));
+        for feature in path_features(&sample, settings.whole_paths).into_iter().chain(names) {
+            of_features.entry(feature).or_default().insert(host);
+        }
+        samples.insert(host, sample);
+    }
+    // The weight, the number of features and that of features of paths.
+    let mut common: BTreeMap<[&str; 2], (u64, usize, usize)> = BTreeMap::new();
+    for (feature, hosts) in &of_features {
+        if hosts.len() < 2 || hosts.len() > settings.most_hosts {
+            continue;
+        }
+        let of_host = matches!(feature, Feature::Host(..));
+        let weight = if of_host { 4 } else { 1 } * WEIGHT / hosts.len() as u64;
+        for a in hosts {
+            for b in hosts.range(*a..).skip(1) {
+                let sums = common.entry([a, b]).or_default();
+                *sums = (sums.0 + weight, sums.1 + 1, sums.2 + usize::from(!of_host));
+            }
+        }
+    }
+    let urls = |host: &str| of_hosts[host].len();
+    let mut pairs = Vec::new();
+    for (mut hosts, (weight, features, of_paths)) in common {
+        if features < 2 || of_paths == 0 {
+            continue;
+        }
+        hosts.sort_by_key(|host| (Reverse(urls(host)), *host));
+        let logarithms: f64 = hosts.iter().map(|host| (urls(host) as f64).ln()).sum();
+        let score = weight as f64 / WEIGHT as f64 / (1.0 + 0.1 * logarithms);
+        let hosts = hosts.map(str::to_owned);
+        pairs.push(Pair { hosts, score, features: [features, of_paths], tests: Vec::new(), level: "few" });
+    }
+    pairs.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.hosts.cmp(&b.hosts)));
+    for pair in &mut pairs {
+        test(pair, known, settings, &samples);
+    }
+    let tables = rows(&pairs, known, &urls);
+    (tables, pairs.iter().map(|pair| pair.score).collect())
+}
+
+fn test(pair: &mut Pair, known: &Known, settings: &Settings, samples: &BTreeMap<&str, Vec<String>>) {
+    let [a, b] = pair.hosts.clone();
+    let mut tests = vec![(a.clone(), b.clone(), "/".to_owned())];
+    for (source, target) in [(&a, &b), (&b, &a)] {
+        let has = |path: &&String| known.pages.contains_key(&(source.clone(), (*path).clone()));
+        let sample = || samples[source.as_str()].iter().filter(|path| *path != "/");
+        let paths = sample().filter(has).chain(sample().filter(|path| !has(path))).take(settings.tests);
+        tests.extend(paths.map(|path| (source.clone(), target.clone(), path.clone())));
+    }
+    for (source, target, path) in tests {
+        let page = |host: &String| known.pages.get(&(host.clone(), path.clone()));
+        let failed = |host: &String| settings.failed || known.gone.contains(&(host.clone(), path.clone()));
+        let (mut similarity, mut near) = (None, false);
+        let outcome = match (page(&source), page(&target)) {
+            (None, _) => {
+                if failed(&source) {
+                    "SF"
+                } else {
+                    "unknown"
+                }
+            }
+            (_, None) => {
+                if failed(&target) {
+                    "TF"
+                } else {
+                    "unknown"
+                }
+            }
+            (Some(a), Some(b)) if a.checksum == b.checksum => {
+                similarity = Some(1.0);
+                "FM"
+            }
+            (Some(a), Some(b)) => match (&a.features, &b.features) {
+                (Some(a), Some(b)) => {
+                    let equal = a.iter().zip(b).filter(|(a, b)| a == b).count();
+                    let share = equal as f64 / a.len() as f64;
+                    (similarity, near) = (Some(share), (share - settings.similar).abs() <= 0.1);
+                    match equal {
+                        0 => "NS",
+                        all if all == a.len() => "FS",
+                        some if some as f64 >= settings.similar * a.len() as f64 => "HS",
+                        _ => "TS",
+                    }
+                }
+                _ => "NS",
+            },
+        };
+        pair.tests.push((source, target, path, outcome, similarity, near));
+    }
+    let found: BTreeSet<&str> =
+        pair.tests.iter().map(|test| test.3).filter(|of| !["SF", "unknown"].contains(of)).collect();
+    let telling = pair.tests.len() - pair.count("SF") - pair.count("unknown");
+    let only = |of: &[&str]| found.iter().all(|outcome| of.contains(outcome));
+    pair.level = if telling < 3 {
+        "few"
+    } else if only(&["FM"]) {
+        "1"
+    } else if only(&["FM", "FS"]) {
+        "2"
+    } else if only(&["FM", "FS", "HS"]) {
+        "3"
+    } else if ["FM", "FS", "HS"].iter().any(|outcome| found.contains(outcome)) {
+        "4"
+    } else if found.contains("TS") && !found.contains("TF") {
+        "5"
+    } else {
+        "mismatch"
+    };
+}
+
+fn rows(pairs: &[Pair], known: &Known, urls: &dyn Fn(&str) -> usize) -> BTreeMap<&'static str, Rows> {
+    let mut tables: BTreeMap<&str, Rows> = BTreeMap::new();
+    let row = |values: &[&dyn ToString]| values.iter().map(|value| value.to_string()).collect::<Vec<String>>();
+    let (mut candidates, mut tests, mut probes, mut asked) = (Rows::new(), Rows::new(), Rows::new(), BTreeSet::new());
+    for (number, pair) in pairs.iter().enumerate() {
+        let ([a, b], rank) = (&pair.hosts, number + 1);
+        let mut of_pair = row(&[&rank, a, b, &pair.features[0], &pair.features[1], &urls(a), &urls(b), &pair.level]);
+        of_pair.extend(OUTCOMES.map(|outcome| pair.count(outcome).to_string()));
+        candidates.push(of_pair);
+        for (source, target, path, outcome, similarity, near) in &pair.tests {
+            let similarity = similarity.map_or("null".to_owned(), |share| share.to_string());
+            tests.push(row(&[&rank, source, target, path, outcome, &similarity, near]));
+            for host in [a, b].into_iter().filter(|_| *outcome == "unknown") {
+                let of = (host.clone(), path.clone());
+                if !known.pages.contains_key(&of) && !known.gone.contains(&of) && asked.insert(of) {
+                    probes.push(row(&[&rank, &format!("http://{host}{path}")]));
+                }
+            }
+        }
+    }
+    let published = ["9619", "700", "406", "6011", "189", "4895", "null"];
+    let levels = ["1", "2", "3", "4", "5", "mismatch", "few"]
+        .into_iter()
+        .zip(published)
+        .map(|(level, published)| row(&[&level, &pairs.iter().filter(|pair| pair.level == level).count(), &published]));
+    tables.insert("levels", levels.collect());
+    let ranking = (1..=20).map(|part| {
+        let first = pairs[..(pairs.len() * part).div_ceil(20)].iter().filter(|pair| pair.level != "few");
+        let share = |levels: &[&str]| match first.clone().count() {
+            0 => "null".to_owned(),
+            all => (first.clone().filter(|pair| levels.contains(&pair.level)).count() as f64 / all as f64).to_string(),
+        };
+        let all = first.clone().count();
+        row(&[&(part as f64 / 20.0), &all, &share(&["1", "2", "3"]), &share(&["1", "2", "3", "4"])])
+    });
+    tables.insert("ranking", ranking.collect());
+    let mut domains: BTreeMap<&str, BTreeMap<[String; 2], usize>> = BTreeMap::new();
+    for pair in pairs {
+        let group = match pair.level {
+            "1" | "2" | "3" => "1-3",
+            "4" | "5" => pair.level,
+            _ => continue,
+        };
+        let mut of_pair = pair.hosts.clone().map(|host| {
+            let host = if host.starts_with('[') { "0".to_owned() } else { host.split(':').next().unwrap().to_owned() };
+            let label = host.split('.').next_back().unwrap().to_owned();
+            if label.parse::<u64>().is_ok() { "address".to_owned() } else { label }
+        });
+        of_pair.sort();
+        if of_pair[0] != of_pair[1] {
+            *domains.entry(group).or_default().entry(of_pair).or_default() += 1;
+        }
+    }
+    let mut of_domains = Rows::new();
+    for (group, counts) in domains {
+        let all: usize = counts.values().sum();
+        let mut sorted: Vec<_> = counts.into_iter().collect();
+        sorted.sort_by_key(|(domains, pairs)| (Reverse(*pairs), domains.clone()));
+        of_domains.extend(
+            sorted.into_iter().map(|([a, b], pairs)| row(&[&group, &a, &b, &pairs, &(pairs as f64 / all as f64)])),
+        );
+    }
+    tables.insert("domains", of_domains);
+    let hosts: Vec<&String> = pairs.iter().filter(|pair| pair.is_mirror()).flat_map(|pair| &pair.hosts).collect();
+    let hosts: Vec<&String> = hosts.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+    let number = |host: &String| hosts.binary_search(&host).unwrap() as i64;
+    let mut joined = UnionFind::default();
+    for pair in pairs.iter().filter(|pair| pair.is_mirror()) {
+        joined.union(number(&pair.hosts[0]), number(&pair.hosts[1]));
+    }
+    let mut groups: BTreeMap<i64, Vec<&String>> = BTreeMap::new();
+    hosts.iter().for_each(|host| groups.entry(joined.find(number(host))).or_default().push(host));
+    let preferred =
+        |group: &Vec<&String>| (*group.iter().min_by_key(|host| (Reverse(urls(host)), **host)).unwrap()).clone();
+    let mut groups: Vec<(String, Vec<&String>)> =
+        groups.into_values().map(|group| (preferred(&group), group)).collect();
+    groups.sort();
+    let of_groups = groups.iter().enumerate().flat_map(|(number, (preferred, group))| {
+        group.iter().map(move |host| row(&[&(number + 1), host, &urls(host), &(*host == preferred)]))
+    });
+    tables.insert("groups", of_groups.collect());
+    tables.insert("candidates", candidates);
+    tables.insert("tests", tests);
+    tables.insert("probes", probes);
+    tables
+}
+
+/// The columns of a table.
+pub fn columns(table: &str) -> Vec<&'static str> {
+    let tables = nigh::tables::result_tables("mirrors-by-url");
+    let described = (tables.iter().find(|of| of.name == table).unwrap().describe)();
+    described.columns.iter().map(|column| column.name).collect()
+}
+
+/// Asserts that all tables are those of brute force; returns the rows of each.
+pub fn assert_right(store: &Path, known: &Known, settings: &Settings) -> BTreeMap<&'static str, Rows> {
+    let (expected, scores) = expected(known, settings);
+    for (table, rows) in &expected {
+        let all = columns(table);
+        let without_score: Vec<&str> = all.iter().copied().filter(|column| *column != "score").collect();
+        let found = rows_of(&store.join("mirrors-by-url"), table, &without_score);
+        for (number, (found, expected)) in found.iter().zip(rows).enumerate() {
+            assert_eq!(found, expected, "{table}, row {number}; {}", settings.toml());
+        }
+        assert_eq!(found.len(), rows.len(), "{table}; {}", settings.toml());
+    }
+    let found = rows_of(&store.join("mirrors-by-url"), "candidates", &["score"]);
+    assert!(found.iter().map(|row| row[0].parse::<f64>().unwrap()).eq(scores), "scores; {}", settings.toml());
+    expected
+}
