@@ -80,6 +80,8 @@ enum Benchmark {
     Mirrors(dataflow::MirrorsArgs),
     /// Link statistics and collections of a made-up web.
     Collections(dataflow::CollectionsArgs),
+    /// Samples, features and candidates of made-up URLs.
+    MirrorsByUrl(dataflow::MirrorsByUrlArgs),
 }
 
 /// Runs a benchmark and prints its report. `as_text` formats a task as a new process of this program reads it.
@@ -109,6 +111,9 @@ pub fn bench(args: &BenchArgs, as_text: fn(BenchTask) -> Result<String>) -> Resu
         Benchmark::Overlap(args) => dataflow::bench_overlap(args, |task| as_text(BenchTask::Overlap(task))),
         Benchmark::Mirrors(args) => dataflow::bench_mirrors(args, |task| as_text(BenchTask::Mirrors(task))),
         Benchmark::Collections(args) => dataflow::bench_collections(args, |task| as_text(BenchTask::Collections(task))),
+        Benchmark::MirrorsByUrl(args) => {
+            dataflow::bench_mirrors_by_url(args, |task| as_text(BenchTask::MirrorsByUrl(task)))
+        }
     };
     outcome?.print()
 }

@@ -106,3 +106,26 @@ fn a_benchmark_that_is_stopped_leaves_nothing() {
         assert_eq!(left(), 0, "{later:?}");
     }
 }
+
+#[test]
+fn made_up_urls_and_links_give_the_same_for_any_workers() {
+    for arguments in [
+        &["mirrors-by-url", "--urls", "60000", "--times", "2"][..],
+        &["mirrors", "--documents", "30000"],
+        &["collections", "--documents", "30000"],
+    ] {
+        let checksums = [
+            &["--workers", "1"][..],
+            &["--workers", "2", "--memory", "1MB"],
+            &["--workers", "4"],
+            &["--workers", "1", "--processes", "2"],
+        ]
+        .map(|flags| figures(&[arguments, flags].concat())["checksum"].as_str().unwrap().to_owned());
+        assert!(checksums.windows(2).all(|pair| pair[0] == pair[1]), "{arguments:?}: {checksums:?}");
+    }
+    let figures = figures(&["mirrors-by-url", "--urls", "60000", "--times", "2"]);
+    // 375 hosts of 160 URLs; an eighth of them copy one of 15.
+    let [read, urls] = ["read", "urls"].map(|count| figures["urls"][count].as_u64().unwrap());
+    assert_eq!((read, urls), (120_000, 60_000), "{figures}");
+    assert!((30..600).contains(&figures["candidates"].as_u64().unwrap()), "{figures}");
+}

@@ -2,7 +2,7 @@
 //!
 //! In reading order: `harness` (runs a benchmark on all workers and adds up their counts), `task` (the list of benchmarks, as a new
 //! process receives one), `setup` (what `clusters` and `weeks` share), `clusters`, `components`, `weeks`, `exchange`, `overlap`, `mirrors`,
-//! `collections` (the benchmarks), `meter` (peak memory), `temporary` (the folder of a benchmark).
+//! `collections`, `mirrors_by_url` (the benchmarks), `meter` (peak memory), `temporary` (the folder of a benchmark).
 
 mod clusters;
 mod collections;
@@ -11,6 +11,7 @@ mod exchange;
 mod harness;
 mod meter;
 mod mirrors;
+mod mirrors_by_url;
 mod overlap;
 mod setup;
 mod task;
@@ -22,6 +23,7 @@ pub(crate) use self::collections::{CollectionsArgs, bench_collections};
 pub(crate) use self::components::{ComponentsArgs, bench_components};
 pub(crate) use self::exchange::{ExchangeArgs, bench_exchange};
 pub(crate) use self::mirrors::{MirrorsArgs, bench_mirrors};
+pub(crate) use self::mirrors_by_url::{MirrorsByUrlArgs, bench_mirrors_by_url};
 pub(crate) use self::overlap::{OverlapArgs, bench_overlap};
 pub use self::task::{BenchTask, serve_task};
 pub(crate) use self::weeks::{WeeksArgs, bench_weeks};

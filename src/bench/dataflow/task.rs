@@ -11,6 +11,7 @@ use super::components::ComponentsTask;
 use super::exchange::ExchangeTask;
 use super::harness::{Measure, measure};
 use super::mirrors::MirrorsTask;
+use super::mirrors_by_url::MirrorsByUrlTask;
 use super::overlap::OverlapTask;
 use super::weeks::WeeksTask;
 use crate::launch::Peers;
@@ -34,6 +35,8 @@ pub enum BenchTask {
     Mirrors(MirrorsTask),
     /// `nigh bench collections`.
     Collections(CollectionsTask),
+    /// `nigh bench mirrors-by-url`.
+    MirrorsByUrl(MirrorsByUrlTask),
 }
 
 /// Runs one process of a benchmark. The process of worker 0 returns the figures of all processes as JSON, the others `None`.
@@ -49,6 +52,7 @@ pub fn serve_task(task: &BenchTask, peers: Peers, watch: &Arc<Watch>) -> Result<
         BenchTask::Overlap(task) => measure_as_json(task, peers, watch),
         BenchTask::Mirrors(task) => measure_as_json(task, peers, watch),
         BenchTask::Collections(task) => measure_as_json(task, peers, watch),
+        BenchTask::MirrorsByUrl(task) => measure_as_json(task, peers, watch),
     }
 }
 

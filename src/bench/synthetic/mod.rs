@@ -2,7 +2,8 @@
 //!
 //! In reading order: `sizes` (cluster sizes by a power law), `permutation` (a random order that takes no memory), `vectors` (vectors
 //! of supershingles with known clusters), `dataset` (files of them), `graphs` (graphs with known components), `chunk_sets` (pages with shared
-//! chunks), `host_clusters` (hosts with shared clusters), `linked_hosts` (hosts that copy others, with their links).
+//! chunks), `host_clusters` (hosts with shared clusters), `linked_hosts` (hosts that copy others, with their links), `url_hosts` (hosts that
+//! copy the paths of others).
 
 mod chunk_sets;
 mod dataset;
@@ -12,6 +13,7 @@ mod linked_hosts;
 mod permutation;
 mod random;
 mod sizes;
+mod url_hosts;
 mod vectors;
 
 pub(crate) use self::chunk_sets::ChunkSets;
@@ -19,4 +21,5 @@ pub(crate) use self::dataset::{Dataset, DatasetPlan, SHARDS, files};
 pub(crate) use self::graphs::{Graph, GraphShape};
 pub(crate) use self::host_clusters::HostClusters;
 pub(crate) use self::linked_hosts::LinkedHosts;
+pub(crate) use self::url_hosts::UrlHosts;
 pub(crate) use self::vectors::{Noise, WIDTH};

@@ -1,0 +1,243 @@
+//! `nigh bench mirrors-by-url`: samples, features and candidates of made-up URLs (Bharat and Broder 1999).
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use timely::worker::Worker;
+
+use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
+use super::temporary::Temporary;
+use crate::bench::outcome::BenchOutcome;
+use crate::bench::synthetic::UrlHosts;
+use crate::config::{Bytes, Config, Count, MirrorsByUrl};
+use crate::operators::InProcess;
+use crate::operators::exchange::barrier;
+use crate::operators::mirrors_by_url::{
+    UrlCounts, UrlSource, UrlStage, UrlState, candidates, host_features, sampled_hosts,
+};
+use crate::readers::ListLines;
+use crate::records::{fold, mix};
+use crate::report::grouped;
+use crate::watch::{Stage, Watch};
+
+/// The fewest URLs.
+const LEAST_URLS: u64 = 10_000;
+
+/// Arguments of `nigh bench mirrors-by-url`.
+#[derive(Args)]
+pub(crate) struct MirrorsByUrlArgs {
+    /// Number of distinct URLs.
+    #[arg(long, value_name = "N")]
+    urls: u64,
+    /// How often each URL is read, as links repeat it.
+    #[arg(long, default_value = "1", value_name = "N")]
+    times: u64,
+    /// Worker threads of each process.
+    #[arg(long, default_value = "2", value_name = "N")]
+    workers: Count,
+    /// Processes on this machine.
+    #[arg(long, default_value = "1", value_name = "N")]
+    processes: Count,
+    /// Memory of all processes together for records in flight; half of the machine's by default.
+    #[arg(long, value_name = "BYTES")]
+    memory: Option<Bytes>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The benchmark as each process receives it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MirrorsByUrlTask {
+    urls: u64,
+    times: u64,
+    /// Worker threads of each process.
+    threads: usize,
+    worker_memory: u64,
+    scratch: PathBuf,
+}
+
+/// What the benchmark counts; sums over workers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct MirrorsByUrlCounts {
+    /// URLs and hosts.
+    urls: UrlCounts,
+    /// Pairs of hosts with enough features in common.
+    candidates: u64,
+}
+
+impl WorkerCounts for MirrorsByUrlCounts {
+    fn merge(&mut self, other: &MirrorsByUrlCounts) {
+        self.urls.add(&other.urls);
+        self.candidates += other.candidates;
+    }
+}
+
+/// The figures of the benchmark.
+#[derive(Serialize)]
+struct MirrorsByUrlReport {
+    workers: usize,
+    processes: usize,
+    /// Of samples and features, for which URLs are read twice.
+    samples: Seconds,
+    /// Of candidates.
+    pairs: Seconds,
+    ns_per_url: f64,
+    peak_anonymous_bytes: Option<u64>,
+    exchanged_bytes_per_url: f64,
+    #[serde(flatten)]
+    counts: MirrorsByUrlCounts,
+    checksum: String,
+}
+
+pub(crate) fn bench_mirrors_by_url(
+    args: &MirrorsByUrlArgs,
+    as_text: impl Fn(MirrorsByUrlTask) -> Result<String>,
+) -> Result<BenchOutcome> {
+    ensure!(args.urls >= LEAST_URLS, "--urls {}: made-up hosts have {LEAST_URLS} URLs at least", args.urls);
+    ensure!((1..=1000).contains(&args.times), "--times {}: allowed is 1 to 1000", args.times);
+    let temporary = Temporary::new();
+    let memory = args.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
+    let task = MirrorsByUrlTask {
+        urls: args.urls,
+        times: args.times,
+        threads: args.workers.0,
+        worker_memory: memory / (args.workers.0 * args.processes.0) as u64,
+        scratch: temporary.folder.join("scratch"),
+    };
+    let measured = run(&task, Placement::of(args.processes.0), as_text)?;
+    BenchOutcome::new(true, &MirrorsByUrlReport::new(args, measured), args.json)
+}
+
+/// The URLs that one worker reads, in memory.
+struct MadeUrls {
+    text: String,
+    /// Where each URL ends.
+    ends: Vec<usize>,
+}
+
+impl MadeUrls {
+    /// Every URL is read `times` times, by any workers.
+    fn new(task: &MirrorsByUrlTask, worker: &Worker) -> MadeUrls {
+        let (hosts, mut made) = (UrlHosts::new(task.urls), MadeUrls { text: String::new(), ends: Vec::new() });
+        for number in 0..hosts.urls() {
+            for time in 0..task.times {
+                if mix(fold(&[number, time])) % worker.peers() as u64 == worker.index() as u64 {
+                    hosts.url(number, &mut made.text);
+                    made.ends.push(made.text.len());
+                }
+            }
+        }
+        made
+    }
+}
+
+impl UrlSource for MadeUrls {
+    fn each(&self, take: &mut dyn FnMut(&str, UrlState) -> Result<()>) -> Result<ListLines> {
+        let mut start = 0;
+        for end in &self.ends {
+            take(&self.text[start..*end], UrlState::Named)?;
+            start = *end;
+        }
+        Ok(ListLines::default())
+    }
+}
+
+impl Measure for MirrorsByUrlTask {
+    type Counts = MirrorsByUrlCounts;
+
+    fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn measure(
+        &self,
+        worker: &mut Worker,
+        _: &Arc<InProcess>,
+        watch: &Arc<Watch>,
+    ) -> Result<Counted<MirrorsByUrlCounts>> {
+        let (urls, job) = (MadeUrls::new(self, worker), MirrorsByUrl::default());
+        let stage = UrlStage {
+            least_urls: job.least_urls.get().into(),
+            paths: job.paths.get().into(),
+            most_hosts: job.most_hosts as usize,
+            whole_paths: job.whole_paths,
+            most_candidates: job.most_candidates.get() as usize,
+            memory: self.worker_memory / 4,
+            scratch: self.scratch.clone(),
+            watch: watch.clone(),
+        };
+        barrier(worker, watch)?;
+        watch.enter(Stage::Join);
+        let (sample, counts) = sampled_hosts(worker, &stage, &urls)?;
+        let (features, _) = host_features(worker, &stage, &urls, &sample)?;
+        barrier(worker, watch)?;
+        watch.enter(Stage::Components);
+        let (listed, all) = candidates(worker, &stage, features)?;
+        barrier(worker, watch)?;
+        watch.enter(Stage::Tables);
+        let is_first = worker.index() == 0;
+        let counts = MirrorsByUrlCounts { urls: counts, candidates: if is_first { all } else { 0 } };
+        let listed = listed.iter().filter(|_| is_first);
+        let checksum = listed.fold(0u64, |sum, candidate| {
+            let [a, b] = candidate.hosts;
+            let words = [a, b, candidate.features, candidate.path_features, candidate.score().to_bits()];
+            sum.wrapping_add(mix(fold(&words)))
+        });
+        Ok(Counted { counts, checksum })
+    }
+}
+
+impl MirrorsByUrlReport {
+    fn new(args: &MirrorsByUrlArgs, measured: Measured<MirrorsByUrlCounts>) -> MirrorsByUrlReport {
+        let samples = measured.seconds(|span| span.stage == Stage::Join);
+        let pairs = measured.seconds(|span| span.stage == Stage::Components);
+        let read = measured.counts.urls.read as f64;
+        MirrorsByUrlReport {
+            workers: args.workers.0,
+            processes: args.processes.0,
+            samples,
+            pairs,
+            ns_per_url: (samples.cpu + pairs.cpu) * 1e9 / read,
+            peak_anonymous_bytes: measured.peak_anonymous_bytes,
+            exchanged_bytes_per_url: measured.exchanged_bytes as f64 / read,
+            counts: measured.counts,
+            checksum: format!("{:016x}", measured.checksum),
+        }
+    }
+}
+
+impl fmt::Display for MirrorsByUrlReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let MirrorsByUrlReport { workers, processes, samples, pairs, counts, .. } = self;
+        let urls = &counts.urls;
+        writeln!(
+            f,
+            "{} URLs read, {} distinct, of {} hosts; {processes} process(es) of {workers} worker(s)",
+            grouped(urls.read),
+            grouped(urls.urls),
+            grouped(urls.hosts)
+        )?;
+        writeln!(
+            f,
+            "{} hosts with enough URLs, {} sampled paths, {} candidates",
+            grouped(urls.sampled),
+            grouped(urls.paths),
+            grouped(counts.candidates)
+        )?;
+        writeln!(
+            f,
+            "samples and features: {:.3} seconds, {:.3} CPU s; candidates: {:.3} seconds, {:.3} CPU s",
+            samples.wall, samples.cpu, pairs.wall, pairs.cpu
+        )?;
+        writeln!(f, "{:.1} CPU ns a URL; exchanged {:.1} bytes a URL", self.ns_per_url, self.exchanged_bytes_per_url)?;
+        if let Some(peak) = self.peak_anonymous_bytes {
+            writeln!(f, "peak anonymous memory: {:.1} MiB", peak as f64 / (1 << 20) as f64)?;
+        }
+        writeln!(f, "checksum of candidates {}", self.checksum)
+    }
+}
