@@ -46,11 +46,11 @@ def main():
         print(f"{table}\t{len(files)} files\t{rows} rows")
     by_url(args.store, connection)
     similarity(connection)
-    for job in ("collections", "evolution", "mirrors", "overlap"):
+    for job in ("collections", "evolution", "mirrors", "mirrors-by-url", "overlap"):
         for folder in sorted({path.parent for path in (args.store / job).glob("*/*.parquet")}):
             files = sorted(folder.glob("*.parquet"))
             rows = sum(rows_of(file) for file in files)
-            name = f"{job}_{folder.name.replace('-', '_')}"
+            name = f"{job}_{folder.name}".replace("-", "_")
             count = connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0]
             check(count == rows, f"{name}: DuckDB counts {count} rows, its files have {rows}")
             check_delta(folder, files, rows)

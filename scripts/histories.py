@@ -7,7 +7,7 @@
     scripts/histories.py --nigh target/release/nigh --seeds 1..150 --bucket --each-operation
 
 A history is some commands, drawn by its seed: a first week, later weeks (mode full, delta or auto), a week again with the same
-or other input (--replace), deletions by URL, host or prefix, vacuum, evolution, mirrors, overlap, collections, with gaps between weeks, little memory, several
+or other input (--replace), deletions by URL, host or prefix, vacuum, evolution, mirrors, overlap, collections, mirrors by URL, with gaps between weeks, little memory, several
 workers and processes. Some commands are killed at their N-th operation on files (rename, unlink, mkdir, creation, ...) or on a
 connection (a piece of a request), by a library that `cc` compiles and LD_PRELOAD loads; then the same command is given again, or the week is abandoned. After each command every
 table of the store must equal that of a second store, which had the same history with mode = "full", one worker and no kills: row by
@@ -294,6 +294,8 @@ class History:
                 text += f'thresholds = [1, 1, 1]\nlist-families = true\nmode = "{mode}"\n'
             elif kind == "collections":
                 text += "least-size = 2\npurity = 0.6\nshare = 0.4\n"
+            elif kind == "mirrors-by-url":
+                text += "least-urls = 2\n"
             elif kind != "evolution":
                 text += f"max-reject-share = 1.0\nwave-bytes = {self.wave_bytes}\n"
                 text += f'mode = "{mode}"\n' if mode else ""
@@ -470,6 +472,10 @@ class History:
         job = self.job("collections")
         self.both(["run", job, "-q", *self.how()], ["run", job, "-q", "--workers", "1"])
 
+    def mirrors_by_url(self):
+        job = self.job("mirrors-by-url")
+        self.both(["run", job, "-q", *self.how()], ["run", job, "-q", "--workers", "1"])
+
     def forget_postings(self):
         """Removes what is kept beside the weeks to make the next one quicker."""
         root = self.folder / f"mirror-{self.rng.choice('ab')}" if self.args.bucket else self.store
@@ -480,11 +486,11 @@ class History:
     def steps(self):
         """Yields after each command that left both stores to be compared."""
         commands = [self.add, self.replace, self.delete, self.remove_weeks, self.forget_postings]
-        commands += [self.evolution, self.mirrors, self.overlap, self.collections]
+        commands += [self.evolution, self.mirrors, self.overlap, self.collections, self.mirrors_by_url]
         for self.step in range(1 + self.args.steps):
             # The draws of a step do not depend on whether the kills before it came in time.
             self.rng.seed(f"{self.seed}, step {self.step}")
-            command = self.rng.choices(commands, [10, 4, 5, 1, 1, 1, 1, 4, 4])[0] if self.weeks else self.add
+            command = self.rng.choices(commands, [10, 4, 5, 1, 1, 1, 1, 4, 4, 3])[0] if self.weeks else self.add
             command()
             yield
 

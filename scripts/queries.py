@@ -19,6 +19,12 @@ If it has those of `nigh run jobs/collections.toml`, three more:
 8. Where are the copies of the largest of them?
 9. Which prefixes need a crawler not fetch?
 
+If it has those of `nigh run jobs/mirrors-by-url.toml`, three more:
+
+10. Which hosts have names and paths in common, and are they mirrors?
+11. Which mirrors are found by content, by URL, or both ways?
+12. What should a crawler fetch to test the best pairs?
+
 The tables are plain Parquet, so that each query works alone, copied into a shell or a notebook. Without --week
 the latest week is read. Needs: pip install duckdb polars pyarrow
 
@@ -56,6 +62,8 @@ def main():
         found += overlaps(args.store)
     if (args.store / "collections").is_dir():
         found += collections(args.store)
+    if (args.store / "mirrors-by-url").is_dir():
+        found += mirrors_by_url(args.store)
     if not all(found):
         fail(1, f"{args.store}, week {week}: a query found no rows; are there no clusters of several pages?")
 
@@ -219,6 +227,43 @@ def collections(store):
         """,
     )
     return found
+
+
+def mirrors_by_url(store):
+    """Shows three results of the mirrors-by-url job. Gives how many rows the first has; a crawl may have no mirrors."""
+    tables = {name: f"mirrors-by-url/{name}" for name in ["candidates", "compared", "probes"]}
+    ask = asker(store, tables)
+    found = ask(
+        "DuckDB: pairs of hosts with names and paths in common",
+        ["score", "level", "host", "other host", "tests that match", "tests that do not"],
+        """
+        SELECT round(score, 2), level, host_a, host_b, fm + fs + hs, tf + ts + ns
+        FROM read_parquet($candidates)
+        ORDER BY rank
+        LIMIT $rows
+        """,
+    )
+    ask(
+        "DuckDB: mirrors by content and by URL",
+        ["shared clusters", "by content", "by URL", "host or prefix", "other one"],
+        """
+        SELECT shared, by_content, by_url, coalesce(prefix_a, host_a), coalesce(prefix_b, host_b)
+        FROM read_parquet($compared)
+        ORDER BY shared DESC, 4, 5
+        LIMIT $rows
+        """,
+    )
+    ask(
+        "DuckDB: URLs to fetch",
+        ["pair", "URL"],
+        """
+        SELECT rank, url
+        FROM read_parquet($probes)
+        ORDER BY rank, url
+        LIMIT $rows
+        """,
+    )
+    return [found]
 
 
 def job_week(store, job):

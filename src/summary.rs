@@ -25,7 +25,7 @@ pub use collections::{
 };
 pub use evolution::{ChangeCount, ClassRetention, EvolutionSummary, HostChanges, PUBLISHED_UNCHANGED, Turnover};
 pub use mirrors::{MirrorCounts, MirrorsSummary, PUBLISHED_MIRRORED, PUBLISHED_MIRRORS, WeekOfMirrors};
-pub use mirrors_by_url::{MirrorsByUrlSummary, PUBLISHED_URLS, PublishedUrls, UrlLevelCount};
+pub use mirrors_by_url::{MirrorWays, MirrorsByUrlSummary, PUBLISHED_URLS, PublishedUrls, UrlLevelCount};
 pub use overlap::{
     ChunkingSummary, LargestGroup, OverlapSummary, REASONS as OVERLAP_REASONS, REPLICAS, ReasonCount, ReplicaCount,
     Saving, replica_class,

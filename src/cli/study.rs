@@ -31,7 +31,8 @@ pub(crate) fn run(mut job: Study, config: &Config, pool: &Pool, args: &RunArgs, 
     }
     let folder = check_flags(&mut job, args)?;
     let location = locate_store(&folder, args.mirror.as_deref(), config)?;
-    if location.is_in_bucket() {
+    let may_begin = matches!(&job, Study::MirrorsByUrl(job) if !job.lists.is_empty());
+    if location.is_in_bucket() && !may_begin {
         location.expect()?;
     }
     let early_guard = open_bucket(&location, args.dry_run, log)?;

@@ -45,6 +45,24 @@ pub fn mirrors_by_url(summary: &MirrorsByUrlSummary, tables: &Path) -> String {
         grouped(summary.mirror_hosts),
         grouped(summary.groups)
     ));
+    match summary.ways {
+        Some(ways) => line(format!(
+            "By content and by URL: {} pairs; by content only {}; by URL only {}",
+            grouped(ways.both),
+            grouped(ways.by_content),
+            grouped(ways.by_url)
+        )),
+        None if summary.last.is_some() => {
+            line(
+                "By content: unknown; jobs/mirrors.toml finds these pairs, and a second run of this job compares"
+                    .into(),
+            );
+        }
+        None => {}
+    }
+    if let Some(directories) = summary.directories {
+        line(format!("Mirrored directories, by the collections job: {} pairs", grouped(directories)));
+    }
     if summary.probes > 0 {
         line(format!(
             "{} tests are unknown: the table `probes` has {} URLs to fetch; give the answers as `input`",

@@ -36,6 +36,9 @@ pub struct MirrorsSummary {
 pub struct WeekOfMirrors {
     /// The week.
     pub week: Week,
+    /// The number of the commit that made the week.
+    #[serde(default)]
+    pub week_commit: u64,
     /// The number of pairs by class.
     #[serde(flatten)]
     pub counts: MirrorCounts,

@@ -55,8 +55,23 @@ pub struct MirrorsByUrlSummary {
     pub files: u64,
     /// Pages and failed downloads in them that no test asks for, and records that cannot be read.
     pub passed_over: u64,
+    /// Pairs of hosts by the ways that find them; `None` without tables of the mirrors job for the week.
+    pub ways: Option<MirrorWays>,
+    /// Pairs of directories; `None` without tables of the collections job for the week.
+    pub directories: Option<u64>,
     /// What the study found.
     pub published: PublishedUrls,
+}
+
+/// Mirrors by the ways that find them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MirrorWays {
+    /// By content and by URL.
+    pub both: u64,
+    /// By content only.
+    pub by_content: u64,
+    /// By URL only.
+    pub by_url: u64,
 }
 
 /// The listed pairs of a level.

@@ -118,6 +118,10 @@ pub(super) fn booleans(values: impl Iterator<Item = bool>) -> ArrayRef {
     Arc::new(BooleanArray::from_iter(values.map(Some)))
 }
 
+pub(super) fn maybe_booleans(values: impl Iterator<Item = Option<bool>>) -> ArrayRef {
+    Arc::new(BooleanArray::from_iter(values))
+}
+
 pub(super) fn dates(weeks: impl Iterator<Item = Week>) -> ArrayRef {
     Arc::new(Date32Array::from_iter_values(weeks.map(Week::days)))
 }

@@ -136,9 +136,9 @@ mod tests {
     use crate::tables::{
         AmountRow, AvoidRow, BirthRow, CandidateRow, ChangeClassRow, ChangeRow, ChunkRow, ClusterRow,
         CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow,
-        CollectionSizeRow, ComponentRow, DeathRow, DeletedRow, DocumentRow, EvidenceRow, FailedUrlRow, FailureRow,
-        FamilyChunkRow, FamilyRow, FeatureRow, FoundLinkRow, HostChangeRow, HostFailureRow, HostOverlapRow, JudgedRow,
-        LargestRow, LinkRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow,
+        CollectionSizeRow, ComparedRow, ComponentRow, DeathRow, DeletedRow, DocumentRow, EvidenceRow, FailedUrlRow,
+        FailureRow, FamilyChunkRow, FamilyRow, FeatureRow, FoundLinkRow, HostChangeRow, HostFailureRow, HostOverlapRow,
+        JudgedRow, LargestRow, LinkRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow,
         MirrorSizeRow, MirrorSpanRow, MirroredRow, MissingRow, MostRow, OverlapRow, PathTestRow, ProbeRow, RankingRow,
         ReasonRow, RedirectRow, RejectRow, ReplicaRow, RetentionRow, SavingRow, SizeRow, SummaryRow, UrlDomainRow,
         UrlGroupRow, UrlLevelRow, UrlRow,
@@ -176,7 +176,7 @@ mod tests {
     }
 
     /// Every table that a store keeps.
-    fn kept() -> [(String, String); 53] {
+    fn kept() -> [(String, String); 54] {
         [
             markdown::<ClusterRow>(),
             markdown::<DocumentRow>(),
@@ -214,6 +214,7 @@ mod tests {
             markdown_in::<UrlDomainRow>("mirrors-by-url/"),
             markdown_in::<UrlGroupRow>("mirrors-by-url/"),
             markdown_in::<ProbeRow>("mirrors-by-url/"),
+            markdown_in::<ComparedRow>("mirrors-by-url/"),
             markdown_in::<CollectionClusterRow>("collections/"),
             markdown_in::<CollectionRow>("collections/"),
             markdown_in::<CollectionPageRow>("collections/"),

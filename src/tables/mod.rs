@@ -62,7 +62,7 @@ pub use rows::{
 pub use sift::{RowCounts, copy_rows, link_or_copy};
 pub use studies::{
     AmountRow, AvoidRow, BirthRow, CandidateRow, ChangeClassRow, CollectionClusterRow, CollectionPageRow,
-    CollectionReplicaRow, CollectionRow, CollectionSavingRow, CollectionSizeRow, ComponentRow, DeathRow,
+    CollectionReplicaRow, CollectionRow, CollectionSavingRow, CollectionSizeRow, ComparedRow, ComponentRow, DeathRow,
     FamilyChunkRow, FamilyRow, HostChangeRow, HostOverlapRow, JudgedRow, MirrorChangeRow, MirrorClassRow,
     MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow, MirroredRow, MostRow, OverlapRow,
     PathTestRow, ProbeRow, RankingRow, ReasonRow, ReplicaRow, RetentionRow, SavingRow, UrlDomainRow, UrlGroupRow,

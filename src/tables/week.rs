@@ -14,7 +14,7 @@ use super::rows::{
 };
 use super::studies::{
     AmountRow, AvoidRow, BirthRow, CandidateRow, ChangeClassRow, CollectionClusterRow, CollectionPageRow,
-    CollectionReplicaRow, CollectionRow, CollectionSavingRow, CollectionSizeRow, ComponentRow, DeathRow,
+    CollectionReplicaRow, CollectionRow, CollectionSavingRow, CollectionSizeRow, ComparedRow, ComponentRow, DeathRow,
     FamilyChunkRow, FamilyRow, HostChangeRow, HostOverlapRow, JudgedRow, MirrorChangeRow, MirrorClassRow,
     MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow, MirroredRow, MostRow, OverlapRow,
     PathTestRow, ProbeRow, RankingRow, ReasonRow, ReplicaRow, RetentionRow, SavingRow, UrlDomainRow, UrlGroupRow,
@@ -119,6 +119,7 @@ pub const RESULTS: [ResultTables; 5] = [
         name_pages: true,
         tables: &[
             StoreTable::of::<CandidateRow>(),
+            StoreTable::of::<ComparedRow>(),
             StoreTable::of::<UrlDomainRow>(),
             StoreTable::of::<UrlGroupRow>(),
             StoreTable::of::<UrlLevelRow>(),

@@ -103,6 +103,18 @@ const COLLECTIONS: [GoldenTable; 8] = [
     golden("savings", &["listed", "week"]),
 ];
 
+/// Of the mirrors-by-url job, for the last week.
+const MIRRORS_BY_URL: [GoldenTable; 8] = [
+    golden("candidates", &["rank"]),
+    golden("tests", &["rank"]),
+    golden("levels", &["level"]),
+    golden("ranking", &["prefix"]),
+    golden("domains", &["group", "domain_a"]),
+    golden("groups", &["group", "host"]),
+    golden("probes", &["rank", "url"]),
+    golden("compared", &["kind", "host_a", "host_b", "prefix_a", "prefix_b"]),
+];
+
 /// Of the week of damaged files.
 const DIRTY: [GoldenTable; 1] = [golden("rejects", &["file", "offset"])];
 
@@ -232,6 +244,10 @@ fn shipped_weeks(folder: &Path, kernels: Option<&str>) -> PathBuf {
         let flags = ["-q", "--store", store.to_str().unwrap(), "--week", week];
         run_well(kernels, &[&["run", collections.to_str().unwrap()][..], &flags].concat());
     }
+    std::fs::create_dir(folder.join("mirrors-by-url")).unwrap();
+    // Fewer URLs than the default of 100: some hosts. Fewer paths: fewer rows.
+    let by_url = job(&folder.join("mirrors-by-url"), "[mirrors-by-url]\nleast-urls = 8\npaths = 8\ntests = 3\n");
+    run_well(kernels, &["run", by_url.to_str().unwrap(), "-q", "--store", store.to_str().unwrap()]);
     store
 }
 
@@ -258,6 +274,7 @@ fn found() -> &'static Golden {
         add(&store.join("mirrors"), "mirrors", &MIRRORS);
         add(&store.join("overlap"), "overlap", &OVERLAP);
         add(&store.join("collections"), "collections", &COLLECTIONS);
+        add(&store.join("mirrors-by-url"), "mirrors-by-url", &MIRRORS_BY_URL);
 
         let job = job(folder.path(), "[cluster]\nmax-reject-share = 1.0\n[cluster.method]\nshards = 8\n");
         let dirty = folder.path().join("dirty");

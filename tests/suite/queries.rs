@@ -29,8 +29,9 @@ fn script(name: &str, store: &Path) -> Option<String> {
 fn every_table_of_every_week_opens_in_every_engine() {
     let weeks = shipped_weeks(&shipped_job(), &shipped_weekly_job(), &[]);
     let store = weeks.store();
-    for job in ["jobs/evolution.toml", "jobs/mirrors.toml", "jobs/overlap.toml", "jobs/collections.toml"] {
-        run_well(&["run", job, "-q", "--store", store.to_str().unwrap()]);
+    for job in ["evolution", "mirrors", "overlap", "collections", "mirrors-by-url"] {
+        let job = format!("jobs/{job}.toml");
+        run_well(&["run", &job, "-q", "--store", store.to_str().unwrap()]);
     }
     let Some(opened) = script("engines.py", &store) else { return };
     run_well(&["catalog", store.to_str().unwrap(), "--format", "delta"]);
@@ -44,14 +45,16 @@ fn every_table_of_every_week_opens_in_every_engine() {
 #[test]
 fn duckdb_polars_and_pyarrow_read_the_tables() {
     let made = Made::new(&[]);
-    for job in ["jobs/mirrors.toml", "jobs/overlap.toml", "jobs/collections.toml"] {
-        run_well(&["run", job, "-q", "--store", made.store().to_str().unwrap()]);
+    for job in ["mirrors", "overlap", "collections", "mirrors-by-url"] {
+        let job = format!("jobs/{job}.toml");
+        run_well(&["run", &job, "-q", "--store", made.store().to_str().unwrap()]);
     }
     let Some(ran) = script("queries.py", &made.store()) else { return };
     for engine in ["DuckDB", "Polars", "pyarrow"] {
         assert!(ran.contains(engine), "{ran}");
     }
     assert!(ran.contains("a part of a larger page") && ran.contains("one text or template"), "{ran}");
+    assert!(ran.contains("names and paths in common") && ran.contains("mirrors by content and by URL"), "{ran}");
     assert!(ran.contains("copied most often") && ran.contains("need not be fetched"), "{ran}");
     eprintln!("{ran}");
 }

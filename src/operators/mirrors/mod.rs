@@ -8,6 +8,7 @@
 //! mirrored  at the owners of clusters: the pages that a pair of mirrors has in common
 //! paths     at the owners of paths: paths that both mirrors have, and how long a change takes from one to the other
 //! redirects hosts of which most URLs redirect to another host
+//! shared    what two hosts or collections have in common, with an example: for the comparison with mirrors by URL
 //! ```
 //!
 //! A *candidate* is a host with enough pages in clusters of at least two. Candidates have an order: more such pages first, of equally many the
@@ -26,6 +27,7 @@ mod pairs;
 mod paths;
 mod raw;
 mod redirects;
+mod shared;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -40,6 +42,7 @@ pub use self::pairs::{ListedHost, PairTable};
 pub use self::paths::{Lag, PathCounts, paths};
 pub use self::raw::{RawPairs, raw_pairs};
 pub use self::redirects::{RedirectedHost, redirected_hosts};
+pub use self::shared::{PageOfPlace, SharedPages, shared_pages};
 use crate::operators::InProcess;
 use crate::operators::exchange::GroupLimits;
 use crate::operators::set_join::Requirement;

@@ -31,7 +31,7 @@ pub struct UrlStage {
 
 impl UrlStage {
     /// What the exchanges of grouped records may use.
-    pub(super) fn grouping(&self) -> GroupLimits {
+    pub fn grouping(&self) -> GroupLimits {
         GroupLimits { memory: self.memory, scratch: self.scratch.clone(), watch: self.watch.clone() }
     }
 

@@ -3,7 +3,8 @@
 //! They lie in `mirrors-by-url/TABLE` of the store. Hosts are named as in `documents.host`. A pair is known by its rank in `candidates`.
 
 use crate::tables::columns::{
-    Column, Table, booleans, doubles, longs, maybe_doubles, maybe_longs, nullable, required, texts,
+    Column, Table, booleans, doubles, longs, maybe_booleans, maybe_doubles, maybe_longs, maybe_texts, nullable,
+    required, texts,
 };
 
 /// `candidates`: one row for each listed pair of hosts, the best ones first.
@@ -279,6 +280,88 @@ impl Table for UrlGroupRow {
                 "whether it has the most URLs of its group; of equally many the smallest name",
                 booleans(rows.iter().map(|r| r.preferred)),
             ),
+        ]
+    }
+}
+
+/// `compared`: mirrors by content and by URL side by side, and mirrored directories.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComparedRow {
+    /// `host` or `directory`.
+    pub kind: &'static str,
+    /// The hosts. Of hosts, the smaller name first; of directories, that of the principal collection.
+    pub hosts: [String; 2],
+    /// The directories; `None` for whole hosts.
+    pub prefixes: Option<[String; 2]>,
+    /// Whether they are mirrors by content; `None` if that is not known.
+    pub by_content: Option<bool>,
+    /// Whether the hosts are mirrors by URL: levels 1 to 4.
+    pub by_url: bool,
+    /// The class in the tables of the mirrors job.
+    pub class: Option<String>,
+    /// The number in `candidates`.
+    pub rank: Option<i64>,
+    /// The level there.
+    pub level: Option<&'static str>,
+    /// The score there.
+    pub score: Option<f64>,
+    /// Clusters of similar pages with pages of both.
+    pub shared: i64,
+    /// A page of either in the first of these clusters.
+    pub examples: Option<[String; 2]>,
+}
+
+impl Table for ComparedRow {
+    const NAME: &'static str = "compared";
+    const DESCRIPTION: &'static str = "Mirrors that the mirrors job finds by content or this job by URL, side by side, in the order of names; then directories that the collections job finds to be copies. Both jobs must have run before for the same week.";
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        let of_pairs = |of: fn(&ComparedRow) -> &Option<[String; 2]>, place: usize| {
+            maybe_texts(rows.iter().map(move |r| of(r).as_ref().map(|pair| pair[place].as_str())))
+        };
+        vec![
+            required("kind", "`host` for two whole hosts, or `directory`", texts(rows.iter().map(|r| r.kind))),
+            required(
+                "host_a",
+                "one host: the smaller name, or the host of the principal collection",
+                texts(rows.iter().map(|r| r.hosts[0].as_str())),
+            ),
+            required("host_b", "the other one", texts(rows.iter().map(|r| r.hosts[1].as_str()))),
+            nullable(
+                "prefix_a",
+                "the directory of the principal collection; null for hosts",
+                of_pairs(|r| &r.prefixes, 0),
+            ),
+            nullable("prefix_b", "the directory of the copy; null for hosts", of_pairs(|r| &r.prefixes, 1)),
+            nullable(
+                "by_content",
+                "whether they are mirrors by content, as `mirrors/pairs.mirror`; null if there are no tables of that job for the week",
+                maybe_booleans(rows.iter().map(|r| r.by_content)),
+            ),
+            required(
+                "by_url",
+                "whether the hosts are mirrors by URL: a listed pair of level 1 to 4",
+                booleans(rows.iter().map(|r| r.by_url)),
+            ),
+            nullable(
+                "class",
+                "the class of the hosts in `mirrors/pairs`; null if they are not there",
+                maybe_texts(rows.iter().map(|r| r.class.as_deref())),
+            ),
+            nullable(
+                "rank",
+                "the number of the hosts in `candidates`; null if they are not listed, and for directories",
+                maybe_longs(rows.iter().map(|r| r.rank)),
+            ),
+            nullable("level", "the level there", maybe_texts(rows.iter().map(|r| r.level))),
+            nullable("score", "the score there", maybe_doubles(rows.iter().map(|r| r.score))),
+            required("shared", "clusters of similar pages with pages of both", longs(rows.iter().map(|r| r.shared))),
+            nullable(
+                "example_a",
+                "the URL of a page of the first in one of these clusters; null if there is none",
+                of_pairs(|r| &r.examples, 0),
+            ),
+            nullable("example_b", "the URL of a page of the second in the same cluster", of_pairs(|r| &r.examples, 1)),
         ]
     }
 }

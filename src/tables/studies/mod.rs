@@ -16,7 +16,7 @@ pub use self::mirrors::{
     MirroredRow,
 };
 pub use self::mirrors_by_url::{
-    CandidateRow, PathTestRow, ProbeRow, RankingRow, UrlDomainRow, UrlGroupRow, UrlLevelRow,
+    CandidateRow, ComparedRow, PathTestRow, ProbeRow, RankingRow, UrlDomainRow, UrlGroupRow, UrlLevelRow,
 };
 pub use self::overlap::{
     ComponentRow, FamilyChunkRow, FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow,

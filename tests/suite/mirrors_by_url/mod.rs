@@ -10,7 +10,7 @@ use std::time::Instant;
 use nigh::records::{checksum, mix};
 
 use self::twin::{Known, Page, Settings, assert_right, name};
-use crate::program::{Made, WEEK, copy_folder, job, kill_at_moments, rows_of, run, run_well, tables};
+use crate::program::{Made, WEEK, copy_folder, corpus, job, kill_at_moments, rows_of, run, run_well, tables};
 use crate::web::twins::similar_pages;
 use crate::web::{COLUMNS, Shape, WEEKS, Web, WebStore};
 
@@ -79,7 +79,7 @@ impl RandomHosts {
                     4 if page == 4 => "/".to_owned(),
                     _ => format!("/s{site}/docs/part{}/p{page}.txt", page % 5),
                 };
-                let scheme = if fate / 12 % 5 == 0 { "https" } else { "http" };
+                let scheme = if (fate / 12).is_multiple_of(5) { "https" } else { "http" };
                 // Some pages have no words, some are rewritten in part or wholly.
                 let text = 1000 * site + page;
                 urls.insert(format!("{scheme}://{host}{path}"), (text, fate / 64 % 10));
@@ -178,7 +178,7 @@ fn workers_processes_and_memory_do_not_change_a_byte() {
     let one = settings.run(&store, &["--workers", "1"]);
     let summary = || run_well(&["show", store.to_str().unwrap(), "--job", "mirrors-by-url", "--json"]).stdout;
     let summary_of_one = summary();
-    assert_eq!(one.len(), 7);
+    assert_eq!(one.len(), 8);
     for flags in [
         &["--workers", "1"][..],
         &["--workers", "2"],
@@ -386,6 +386,62 @@ fn mirrors_of_a_made_web_lead_the_list() {
         assert!(!of_levels.is_empty() && wrong.is_empty(), "levels 1 to 4 without a page in common: {wrong:?}");
         assert!(is_quarter || mirrors.is_subset(&of_levels), "{:?}", mirrors.difference(&of_levels));
     }
+}
+
+/// The bar of the research: of the first 20 candidates of the public corpus at least half are mirrors.
+#[test]
+fn the_first_candidates_of_the_corpus_are_mirrors() {
+    let Some(crawl) = corpus("week-01", "mirrors by URL of the corpus") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let flags = ["-q", "--week", WEEK, "--input", crawl.to_str().unwrap(), "--store", store.to_str().unwrap()];
+    run_well(&[&["run", "jobs/cluster.toml"][..], &flags].concat());
+    let settings = Settings { least_urls: 10, ..Settings::default() };
+    settings.run(&store, &["--workers", "2"]);
+    let rows = assert_right(&store, &Known::of_week(&store, WEEK, false), &settings);
+    let first = rows["candidates"].iter().take(20).filter(|row| ["1", "2", "3", "4"].contains(&row[7].as_str()));
+    assert!(first.clone().count() >= 10, "{:?}", first.collect::<Vec<_>>());
+}
+
+#[test]
+fn both_ways_are_side_by_side() {
+    let web = Web::of(&Shape { hosts: 80, pages: 2_400, ..Shape::small() });
+    let made = WebStore::new(&web, 2, true);
+    let store = made.path();
+    let (store_text, folder) = (store.to_str().unwrap(), store.join("mirrors-by-url"));
+    let compared = || rows_of(&folder, "compared", &twin::columns("compared"));
+    let show = || run_well(&["show", store_text, "--job", "mirrors-by-url"]).stdout;
+    let settings = Settings::default();
+    settings.run(&store, &["--week", WEEKS[0]]);
+    assert_eq!(compared(), twin::compared(&store, WEEKS[0]));
+    assert!(show().contains("By content: unknown; jobs/mirrors.toml"), "{}", show());
+    run_well(&["run", "jobs/mirrors.toml", "-q", "--store", store_text]);
+    run_well(&["run", "jobs/collections.toml", "-q", "--store", store_text, "--week", WEEKS[0]]);
+    let one = settings.run(&store, &["--week", WEEKS[0], "--workers", "1"]);
+    for flags in [&["--workers", "2"][..], &["--workers", "2", "--processes", "2"]] {
+        assert!(one == settings.run(&store, &[&["--week", WEEKS[0]], flags].concat()), "{flags:?}");
+    }
+    let rows = compared();
+    assert_eq!(rows, twin::compared(&store, WEEKS[0]));
+    let mut ways: BTreeSet<[String; 3]> = BTreeSet::new();
+    let mut add = |rows: &twin::Rows| ways.extend(rows.iter().map(|row| [0, 5, 6].map(|column| row[column].clone())));
+    add(&rows);
+    // Hosts of fewer URLs are found by content only.
+    Settings { least_urls: 40, ..settings.clone() }.run(&store, &["--week", WEEKS[0]]);
+    assert_eq!(compared(), twin::compared(&store, WEEKS[0]));
+    add(&compared());
+    for way in
+        [["host", "true", "true"], ["host", "true", "false"], ["host", "false", "true"], ["directory", "true", "true"]]
+    {
+        assert!(ways.contains(&way.map(str::to_owned)), "{way:?}: {ways:?}");
+    }
+    assert!(show().contains("By content and by URL: ") && show().contains("Mirrored directories"), "{}", show());
+    // The other week has mirrors, but no collections.
+    settings.run(&store, &[]);
+    let rows = compared();
+    assert!(rows.iter().all(|row| row[0] == "host") && rows.iter().any(|row| row[5] == "true"));
+    std::fs::remove_dir_all(store.join("collections")).unwrap();
+    assert_eq!(rows, twin::compared(&store, WEEKS[1]));
 }
 
 /// A store of one week of pages, each with its links.

@@ -205,12 +205,15 @@ fn hash(path: &str) -> u128 {
     checksum(path.as_bytes()) >> 64
 }
 
-/// A pair of the list, with its tests: source, target, path, outcome, similarity, near.
+/// A test: source, target, path, outcome, similarity, near.
+type PathTest = (String, String, String, &'static str, Option<f64>, bool);
+
+/// A pair of the list, with its tests.
 struct Pair {
     hosts: [String; 2],
     score: f64,
     features: [usize; 2],
-    tests: Vec<(String, String, String, &'static str, Option<f64>, bool)>,
+    tests: Vec<PathTest>,
     level: &'static str,
 }
 
@@ -443,6 +446,89 @@ fn rows(pairs: &[Pair], known: &Known, urls: &dyn Fn(&str) -> usize) -> BTreeMap
     tables.insert("tests", tests);
     tables.insert("probes", probes);
     tables
+}
+
+/// Clusters of pages of two places, and the first example: of places, the pages by cluster.
+fn shared(places: [&BTreeMap<i64, BTreeSet<i64>>; 2], urls: &BTreeMap<i64, String>) -> [String; 3] {
+    let both: Vec<&i64> = places[0].keys().filter(|cluster| places[1].contains_key(cluster)).collect();
+    let example = |place: usize| match both.first() {
+        Some(cluster) => urls[places[place][cluster].first().unwrap()].clone(),
+        None => "null".to_owned(),
+    };
+    [both.len().to_string(), example(0), example(1)]
+}
+
+/// The table `compared`: from the tables of all three jobs.
+pub fn compared(store: &Path, date: &str) -> Rows {
+    let week = week(store, date);
+    let has = |job: &str| store.join(job).exists();
+    let (docs, urls) = (longs(&week, "clusters", "doc"), texts(&week, "clusters", "url"));
+    let urls: BTreeMap<i64, String> = docs.iter().copied().zip(urls).collect();
+    let mut of_hosts: BTreeMap<String, BTreeMap<i64, BTreeSet<i64>>> = BTreeMap::new();
+    let (roots, sizes) = (longs(&week, "clusters", "similar_root"), longs(&week, "clusters", "similar_size"));
+    for (((doc, host), root), size) in docs.iter().zip(texts(&week, "clusters", "host")).zip(roots).zip(sizes) {
+        let of_host = of_hosts.entry(host).or_default();
+        if size > 1 {
+            of_host.entry(root).or_default().insert(*doc);
+        }
+    }
+    let null = || "null".to_owned();
+    let sorted = |a: &String, b: &String| [a.min(b).clone(), a.max(b).clone()];
+    // By pair: the class and whether it is a mirror; rank, level and score.
+    let (mut content, mut by_url) = (BTreeMap::new(), BTreeMap::new());
+    if has("mirrors") {
+        let columns = ["week", "host_a", "host_b", "class", "mirror"];
+        for row in rows_of(&store.join("mirrors"), "pairs", &columns).into_iter().filter(|row| row[0] == date) {
+            let of_pair = content.entry(sorted(&row[1], &row[2])).or_insert((row[3].clone(), false));
+            if row[4] == "true" {
+                *of_pair = (row[3].clone(), true);
+            }
+        }
+    }
+    for row in rows_of(&store.join("mirrors-by-url"), "candidates", &["host_a", "host_b", "rank", "level", "score"]) {
+        by_url.insert(sorted(&row[0], &row[1]), row[2..].to_vec());
+    }
+    let is_mirror = |pair: &[String; 2]| by_url.get(pair).is_some_and(|of| ["1", "2", "3", "4"].contains(&&*of[1]));
+    let pairs = content.iter().filter(|(_, of)| of.1).map(|(pair, _)| pair);
+    let pairs: BTreeSet<_> = pairs.chain(by_url.keys().filter(|pair| is_mirror(pair))).collect();
+    let mut rows = Rows::new();
+    let none = BTreeMap::new();
+    for pair in pairs {
+        let of_content = has("mirrors").then(|| content.get(pair).is_some_and(|of| of.1));
+        let mut row = vec!["host".to_owned(), pair[0].clone(), pair[1].clone(), null(), null()];
+        row.push(of_content.map_or_else(null, |is| is.to_string()));
+        row.push(is_mirror(pair).to_string());
+        row.push(content.get(pair).map_or_else(null, |of| of.0.clone()));
+        row.extend(by_url.get(pair).cloned().unwrap_or_else(|| vec![null(); 3]));
+        row.extend(shared(pair.each_ref().map(|host| of_hosts.get(host).unwrap_or(&none)), &urls));
+        rows.push(row);
+    }
+    if has("collections") {
+        let folder = store.join("collections");
+        let mut pages: BTreeMap<String, BTreeMap<i64, BTreeSet<i64>>> = BTreeMap::new();
+        for row in rows_of(&folder, "pages", &["collection", "root", "doc"]) {
+            let of_collection = pages.entry(row[0].clone()).or_default();
+            of_collection.entry(row[1].parse().unwrap()).or_default().insert(row[2].parse().unwrap());
+        }
+        let columns = ["cluster", "principal", "collection", "host", "prefix", "pages"];
+        let all = rows_of(&folder, "collections", &columns);
+        let all = || all.iter().filter(|row| row[5].parse::<u64>().unwrap() >= 10 && !row[4].is_empty());
+        let mut directories = Rows::new();
+        for principal in all().filter(|row| row[1] == "true") {
+            for copy in all().filter(|row| row[0] == principal[0] && row[1] == "false") {
+                let hosts = sorted(&principal[3], &copy[3]);
+                let mut row = vec!["directory".to_owned()];
+                row.extend([principal, copy].map(|of| of[3].clone()));
+                row.extend([principal, copy].map(|of| of[4].clone()));
+                row.extend(["true".to_owned(), is_mirror(&hosts).to_string(), null(), null(), null(), null()]);
+                row.extend(shared([principal, copy].map(|of| &pages[&of[2]]), &urls));
+                directories.push(row);
+            }
+        }
+        directories.sort_by_key(|row| (row[3].clone(), row[4].clone(), row[1].clone(), row[2].clone()));
+        rows.extend(directories);
+    }
+    rows
 }
 
 /// The columns of a table.

@@ -186,6 +186,7 @@ impl MirrorWriter<'_> {
                 rows.iter().filter_map(|row| row.coverage[0].zip(row.coverage[1])).map(|(a, b)| a.max(b)).collect();
             mirrors.push(WeekOfMirrors {
                 week,
+                week_commit: history.weeks[number].commit,
                 counts: self.counts(pairs, rows),
                 redirect: only_redirected(pairs).count() as u64,
                 groups: of_groups.last().map_or(0, |row| row.group as u64),

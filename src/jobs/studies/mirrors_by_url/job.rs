@@ -5,6 +5,7 @@
 //! names and sampled paths ─▶ features ─▶ candidates                                        candidates
 //! pages of the week, and of `input` ─▶ tests ─▶ levels                                     tests, levels, ranking, domains, groups
 //! unknown tests ─▶ what a crawler would fetch                                              probes
+//! mirrors by content, and collections, of the same week ─▶ both ways side by side           compared
 //! ```
 //!
 //! Samples and features are hashes, and scores are sums of whole numbers, so no table depends on the number of workers or processes. Worker 0
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use timely::worker::Worker;
 
+use super::compared::Comparison;
 use super::tables::UrlMirrorWriter;
 use crate::config::MirrorsByUrl;
 use crate::features::Fingerprinter;
@@ -74,12 +76,15 @@ pub fn mirrors_by_url(
         sums.0.add(&counts);
         sums.1 += passed_over;
     }
+    let limits = stage.grouping();
+    let compared = Comparison { plan, owned: &owned, listed: &listed, tested: &tested, limits }.rows(worker);
+    let compared = compared.context("comparing with mirrors by content")?;
     watch.enter(Stage::Tables);
     if worker.index() > 0 {
         return Ok(None);
     }
     let (counts, passed_over) = sums;
-    UrlMirrorWriter { plan, stage: &stage, rules, listed: &listed, tested: &tested }
+    UrlMirrorWriter { plan, stage: &stage, rules, listed: &listed, tested: &tested, compared: &compared }
         .write(counts, all, passed_over)
         .map(Some)
 }

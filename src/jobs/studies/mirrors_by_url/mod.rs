@@ -1,7 +1,8 @@
 //! The mirrors-by-url job.
 //!
-//! In reading order: `job` (the job from top to bottom), `tables`.
+//! In reading order: `job` (the job from top to bottom), `compared` (mirrors by URL beside those by content), `tables`.
 
+mod compared;
 mod job;
 mod tables;
 

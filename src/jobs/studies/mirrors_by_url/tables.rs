@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 
+use super::compared::Compared;
 use crate::jobs::studies::plan::StudyPlan;
 use crate::operators::mirrors_by_url::{
     ListedPair, ListedPairs, MirrorLevel, Outcome, PathTest, TestRules, TestedPair, UrlCounts, UrlStage,
@@ -22,6 +23,7 @@ pub(super) struct UrlMirrorWriter<'a> {
     pub(super) listed: &'a ListedPairs,
     /// By number of the pair.
     pub(super) tested: &'a [TestedPair],
+    pub(super) compared: &'a Compared,
 }
 
 /// The parts of the list for which `ranking` has a row.
@@ -66,6 +68,7 @@ impl UrlMirrorWriter<'_> {
         let probe_count = probes.len() as u64;
         plan.write(0, groups.iter().cloned())?;
         plan.write(0, probes)?;
+        plan.write(0, self.compared.rows.iter().cloned())?;
         let week = plan.history.weeks.last();
         let mirrors = levels.iter().filter(|(level, _)| level.is_mirror()).map(|(_, pairs)| pairs).sum();
         let level_count = |(level, pairs): &(MirrorLevel, u64)| UrlLevelCount {
@@ -97,6 +100,8 @@ impl UrlMirrorWriter<'_> {
             probes: probe_count,
             files: plan.files.crawl.len() as u64,
             passed_over,
+            ways: self.compared.ways(),
+            directories: self.compared.directories(),
             published: PUBLISHED_URLS,
         })
     }
