@@ -71,7 +71,7 @@ pub fn each_listed_url(file: &UrlFile, mut take: impl FnMut(&str, Listed) -> Res
     let name = &file.name;
     let failed = || cannot("read", name);
     let mut lines = Lines::new(source(name, file.bytes, &file.place)?, LONGEST).with_context(failed)?;
-    let (mut counts, mut fields) = (ListLines::default(), USUAL);
+    let (mut counts, mut fields) = (ListLines::default(), None);
     while let Some(step) = lines.advance().with_context(failed)? {
         match step {
             LineStep::Line(_) => {}
@@ -85,7 +85,9 @@ pub fn each_listed_url(file: &UrlFile, mut take: impl FnMut(&str, Listed) -> Res
         }
         let line = lines.line();
         if let Some(header) = header(line) {
-            fields = header.with_context(|| format!("the header of the CDX index {name} has no field `a`, the URL"))?;
+            let named =
+                header.with_context(|| format!("the header of the CDX index {name} has no field `a`, the URL"))?;
+            fields = Some(named);
             continue;
         }
         let line = line.trim_ascii();
@@ -125,17 +127,17 @@ fn header(line: &[u8]) -> Option<Option<CdxFields>> {
     Some(place(b"a").map(|url| CdxFields { delimiter, url, status: place(b"s") }))
 }
 
-/// The URL of a line that is no header, and what the line says of it.
-fn listed(line: &[u8], fields: CdxFields) -> Option<(String, Listed)> {
+/// The URL of a line that is no header, and what the line says of it. `fields` are those that a header named.
+fn listed(line: &[u8], fields: Option<CdxFields>) -> Option<(String, Listed)> {
     let url = |bytes: &[u8]| canonical(std::str::from_utf8(bytes).ok()?).map(String::from);
     let is_web = |bytes: &[u8]| {
         let starts = |scheme: &[u8]| bytes.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
         starts(b"http://") || starts(b"https://")
     };
-    if is_web(line) {
+    if fields.is_none() && is_web(line) {
         return Some((url(line.split(u8::is_ascii_whitespace).next()?)?, Listed::Named));
     }
-    if let Some(start) = memchr::memmem::find(line, b" {") {
+    if let Some(start) = memchr::memmem::find(line, b" {").filter(|_| fields.is_none()) {
         let captured: Captured = serde_json::from_slice(&line[start..]).ok()?;
         let of_status = captured.status.as_ref().map_or(Listed::Named, |status| match status {
             Status::Text(text) => of_status(text.as_bytes()),
@@ -143,6 +145,7 @@ fn listed(line: &[u8], fields: CdxFields) -> Option<(String, Listed)> {
         });
         return Some((url(captured.url.as_bytes())?, of_status));
     }
+    let fields = fields.unwrap_or(USUAL);
     let all: Vec<&[u8]> = line.split(|byte| *byte == fields.delimiter).collect();
     let field = all.get(fields.url).filter(|field| is_web(field))?;
     let status = fields.status.and_then(|status| all.get(status));

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::program::{Ran, data, nigh, ran, tables};
+use crate::program::{Ran, data, nigh, ran, run_well, tables};
 use crate::seaweed::Server;
 
 const WEEKS: [&str; 2] = ["2024-01-08", "2024-01-15"];
@@ -154,7 +154,7 @@ fn a_store_in_a_bucket_has_the_tables_of_one_in_a_folder() {
             text.split(" KiB").next().unwrap_or_default().trim_end_matches(|c: char| !c.is_alphabetic()).to_owned()
         };
         match at {
-            7 => assert_eq!(without_bytes(&there), without_bytes(&said.stdout)),
+            8 => assert_eq!(without_bytes(&there), without_bytes(&said.stdout)),
             _ => assert_eq!(there, said.stdout, "a command says the same"),
         }
         assert_same(&server.tables(url), &tables(&store), &format!("after {plain:?}"));
@@ -207,6 +207,18 @@ fn a_store_in_a_bucket_has_the_tables_of_one_in_a_folder() {
     assert!(again.stdout.contains("has no such URL"), "{}", again.stdout);
     let none = server.run(&machines[0], &["vacuum", "--store", "s3://bucket/none", "--keep", "1"]);
     assert!(none.code == Some(1) && none.stderr.contains("s3://bucket/none is not a nigh store"), "{}", none.stderr);
+    // A store may begin with the tables of a job that needs no week.
+    let (lists, job) = (folder.path().join("list"), folder.path().join("lists.toml"));
+    let text = format!("[mirrors-by-url]\nleast-urls = 5\nlists = [{:?}]\n", lists.to_str().unwrap());
+    std::fs::write(&job, text).unwrap();
+    let (begun, job) = (folder.path().join("begun"), job.to_str().unwrap());
+    let here = run_well(&["run", job, "--store", begun.to_str().unwrap()]);
+    let there = server.run_well(&machines[0], &["run", job, "--store", "s3://bucket/lists"]);
+    let of_url = there.stdout.replace("s3://bucket/lists", begun.to_str().unwrap());
+    assert!(of_url == here.stdout && here.stdout.contains("of lists"), "{}", there.stdout);
+    let shown =
+        server.run_well(&folder.path().join("nowhere"), &["show", "s3://bucket/lists", "--job", "mirrors-by-url"]);
+    assert_eq!(shown.stdout, there.stdout);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail};
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
@@ -312,9 +312,7 @@ fn equal_of_pairs(
     let asker = FeatureAsker { pairs, equal, at_once, features: rules.features, index, read: BTreeMap::new() };
     let asker = Rc::new(RefCell::new(asker));
     ask(worker, &asker, FeatureAnswerer { pages, questions: Vec::new() }, &stage.watch)?;
-    let mut asker = asker.borrow_mut();
-    ensure!(asker.equal.len() == asker.pairs.len(), "features of compared pages are missing");
-    Ok(std::mem::take(&mut asker.equal))
+    Ok(std::mem::take(&mut asker.borrow_mut().equal))
 }
 
 /// A question for the features of a page.
@@ -388,7 +386,7 @@ impl Asker<FeatureQuestion, FeaturePart> for FeatureAsker {
     fn end_round(&mut self) -> Result<()> {
         for number in self.round() {
             let of_page = |side| self.read.get(&((2 * number + side) as u64));
-            let (Some(a), Some(b)) = (of_page(0), of_page(1)) else { break };
+            let (Some(a), Some(b)) = (of_page(0), of_page(1)) else { bail!("features of compared pages are missing") };
             self.equal.push(equal_features(a, b) as u32);
         }
         self.read.clear();

@@ -306,8 +306,18 @@ mod tests {
 
     #[test]
     fn another_method_is_refused_with_both_values() {
-        let manifest = Manifest::new(&Method::default());
+        let mut manifest = Manifest::new(&Method::default());
         let other = Method { agreements: 3, words: 4, ..Method::default() };
+        // A store without weeks takes the parameters of its first one.
+        manifest.check(Path::new("s"), &other).unwrap();
+        manifest.set_method(&other);
+        assert_eq!((&manifest.method, manifest.method_hash.clone()), (&other, other.hash()));
+        manifest.set_method(&Method::default());
+        let week = "2024-01-08".parse().unwrap();
+        let [stands_on, key] = ["", "key"].map(str::to_owned);
+        manifest.put(CommittedWeek { week, commit: 1, stands_on, key, documents: 0, urls: vec![], named: vec![] });
+        manifest.set_method(&other);
+        assert_eq!(manifest.method, Method::default());
         let error = manifest.check(Path::new("s"), &other).unwrap_err().to_string();
         assert!(error.contains("agreements = 2 in the store, agreements = 3 in the job"), "{error}");
         assert!(error.contains("words = 5 in the store") && !error.contains("features"), "{error}");
