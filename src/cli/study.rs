@@ -206,10 +206,7 @@ fn history_beside_lists(store: &Store, job: &MirrorsByUrl, notice: &dyn Fn(&str)
     if job.lists.is_empty() || week.is_some() {
         return History::open(store, week, week);
     }
-    notice(&format!(
-        "{} has no week: the URLs are those of the lists, and no page is compared",
-        store.root().display()
-    ));
+    notice(&format!("{} has no week: the URLs are those of the lists", store.root().display()));
     Ok(History::without_weeks(store))
 }
 
@@ -222,6 +219,7 @@ fn study_files(store: &Store, job: &MirrorsByUrl, history: &History) -> Result<S
         _ => Reading::default(),
     };
     let crawl = if job.input.is_empty() { Vec::new() } else { crate::readers::list(&job.input, &reading)? };
+    crawl.iter().try_for_each(|input| crate::readers::check(input, &reading))?;
     let method = manifest.map_or_else(Method::default, |manifest| manifest.method);
     Ok(StudyFiles { lists, crawl, reading, method })
 }
@@ -244,15 +242,21 @@ fn weeks_read(plan: &StudyPlan) -> &[PastWeek] {
 /// sections of the jobs.
 fn lasting_bytes(plan: &StudyPlan) -> u64 {
     let urls: u64 = plan.history.rows_by_shard().iter().sum();
-    match plan.study {
+    let workers = (plan.processes * plan.workers) as u64;
+    match &plan.study {
         Study::Evolution(_) => 144 * urls,
         // If all pages of the largest week are on hosts in pairs.
         Study::Mirrors(_) => 56 * plan.history.weeks.iter().map(PastWeek::documents).max().unwrap_or_default(),
         Study::Overlap(_) => 120 * urls,
         // If a quarter of the pages are in collections.
         Study::Collections(_) => 80 * urls,
-        // If each host has twice as many URLs as it must have, a fifth of the URLs are sampled.
-        Study::MirrorsByUrl(_) => 24 * urls,
+        // If each host has just enough URLs, a fifth of them are sampled: 120 bytes each. A line of a list has about 60 bytes. Every worker
+        // has the listed hosts: about 4 kB a pair, if they are so many.
+        Study::MirrorsByUrl(job) => {
+            let urls = urls + plan.files.lists.iter().map(|file| file.bytes).sum::<u64>() / 60;
+            let pairs = u64::from(job.most_candidates.get()).min(urls / (2 * u64::from(job.least_urls.get())));
+            24 * urls + 4000 * pairs * workers
+        }
     }
 }
 

@@ -34,7 +34,7 @@ pub struct MirrorsByUrl {
     pub tests: NonZeroU32,
     /// The similarity of two pages, from which on it is high. Default: 0.5, as in the study.
     pub similar: Share,
-    /// What a page means that the week does not have, and of which no download failed. Default: `unknown`.
+    /// What it means if nothing is known of a page: neither the page, nor a redirect, nor status 404 or 410. Default: `unknown`.
     pub unfetched: Unfetched,
     /// Crawl files with pages that were fetched because the table `probes` asks for them. Default: none.
     pub input: Vec<String>,
@@ -65,14 +65,14 @@ impl Default for MirrorsByUrl {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UrlChoice {
-    /// Those of its pages, and those that they link to, if it is not known that they do not exist.
+    /// Those of its pages, and those that they link to, unless an earlier week had them and they are gone now.
     #[default]
     PagesAndLinks,
     /// Those of its pages.
     Pages,
 }
 
-/// What a page means that was not fetched.
+/// What it means if nothing is known of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unfetched {

@@ -24,7 +24,8 @@ pub fn mirrors_by_url(summary: &MirrorsByUrlSummary, tables: &Path) -> String {
         ("hosts with enough URLs", summary.sampled_hosts, Some(published.hosts)),
         ("sampled paths", summary.sampled_paths, None),
         ("candidates", summary.candidates, Some(published.candidates)),
-        ("listed and tested", summary.listed, Some(published.tested)),
+        ("listed", summary.listed, None),
+        ("with a level or a mismatch", summary.compared, Some(published.tested)),
     ];
     for (name, count, published) in rows {
         line(format!("{name:28} {:>14} {:>14}", grouped(count), published.map_or_else(String::new, grouped)));
@@ -81,7 +82,7 @@ pub fn mirrors_by_url(summary: &MirrorsByUrlSummary, tables: &Path) -> String {
     }
     if summary.files > 0 {
         line(format!(
-            "{} crawl files for tests; {} of their records were of no use",
+            "{} crawl files for tests; for {} of their records no test asked",
             grouped(summary.files),
             grouped(summary.passed_over)
         ));

@@ -39,6 +39,8 @@ pub struct MirrorsByUrlSummary {
     pub candidates: u64,
     /// Those that are listed and tested.
     pub listed: u64,
+    /// Those of them of which enough paths could be compared: all except `few`.
+    pub compared: u64,
     /// Listed pairs by level.
     pub levels: Vec<UrlLevelCount>,
     /// Listed pairs of levels 1 to 4.

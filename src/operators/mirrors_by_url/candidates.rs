@@ -44,7 +44,7 @@ impl Keyed for CommonFeature {
     }
 }
 
-/// A pair of hosts that may be mirrors. The order is that of the list: the best first.
+/// A pair of hosts that may be mirrors. The order is that of the list: the best first, of equal scores by the hashes of the hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Candidate {
     /// The bits of the score, which is positive.

@@ -6,7 +6,8 @@
 //! pages that differ ─▶ their features, from the workers that have them ─▶ the share of equal ones
 //! ```
 //!
-//! A pair is tested by one worker. It has an answer of 48 bytes for each sampled path of each host of its pairs, on both hosts.
+//! A pair is tested by one worker. It has 72 bytes for each sampled path of the hosts of its pairs, on each of the two, and every worker as
+//! many for each of its own pages at such a path.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -34,7 +35,7 @@ pub struct TestRules {
     pub tests: usize,
     /// The similarity from which on it is high.
     pub similar: f64,
-    /// What a page means of which nothing is known.
+    /// What it means if nothing is known of a page.
     pub unfetched: Unfetched,
     /// The number of features of a page.
     pub features: usize,
@@ -91,6 +92,8 @@ impl TestRules {
 pub struct TestedPair {
     /// Its number in the list.
     pub number: usize,
+    /// Whether tests found a page of either host: else nothing is known of one, as where its name does not resolve.
+    pub have_pages: bool,
     /// The tests: the root first, then the paths of the first host, then those of the second.
     pub tests: Vec<PathTest>,
     /// How many there are of each outcome.
@@ -106,21 +109,24 @@ struct UrlFact {
     key: u64,
     host: u64,
     path: u64,
-    /// [`PAGE`], [`GONE`] or [`QUESTION`], in the order in which they are used.
-    kind: u32,
-    /// The worker that knows it, or that asks.
-    from: u32,
-    /// The order of the page.
+    /// [`PAGE`] and so on: of several the first one counts.
+    kind: u64,
+    /// The order of the page: it comes before the worker, so that the page that counts does not depend on who has it.
     order: u64,
+    /// The worker that knows it, or that asks.
+    from: u64,
     /// The number of the page, or of the question, at that worker.
     number: u64,
     checksum: [u64; 2],
     vector: u64,
 }
 
-const PAGE: u32 = 0;
-const GONE: u32 = 1;
-const QUESTION: u32 = 2;
+/// The kinds of facts.
+const PAGE: u64 = 0;
+const GONE: u64 = 1;
+const LISTED: u64 = 2;
+const LISTED_GONE: u64 = 3;
+const QUESTION: u64 = 4;
 
 impl Keyed for UrlFact {
     fn key(&self) -> u64 {
@@ -133,9 +139,9 @@ impl Keyed for UrlFact {
 #[repr(C)]
 struct UrlAnswer {
     question: u64,
-    kind: u32,
+    kind: u64,
     /// The worker that has the page, and its number there.
-    from: u32,
+    from: u64,
     number: u64,
     checksum: [u64; 2],
     vector: u64,
@@ -167,11 +173,15 @@ pub fn compare(
     let (mut tested, mut undecided) = (Vec::new(), Vec::new());
     for number in own {
         let mut tests = Vec::new();
+        let hosts = listed.pairs[number].hosts.map(|host| listed.hosts[host].hash);
+        let mut have_pages = [false; 2];
         for (from_second, path) in known.paths(listed, &listed.pairs[number], rules.tests) {
-            let hosts = listed.pairs[number].hosts.map(|host| listed.hosts[host].hash);
             let [source, target] = if from_second { [hosts[1], hosts[0]] } else { hosts };
             let states = [source, target].map(|host| known.of(UrlName { host, path }));
-            let are_known = hosts.map(|host| known.of(UrlName { host, path }).is_some());
+            let of_hosts = hosts.map(|host| known.of(UrlName { host, path }));
+            for (has_pages, answer) in have_pages.iter_mut().zip(of_hosts) {
+                *has_pages |= answer.is_some_and(|answer| answer.kind == PAGE);
+            }
             let (outcome, equal) = match decide(states, rules) {
                 Ok(found) => found,
                 Err(pages) => {
@@ -179,9 +189,10 @@ pub fn compare(
                     (Outcome::Unknown, None)
                 }
             };
-            tests.push(PathTest { from_second, path, outcome, equal, known: are_known });
+            tests.push(PathTest { from_second, path, outcome, equal, known: of_hosts.map(|answer| answer.is_some()) });
         }
-        tested.push(TestedPair { number, tests, counts: OutcomeCounts::default(), level: MirrorLevel::Few });
+        let (have_pages, counts) = (have_pages == [true; 2], OutcomeCounts::default());
+        tested.push(TestedPair { number, have_pages, tests, counts, level: MirrorLevel::Few });
     }
     let places = undecided.iter().map(|(.., pages)| *pages).collect();
     for ((pair, test, _), equal) in undecided.iter().zip(equal_of_pairs(worker, stage, pages, places, rules)?) {
@@ -190,7 +201,7 @@ pub fn compare(
     }
     for pair in &mut tested {
         pair.tests.iter().for_each(|test| pair.counts.add(test.outcome));
-        pair.level = MirrorLevel::of(&pair.counts);
+        pair.level = if pair.have_pages { MirrorLevel::of(&pair.counts) } else { MirrorLevel::Few };
     }
     all_gather(worker, tested, &stage.watch)
 }
@@ -229,13 +240,14 @@ impl KnownUrls {
     }
 
     /// The tests of a pair: each with its path, and whether that is one of the second host. The root first; then `most` paths of each host:
-    /// those of which the host's page is known before the others, by their hashes.
+    /// those of which the host's page is known before the others, by their hashes. Mirrors have the same sample: no path is tested twice.
     fn paths(&self, listed: &ListedPairs, pair: &ListedPair, most: usize) -> Vec<(bool, u64)> {
         let root = text_hash("/");
         let mut tests = vec![(false, root)];
         for (from_second, host) in [false, true].into_iter().zip(pair.hosts) {
             let host = &listed.hosts[host];
-            let mut paths: Vec<u64> = host.sample.iter().map(|(path, _)| *path).filter(|path| *path != root).collect();
+            let is_new = |path: &u64| tests.iter().all(|(_, tested)| tested != path);
+            let mut paths: Vec<u64> = host.sample.iter().map(|(path, _)| *path).filter(is_new).collect();
             let has_page = |path: u64| self.of(UrlName { host: host.hash, path }).is_some_and(|of| of.kind == PAGE);
             paths.sort_by_key(|path| !has_page(*path));
             tests.extend(paths.into_iter().take(most).map(|path| (from_second, path)));
@@ -251,7 +263,7 @@ fn look_up(
     pages: &TestPages,
     asked: &[UrlName],
 ) -> Result<Vec<Option<UrlAnswer>>> {
-    let from = worker.index() as u32;
+    let from = worker.index() as u64;
     let empty = UrlFact { from, ..UrlFact::zeroed() };
     let of_name = |UrlName { host, path }: UrlName| UrlFact { key: fold(&[host, path]), host, path, ..empty };
     let known = pages.known.iter().map(|(name, known)| match known {
@@ -262,6 +274,8 @@ fn look_up(
             UrlFact { kind: PAGE, order, number, checksum, vector, ..of_name(*name) }
         }
         Known::Gone => UrlFact { kind: GONE, ..of_name(*name) },
+        Known::Listed => UrlFact { kind: LISTED, ..of_name(*name) },
+        Known::ListedGone => UrlFact { kind: LISTED_GONE, ..of_name(*name) },
     });
     let questions = asked.iter().enumerate();
     let questions = questions.map(|(number, name)| UrlFact { kind: QUESTION, number: number as u64, ..of_name(*name) });
@@ -270,12 +284,11 @@ fn look_up(
         for of_url in of_key.chunk_by(|a, b| (a.host, a.path) == (b.host, b.path)) {
             // The page of the smallest order, if there is one.
             let UrlFact { kind, from, number, checksum, vector, .. } = of_url[0];
-            for question in of_url.iter().filter(|fact| fact.kind == QUESTION && kind != QUESTION) {
-                let question_number = question.number;
-                answers.deal(
-                    question.from.into(),
-                    UrlAnswer { question: question_number, kind, from, number, checksum, vector },
-                );
+            if !matches!(kind, PAGE | GONE | LISTED_GONE) {
+                continue;
+            }
+            for UrlFact { from: asker, number: question, .. } in of_url.iter().filter(|fact| fact.kind == QUESTION) {
+                answers.deal(*asker, UrlAnswer { question: *question, kind, from, number, checksum, vector });
             }
         }
     };
@@ -294,7 +307,7 @@ fn look_up(
 /// Where a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PagePlace {
-    worker: u32,
+    worker: u64,
     /// Its number at that worker.
     page: u64,
 }
@@ -308,7 +321,7 @@ fn equal_of_pairs(
     rules: TestRules,
 ) -> Result<Vec<u32>> {
     let at_once = (stage.memory / (4 * 4 * rules.features.max(1) as u64)).clamp(1 << 6, 1 << 14) as usize;
-    let (equal, index) = (Vec::with_capacity(pairs.len()), worker.index() as u32);
+    let (equal, index) = (Vec::with_capacity(pairs.len()), worker.index() as u64);
     let asker = FeatureAsker { pairs, equal, at_once, features: rules.features, index, read: BTreeMap::new() };
     let asker = Rc::new(RefCell::new(asker));
     ask(worker, &asker, FeatureAnswerer { pages, questions: Vec::new() }, &stage.watch)?;
@@ -349,7 +362,7 @@ struct FeatureAsker {
     at_once: usize,
     /// The features of a page.
     features: usize,
-    index: u32,
+    index: u64,
     /// The features of the pages of this round, by number of the question.
     read: BTreeMap<u64, Vec<u32>>,
 }
@@ -367,8 +380,7 @@ impl Asker<FeatureQuestion, FeaturePart> for FeatureAsker {
         for number in round.clone() {
             for (side, place) in self.pairs[number].iter().enumerate() {
                 let number = (2 * number + side) as u64;
-                questions
-                    .deal(place.worker.into(), FeatureQuestion { number, page: place.page, from: self.index.into() });
+                questions.deal(place.worker, FeatureQuestion { number, page: place.page, from: self.index });
             }
         }
         Ok(if round.end == self.pairs.len() { Asked::All } else { Asked::Round })

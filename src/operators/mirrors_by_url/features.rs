@@ -57,8 +57,8 @@ impl Keyed for HostFeature {
 /// What this worker read of sampled hosts.
 #[derive(Clone, Debug, Default)]
 pub struct SampledTexts {
-    /// The names of hosts, by their hashes: those of which this worker read a sampled path.
-    pub names: BTreeMap<u64, String>,
+    /// The names of hosts, by their hashes, and whether a sampled path has the scheme `http`: of hosts of which this worker read one.
+    pub names: BTreeMap<u64, (String, bool)>,
     /// The texts of sampled paths: the hash of the host, that of the path, and the text.
     pub paths: Vec<(u64, u64, Box<str>)>,
 }
@@ -80,12 +80,14 @@ pub fn host_features(
     let (mut place, mut rest) = (0, sample.iter().peekable());
     source.each(&mut |url, _| {
         if let Some(sampled) = rest.next_if(|sampled| sampled.place == place) {
-            let SampledPath { host, path, urls, is_first, .. } = *sampled;
+            let SampledPath { host, path, urls, is_first, is_plain, .. } = *sampled;
             let (name, text) = host_and_path(url);
             if text_hash(name) != host || text_hash(text) != path {
                 bail!("the URLs changed while they were read: {url} is where another one was");
             }
-            check_same_host(texts.names.entry(host).or_insert_with(|| name.to_owned()), name)?;
+            let (known, has_plain) = texts.names.entry(host).or_insert_with(|| (name.to_owned(), false));
+            check_same_host(known, name)?;
+            *has_plain |= is_plain == 1;
             texts.paths.push((host, path, text.into()));
             let mut features = features.borrow_mut();
             let mut push =

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The sample of a host are its smallest hashes of paths: two hosts with the same paths have the same sample. URLs are spread by host and
-//! path together, so that the URLs of a very large host are not at one worker; the parts of a host are, which are at most
+//! path together, so that the URLs of a very large host are not at one worker; the parts of a host are, which are about
 //! its sample for each 16,384 URLs.
 
 use std::cell::RefCell;
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
 use super::stage::UrlStage;
-use super::urls::{Namer, UrlName, UrlSource, UrlState};
+use super::urls::{Namer, UrlName, UrlSource, UrlState, is_plain};
 use crate::operators::exchange::{
     Block, Dealer, Kept, KeyRanges, Keyed, Partition, RangeDealer, SpillBuffer, all_gather, by_group, by_key,
 };
@@ -31,10 +31,14 @@ const MOST_RECORDS: u64 = 1 << 14;
 /// Recent URLs that are not sent again; pages of a host link to the same pages.
 const RECENT: usize = 1 << 16;
 
-/// The states of a URL as bits of a record.
+/// What is known of a URL, as bits of a record.
 const FETCHED: u64 = 1;
 const GONE: u64 = 2;
-const STATES: u32 = 2;
+const LISTED_FETCHED: u64 = 4;
+const LISTED_GONE: u64 = 8;
+/// It was read with the scheme `http`.
+const PLAIN: u64 = 16;
+const STATES: u32 = 5;
 
 /// A URL, on its way to the worker that counts it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
@@ -42,7 +46,7 @@ const STATES: u32 = 2;
 struct UrlRecord {
     host: u64,
     path: u64,
-    /// The number of the URL at the worker that read it, above its state.
+    /// The number of the URL at the worker that read it, above the bits of what is known.
     place: u64,
 }
 
@@ -52,6 +56,7 @@ struct UrlRecord {
 struct HostPart {
     host: u64,
     path: u64,
+    /// The number of the URL, twice, and 1 more if some worker read it with the scheme `http`.
     place: u64,
     /// The worker that read it.
     from: u32,
@@ -79,6 +84,8 @@ pub struct SampledPath {
     pub urls: u64,
     /// 1 for the first path of the sample, 0 for the others.
     pub is_first: u64,
+    /// 1 if some worker read the URL with the scheme `http`, 0 if it is `https` wherever it was read.
+    pub is_plain: u64,
 }
 
 /// What was counted of URLs.
@@ -133,7 +140,9 @@ pub fn sampled_hosts(
             UrlState::Named => 0,
             UrlState::Fetched => FETCHED,
             UrlState::Gone => GONE,
-        };
+            UrlState::ListedFetched => LISTED_FETCHED,
+            UrlState::ListedGone => LISTED_GONE,
+        } | if is_plain(url) { PLAIN } else { 0 };
         let place = own.read;
         own.read += 1;
         let last = &mut recent[(path ^ host.rotate_left(32)) as usize % RECENT];
@@ -176,8 +185,9 @@ pub fn sampled_hosts(
                 *gone += distinct().count() as u64 - u64::from(count);
                 for of_url in there().take(most) {
                     let (UrlRecord { host, path, place }, from) = of_url[0];
-                    let urls = std::mem::take(&mut count);
-                    parts.push(HostPart { host, path, place: place >> STATES, from, urls })?;
+                    let (urls, is_plain) = (std::mem::take(&mut count), u64::from(bits(of_url) & PLAIN > 0));
+                    let place = (place >> STATES) << 1 | is_plain;
+                    parts.push(HostPart { host, path, place, from, urls })?;
                 }
             }
             Ok(())
@@ -190,10 +200,15 @@ pub fn sampled_hosts(
     sample(worker, stage, parts, own)
 }
 
-/// Whether it is known that the host does not have a URL, by all that is known of it.
+/// All bits of the records of a URL.
+fn bits(of_url: &[(UrlRecord, u32)]) -> u64 {
+    of_url.iter().fold(0, |bits, (url, _)| bits | url.place)
+}
+
+/// Whether it is known that the host does not have a URL. What the week says counts before what lists say.
 fn is_gone(of_url: &[(UrlRecord, u32)]) -> bool {
-    let states = of_url.iter().fold(0, |states, (url, _)| states | url.place);
-    states & (FETCHED | GONE) == GONE
+    let bits = bits(of_url);
+    bits & FETCHED == 0 && (bits & GONE > 0 || bits & (LISTED_FETCHED | LISTED_GONE) == LISTED_GONE)
 }
 
 /// Adds the parts of each host, and samples those that have enough URLs.
@@ -216,8 +231,9 @@ fn sample(
             *sampled += 1;
             let smallest = of_host.iter().take(stage.sample_size(urls) as usize);
             for (number, HostPart { host, path, place, from, .. }) in smallest.enumerate() {
-                let (place, host, path, is_first) = (*place, *host, *path, u64::from(number == 0));
-                sampled_paths.deal((*from).into(), SampledPath { place, host, path, urls, is_first });
+                let (host, path, is_first) = (*host, *path, u64::from(number == 0));
+                let (place, is_plain) = (place >> 1, place & 1);
+                sampled_paths.deal((*from).into(), SampledPath { place, host, path, urls, is_first, is_plain });
             }
         }
     };

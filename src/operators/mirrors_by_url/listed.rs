@@ -19,6 +19,8 @@ pub struct ListedHost {
     pub hash: u64,
     /// Its name, with its port.
     pub name: String,
+    /// Whether a sampled path of it has the scheme `http`.
+    pub is_plain: bool,
     /// Its URLs.
     pub urls: u64,
     /// Its sample, in the order of the hashes: each with the text of the path.
@@ -59,19 +61,19 @@ impl ListedPairs {
         let names = texts.names.into_iter().filter(|(host, _)| urls.contains_key(host)).collect();
         let paths = texts.paths.into_iter().filter(|(host, ..)| urls.contains_key(host)).collect();
         let (names, paths) = (all_gather(worker, names, &stage.watch)?, all_gather(worker, paths, &stage.watch)?);
-        for pair in names.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
-            check_same_host(&pair[0].1, &pair[1].1)?;
+        let mut named: BTreeMap<u64, (String, bool)> = BTreeMap::new();
+        for (host, (name, has_plain)) in names {
+            let (known, is_plain) = named.entry(host).or_insert_with(|| (name.clone(), false));
+            check_same_host(known, &name)?;
+            *is_plain |= has_plain;
         }
-        let mut names: BTreeMap<u64, String> = names.into_iter().collect();
         let mut samples: BTreeMap<u64, Vec<(u64, String)>> = BTreeMap::new();
         for (host, path, text) in paths {
             samples.entry(host).or_default().push((path, text.into()));
         }
-        let host = |(hash, urls): (&u64, &u64)| ListedHost {
-            hash: *hash,
-            name: names.remove(hash).unwrap_or_default(),
-            urls: *urls,
-            sample: samples.remove(hash).unwrap_or_default(),
+        let host = |(hash, urls): (&u64, &u64)| {
+            let (name, is_plain) = named.remove(hash).unwrap_or_default();
+            ListedHost { hash: *hash, name, is_plain, urls: *urls, sample: samples.remove(hash).unwrap_or_default() }
         };
         let mut listed = ListedPairs { hosts: urls.iter().map(host).collect(), pairs: Vec::new() };
         for candidate in candidates {

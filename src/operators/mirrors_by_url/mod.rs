@@ -16,7 +16,8 @@
 //! A host and a path are known by the high halves of the 128-bit hashes of their texts; two hosts with the same hash in the list are an error.
 //!
 //! Memory: a worker has the sampled paths of which it read the URLs, about 120 bytes each; every worker has the listed candidates and the
-//! samples of their hosts, at most about 4 kB for each candidate. Other records go to disk beyond the memory for them.
+//! samples of their hosts, about 4 kB for each candidate with the default `paths` and URLs of 60 bytes. Other records go to disk beyond the
+//! memory for them; those of one feature, and of one host, are sorted in the memory of one worker.
 
 mod candidates;
 mod compare;

@@ -66,8 +66,8 @@ impl OutcomeCounts {
         self.0[outcome as usize]
     }
 
-    /// The tests that say something of the pair: neither unknown nor without a page on the source.
-    pub fn telling(&self) -> u32 {
+    /// The tests with an outcome other than unknown and source failure, which tell nothing of the target.
+    pub fn compared(&self) -> u32 {
         self.0.iter().sum::<u32>() - self.of(Outcome::Unknown) - self.of(Outcome::SourceFailure)
     }
 }
@@ -88,11 +88,11 @@ pub enum MirrorLevel {
     Related,
     /// No mirrors.
     Mismatch,
-    /// Too few tests say something.
+    /// Too few paths could be compared, or no page of one host is known.
     Few,
 }
 
-/// The tests that must say something of a pair, if it is to have a level.
+/// The compared paths that a pair with a level has, at least.
 pub const LEAST_TESTS: u32 = 3;
 
 impl MirrorLevel {
@@ -146,14 +146,14 @@ impl MirrorLevel {
     /// The level of a pair with these outcomes (Table 1). Some trace similarity beside target failures is in no row of the table, and so a
     /// mismatch.
     pub fn of(counts: &OutcomeCounts) -> MirrorLevel {
-        if counts.telling() < LEAST_TESTS {
+        if counts.compared() < LEAST_TESTS {
             return MirrorLevel::Few;
         }
-        MirrorLevel::of_telling(counts)
+        MirrorLevel::of_compared(counts)
     }
 
-    /// The level by outcomes of which at least one is telling.
-    fn of_telling(counts: &OutcomeCounts) -> MirrorLevel {
+    /// The level by outcomes of which at least one compares the hosts.
+    fn of_compared(counts: &OutcomeCounts) -> MirrorLevel {
         let has = |outcome| counts.of(outcome) > 0;
         let (failure, trace, none) =
             (has(Outcome::TargetFailure), has(Outcome::TraceSimilarity), has(Outcome::NoSimilarity));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn two_telling_tests_are_too_few() {
+    fn two_compared_paths_are_too_few() {
         let mut counts = OutcomeCounts::default();
         let add = |counts: &mut OutcomeCounts, outcome, times| (0..times).for_each(|_| counts.add(outcome));
         add(&mut counts, Outcome::FingerprintMatch, 2);

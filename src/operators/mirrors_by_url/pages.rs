@@ -8,11 +8,11 @@ use super::urls::{Namer, UrlName, UrlState};
 use crate::config::Reading;
 use crate::features::Fingerprinter;
 use crate::operators::ingest::page_facts;
-use crate::readers::{Input, Item};
+use crate::readers::{Input, Item, Listed, UrlFile, each_listed_url};
 use crate::records::{checksum, fold};
 use crate::state::History;
 use crate::structures::Ownership;
-use crate::tables::{DocumentRow, FeatureRow, MissingRow, RowGroups, Scan, Table, field};
+use crate::tables::{DocumentRow, FeatureRow, MissingRow, RedirectRow, RowGroups, Scan, Table, field};
 use crate::text::canonical;
 use crate::watch::Watch;
 
@@ -21,14 +21,18 @@ use crate::watch::Watch;
 pub enum Known {
     /// Its page, by its number.
     Page(usize),
-    /// The host does not have it.
+    /// The host does not have a page there: status 404 or 410, or a redirect.
     Gone,
+    /// An index has it with status 200.
+    Listed,
+    /// An index has it with status 404 or 410, which counts if none has it with status 200.
+    ListedGone,
 }
 
 /// A page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TestPage {
-    /// Of two pages with one name the smaller number counts: those of the week come before those of files.
+    /// Of two pages with one name that with the smaller order is compared: those of the week come before those of files.
     pub order: u64,
     /// The checksum of its body.
     pub checksum: u128,
@@ -59,6 +63,8 @@ pub struct TestPages {
     files: Vec<RowGroups>,
     /// The features of pages of files.
     read: Vec<Vec<u32>>,
+    /// The number of features of a page.
+    width: usize,
     /// Of the files for tests: pages and failed downloads of URLs that no test may ask for, and records that cannot be read.
     pub passed_over: u64,
 }
@@ -74,7 +80,7 @@ impl TestPages {
     /// # Errors
     /// If a file cannot be read, or contradicts another one; names it.
     pub fn of_week(history: &History, owned: &Ownership, wanted: &WantedUrls) -> Result<TestPages> {
-        let mut found = TestPages::default();
+        let mut found = TestPages { width: history.features, ..TestPages::default() };
         let Some(number) = history.weeks.len().checked_sub(1) else { return Ok(found) };
         let (tables, mut namer) = (history.tables(number), Namer::default());
         for shard in owned.shards() {
@@ -127,6 +133,14 @@ impl TestPages {
                     Ok(())
                 })?;
             }
+            if let Some(rows) = tables.of_shard(RedirectRow::NAME, shard) {
+                Scan::open(rows, &["url"])?.for_each(|batch| {
+                    let urls: &StringArray = field(batch, "url")?;
+                    let names = urls.iter().flatten().map(|url| namer.name(url));
+                    found.known.extend(names.filter(|name| wanted.has(*name)).map(|name| (name, Known::Gone)));
+                    Ok(())
+                })?;
+            }
         }
         Ok(found)
     }
@@ -151,7 +165,9 @@ impl TestPages {
             (position, record) = (reader.position().max(position), record + 1);
             let (url, page) = match item {
                 Item::Page(page) => (canonical(&page.url), Some(page)),
-                Item::Failed(failure) if UrlState::of_failure(&failure.reason).is_some() => {
+                Item::Failed(failure)
+                    if failure.redirect.is_some() || UrlState::of_failure(&failure.reason).is_some() =>
+                {
                     (canonical(&failure.url), None)
                 }
                 Item::Failed(_) | Item::Reject(_) => (None, None),
@@ -188,6 +204,27 @@ impl TestPages {
         Ok(())
     }
 
+    /// Adds what a list says of URLs that tests may ask for.
+    ///
+    /// # Errors
+    /// If the list cannot be read to its end; names it.
+    pub fn add_list(&mut self, list: &UrlFile, wanted: &WantedUrls) -> Result<()> {
+        let mut namer = Namer::default();
+        each_listed_url(list, |url, listed| {
+            let known = match listed {
+                Listed::Named => return Ok(()),
+                Listed::Fetched => Known::Listed,
+                Listed::Gone => Known::ListedGone,
+            };
+            let name = namer.name(url);
+            if wanted.has(name) {
+                self.known.push((name, known));
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+
     /// Calls `each` with the features of some pages, given by their numbers, in some order: the place in `pages`, and the features.
     ///
     /// # Errors
@@ -214,8 +251,11 @@ impl TestPages {
             rows.dedup();
             let mut next = of_file.iter().peekable();
             let mut row = rows.iter();
+            let path = self.files[file].path();
             Scan::of_rows(&self.files[file], "features", &rows)?.for_each(|batch| {
                 let features: &FixedSizeBinaryArray = field(batch, "features")?;
+                let length = features.value_length();
+                ensure!(length as usize == 4 * self.width, "{} has features of {length} bytes", path.display());
                 for bytes in features.iter().flatten() {
                     let row = row.next().copied();
                     words.clear();
@@ -226,7 +266,6 @@ impl TestPages {
                 }
                 Ok(())
             })?;
-            let path = self.files[file].path();
             ensure!(next.next().is_none(), "{} is damaged: it has fewer rows than before", path.display());
         }
         Ok(())

@@ -15,10 +15,14 @@ use crate::tables::{DocumentRow, LinkRow, MissingRow, Scan, Table, field};
 pub enum UrlState {
     /// That some page or list names it.
     Named,
-    /// That it was fetched.
+    /// That the week has its page.
     Fetched,
-    /// That the host does not have it: its download failed with status 404 or 410.
+    /// That the host does not have it: in this week its download failed with status 404 or 410.
     Gone,
+    /// That an index has it with status 200.
+    ListedFetched,
+    /// That an index has it with status 404 or 410.
+    ListedGone,
 }
 
 impl UrlState {
@@ -47,6 +51,11 @@ pub fn host_and_path(url: &str) -> (&str, &str) {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     // A canonical URL has a slash behind its host.
     rest.find('/').map_or((rest, "/"), |slash| rest.split_at(slash))
+}
+
+/// Whether a canonical URL has the scheme `http`, not `https`.
+pub fn is_plain(url: &str) -> bool {
+    url.starts_with("http://")
 }
 
 /// Names URLs that come one after another: successive ones often have one host.
@@ -131,8 +140,8 @@ impl UrlSource for WeekUrls<'_> {
             let of_list = each_listed_url(list, |url, listed| {
                 let state = match listed {
                     Listed::Named => UrlState::Named,
-                    Listed::Fetched => UrlState::Fetched,
-                    Listed::Gone => UrlState::Gone,
+                    Listed::Fetched => UrlState::ListedFetched,
+                    Listed::Gone => UrlState::ListedGone,
                 };
                 take(url, state)
             })?;

@@ -16,6 +16,8 @@ pub struct CandidateRow {
     pub hosts: [String; 2],
     /// The normalised score.
     pub score: f64,
+    /// Whether the hosts have one registered domain.
+    pub same_domain: bool,
     /// The features that both have.
     pub features: i64,
     /// Those of paths among them.
@@ -51,6 +53,11 @@ impl Table for CandidateRow {
                 "weights of common features, over 1 + 0.1 (ln urls_a + ln urls_b)",
                 doubles(rows.iter().map(|r| r.score)),
             ),
+            required(
+                "same_domain",
+                "whether the hosts have one registered domain, as `www.a.example` and `a.example`",
+                booleans(rows.iter().map(|r| r.same_domain)),
+            ),
             required("features", "features that both hosts have", longs(rows.iter().map(|r| r.features))),
             required(
                 "path_features",
@@ -61,7 +68,7 @@ impl Table for CandidateRow {
             required("urls_b", "distinct URLs of `host_b`", longs(rows.iter().map(|r| r.urls[1]))),
             required(
                 "level",
-                "`1` (same structure, identical content), `2` (equivalent content), `3` (similar content), `4` (partly the same structure), `5` (related content), `mismatch`, or `few` (fewer than three tests say something)",
+                "`1` (same structure, identical content), `2` (equivalent content), `3` (similar content), `4` (partly the same structure), `5` (related content), `mismatch`, or `few` (fewer than three paths could be compared, or no page of one host is known)",
                 texts(rows.iter().map(|r| r.level)),
             ),
             outcome("sf", "tests of paths that the source does not have", 0),
@@ -222,14 +229,13 @@ impl Table for UrlDomainRow {
 pub struct ProbeRow {
     /// The best pair with a test of the URL.
     pub rank: i64,
-    /// The URL, with the scheme `http`.
+    /// The URL: `https` if all sampled paths of the host have that scheme, else `http`.
     pub url: String,
 }
 
 impl Table for ProbeRow {
     const NAME: &'static str = "probes";
-    const DESCRIPTION: &'static str =
-        "URLs of unknown tests, each once, for a crawler: the answers come back as `input` of the job.";
+    const DESCRIPTION: &'static str = "URLs of unknown tests, each once, for a crawler: the answers come back as `input` of the job. No download of them is known that ended with a page, a redirect, or status 404 or 410.";
     const SORTED_BY: Option<&'static str> = Some("rank");
 
     fn columns(rows: &[Self]) -> Vec<Column> {
@@ -241,7 +247,7 @@ impl Table for ProbeRow {
             ),
             required(
                 "url",
-                "the URL, with the scheme `http`: the scheme does not count",
+                "the URL: `https` if all sampled paths of the host have that scheme, else `http`",
                 texts(rows.iter().map(|r| r.url.as_str())),
             ),
         ]
@@ -293,6 +299,8 @@ pub struct ComparedRow {
     pub hosts: [String; 2],
     /// The directories; `None` for whole hosts.
     pub prefixes: Option<[String; 2]>,
+    /// The collections with these directories.
+    pub collections: Option<[i64; 2]>,
     /// Whether they are mirrors by content; `None` if that is not known.
     pub by_content: Option<bool>,
     /// Whether the hosts are mirrors by URL: levels 1 to 4.
@@ -334,6 +342,12 @@ impl Table for ComparedRow {
             ),
             nullable("prefix_b", "the directory of the copy; null for hosts", of_pairs(|r| &r.prefixes, 1)),
             nullable(
+                "collection_a",
+                "the principal collection; joins `collections/collections`; null for hosts",
+                maybe_longs(rows.iter().map(|r| r.collections.map(|pair| pair[0]))),
+            ),
+            nullable("collection_b", "the copy", maybe_longs(rows.iter().map(|r| r.collections.map(|pair| pair[1])))),
+            nullable(
                 "by_content",
                 "whether they are mirrors by content, as `mirrors/pairs.mirror`; null if there are no tables of that job for the week",
                 maybe_booleans(rows.iter().map(|r| r.by_content)),
@@ -355,7 +369,11 @@ impl Table for ComparedRow {
             ),
             nullable("level", "the level there", maybe_texts(rows.iter().map(|r| r.level))),
             nullable("score", "the score there", maybe_doubles(rows.iter().map(|r| r.score))),
-            required("shared", "clusters of similar pages with pages of both", longs(rows.iter().map(|r| r.shared))),
+            required(
+                "shared",
+                "clusters with pages of both: of very similar pages; for directories of those of the collections job",
+                longs(rows.iter().map(|r| r.shared)),
+            ),
             nullable(
                 "example_a",
                 "the URL of a page of the first in one of these clusters; null if there is none",

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use nigh::records::{checksum, mix};
 
-use self::twin::{Known, Page, Settings, assert_right, name};
+use self::twin::{Known, Page, Said, Settings, assert_right, name};
 use crate::program::{Made, WEEK, copy_folder, corpus, job, kill_at_moments, rows_of, run, run_well, tables};
 use crate::web::twins::similar_pages;
 use crate::web::{COLUMNS, Shape, WEEKS, Web, WebStore};
@@ -82,7 +82,13 @@ impl RandomHosts {
                 let scheme = if (fate / 12).is_multiple_of(5) { "https" } else { "http" };
                 // Some pages have no words, some are rewritten in part or wholly.
                 let text = 1000 * site + page;
-                urls.insert(format!("{scheme}://{host}{path}"), (text, fate / 64 % 10));
+                let edit = fate / 64 % 10;
+                urls.insert(format!("{scheme}://{host}{path}"), (text, edit));
+                // Some pages are there by either scheme, with another text: they are one page.
+                if fate.is_multiple_of(7) {
+                    let other = if scheme == "http" { "https" } else { "http" };
+                    urls.insert(format!("{other}://{host}{path}"), (text, (edit + 1) % 10));
+                }
             }
         }
         urls
@@ -141,14 +147,14 @@ fn all_settings() -> Vec<Settings> {
 #[test]
 fn candidates_and_tests_of_random_hosts_are_those_of_brute_force() {
     let (mut levels, mut outcomes) = (BTreeMap::new(), BTreeMap::new());
-    for seed in 1..6 {
+    for seed in 1..10 {
         let weeks = 1 + seed as usize % 2;
         let made = RandomHosts::new(seed, weeks);
         for settings in all_settings() {
             settings.run(&made.path(), &["--workers", "2"]);
             let known = Known::of_week(&made.path(), WEEKS[weeks - 1], settings.pages_only);
             let rows = assert_right(&made.path(), &known, &settings);
-            rows["candidates"].iter().for_each(|row| *levels.entry(row[7].clone()).or_insert(0) += 1);
+            rows["candidates"].iter().for_each(|row| *levels.entry(row[8].clone()).or_insert(0) += 1);
             rows["tests"].iter().for_each(|row| *outcomes.entry(row[4].clone()).or_insert(0) += 1);
         }
     }
@@ -212,11 +218,11 @@ fn lists_and_indexes_need_no_week_and_join_one() {
         let status = ["200", "404", "-", "301"][number % 4];
         if number % 3 > 0 {
             writeln!(index, "key 20240108000000 {url} text/html {status} AAAA - - 10 20 file").unwrap();
-            known.add(url, status == "200", status == "404");
+            known.add(url, Said { listed_fetched: status == "200", listed_gone: status == "404", ..Said::default() });
         }
         if number % 3 < 2 {
             writeln!(plain, "{url}").unwrap();
-            known.add(url, false, false);
+            known.add(url, Said::default());
         }
     }
     std::fs::write(lists.join("plain.txt"), plain).unwrap();
@@ -224,7 +230,7 @@ fn lists_and_indexes_need_no_week_and_join_one() {
     let settings = Settings { more: format!("lists = [{:?}]\n", lists.to_str().unwrap()), ..Settings::default() };
     settings.run(&store, &["--workers", "2"]);
     let rows = assert_right(&store, &known, &settings);
-    assert!(rows["candidates"].len() > 5 && rows["candidates"].iter().all(|row| row[7] == "few"));
+    assert!(rows["candidates"].len() > 5 && rows["candidates"].iter().all(|row| row[8] == "few"));
     let shown = run_well(&["show", store.to_str().unwrap(), "--job", "mirrors-by-url"]).stdout;
     assert!(shown.starts_with("Mirrors by URL of lists:"), "{shown}");
     // The store takes its first week, with parameters of its own; the lists join its URLs, and its pages are tested.
@@ -241,7 +247,7 @@ fn lists_and_indexes_need_no_week_and_join_one() {
     let mut joined = Known::of_week(&store, WEEK, false);
     known.join(&mut joined);
     let rows = assert_right(&store, &joined, &settings);
-    assert!(rows["candidates"].iter().any(|row| row[7] != "few"));
+    assert!(rows["candidates"].iter().any(|row| row[8] != "few"));
 }
 
 #[test]
@@ -276,6 +282,10 @@ fn answers_to_probes_come_back_as_input() {
             known.gone.insert(name(url));
         }
     }
+    // A page that the week has: that of the week counts.
+    let (host, path) = known.pages.keys().next().unwrap();
+    let row = serde_json::json!({"url": format!("http://{host}{path}"), "html": "<p>other words"});
+    writeln!(pages, "{row}").unwrap();
     // A page that no test asks for.
     writeln!(pages, "{}", serde_json::json!({"url": "http://elsewhere.example/", "html": "x"})).unwrap();
     let answers = made.folder.path().join("answers");
@@ -286,7 +296,7 @@ fn answers_to_probes_come_back_as_input() {
     let tables = settings.run(&store, &["--workers", "2", "--input", folder]);
     let after = assert_right(&store, &known, &settings);
     assert!(!before["probes"].is_empty() && after["probes"].len() < before["probes"].len());
-    let few = |rows: &BTreeMap<&str, twin::Rows>| rows["candidates"].iter().filter(|row| row[7] == "few").count();
+    let few = |rows: &BTreeMap<&str, twin::Rows>| rows["candidates"].iter().filter(|row| row[8] == "few").count();
     assert!(few(&after) < few(&before), "{} {}", few(&after), few(&before));
     assert!(settings.run(&store, &["--workers", "1", "--input", folder]) == tables);
     let shown = run_well(&["show", store.to_str().unwrap(), "--job", "mirrors-by-url"]).stdout;
@@ -380,7 +390,7 @@ fn mirrors_of_a_made_web_lead_the_list() {
             average_precision(&ranked, &mirrors, &related)
         );
         assert!(precision >= 0.95, "{precision}");
-        let is_mirror = |row: &&Vec<String>| ["1", "2", "3", "4"].contains(&row[7].as_str());
+        let is_mirror = |row: &&Vec<String>| ["1", "2", "3", "4"].contains(&row[8].as_str());
         let of_levels: BTreeSet<[String; 2]> = rows["candidates"].iter().filter(is_mirror).map(pair).collect();
         let wrong: Vec<_> = of_levels.iter().filter(|pair| !known.share_a_page(pair)).collect();
         assert!(!of_levels.is_empty() && wrong.is_empty(), "levels 1 to 4 without a page in common: {wrong:?}");
@@ -399,7 +409,7 @@ fn the_first_candidates_of_the_corpus_are_mirrors() {
     let settings = Settings { least_urls: 10, ..Settings::default() };
     settings.run(&store, &["--workers", "2"]);
     let rows = assert_right(&store, &Known::of_week(&store, WEEK, false), &settings);
-    let first = rows["candidates"].iter().take(20).filter(|row| ["1", "2", "3", "4"].contains(&row[7].as_str()));
+    let first = rows["candidates"].iter().take(20).filter(|row| ["1", "2", "3", "4"].contains(&row[8].as_str()));
     assert!(first.clone().count() >= 10, "{:?}", first.collect::<Vec<_>>());
 }
 
@@ -424,7 +434,7 @@ fn both_ways_are_side_by_side() {
     let rows = compared();
     assert_eq!(rows, twin::compared(&store, WEEKS[0]));
     let mut ways: BTreeSet<[String; 3]> = BTreeSet::new();
-    let mut add = |rows: &twin::Rows| ways.extend(rows.iter().map(|row| [0, 5, 6].map(|column| row[column].clone())));
+    let mut add = |rows: &twin::Rows| ways.extend(rows.iter().map(|row| [0, 7, 8].map(|column| row[column].clone())));
     add(&rows);
     // Hosts of fewer URLs are found by content only.
     Settings { least_urls: 40, ..settings.clone() }.run(&store, &["--week", WEEKS[0]]);
@@ -439,7 +449,7 @@ fn both_ways_are_side_by_side() {
     // The other week has mirrors, but no collections.
     settings.run(&store, &[]);
     let rows = compared();
-    assert!(rows.iter().all(|row| row[0] == "host") && rows.iter().any(|row| row[5] == "true"));
+    assert!(rows.iter().all(|row| row[0] == "host") && rows.iter().any(|row| row[7] == "true"));
     std::fs::remove_dir_all(store.join("collections")).unwrap();
     assert_eq!(rows, twin::compared(&store, WEEKS[1]));
 }

@@ -74,11 +74,21 @@ pub struct Page {
     pub features: Option<Vec<u32>>,
 }
 
+/// What is said of a URL.
+#[derive(Clone, Copy, Default)]
+pub struct Said {
+    pub fetched: bool,
+    pub gone: bool,
+    pub listed_fetched: bool,
+    pub listed_gone: bool,
+    /// Whether it is somewhere with the scheme `http`.
+    pub plain: bool,
+}
+
 /// What is known before the job.
 #[derive(Default)]
 pub struct Known {
-    /// URLs, with whether they were fetched and whether they are gone.
-    urls: BTreeMap<Name, (bool, bool)>,
+    urls: BTreeMap<Name, Said>,
     pub pages: BTreeMap<Name, Page>,
     pub gone: BTreeSet<Name>,
 }
@@ -97,7 +107,7 @@ impl Known {
         let (urls, sums) = (texts(&week, "documents", "url"), bytes(&week, "documents", "checksum"));
         let features = features(&week);
         for ((doc, url), checksum) in docs.iter().zip(&urls).zip(sums) {
-            known.add(url, true, false);
+            known.add(url, Said { fetched: true, ..Said::default() });
             let page = Page { order: *doc, checksum, features: features.get(doc).cloned() };
             known.add_page(name(url), page);
         }
@@ -107,20 +117,30 @@ impl Known {
                 if ["status 404", "status 410"].contains(&reason.as_str()) {
                     known.gone.insert(name(url));
                     if !pages_only {
-                        known.add(url, false, true);
+                        known.add(url, Said { gone: true, ..Said::default() });
                     }
                 }
             }
         }
         if !pages_only && has("links") {
-            texts(&week, "links", "target_url").iter().for_each(|url| known.add(url, false, false));
+            texts(&week, "links", "target_url").iter().for_each(|url| known.add(url, Said::default()));
+        }
+        if has("redirects") {
+            known.gone.extend(texts(&week, "redirects", "url").iter().map(|url| name(url)));
         }
         known
     }
 
-    pub fn add(&mut self, url: &str, fetched: bool, gone: bool) {
-        let states = self.urls.entry(name(url)).or_default();
-        (states.0, states.1) = (states.0 | fetched, states.1 | gone);
+    pub fn add(&mut self, url: &str, said: Said) {
+        let plain = url.starts_with("http:");
+        self.urls.entry(name(url)).or_default().add(Said { plain, ..said });
+    }
+
+    /// Whether it is known that the host does not have the page, if nothing is known of a page.
+    fn has_failed(&self, host: &str, path: &str) -> bool {
+        let name = (host.to_owned(), path.to_owned());
+        let is_listed_gone = |said: &Said| said.listed_gone && !said.listed_fetched;
+        self.gone.contains(&name) || self.urls.get(&name).is_some_and(is_listed_gone)
     }
 
     /// Whether two hosts have a page at the same path with the same bytes, or with at least half of the features.
@@ -135,9 +155,8 @@ impl Known {
 
     /// Adds all that is known here to `other`.
     pub fn join(&self, other: &mut Known) {
-        for (name, states) in &self.urls {
-            let of_other = other.urls.entry(name.clone()).or_default();
-            (of_other.0, of_other.1) = (of_other.0 | states.0, of_other.1 | states.1);
+        for (name, said) in &self.urls {
+            other.urls.entry(name.clone()).or_default().add(*said);
         }
     }
 
@@ -151,9 +170,26 @@ impl Known {
     }
 }
 
-/// Terms: runs of letters, and `*` for runs of digits.
+impl Said {
+    fn add(&mut self, other: Said) {
+        self.fetched |= other.fetched;
+        self.gone |= other.gone;
+        self.listed_fetched |= other.listed_fetched;
+        self.listed_gone |= other.listed_gone;
+        self.plain |= other.plain;
+    }
+}
+
+/// Terms: runs of letters, and `*` for runs of digits. An escape like `%C3` is between terms.
 fn terms(text: &str) -> Vec<String> {
     let (mut terms, mut last) = (Vec::<String>::new(), ' ');
+    let mut parts = text.split('%');
+    let mut unescaped = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_escape = part.len() > 1 && part.bytes().take(2).all(|byte| byte.is_ascii_hexdigit());
+        unescaped += &format!("-{}", if is_escape { &part[2..] } else { part });
+    }
+    let text = unescaped;
     for of in text.chars() {
         let of = of.to_ascii_lowercase();
         if of.is_ascii_digit() {
@@ -235,8 +271,8 @@ const WEIGHT: u64 = 232_792_560;
 /// All tables by their names, except the scores of `candidates`, which are returned beside them.
 pub fn expected(known: &Known, settings: &Settings) -> (BTreeMap<&'static str, Rows>, Vec<f64>) {
     let mut of_hosts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for ((host, path), (fetched, gone)) in &known.urls {
-        if *fetched || !*gone {
+    for ((host, path), said) in &known.urls {
+        if said.fetched || !(said.gone || said.listed_gone && !said.listed_fetched) {
             of_hosts.entry(host).or_default().push(path);
         }
     }
@@ -287,7 +323,8 @@ pub fn expected(known: &Known, settings: &Settings) -> (BTreeMap<&'static str, R
     for pair in &mut pairs {
         test(pair, known, settings, &samples);
     }
-    let tables = rows(&pairs, known, &urls);
+    let is_plain = |host: &str| samples[host].iter().any(|path| known.urls[&(host.to_owned(), path.clone())].plain);
+    let tables = rows(&pairs, known, &urls, &is_plain);
     (tables, pairs.iter().map(|pair| pair.score).collect())
 }
 
@@ -296,13 +333,14 @@ fn test(pair: &mut Pair, known: &Known, settings: &Settings, samples: &BTreeMap<
     let mut tests = vec![(a.clone(), b.clone(), "/".to_owned())];
     for (source, target) in [(&a, &b), (&b, &a)] {
         let has = |path: &&String| known.pages.contains_key(&(source.clone(), (*path).clone()));
-        let sample = || samples[source.as_str()].iter().filter(|path| *path != "/");
+        let tested: BTreeSet<String> = tests.iter().map(|(_, _, path)| path.clone()).collect();
+        let sample = || samples[source.as_str()].iter().filter(|path| !tested.contains(*path));
         let paths = sample().filter(has).chain(sample().filter(|path| !has(path))).take(settings.tests);
-        tests.extend(paths.map(|path| (source.clone(), target.clone(), path.clone())));
+        tests.extend(paths.map(|path| (source.clone(), target.clone(), path.clone())).collect::<Vec<_>>());
     }
     for (source, target, path) in tests {
         let page = |host: &String| known.pages.get(&(host.clone(), path.clone()));
-        let failed = |host: &String| settings.failed || known.gone.contains(&(host.clone(), path.clone()));
+        let failed = |host: &String| settings.failed || known.has_failed(host, &path);
         let (mut similarity, mut near) = (None, false);
         let outcome = match (page(&source), page(&target)) {
             (None, _) => {
@@ -342,9 +380,11 @@ fn test(pair: &mut Pair, known: &Known, settings: &Settings, samples: &BTreeMap<
     }
     let found: BTreeSet<&str> =
         pair.tests.iter().map(|test| test.3).filter(|of| !["SF", "unknown"].contains(of)).collect();
-    let telling = pair.tests.len() - pair.count("SF") - pair.count("unknown");
+    let compared = pair.tests.len() - pair.count("SF") - pair.count("unknown");
+    let has_pages =
+        |host: &String| pair.tests.iter().any(|test| known.pages.contains_key(&(host.clone(), test.2.clone())));
     let only = |of: &[&str]| found.iter().all(|outcome| of.contains(outcome));
-    pair.level = if telling < 3 {
+    pair.level = if compared < 3 || !pair.hosts.iter().all(has_pages) {
         "few"
     } else if only(&["FM"]) {
         "1"
@@ -361,13 +401,20 @@ fn test(pair: &mut Pair, known: &Known, settings: &Settings, samples: &BTreeMap<
     };
 }
 
-fn rows(pairs: &[Pair], known: &Known, urls: &dyn Fn(&str) -> usize) -> BTreeMap<&'static str, Rows> {
+fn rows(
+    pairs: &[Pair],
+    known: &Known,
+    urls: &dyn Fn(&str) -> usize,
+    is_plain: &dyn Fn(&str) -> bool,
+) -> BTreeMap<&'static str, Rows> {
     let mut tables: BTreeMap<&str, Rows> = BTreeMap::new();
     let row = |values: &[&dyn ToString]| values.iter().map(|value| value.to_string()).collect::<Vec<String>>();
     let (mut candidates, mut tests, mut probes, mut asked) = (Rows::new(), Rows::new(), Rows::new(), BTreeSet::new());
     for (number, pair) in pairs.iter().enumerate() {
         let ([a, b], rank) = (&pair.hosts, number + 1);
-        let mut of_pair = row(&[&rank, a, b, &pair.features[0], &pair.features[1], &urls(a), &urls(b), &pair.level]);
+        let same_domain = nigh::text::domain(a) == nigh::text::domain(b);
+        let mut of_pair =
+            row(&[&rank, a, b, &same_domain, &pair.features[0], &pair.features[1], &urls(a), &urls(b), &pair.level]);
         of_pair.extend(OUTCOMES.map(|outcome| pair.count(outcome).to_string()));
         candidates.push(of_pair);
         for (source, target, path, outcome, similarity, near) in &pair.tests {
@@ -375,8 +422,9 @@ fn rows(pairs: &[Pair], known: &Known, urls: &dyn Fn(&str) -> usize) -> BTreeMap
             tests.push(row(&[&rank, source, target, path, outcome, &similarity, near]));
             for host in [a, b].into_iter().filter(|_| *outcome == "unknown") {
                 let of = (host.clone(), path.clone());
-                if !known.pages.contains_key(&of) && !known.gone.contains(&of) && asked.insert(of) {
-                    probes.push(row(&[&rank, &format!("http://{host}{path}")]));
+                if !known.pages.contains_key(&of) && !known.has_failed(host, path) && asked.insert(of) {
+                    let scheme = if is_plain(host) { "http" } else { "https" };
+                    probes.push(row(&[&rank, &format!("{scheme}://{host}{path}")]));
                 }
             }
         }
@@ -495,7 +543,7 @@ pub fn compared(store: &Path, date: &str) -> Rows {
     let none = BTreeMap::new();
     for pair in pairs {
         let of_content = has("mirrors").then(|| content.get(pair).is_some_and(|of| of.1));
-        let mut row = vec!["host".to_owned(), pair[0].clone(), pair[1].clone(), null(), null()];
+        let mut row = vec!["host".to_owned(), pair[0].clone(), pair[1].clone(), null(), null(), null(), null()];
         row.push(of_content.map_or_else(null, |is| is.to_string()));
         row.push(is_mirror(pair).to_string());
         row.push(content.get(pair).map_or_else(null, |of| of.0.clone()));
@@ -520,6 +568,7 @@ pub fn compared(store: &Path, date: &str) -> Rows {
                 let mut row = vec!["directory".to_owned()];
                 row.extend([principal, copy].map(|of| of[3].clone()));
                 row.extend([principal, copy].map(|of| of[4].clone()));
+                row.extend([principal, copy].map(|of| of[2].clone()));
                 row.extend(["true".to_owned(), is_mirror(&hosts).to_string(), null(), null(), null(), null()]);
                 row.extend(shared([principal, copy].map(|of| &pages[&of[2]]), &urls));
                 directories.push(row);

@@ -6,13 +6,14 @@
 //! principal collections and their copies ─▶ clusters with pages of both, and an example
 //! ```
 //!
-//! Every worker has the pairs of both ways in memory, and the collections that are not noise.
+//! Every worker has the pairs of both ways in memory, and the collections that are not noise; and 24 bytes for each of its own pages of
+//! these hosts that are in clusters.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use arrow_array::{BooleanArray, Date32Array, Int64Array, StringArray};
 use timely::worker::Worker;
 
@@ -126,14 +127,15 @@ impl Comparison<'_> {
         let pages = self.pages_of_hosts(&table)?;
         let shared = shared_pages(worker, &self.limits, pages, &table)?;
         let texts = self.texts(worker, shared.values())?;
-        let row = |pair: &Pair| {
+        let row = |pair: &Pair| -> Result<ComparedRow> {
             let listed = by_url.get(pair);
             let content = by_content.map(|all| all.get(pair));
             let shared = found(&table, &shared, pair.each_ref().map(|name| HostName::of(name)));
-            ComparedRow {
+            Ok(ComparedRow {
                 kind: HOST,
                 hosts: pair.clone(),
                 prefixes: None,
+                collections: None,
                 by_content: content.map(|of| of.is_some_and(|of| of.is_mirror)),
                 by_url: listed.is_some_and(|(_, is_mirror)| *is_mirror),
                 class: content.flatten().map(|of| of.class.clone()),
@@ -141,10 +143,10 @@ impl Comparison<'_> {
                 level: listed.map(|(number, _)| self.tested[*number].level.name()),
                 score: listed.map(|(number, _)| self.listed.pairs[*number].candidate.score()),
                 shared: shared.map_or(0, |shared| shared.clusters as i64),
-                examples: shared.map(|shared| shared.example.map(|doc| texts[&doc].clone())),
-            }
+                examples: examples(shared, &texts)?,
+            })
         };
-        Ok(pairs.into_iter().map(row).collect())
+        pairs.into_iter().map(row).collect()
     }
 
     /// The own pages of hosts in pairs that are in clusters.
@@ -212,12 +214,13 @@ impl Comparison<'_> {
                 by_url: by_url.get(&sorted(hosts.clone())).is_some_and(|(_, is_mirror)| *is_mirror),
                 hosts,
                 prefixes: Some(pair.map(|directory| directory.4.clone())),
+                collections: Some(pair.map(|directory| directory.2)),
                 class: None,
                 rank: None,
                 level: None,
                 score: None,
                 shared: shared.map_or(0, |shared| shared.clusters as i64),
-                examples: shared.map(|shared| shared.example.map(|doc| texts[&doc].clone())),
+                examples: examples(shared, &texts)?,
             });
         }
         rows.sort_by(|a, b| (&a.prefixes, &a.hosts).cmp(&(&b.prefixes, &b.hosts)));
@@ -270,6 +273,15 @@ impl Comparison<'_> {
         }
         Ok(all_gather(worker, own, &self.limits.watch)?.into_iter().collect())
     }
+}
+
+/// The URLs of an example.
+fn examples(shared: Option<SharedPages>, texts: &BTreeMap<DocId, String>) -> Result<Option<Pair>> {
+    let Some(shared) = shared else { return Ok(None) };
+    let text =
+        |doc: DocId| texts.get(&doc).cloned().with_context(|| format!("the table `clusters` lacks document {doc}"));
+    let [a, b] = shared.example;
+    Ok(Some([text(a)?, text(b)?]))
 }
 
 /// Two names in their order.

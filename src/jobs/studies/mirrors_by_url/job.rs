@@ -99,6 +99,8 @@ fn pages(
 ) -> Result<TestPages> {
     let (files, wanted) = (&plan.files, WantedUrls::of(listed));
     let mut pages = TestPages::of_week(&plan.history, owned, &wanted)?;
+    let own_lists = files.lists.iter().skip(worker.index()).step_by(worker.peers());
+    own_lists.into_iter().try_for_each(|list| pages.add_list(list, &wanted))?;
     if !files.crawl.is_empty() {
         let mut fingerprinter = Fingerprinter::of_method(&files.method)?;
         for (number, input) in files.crawl.iter().enumerate().skip(worker.index()).step_by(worker.peers()) {

@@ -8,12 +8,13 @@ use anyhow::Result;
 use super::compared::Compared;
 use crate::jobs::studies::plan::StudyPlan;
 use crate::operators::mirrors_by_url::{
-    ListedPair, ListedPairs, MirrorLevel, Outcome, PathTest, TestRules, TestedPair, UrlCounts, UrlStage,
+    ListedHost, ListedPair, ListedPairs, MirrorLevel, Outcome, PathTest, TestRules, TestedPair, UrlCounts, UrlStage,
 };
 use crate::stats::ratio;
 use crate::structures::UnionFind;
 use crate::summary::{MirrorsByUrlSummary, PUBLISHED_URLS, UrlLevelCount};
 use crate::tables::{CandidateRow, PathTestRow, ProbeRow, RankingRow, UrlDomainRow, UrlGroupRow, UrlLevelRow};
+use crate::text::domain;
 
 /// Writes the tables, and makes the summary.
 pub(super) struct UrlMirrorWriter<'a> {
@@ -92,6 +93,7 @@ impl UrlMirrorWriter<'_> {
             sampled_paths: counts.paths,
             candidates: all,
             listed: self.listed.pairs.len() as u64,
+            compared: self.tested.iter().filter(|pair| pair.level != MirrorLevel::Few).count() as u64,
             levels: levels.iter().map(level_count).collect(),
             mirrors,
             mirror_hosts: groups.len() as u64,
@@ -111,6 +113,7 @@ impl UrlMirrorWriter<'_> {
             rank: number as i64 + 1,
             hosts: self.names(pair).map(str::to_owned),
             score: pair.candidate.score(),
+            same_domain: domain(self.names(pair)[0]) == domain(self.names(pair)[1]),
             features: pair.candidate.features as i64,
             path_features: pair.candidate.path_features as i64,
             urls: pair.hosts.map(|host| self.listed.hosts[host].urls as i64),
@@ -236,7 +239,8 @@ impl UrlMirrorWriter<'_> {
                 let path = self.path(pair, test.from_second, test.path);
                 for (host, known) in pair.hosts.into_iter().zip(test.known) {
                     if !known && seen.insert((host, test.path)) {
-                        let url = format!("http://{}{path}", self.listed.hosts[host].name);
+                        let ListedHost { name, is_plain, .. } = &self.listed.hosts[host];
+                        let url = format!("{}://{name}{path}", if *is_plain { "http" } else { "https" });
                         rows.push(ProbeRow { rank: number as i64 + 1, url });
                     }
                 }
@@ -252,6 +256,7 @@ fn top_level(host: &str) -> &str {
         Some((name, port)) if !port.ends_with(']') => name,
         _ => host,
     };
+    let name = name.strip_suffix('.').unwrap_or(name);
     let label = name.rsplit('.').next().unwrap_or(name);
     let is_address = name.starts_with('[') || label.bytes().all(|byte| byte.is_ascii_digit());
     if is_address { ADDRESS } else { label }
@@ -263,6 +268,7 @@ mod tests {
 
     #[test]
     fn top_level_domains_are_last_labels() {
+        assert_eq!(top_level("a.example."), "example");
         let found = ["www.a.example", "b.co.uk:8080", "localhost", "10.0.0.1:80", "[::1]:8080", "[::1]", "a.xn--p1ai"];
         let found = found.map(top_level);
         assert_eq!(found, ["example", "uk", "localhost", ADDRESS, ADDRESS, ADDRESS, "xn--p1ai"]);
