@@ -161,16 +161,7 @@ impl Measure for MirrorsByUrlTask {
         watch: &Arc<Watch>,
     ) -> Result<Counted<MirrorsByUrlCounts>> {
         let (urls, job) = (MadeUrls::new(self, worker), MirrorsByUrl::default());
-        let stage = UrlStage {
-            least_urls: job.least_urls.get().into(),
-            paths: job.paths.get().into(),
-            most_hosts: job.most_hosts as usize,
-            whole_paths: job.whole_paths,
-            most_candidates: job.most_candidates.get() as usize,
-            memory: self.worker_memory / 4,
-            scratch: self.scratch.clone(),
-            watch: watch.clone(),
-        };
+        let stage = UrlStage::new(&job, self.worker_memory / 4, self.scratch.clone(), watch);
         barrier(worker, watch)?;
         watch.enter(Stage::Join);
         let (sample, counts) = sampled_hosts(worker, &stage, &urls)?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 
+use crate::config::MirrorsByUrl;
 use crate::operators::exchange::{GroupLimits, Kept};
 use crate::watch::Watch;
 
@@ -30,6 +31,20 @@ pub struct UrlStage {
 }
 
 impl UrlStage {
+    /// The parameters of a job, with `memory` bytes for records in flight, which spill to the folder `scratch`.
+    pub fn new(job: &MirrorsByUrl, memory: u64, scratch: PathBuf, watch: &Arc<Watch>) -> UrlStage {
+        UrlStage {
+            least_urls: job.least_urls.get().into(),
+            paths: job.paths.get().into(),
+            most_hosts: job.most_hosts as usize,
+            whole_paths: job.whole_paths,
+            most_candidates: job.most_candidates.get() as usize,
+            memory,
+            scratch,
+            watch: watch.clone(),
+        }
+    }
+
     /// What the exchanges of grouped records may use.
     pub fn grouping(&self) -> GroupLimits {
         GroupLimits { memory: self.memory, scratch: self.scratch.clone(), watch: self.watch.clone() }
@@ -56,16 +71,7 @@ mod tests {
 
     #[test]
     fn samples_grow_by_one_path_each_time_a_host_doubles() {
-        let stage = UrlStage {
-            least_urls: 100,
-            paths: 20,
-            most_hosts: 20,
-            whole_paths: true,
-            most_candidates: 1,
-            memory: 0,
-            scratch: PathBuf::new(),
-            watch: Arc::default(),
-        };
+        let stage = UrlStage::new(&MirrorsByUrl::default(), 0, PathBuf::new(), &Arc::default());
         let sizes: Vec<u64> = [1, 99, 100, 199, 200, 400, 102_400].map(|urls| stage.sample_size(urls)).into();
         assert_eq!(sizes, [20, 20, 20, 20, 21, 22, 30]);
     }

@@ -42,16 +42,8 @@ pub fn mirrors_by_url(
     watch: &Arc<Watch>,
 ) -> Result<Option<MirrorsByUrlSummary>> {
     let owned = plan.owned(worker);
-    let stage = UrlStage {
-        least_urls: job.least_urls.get().into(),
-        paths: job.paths.get().into(),
-        most_hosts: job.most_hosts as usize,
-        whole_paths: job.whole_paths,
-        most_candidates: job.most_candidates.get() as usize,
-        memory: plan.worker_memory / 4,
-        scratch: plan.results().scratch().join(format!("worker{:05}", worker.index())),
-        watch: watch.clone(),
-    };
+    let scratch = plan.results().scratch().join(format!("worker{:05}", worker.index()));
+    let stage = UrlStage::new(job, plan.worker_memory / 4, scratch, watch);
     watch.enter(Stage::Read);
     let lists = plan.files.lists.iter().skip(worker.index()).step_by(worker.peers()).collect();
     let urls = WeekUrls { history: &plan.history, owned: &owned, choice: job.urls, lists };
