@@ -17,9 +17,10 @@ use crate::bench::synthetic::LinkedHosts;
 use crate::config::{Bytes, Config, Count, Merge};
 use crate::operators::InProcess;
 use crate::operators::collections::{
-    ClusteredPages, CollectionStage, LinkSource, MergeCondition, OwnLink, collection_links, members, merged_clusters,
+    ClusteredPages, CollectionStage, MergeCondition, collection_links, members, merged_clusters,
 };
 use crate::operators::exchange::barrier;
+use crate::operators::scan::{LinkSource, OwnLink};
 use crate::records::{DocId, fold, mix};
 use crate::report::grouped;
 use crate::structures::Ownership;

@@ -41,7 +41,7 @@ pub use self::avoid::{AvoidPrefix, avoid_list, collection_prefix};
 pub use self::condition::MergeCondition;
 pub use self::directories::directory_texts;
 pub use self::growth::{GrowingPage, Grown, GrownCollection, grow};
-pub use self::links::{ClusterLink, CollectionLinksFound, LinkReader, LinkSource, OwnLink, collection_links};
+pub use self::links::{ClusterLink, CollectionLinksFound, collection_links};
 pub use self::members::{CollectionPage, FirstSeen, Members, members};
 pub use self::names::{PageText, PageTexts};
 pub use self::pages::{ClusteredPages, TrivialClusters, clustered_pages};

@@ -64,3 +64,11 @@ pub fn all_gather<T: ExchangeData + Clone + Ord>(worker: &mut Worker, items: Vec
 pub fn barrier(worker: &mut Worker, watch: &Watch) -> Result<()> {
     all_gather(worker, vec![0u8], watch).map(drop)
 }
+
+/// Whether any worker says so; the same at every worker.
+///
+/// # Errors
+/// Where a worker of this process failed.
+pub fn any(worker: &mut Worker, says: bool, watch: &Watch) -> Result<bool> {
+    Ok(all_gather(worker, vec![says], watch)?.contains(&true))
+}

@@ -5,7 +5,7 @@
 //! - `run`: runs a dataflow to its end;
 //! - `block` and `buffers`: records of one partition, sent whole, and the pool of their memory;
 //! - `dealer`: deals records into blocks;
-//! - `all_gather` and `all_to_all`: one exchange of small results, or of records that fit into memory; and the barrier;
+//! - `all_gather` and `all_to_all`: one exchange of small results, or of records that fit into memory; and the barrier; `send_rows` for rows of any size;
 //! - `ask`: questions to other workers and their answers, as a stream or in rounds;
 //! - `lookup`: questions about nodes, answered by their owners;
 //! - `key_ranges`, `ranges` and `partitions`: keyed records, one range of keys at a time, with bounded memory; `by_key` is all of it with
@@ -30,10 +30,11 @@ mod lookup;
 mod partitions;
 mod ranges;
 mod run;
+mod send_rows;
 mod shared;
 mod spill;
 
-pub use self::all_gather::{all_gather, barrier};
+pub use self::all_gather::{all_gather, any, barrier};
 pub use self::all_to_all::all_to_all;
 pub(crate) use self::all_to_all::blocks;
 pub use self::ask::{Answerer, Asked, Asker, ask};
@@ -48,5 +49,6 @@ pub use self::lookup::{LocalAnswers, NodeAnswers, SharedAnswers, lookup};
 pub use self::partitions::{each_partition, received};
 pub use self::ranges::{RangeDealer, SLICE, ranges};
 pub use self::run::run_to_end;
+pub use self::send_rows::send_rows;
 pub use self::shared::Shared;
 pub use self::spill::{Partition, SpillBuffer};

@@ -21,8 +21,9 @@ use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
 use super::pairs::{PairTables, SharedPair};
-use super::prefix::{Found, OwnForest, any};
-use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
+use super::prefix::Found;
+use crate::operators::components::OwnForest;
+use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, any, by_key};
 use crate::operators::set_join::{FrequentColumn, SetJoinStage, SetPass, SetSource, TooManyPairs};
 use crate::records::{DocId, fold, mix, spread};
 use crate::structures::{ExternalSort, Ownership};

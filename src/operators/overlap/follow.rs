@@ -24,9 +24,10 @@ use timely::worker::Worker;
 
 use super::former::{FamilyIndex, FormerTables};
 use super::pairs::{Collection, FamilyMember, PairTables};
-use super::prefix::{Found, OwnForest, edge, prefix_pairs};
+use super::prefix::{Found, prefix_pairs};
 use super::source::UnitSource;
 use crate::config::Chunking;
+use crate::operators::components::{OwnForest, edge};
 use crate::operators::exchange::all_gather;
 use crate::operators::set_join::SetJoinStage;
 use crate::records::DocId;

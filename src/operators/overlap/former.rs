@@ -11,9 +11,9 @@ use timely::worker::Worker;
 
 use super::changes::TextChanges;
 use super::pairs::{Collection, FamilyMember, PairTables, SharedPair};
-use super::prefix::{OwnForest, any};
 use crate::config::Chunking;
-use crate::operators::exchange::{Dealer, all_gather, all_to_all};
+use crate::operators::components::OwnForest;
+use crate::operators::exchange::{Dealer, all_gather, all_to_all, any};
 use crate::records::DocId;
 use crate::state::Results;
 use crate::structures::{ByKey, Ownership};

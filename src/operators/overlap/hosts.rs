@@ -5,21 +5,14 @@
 //!
 //! Known limit: the names of the hosts of a worker's pages are in its memory.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use timely::container::CapacityContainerBuilder;
-use timely::dataflow::channels::pact::Exchange;
-use timely::dataflow::operators::generic::Operator;
-use timely::dataflow::operators::probe::Handle;
-use timely::dataflow::operators::{Probe, ToStream};
 use timely::worker::Worker;
 
 use super::units::{Units, hash_of};
-use crate::operators::exchange::{all_gather, run_to_end};
+use crate::operators::exchange::{all_gather, send_rows};
 use crate::records::{DocId, UrlHash};
 use crate::structures::Ownership;
 use crate::watch::Watch;
@@ -113,34 +106,4 @@ pub(super) fn number_hosts(
         units.host_of[pages_owned.index(doc)] = DocId::from_table(host_ids[&host] as i64);
     }
     Ok(units)
-}
-
-/// Sends rows of any size to the workers that they are for, and returns the received ones, in no particular order.
-///
-/// # Errors
-/// If a worker of this process failed.
-pub(super) fn send_rows<T: timely::ExchangeData + Clone>(
-    worker: &mut Worker,
-    rows: Vec<(usize, T)>,
-    watch: &Watch,
-) -> Result<Vec<T>> {
-    let received = Rc::new(RefCell::new(Vec::new()));
-    let probe = Handle::new();
-    worker.dataflow::<u64, _, _>(|scope| {
-        let received = received.clone();
-        rows.to_stream(scope)
-            .container::<Vec<(usize, T)>>()
-            .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
-                Exchange::new(|(to, _): &(usize, T)| *to as u64),
-                "Rows",
-                |_, _| {
-                    move |input, _output| {
-                        input.for_each(|_, rows| received.borrow_mut().extend(rows.drain(..).map(|(_, row)| row)))
-                    }
-                },
-            )
-            .probe_with(&probe);
-    });
-    run_to_end(worker, &probe, watch)?;
-    Ok(received.take())
 }

@@ -15,9 +15,8 @@ use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
-use super::hosts::send_rows;
 use super::units::Units;
-use crate::operators::exchange::{Dealer, all_to_all};
+use crate::operators::exchange::{Dealer, all_to_all, send_rows};
 use crate::records::DocId;
 use crate::structures::{ByKey, ExternalSort, Ownership, Sortable, Sorted};
 use crate::watch::Watch;

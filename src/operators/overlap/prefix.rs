@@ -22,12 +22,12 @@ use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
-use super::hosts::send_rows;
 use super::pairs::{Collection, FamilyMember, PairTables, SharedPair};
-use crate::operators::exchange::{Dealer, all_gather, all_to_all};
+use crate::operators::components::{OwnForest, edge};
+use crate::operators::exchange::{Dealer, all_gather, all_to_all, any, send_rows};
 use crate::operators::set_join::{FrequentColumn, RowPair, SetJoin, SetJoinStage, SetSource, TooManyPairs, set_join};
 use crate::records::{DocId, Edge};
-use crate::structures::{ByKey, ExternalSort, Ownership, Sortable};
+use crate::structures::{ExternalSort, Ownership, Sortable};
 use crate::watch::Watch;
 
 /// Bytes of a pair in flight, in all of its forms.
@@ -86,48 +86,6 @@ struct Visitor {
     is_old: u32,
     unit: DocId,
     shared: u64,
-}
-
-/// Components of the edges that one worker finds, so that it keeps one edge for each join.
-#[derive(Default)]
-pub(super) struct OwnForest {
-    parents: ByKey<u64, u64>,
-    edges: Vec<Edge>,
-}
-
-impl OwnForest {
-    fn root(&mut self, unit: u64) -> u64 {
-        let mut root = unit;
-        while let Some(parent) = self.parents.get(&root) {
-            root = *parent;
-        }
-        // The path is shortened.
-        let mut at = unit;
-        while at != root {
-            at = self.parents.insert(at, root).unwrap_or(root);
-        }
-        root
-    }
-
-    /// Joins two units.
-    pub fn join(&mut self, a: u64, b: u64) {
-        let (a_root, b_root) = (self.root(a), self.root(b));
-        if a_root != b_root {
-            self.parents.insert(a_root.max(b_root), a_root.min(b_root));
-            self.edges.push(edge(a, b));
-        }
-    }
-
-    /// The edges that joined components.
-    pub fn into_edges(self) -> Vec<Edge> {
-        self.edges
-    }
-}
-
-/// An edge of two units.
-pub(super) fn edge(a: u64, b: u64) -> Edge {
-    let unit = |name: u64| DocId::from_table(name as i64);
-    Edge { doc: unit(a.max(b)), root: unit(a.min(b)) }
 }
 
 /// Finds all pairs of the sets of `source`, and adds those that are listed to `tables`. `family` is the least size of a family; `None`
@@ -400,9 +358,4 @@ impl Expansion<'_> {
             }
         }
     }
-}
-
-/// Whether any worker has more; the same at every worker.
-pub(super) fn any(worker: &mut Worker, is_more: bool, watch: &Watch) -> Result<bool> {
-    Ok(all_gather(worker, vec![is_more], watch)?.contains(&true))
 }

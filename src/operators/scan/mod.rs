@@ -7,16 +7,19 @@
 //! - `columns`: one open file of vectors;
 //! - `sketches`: supershingles and features, batch by batch;
 //! - `pages`: checksums of page bodies, and the list of a worker's segments;
+//! - `links`: links whose targets are known;
 //! - `roots`: the roots and cluster ids of a committed week.
 
 mod chunks;
 mod columns;
+mod links;
 mod pages;
 mod roots;
 mod sketches;
 mod vectors;
 
 pub use self::chunks::{ChunkScan, VectorChunk};
+pub use self::links::{LinkReader, LinkSource, OwnLink};
 pub use self::pages::{own_segments, pages};
 pub use self::roots::{PastClusters, VectorRoots, read_past, read_roots};
 pub use self::sketches::{VectorBatch, Vectors};

@@ -25,9 +25,10 @@ use crate::config::{CollectionLinks, Collections, ReplicaLevel, Unit};
 use crate::jobs::studies::plan::StudyPlan;
 use crate::operators::InProcess;
 use crate::operators::collections::{
-    ClusteredPages, CollectionPage, CollectionStage, LinkReader, MergeCondition, PageTexts, Prefixes, TrivialClusters,
-    avoid_list, clustered_pages, collection_links, members, merged_clusters, prefixes,
+    ClusteredPages, CollectionPage, CollectionStage, MergeCondition, PageTexts, Prefixes, TrivialClusters, avoid_list,
+    clustered_pages, collection_links, members, merged_clusters, prefixes,
 };
+use crate::operators::scan::LinkReader;
 use crate::records::{DocId, Week};
 use crate::state::{History, Results, Store};
 use crate::structures::Ownership;

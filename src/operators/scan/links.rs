@@ -1,0 +1,97 @@
+//! Reads the links of a week whose targets are known, at the workers that own the pages that link.
+
+use std::collections::VecDeque;
+
+use anyhow::{Result, ensure};
+use arrow_array::{Array, Int64Array};
+
+use crate::records::DocId;
+use crate::state::History;
+use crate::structures::Ownership;
+use crate::tables::{LinkRow, RowGroups, Scan, Table, field};
+
+/// A link of an own page to a page that some week has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnLink {
+    /// The number of the page.
+    pub page: u32,
+    /// The page.
+    pub doc: DocId,
+    /// The page that it links to.
+    pub target: DocId,
+}
+
+/// The links of own pages, each once.
+pub trait LinkSource {
+    /// The number of links, at most.
+    fn count(&self) -> u64;
+
+    /// Reads at least `count` more links, if there are so many; links without a known target may count.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    fn read(&mut self, count: usize) -> Result<Vec<OwnLink>>;
+}
+
+/// The links of own pages of a week whose targets are known, from its table.
+pub struct LinkReader<'a> {
+    history: &'a History,
+    number: usize,
+    owned: &'a Ownership,
+    files: VecDeque<(u32, RowGroups)>,
+    /// The file that is being read, and its shard.
+    scan: Option<(u32, RowGroups, Scan)>,
+    /// Links of own pages, with known targets or without.
+    links: u64,
+}
+
+impl<'a> LinkReader<'a> {
+    /// Opens the table of week number `number`.
+    ///
+    /// # Errors
+    /// If the week lacks some of its files.
+    pub fn open(history: &'a History, number: usize, owned: &'a Ownership) -> Result<LinkReader<'a>> {
+        let tables = history.tables(number);
+        let mut files = VecDeque::new();
+        for shard in owned.shards() {
+            files.extend(history.rows(number, &tables, LinkRow::NAME, shard)?.into_iter().map(|rows| (shard, rows)));
+        }
+        let links = owned.shards().map(|shard| history.links(number, shard)).sum();
+        Ok(LinkReader { history, number, owned, files, scan: None, links })
+    }
+}
+
+impl LinkSource for LinkReader<'_> {
+    fn count(&self) -> u64 {
+        self.links
+    }
+
+    fn read(&mut self, count: usize) -> Result<Vec<OwnLink>> {
+        let (mut links, mut read) = (Vec::new(), 0);
+        while read < count {
+            let Some((shard, rows, scan)) = &mut self.scan else {
+                let Some((shard, rows)) = self.files.pop_front() else { break };
+                let scan = Scan::open(&rows, &["doc", "target_doc"])?;
+                self.scan = Some((shard, rows, scan));
+                continue;
+            };
+            let Some(batch) = scan.batch()? else {
+                self.scan = None;
+                continue;
+            };
+            read += batch.num_rows();
+            let (docs, targets): (&Int64Array, &Int64Array) = (field(&batch, "doc")?, field(&batch, "target_doc")?);
+            let mut last = DocId::NONE;
+            for row in (0..batch.num_rows()).filter(|row| targets.is_valid(*row)) {
+                let [doc, target] = [docs, targets].map(|ids| DocId::from_table(ids.value(row)));
+                if doc != last {
+                    self.history.check(self.number, doc, *shard, rows.path())?;
+                    last = doc;
+                }
+                ensure!(self.owned.knows(target), "{} has a link to the unknown page {target}", rows.path().display());
+                links.push(OwnLink { page: self.owned.index(doc) as u32, doc, target });
+            }
+        }
+        Ok(links)
+    }
+}
