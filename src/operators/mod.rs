@@ -14,7 +14,8 @@
 //! - [`set_join`]: all pairs of sets that have enough in common, for the studies that compare hosts and pages;
 //! - [`overlap`]: pages and hosts that share chunks of text (Shivakumar and Garcia-Molina 1998);
 //! - [`collections`]: pages that are copied together (Cho, Shivakumar and Garcia-Molina 2000);
-//! - [`mirrors_by_url`]: hosts that have URLs in common, tested by some pages (Bharat and Broder 1999).
+//! - [`mirrors_by_url`]: hosts that have URLs in common, tested by some pages (Bharat and Broder 1999);
+//! - [`paragraphs`]: where duplicates are, and how they grow (Pereira, Baeza-Yates and Ziviani 2006).
 //!
 //! `host_pages` counts the pages of hosts by cluster, and `sighting` finds values that occur twice, for two of these each; `in_process` lists what the workers of one process share in memory.
 //!
@@ -35,6 +36,7 @@ pub mod mirrors;
 pub mod mirrors_by_url;
 pub mod output;
 pub mod overlap;
+pub mod paragraphs;
 pub mod scan;
 pub mod set_join;
 mod sighting;

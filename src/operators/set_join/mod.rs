@@ -102,6 +102,8 @@ pub struct JoinedRow {
     pub known_family: u32,
     /// The weight that any two of its sets share.
     pub weight: u64,
+    /// The size of the set that stands for the row.
+    pub size: u64,
     /// Whether any two of its sets are a pair.
     pub is_clique: bool,
     /// The number of its family, in [`SetJoin::families`].
@@ -209,6 +211,7 @@ fn joined_rows(rows: &rows::RowSets, requirement: Requirement) -> Vec<JoinedRow>
             old: rows.old[number],
             known_family: rows.known_family[number],
             weight,
+            size,
             is_clique: requirement.holds([weight, weight], [size, size]),
             family: None,
             of_family: 0,

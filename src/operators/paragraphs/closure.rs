@@ -1,0 +1,227 @@
+//! Closures: the pages that links lead to from some seeds, for up to 32 seeds at once, each with a bit of its own.
+//!
+//! ```text
+//! add(page, bits): new = bits that the page lacks; if there are some, the page is pending with them
+//! while a page is pending:
+//!     bits = take(pending, page)
+//!     for each link page → q:  add(q, bits) at the owner of q
+//! ```
+//!
+//! With links in memory this is one dataflow with a feedback loop and without rounds. Otherwise each round is a pass over all links.
+//!
+//! Memory: 2 bits for every known URL and seed, rounded up to a power of two, and 4 bytes for each pending page.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Result;
+use bytemuck::{Pod, Zeroable};
+use timely::dataflow::operators::generic::Operator;
+use timely::dataflow::operators::generic::operator::source;
+use timely::dataflow::operators::probe::Handle;
+use timely::dataflow::operators::{Capability, Concat, ConnectLoop, Enter, LoopVariable, Probe};
+use timely::order::Product;
+use timely::worker::Worker;
+
+use super::marks::Marks;
+use super::out_links::{LinkArrays, OutLinks};
+use crate::operators::exchange::{Block, BlockBuilder, Dealer, SLICE, all_to_all, any, by_part, run_to_end};
+use crate::records::DocId;
+use crate::structures::Ownership;
+use crate::watch::Watch;
+
+/// Pages whose links are followed between two checks of the clock.
+const PAGES_AT_ONCE: usize = 1 << 10;
+/// Marks that are sent in one part of a round, about.
+const SENT_AT_ONCE: usize = 1 << 20;
+
+/// Marks for a page, at its owner.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct MarkedPage {
+    /// The number of the page at its owner.
+    page: u32,
+    bits: u32,
+}
+
+/// The marks of own pages, and the pages whose links are to be followed.
+struct Spread {
+    owned: Ownership,
+    /// A hash of the host of each own page; 0 for no page, which takes no marks.
+    hosts: Rc<Vec<u64>>,
+    marks: Marks,
+    /// Marks that are not followed yet.
+    pending: Marks,
+    queue: VecDeque<u32>,
+}
+
+impl Spread {
+    /// Marks a page.
+    #[inline]
+    fn add(&mut self, page: u32, bits: u32) {
+        if self.hosts[page as usize] == 0 {
+            return;
+        }
+        let new = self.marks.add(page as usize, bits);
+        if new > 0 {
+            if self.pending.of(page as usize) == 0 {
+                self.queue.push_back(page);
+            }
+            self.pending.add(page as usize, new);
+        }
+    }
+
+    /// Follows the links of some pending pages: marks own pages, and deals the marks of others. Returns whether there are more.
+    fn follow(&mut self, links: &LinkArrays, dealer: &mut Dealer<MarkedPage>) -> bool {
+        for _ in 0..PAGES_AT_ONCE {
+            let Some(page) = self.queue.pop_front() else { return false };
+            let bits = self.pending.take(page as usize);
+            for other in links.of(page) {
+                self.send(*other, bits, dealer);
+            }
+        }
+        true
+    }
+
+    #[inline]
+    fn send(&mut self, other: DocId, bits: u32, dealer: &mut Dealer<MarkedPage>) {
+        let page = self.owned.index(other) as u32;
+        if self.owned.has(other) {
+            self.add(page, bits);
+        } else {
+            dealer.deal(self.owned.owner(other) as u64, MarkedPage { page, bits });
+        }
+    }
+}
+
+/// Returns, by own page, the bits of the seeds from which links lead to it. `seeds` are the same at every worker: bit `n` is that of the
+/// pages with the number `n`. `hosts` has 0 for numbers without a page.
+///
+/// # Errors
+/// If links cannot be read, or a worker of this process failed.
+pub(super) fn closure(
+    worker: &mut Worker,
+    owned: &Ownership,
+    hosts: &Rc<Vec<u64>>,
+    links: OutLinks<'_>,
+    seeds: &[(DocId, u32)],
+    watch: &Arc<Watch>,
+) -> Result<Marks> {
+    let bits = seeds.iter().map(|(_, seed)| *seed as usize + 1).max().unwrap_or(1);
+    let [marks, pending] = [(); 2].map(|()| Marks::new(owned.len(), bits));
+    let mut spread = Spread { owned: owned.clone(), hosts: hosts.clone(), marks, pending, queue: VecDeque::new() };
+    for (doc, seed) in seeds.iter().filter(|(doc, _)| owned.has(*doc)) {
+        spread.add(owned.index(*doc) as u32, 1 << seed);
+    }
+    match links {
+        OutLinks::Arrays(arrays) => in_memory(worker, spread, arrays, watch),
+        _ => by_passes(worker, spread, &links, watch),
+    }
+}
+
+/// Follows links in memory.
+fn in_memory(worker: &mut Worker, spread: Spread, links: LinkArrays, watch: &Arc<Watch>) -> Result<Marks> {
+    let spread = Rc::new(RefCell::new(spread));
+    let probe: Handle<Product<u64, u32>> = Handle::new();
+    worker.dataflow::<u64, _, _>(|scope| {
+        let mut dealer = Dealer::new(scope.index(), scope.peers(), watch);
+        // One record without bits wakes each worker: its seeds are pending.
+        let index = scope.index();
+        let mut first = Dealer::new(index, scope.peers(), watch);
+        let begin = source::<_, BlockBuilder<MarkedPage>, _, _>(scope, "Seeds", |capability, _| {
+            let mut capability = Some(capability);
+            move |output| {
+                let Some(capability) = capability.take() else { return };
+                first.deal(index as u64, MarkedPage { page: 0, bits: 0 });
+                let mut session = output.session_with_builder(&capability);
+                first.finish().for_each(|mut block| session.give_container(&mut block));
+            }
+        });
+        scope.iterative::<u32, _, _>(|inner| {
+            let (handle, forwarded) = inner.loop_variable::<Block<MarkedPage>>(1);
+            let inner_scope = inner.clone();
+            begin
+                .enter(inner)
+                .concat(forwarded)
+                .unary::<BlockBuilder<MarkedPage>, _, _, _>(by_part(), "Closure", |_, info| {
+                    let activator = inner_scope.activator_for(info.address);
+                    let (spread, watch) = (spread.clone(), watch.clone());
+                    let mut held: Option<Capability<Product<u64, u32>>> = None;
+                    move |input, output| {
+                        let mut spread = spread.borrow_mut();
+                        input.for_each(|capability, block| {
+                            for MarkedPage { page, bits } in std::mem::take(block).records().iter().copied() {
+                                if bits > 0 {
+                                    spread.add(page, bits);
+                                }
+                            }
+                            held.get_or_insert_with(|| capability.retain(output.output_index()));
+                        });
+                        // After a failure the capability is kept: other processes would take silence for an end.
+                        if watch.failed() {
+                            return;
+                        }
+                        let Some(capability) = &held else { return };
+                        let mut session = output.session_with_builder(capability);
+                        let slice = Instant::now();
+                        while spread.follow(&links, &mut dealer) {
+                            dealer.full().for_each(|mut block| session.give_container(&mut block));
+                            if slice.elapsed() > SLICE {
+                                return activator.activate();
+                            }
+                        }
+                        dealer.finish().for_each(|mut block| session.give_container(&mut block));
+                        drop(session);
+                        held = None;
+                    }
+                })
+                .probe_with(&probe)
+                .connect_loop(handle);
+        });
+    });
+    run_to_end(worker, &probe, watch)?;
+    let spread = spread.borrow();
+    Ok(spread.marks.clone())
+}
+
+/// Follows links that do not fit into memory: each round is a pass over all of them, in parts, so that few marks are in flight.
+fn by_passes(worker: &mut Worker, mut spread: Spread, links: &OutLinks<'_>, watch: &Arc<Watch>) -> Result<Marks> {
+    loop {
+        // Pages that are marked in this round are followed in the next one.
+        let next = Marks::new(spread.owned.len(), spread.pending.bits());
+        let current = std::mem::replace(&mut spread.pending, next);
+        let is_pending = !std::mem::take(&mut spread.queue).is_empty();
+        if !any(worker, is_pending, watch)? {
+            return Ok(spread.marks);
+        }
+        let mut pass = if is_pending { links.pass()? } else { None };
+        loop {
+            let mut dealer = Dealer::new(worker.index(), worker.peers(), watch);
+            let mut sent = 0;
+            while let Some(reading) = &mut pass
+                && sent < SENT_AT_ONCE
+            {
+                let is_more = reading.read(|page, other| {
+                    let bits = current.of(page as usize);
+                    if bits > 0 {
+                        sent += 1;
+                        spread.send(other, bits, &mut dealer);
+                    }
+                })?;
+                if !is_more {
+                    pass = None;
+                }
+            }
+            for MarkedPage { page, bits } in all_to_all(worker, dealer, watch)?.iter().flat_map(|block| block.records())
+            {
+                spread.add(*page, *bits);
+            }
+            if !any(worker, pass.is_some(), watch)? {
+                break;
+            }
+        }
+    }
+}

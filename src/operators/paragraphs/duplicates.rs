@@ -1,0 +1,196 @@
+//! Duplicates: pages with equal numbers of paragraphs, of which each paragraph of one is found in the other (Pereira 2006, definitions 2
+//! and 3), and their clusters by chaining.
+//!
+//! Pages with the same set of paragraphs and the same number of them are duplicates of each other: a *class*, found by one exchange. A page
+//! that repeats a paragraph can also have a proper part of the set of another page with the same number: a *false match*, as the study calls
+//! it. It joins two classes: see `false_matches`.
+//!
+//! ```text
+//! record: sums of the set, number, part, page      32 bytes, to the owner of the set
+//! reply:  first page of the class, of the set      32 bytes, if there is another page
+//! ```
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use anyhow::{Context, Result};
+use bytemuck::{Pod, Zeroable};
+use timely::worker::Worker;
+
+use super::distinct::Distinct;
+use super::false_matches::{FalseMatch, Frequencies, false_matches};
+use super::growth::Growth;
+use super::parts::Parts;
+use super::source::ParagraphSource;
+use super::stage::ParagraphStage;
+use crate::operators::components::component_roots;
+use crate::operators::exchange::{Block, Dealer, Kept, Keyed, any, by_group};
+use crate::records::{DocId, Edge};
+use crate::structures::Ownership;
+
+/// The duplicates of a week, as one worker knows them.
+#[derive(Clone, Debug, Default)]
+pub struct Duplicates {
+    /// The own pages, in the order of the source.
+    pub order: Vec<DocId>,
+    /// By own number: the paragraphs of the page, repeated ones included; 0 if there is no such page.
+    pub paragraphs: Vec<u32>,
+    /// By own number: the smallest page of the cluster; the page itself if it is in none, and [`DocId::NONE`] if there is no such page.
+    pub roots: Vec<DocId>,
+    /// By own number: the smallest page with the same set of paragraphs, whatever their number; as for `roots`.
+    pub centres: Vec<DocId>,
+    /// The false matches, the same at every worker.
+    pub false_matches: Vec<FalseMatch>,
+    /// How clusters are found part by part, of all workers.
+    pub growth: Growth,
+}
+
+/// A page at the owner of its set.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct PageRecord {
+    sums: [u64; 2],
+    paragraphs: u32,
+    part: u32,
+    doc: DocId,
+}
+
+impl Keyed for PageRecord {
+    fn key(&self) -> u64 {
+        self.sums[0]
+    }
+}
+
+/// What the owner of its set answers to a page that is not alone.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct PageReply {
+    doc: DocId,
+    /// The smallest page of the class.
+    class: DocId,
+    /// The smallest page with the set.
+    centre: DocId,
+    /// The pages of the class.
+    size: u32,
+    /// The smallest part of a page of the class.
+    part: u32,
+}
+
+/// The class of a page: its number of pages, and the smallest part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Class {
+    pub size: u32,
+    pub part: u32,
+}
+
+/// Finds the clusters of duplicates of the pages of `source`, and how they grow over `parts`. Every worker calls it with its own pages.
+///
+/// # Errors
+/// If pages or files cannot be read or written, or a worker of this process failed.
+pub fn duplicates<S: ParagraphSource>(
+    worker: &mut Worker,
+    stage: &ParagraphStage,
+    owned: &Ownership,
+    source: &S,
+    parts: &Parts,
+) -> Result<Duplicates> {
+    let watch = &stage.watch;
+    let mut found = Duplicates {
+        order: Vec::new(),
+        paragraphs: vec![0; owned.len()],
+        roots: vec![DocId::NONE; owned.len()],
+        ..Duplicates::default()
+    };
+    let mut classes = vec![Class { size: 0, part: 0 }; owned.len()];
+    let mut records = Kept::new(&stage.scratch, stage.memory / 4);
+    let (mut distinct, mut frequencies, mut repeats) = (Distinct::default(), Frequencies::default(), false);
+    let mut documents = vec![0u64; parts.count() as usize];
+    source.each(|doc, paragraphs| {
+        let (page, set) = (owned.index(doc), distinct.set(paragraphs));
+        let (number, part) = (u32::try_from(paragraphs.len())?, parts.of(doc, page));
+        repeats |= set.distinct < number;
+        frequencies.add(doc, paragraphs);
+        found.order.push(doc);
+        (found.paragraphs[page], found.roots[page]) = (number, doc);
+        classes[page] = Class { size: 1, part };
+        documents[part as usize] += 1;
+        records.push(PageRecord { sums: set.sums, paragraphs: number, part, doc })
+    })?;
+    found.centres.clone_from(&found.roots);
+    let replied = Rc::new(RefCell::new((found, classes)));
+    let take = {
+        let (replied, owned) = (replied.clone(), owned.clone());
+        move |block: Block<PageReply>| {
+            let (found, classes) = &mut *replied.borrow_mut();
+            for PageReply { doc, class, centre, size, part } in block.records().iter().copied() {
+                let page = owned.index(doc);
+                (found.roots[page], found.centres[page]) = (class, centre);
+                classes[page] = Class { size, part };
+            }
+        }
+    };
+    let peers = worker.peers();
+    let group = move |records: &[PageRecord], dealer: &mut Dealer<PageReply>| {
+        for of_set in records.chunk_by(|a, b| a.sums == b.sums).filter(|of_set| of_set.len() > 1) {
+            let centre = of_set.iter().map(|page| page.doc).min().unwrap_or(DocId::NONE);
+            for of_class in of_set.chunk_by(|a, b| a.paragraphs == b.paragraphs) {
+                let class = of_class.iter().map(|page| page.doc).min().unwrap_or(DocId::NONE);
+                // Records are sorted by part before the page.
+                let (size, part) = (of_class.len() as u32, of_class[0].part);
+                for page in of_class {
+                    let reply = PageReply { doc: page.doc, class, centre, size, part };
+                    dealer.deal(page.doc.owner(peers) as u64, reply);
+                }
+            }
+        }
+    };
+    by_group(worker, &stage.grouping(), "Paragraphs", records, group, take)?;
+    let (mut found, classes) = replied.take();
+    if any(worker, repeats, watch)? {
+        let of_classes = (&found.paragraphs[..], &found.roots[..], &classes[..]);
+        found.false_matches = false_matches(worker, stage, owned, source, frequencies, of_classes)
+            .context("finding pages that repeat paragraphs of others")?;
+    }
+    found.growth = growth(worker, owned, stage, &found, &classes, documents)?;
+    if !found.false_matches.is_empty() {
+        found.roots = chained(worker, owned, stage, &found)?;
+    }
+    Ok(found)
+}
+
+/// The growth of the clusters of all workers.
+fn growth(
+    worker: &mut Worker,
+    owned: &Ownership,
+    stage: &ParagraphStage,
+    found: &Duplicates,
+    classes: &[Class],
+    documents: Vec<u64>,
+) -> Result<Growth> {
+    let mut joined: Vec<DocId> = found.false_matches.iter().flat_map(|of| of.classes).collect();
+    joined.sort_unstable();
+    joined.dedup();
+    let mut counts: BTreeMap<(u32, u64), u64> = BTreeMap::new();
+    for (page, doc) in owned.docs().enumerate() {
+        let Class { size, part } = classes[page];
+        if size > 1 && found.roots[page] == doc && joined.binary_search(&doc).is_err() {
+            *counts.entry((part, size.into())).or_default() += 1;
+        }
+    }
+    Growth::gather(worker, documents, counts, &found.false_matches, &stage.watch)
+}
+
+/// The roots of the clusters that false matches join from classes.
+fn chained(worker: &mut Worker, owned: &Ownership, stage: &ParagraphStage, found: &Duplicates) -> Result<Vec<DocId>> {
+    let of_class = owned.docs().zip(&found.roots).filter(|(doc, class)| **class != DocId::NONE && doc != *class);
+    let mut edges: Vec<Edge> = of_class.map(|(doc, class)| Edge { doc, root: *class }).collect();
+    let own = found.false_matches.iter().map(|of| of.classes).filter(|[one, _]| owned.has(*one));
+    edges.extend(own.map(|[one, other]| Edge { doc: one.max(other), root: one.min(other) }));
+    let mut roots = component_roots(worker, owned, edges, &stage.watch)?;
+    roots.iter_mut().zip(&found.roots).filter(|(_, class)| **class == DocId::NONE).for_each(|(root, _)| {
+        *root = DocId::NONE;
+    });
+    Ok(roots)
+}

@@ -1,0 +1,148 @@
+//! The growth of duplicates: how many are found, and in how many clusters, if the crawl is searched part by part (Pereira 2006, Fig. 5).
+//!
+//! The study holds the paragraphs of one part at a time in memory, and probes all pages against them. So two duplicates are found in the step of
+//! the one whose part is smaller, and a class of equal pages as a whole in the step of its smallest part: no step needs to be made.
+//!
+//! ```text
+//! for each class of several pages:      clusters[least part] += 1, duplicates[least part] += pages - 1
+//! for clusters of several classes:      the same, class by class and false match by false match, as Kruskal's algorithm takes edges
+//! ```
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use timely::worker::Worker;
+
+use super::duplicates::Class;
+use super::false_matches::FalseMatch;
+use crate::operators::exchange::all_gather;
+use crate::records::DocId;
+use crate::watch::Watch;
+
+/// What each step adds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Growth {
+    /// By step, from 0.
+    pub steps: Vec<Step>,
+    /// The clusters by the step that finds the first pages of them, and by their number of pages in the end.
+    pub found: BTreeMap<(u32, u64), u64>,
+}
+
+/// What one step adds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// The pages of its part.
+    pub documents: u64,
+    /// Clusters; a step that joins more clusters than it finds adds fewer than none.
+    pub clusters: i64,
+    /// Duplicates: pages in clusters, less one for each cluster.
+    pub duplicates: u64,
+}
+
+impl Growth {
+    /// The growth of all workers, from the own pages of each part, and from the own classes that no false match joins: their number by least
+    /// part and size.
+    ///
+    /// # Errors
+    /// If a worker of this process failed.
+    pub(super) fn gather(
+        worker: &mut Worker,
+        documents: Vec<u64>,
+        classes: BTreeMap<(u32, u64), u64>,
+        false_matches: &[FalseMatch],
+        watch: &Watch,
+    ) -> Result<Growth> {
+        let index = worker.index();
+        let mut growth = Growth { steps: vec![Step::default(); documents.len()], ..Growth::default() };
+        let own = documents.into_iter().enumerate().map(|(step, documents)| (step, index, documents)).collect();
+        for (step, _, documents) in all_gather(worker, own, watch)? {
+            growth.steps[step].documents += documents;
+        }
+        let own = classes.into_iter().map(|((part, size), count)| (part, size, index, count)).collect();
+        for (part, size, _, count) in all_gather(worker, own, watch)? {
+            *growth.found.entry((part, size)).or_default() += count;
+            let step = &mut growth.steps[part as usize];
+            step.clusters += count as i64;
+            step.duplicates += count * (size - 1);
+        }
+        growth.add_joined(false_matches);
+        Ok(growth)
+    }
+
+    /// Adds the clusters that false matches join from classes.
+    fn add_joined(&mut self, false_matches: &[FalseMatch]) {
+        let mut classes: BTreeMap<DocId, JoinedClass> = BTreeMap::new();
+        for of in false_matches {
+            let step = of.parts().min().unwrap_or_default();
+            for (doc, class) in of.classes.into_iter().zip(of.of_classes) {
+                let joined = classes.entry(doc).or_insert(JoinedClass { class, step, number: 0 });
+                joined.step = joined.step.min(step);
+            }
+        }
+        classes.values_mut().zip(0..).for_each(|(class, number)| class.number = number);
+        let mut forest = Forest {
+            parents: (0..classes.len()).collect(),
+            pages: classes.values().map(|class| u64::from(class.class.size)).collect(),
+            first: classes.values().map(|class| class.step).collect(),
+        };
+        // All pages of a class are joined in the step of the first page that is a duplicate of all of them: of the class, or of a false match.
+        for class in classes.values() {
+            let step = &mut self.steps[class.step as usize];
+            step.duplicates += u64::from(class.class.size) - 1;
+            step.clusters += i64::from(class.class.size > 1);
+        }
+        let mut edges: Vec<(u32, [usize; 2])> = false_matches
+            .iter()
+            .map(|of| (of.parts().min().unwrap_or_default(), of.classes.map(|class| classes[&class].number)))
+            .collect();
+        edges.sort_unstable();
+        for (part, [one, other]) in edges {
+            let (one, other) = (forest.root(one), forest.root(other));
+            if one != other {
+                let clusters = [one, other].iter().filter(|root| forest.pages[**root] > 1).count() as i64;
+                let step = &mut self.steps[part as usize];
+                step.duplicates += 1;
+                step.clusters += 1 - clusters;
+                forest.join(one, other);
+            }
+        }
+        for root in (0..classes.len()).filter(|class| forest.parents[*class] == *class) {
+            *self.found.entry((forest.first[root], forest.pages[root])).or_default() += 1;
+        }
+    }
+}
+
+/// A class that a false match joins to another one.
+struct JoinedClass {
+    class: Class,
+    /// The step that joins its pages.
+    step: u32,
+    number: usize,
+}
+
+/// The classes that false matches join, as they are joined.
+struct Forest {
+    parents: Vec<usize>,
+    /// The pages of a root.
+    pages: Vec<u64>,
+    /// The step that finds the first of them.
+    first: Vec<u32>,
+}
+
+impl Forest {
+    fn root(&mut self, mut class: usize) -> usize {
+        while self.parents[class] != class {
+            self.parents[class] = self.parents[self.parents[class]];
+            class = self.parents[class];
+        }
+        class
+    }
+
+    /// Joins two roots.
+    fn join(&mut self, one: usize, other: usize) {
+        let (low, high) = (one.min(other), one.max(other));
+        self.parents[high] = low;
+        self.pages[low] += self.pages[high];
+        self.first[low] = self.first[low].min(self.first[high]);
+    }
+}

@@ -1,0 +1,53 @@
+//! Shingle paragraphs: where duplicates are and how they grow (Pereira, Baeza-Yates and Ziviani 2006).
+//!
+//! A *paragraph* is three sentences of a page: see [`features`](crate::features). The study looks at pages above 450 characters.
+//!
+//! ```text
+//! source       the paragraphs of the pages, read from the table `chunks` in every pass
+//! duplicates   pages with equal numbers of paragraphs, each of one found in the other: clusters
+//!              (`false_matches`: pages that repeat a paragraph; `growth`: how many are found part by part)
+//! near         pages that share 90, 70, 50% of their paragraphs: clusters
+//! connected    the pages that links lead to from the core of the web
+//! counts       clusters and duplicates in the connected part, and in the rest
+//! boilerplate  paragraphs that many pages have
+//! ```
+//!
+//! In reading order: `stage` (the parameters), `source`, `pages` (hosts and times), `parts` (what growth is measured over), then the steps as
+//! above. `distinct` and `compare_sets` serve several; `out_links`, `marks` and `closure` serve `connected`.
+//!
+//! Nothing depends on the number of workers.
+//!
+//! Memory: for every known URL of a worker's shards 8 bytes for the host, 36 for duplicates, 8 for each threshold of near-duplicates.
+//! Records in flight go to disk beyond `memory`.
+
+mod boilerplate;
+mod closure;
+mod compare_sets;
+mod connected;
+mod counts;
+mod distinct;
+mod duplicates;
+mod false_matches;
+mod growth;
+mod marks;
+mod near;
+mod out_links;
+mod pages;
+mod parts;
+mod source;
+mod stage;
+#[cfg(test)]
+mod tests;
+
+pub use self::boilerplate::{Boilerplate, RepeatedParagraph, boilerplate};
+pub use self::connected::{Connected, Seed, connected};
+pub use self::counts::{PartCounts, part_counts};
+pub use self::duplicates::{Duplicates, duplicates};
+pub use self::false_matches::FalseMatch;
+pub use self::growth::{Growth, Step};
+pub use self::near::near_duplicates;
+pub use self::out_links::OpenLinks;
+pub use self::pages::WeekPages;
+pub use self::parts::Parts;
+pub use self::source::{FilesPass, MemoryPass, ParagraphFiles, ParagraphPass, ParagraphSource, ParagraphsInMemory};
+pub use self::stage::ParagraphStage;
