@@ -6,6 +6,7 @@ mod evolution;
 mod mirrors;
 mod mirrors_by_url;
 mod overlap;
+mod paragraphs;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -30,6 +31,7 @@ pub fn study(summary: &StudySummary, tables: &std::path::Path) -> String {
         StudySummary::Overlap(summary) => overlap::overlap(summary, tables),
         StudySummary::Collections(summary) => collections::collections(summary, tables),
         StudySummary::MirrorsByUrl(summary) => mirrors_by_url::mirrors_by_url(summary, tables),
+        StudySummary::Paragraphs(summary) => paragraphs::paragraphs(summary, tables),
     }
 }
 

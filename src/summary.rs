@@ -5,6 +5,7 @@ mod evolution;
 mod mirrors;
 mod mirrors_by_url;
 mod overlap;
+mod paragraphs;
 mod study;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,9 @@ pub use mirrors_by_url::{MirrorWays, MirrorsByUrlSummary, PUBLISHED_URLS, Publis
 pub use overlap::{
     ChunkingSummary, LargestGroup, OverlapSummary, REASONS as OVERLAP_REASONS, REPLICAS, ReasonCount, ReplicaCount,
     Saving, replica_class,
+};
+pub use paragraphs::{
+    CoverageSummary, Estimate, PARTS_OF_WEB, ParagraphsSummary, PartSummary, PublishedYears, ShapeOfClusters,
 };
 pub use study::StudySummary;
 

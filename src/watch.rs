@@ -39,13 +39,15 @@ pub enum Stage {
     Weeks,
     /// Find all pairs of sets that have enough in common.
     Join,
+    /// Follow links from page to page.
+    Links,
     /// Write the tables.
     Tables,
 }
 
 impl Stage {
     /// All stages, in the order of their numbers.
-    const ALL: [Stage; 14] = [
+    const ALL: [Stage; 15] = [
         Stage::Read,
         Stage::LeaveOut,
         Stage::Changes,
@@ -59,6 +61,7 @@ impl Stage {
         Stage::Components,
         Stage::Weeks,
         Stage::Join,
+        Stage::Links,
         Stage::Tables,
     ];
 
@@ -78,6 +81,7 @@ impl Stage {
             Stage::Relabel => "relabelling",
             Stage::Weeks => "comparing weeks",
             Stage::Join => "finding pairs",
+            Stage::Links => "following links",
             Stage::Tables => "writing tables",
         }
     }

@@ -99,7 +99,8 @@ pub(super) fn reading_of(store: &Store, week: &CommittedWeek) -> Result<Reading>
         | Job::Mirrors(_)
         | Job::Overlap(_)
         | Job::Collections(_)
-        | Job::MirrorsByUrl(_) => {
+        | Job::MirrorsByUrl(_)
+        | Job::Paragraphs(_) => {
             bail!("{} is not the job of a week", path.display())
         }
     }

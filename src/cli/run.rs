@@ -46,6 +46,7 @@ fn run_job(job: Job, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> 
         Job::Mirrors(job) => super::study::run(Study::Mirrors(job), config, &pool, args, log),
         Job::Overlap(job) => super::study::run(Study::Overlap(job), config, &pool, args, log),
         Job::MirrorsByUrl(job) => super::study::run(Study::MirrorsByUrl(job), config, &pool, args, log),
+        Job::Paragraphs(job) => super::study::run(Study::Paragraphs(job), config, &pool, args, log),
         Job::Collections(job) => super::study::run(Study::Collections(job), config, &pool, args, log),
     }
 }
@@ -61,6 +62,7 @@ fn job_name(job: &Job, args: &RunArgs) -> String {
         Job::Overlap(job) => ("overlap", args.week.or(job.week)),
         Job::Collections(job) => ("collections", args.week.or(job.week)),
         Job::MirrorsByUrl(job) => ("mirrors-by-url", args.week.or(job.week)),
+        Job::Paragraphs(job) => ("paragraphs", args.week.or(job.week)),
     };
     week.map_or_else(|| kind.to_owned(), |week| format!("{kind} {week}"))
 }

@@ -14,7 +14,7 @@ use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, study};
 use super::workers::{WorkerCount, warn_above_cores};
 use crate::config::{Bytes, Config, Method, MirrorsByUrl, Reading, Study};
-use crate::jobs::studies::{StudyFiles, StudyPlan, check_chunks, check_level, former_list, former_overlap};
+use crate::jobs::studies::{StudyFiles, StudyPlan, check_chunks, check_level, first_week, former_list, former_overlap};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
@@ -162,6 +162,9 @@ fn make_plan(
     {
         (first, former) = (Some(week), Some(commit));
     }
+    if let Study::Paragraphs(job) = study {
+        first = first_week(store, job, notice)?;
+    }
     let history = match study {
         Study::MirrorsByUrl(job) => {
             let history = history_beside_lists(store, job, notice)?;
@@ -172,7 +175,8 @@ fn make_plan(
     };
     match study {
         Study::Evolution(_) | Study::Mirrors(_) | Study::MirrorsByUrl(_) => {}
-        Study::Overlap(_) => check_chunks(&history)?,
+        Study::Overlap(_) => check_chunks(&history, "overlap")?,
+        Study::Paragraphs(_) => check_chunks(&history, "paragraphs")?,
         Study::Collections(job) => {
             let week = check_level(store, &history, job)?;
             match former_list(store, job, week)? {
@@ -234,7 +238,7 @@ fn weeks_read(plan: &StudyPlan) -> &[PastWeek] {
             let from = weeks.iter().position(|past| Some(past.week) == job.week).unwrap_or(weeks.len() - 1);
             &weeks[from..if job.judge { weeks.len() } else { from + 1 }]
         }
-        Study::Evolution(_) | Study::Mirrors(_) | Study::MirrorsByUrl(_) => weeks,
+        Study::Evolution(_) | Study::Mirrors(_) | Study::MirrorsByUrl(_) | Study::Paragraphs(_) => weeks,
     }
 }
 
@@ -248,6 +252,7 @@ fn lasting_bytes(plan: &StudyPlan) -> u64 {
         // If all pages of the largest week are on hosts in pairs.
         Study::Mirrors(_) => 56 * plan.history.weeks.iter().map(PastWeek::documents).max().unwrap_or_default(),
         Study::Overlap(_) => 120 * urls,
+        Study::Paragraphs(job) => (60 + 8 * job.near.len() as u64) * urls,
         // If a quarter of the pages are in collections.
         Study::Collections(_) => 80 * urls,
         // If each host has just enough URLs, a fifth of them are sampled: 120 bytes each. A line of a list has about 60 bytes. Every worker

@@ -11,6 +11,7 @@ use super::method::Method;
 use super::mirrors_by_url::{MirrorsByUrl, checked_mirrors_by_url};
 use super::mode::Mode;
 use super::overlap::{Overlap, checked_overlap};
+use super::paragraphs::{Paragraphs, checked_paragraphs};
 use super::units::{Bytes, Share};
 use crate::records::Week;
 
@@ -38,6 +39,9 @@ pub enum Job {
     /// Finds hosts that mirror each other, by their URLs.
     #[serde(deserialize_with = "checked_mirrors_by_url")]
     MirrorsByUrl(MirrorsByUrl),
+    /// Finds duplicates by their paragraphs, and where in the web they are.
+    #[serde(deserialize_with = "checked_paragraphs")]
+    Paragraphs(Paragraphs),
 }
 
 /// A job that reads committed weeks of a store, and writes tables about them into a folder of its own.
@@ -54,6 +58,8 @@ pub enum Study {
     Collections(Collections),
     /// Finds hosts that mirror each other, by their URLs.
     MirrorsByUrl(MirrorsByUrl),
+    /// Finds duplicates by their paragraphs, and where in the web they are.
+    Paragraphs(Paragraphs),
 }
 
 impl Study {
@@ -65,6 +71,7 @@ impl Study {
             Study::Overlap(_) => "overlap",
             Study::Collections(_) => "collections",
             Study::MirrorsByUrl(_) => "mirrors-by-url",
+            Study::Paragraphs(_) => "paragraphs",
         }
     }
 
@@ -76,6 +83,7 @@ impl Study {
             Study::Overlap(job) => job.store.as_ref(),
             Study::Collections(job) => job.store.as_ref(),
             Study::MirrorsByUrl(job) => job.store.as_ref(),
+            Study::Paragraphs(job) => job.store.as_ref(),
         }
     }
 
@@ -87,6 +95,7 @@ impl Study {
             Study::Overlap(job) => job.store = Some(store),
             Study::Collections(job) => job.store = Some(store),
             Study::MirrorsByUrl(job) => job.store = Some(store),
+            Study::Paragraphs(job) => job.store = Some(store),
         }
     }
 
@@ -97,6 +106,7 @@ impl Study {
             Study::Mirrors(job) => (job.first, job.last),
             Study::Overlap(job) => (job.week, job.week),
             Study::MirrorsByUrl(job) => (job.week, job.week),
+            Study::Paragraphs(job) => (job.week, job.week),
             // The weeks before say which pages are old, and those behind judge.
             Study::Collections(_) => (None, None),
         }
@@ -115,6 +125,10 @@ impl Study {
                 true
             }
             Study::MirrorsByUrl(job) => {
+                job.week = Some(week);
+                true
+            }
+            Study::Paragraphs(job) => {
                 job.week = Some(week);
                 true
             }

@@ -1,7 +1,7 @@
 //! Job files say what to compute, config files say where. The same job makes the same tables, byte for byte, under any config.
 //!
 //! Both are TOML with kebab-case keys. The outer table of a job is its kind: `[cluster]`, `[weekly]`, `[chunks]`,
-//! `[evolution]`, `[mirrors]`, `[overlap]`, `[collections]` or `[mirrors-by-url]`. Only `week`, `store` and `input` have no default:
+//! `[evolution]`, `[mirrors]`, `[overlap]`, `[collections]`, `[mirrors-by-url]` or `[paragraphs]`. Only `week`, `store` and `input` have no default:
 //!
 //! ```
 //! use nigh::config::{Bytes, Job};
@@ -46,7 +46,7 @@
 //! assert!(error.contains("unknown field `imput`, expected one of `week`, `store`, `input`"));
 //! ```
 //!
-//! In reading order: `job` (the kinds of jobs), `overlap`, `collections` and `mirrors_by_url` (three of them), `method` (the numbers of the study), `pool` (the machines of a config),
+//! In reading order: `job` (the kinds of jobs), `overlap`, `collections`, `mirrors_by_url` and `paragraphs` (four of them), `method` (the numbers of the study), `pool` (the machines of a config),
 //! `tasks` (processes that a scheduler starts), `units` (sizes, shares and counts), `memory` (that of this machine).
 
 mod collections;
@@ -56,6 +56,7 @@ mod method;
 mod mirrors_by_url;
 mod mode;
 mod overlap;
+mod paragraphs;
 mod pool;
 mod tasks;
 mod units;
@@ -68,6 +69,7 @@ pub use self::method::Method;
 pub use self::mirrors_by_url::{MirrorsByUrl, Unfetched, UrlChoice};
 pub use self::mode::Mode;
 pub use self::overlap::{Chunking, Cut, Overlap, OverlapMethod, Unit};
+pub use self::paragraphs::{Paragraphs, PartOrder};
 pub use self::pool::{Destination, HostTable, Ports, Variables};
 pub use self::tasks::{Scheduler, Tasks};
 pub use self::units::{Bytes, Count, Share, age};

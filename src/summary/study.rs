@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::{CollectionsSummary, EvolutionSummary, MirrorsByUrlSummary, MirrorsSummary, OverlapSummary};
+use super::{
+    CollectionsSummary, EvolutionSummary, MirrorsByUrlSummary, MirrorsSummary, OverlapSummary, ParagraphsSummary,
+};
 
 /// The summary of a study: kept as `summary.json` with its tables, printed by `run` and `show`.
 ///
@@ -23,6 +25,8 @@ pub enum StudySummary {
     Collections(CollectionsSummary),
     /// Of a mirrors-by-url job.
     MirrorsByUrl(MirrorsByUrlSummary),
+    /// Of a paragraphs job.
+    Paragraphs(ParagraphsSummary),
 }
 
 impl StudySummary {
@@ -43,6 +47,7 @@ impl StudySummary {
             StudySummary::Overlap(summary) => summary.store = store,
             StudySummary::Collections(summary) => summary.store = store,
             StudySummary::MirrorsByUrl(summary) => summary.store = store,
+            StudySummary::Paragraphs(summary) => summary.store = store,
         }
     }
 }

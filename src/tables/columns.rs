@@ -122,6 +122,10 @@ pub(super) fn maybe_booleans(values: impl Iterator<Item = Option<bool>>) -> Arra
     Arc::new(BooleanArray::from_iter(values))
 }
 
+pub(super) fn maybe_dates(weeks: impl Iterator<Item = Option<Week>>) -> ArrayRef {
+    Arc::new(Date32Array::from_iter(weeks.map(|week| week.map(Week::days))))
+}
+
 pub(super) fn dates(weeks: impl Iterator<Item = Week>) -> ArrayRef {
     Arc::new(Date32Array::from_iter_values(weeks.map(Week::days)))
 }

@@ -134,14 +134,15 @@ mod tests {
 
     use super::*;
     use crate::tables::{
-        AmountRow, AvoidRow, BirthRow, CandidateRow, ChangeClassRow, ChangeRow, ChunkRow, ClusterRow,
-        CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow,
-        CollectionSizeRow, ComparedRow, ComponentRow, DeathRow, DeletedRow, DocumentRow, EvidenceRow, FailedUrlRow,
-        FailureRow, FamilyChunkRow, FamilyRow, FeatureRow, FoundLinkRow, HostChangeRow, HostFailureRow, HostOverlapRow,
-        JudgedRow, LargestRow, LinkRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow,
-        MirrorSizeRow, MirrorSpanRow, MirroredRow, MissingRow, MostRow, OverlapRow, PathTestRow, ProbeRow, RankingRow,
-        ReasonRow, RedirectRow, RejectRow, ReplicaRow, RetentionRow, SavingRow, SizeRow, SummaryRow, UrlDomainRow,
-        UrlGroupRow, UrlLevelRow, UrlRow,
+        AmountRow, AvoidRow, BirthRow, BoilerplateRow, CandidateRow, ChangeClassRow, ChangeRow, ChunkRow, ClusterRow,
+        ClusterSizeRow, CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow,
+        CollectionSavingRow, CollectionSizeRow, ComparedRow, ComponentRow, CoverageRow, DeathRow, DeletedRow,
+        DocumentRow, EstimateRow, EvidenceRow, FailedUrlRow, FailureRow, FamilyChunkRow, FamilyRow, FeatureRow,
+        FoundLinkRow, GrowthRow, HostChangeRow, HostFailureRow, HostOverlapRow, JudgedRow, LargestRow, LinkRow,
+        MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow,
+        MirroredRow, MissingRow, MostRow, NearPageRow, OverlapRow, ParagraphPageRow, PartRow, PathTestRow, ProbeRow,
+        RankingRow, ReasonRow, RedirectRow, RejectRow, ReplicaRow, RetentionRow, SavingRow, SeedRow, SizeRow,
+        SummaryRow, UrlDomainRow, UrlGroupRow, UrlLevelRow, UrlRow,
     };
 
     /// The name of a type in DuckDB.
@@ -176,7 +177,7 @@ mod tests {
     }
 
     /// Every table that a store keeps.
-    fn kept() -> [(String, String); 54] {
+    fn kept() -> [(String, String); 63] {
         [
             markdown::<ClusterRow>(),
             markdown::<DocumentRow>(),
@@ -232,6 +233,15 @@ mod tests {
             markdown_in::<SavingRow>("overlap/"),
             markdown_in::<MostRow>("overlap/"),
             markdown_in::<ReasonRow>("overlap/"),
+            markdown_in::<PartRow>("paragraphs/"),
+            markdown_in::<CoverageRow>("paragraphs/"),
+            markdown_in::<ClusterSizeRow>("paragraphs/"),
+            markdown_in::<GrowthRow>("paragraphs/"),
+            markdown_in::<EstimateRow>("paragraphs/"),
+            markdown_in::<ParagraphPageRow>("paragraphs/"),
+            markdown_in::<NearPageRow>("paragraphs/"),
+            markdown_in::<SeedRow>("paragraphs/"),
+            markdown_in::<BoilerplateRow>("paragraphs/"),
         ]
     }
 

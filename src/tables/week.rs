@@ -13,12 +13,13 @@ use super::rows::{
     MissingRow, RedirectRow, RejectRow, SizeRow, SummaryRow, UrlRow,
 };
 use super::studies::{
-    AmountRow, AvoidRow, BirthRow, CandidateRow, ChangeClassRow, CollectionClusterRow, CollectionPageRow,
-    CollectionReplicaRow, CollectionRow, CollectionSavingRow, CollectionSizeRow, ComparedRow, ComponentRow, DeathRow,
-    FamilyChunkRow, FamilyRow, HostChangeRow, HostOverlapRow, JudgedRow, MirrorChangeRow, MirrorClassRow,
-    MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow, MirroredRow, MostRow, OverlapRow,
-    PathTestRow, ProbeRow, RankingRow, ReasonRow, ReplicaRow, RetentionRow, SavingRow, UrlDomainRow, UrlGroupRow,
-    UrlLevelRow,
+    AmountRow, AvoidRow, BirthRow, BoilerplateRow, CandidateRow, ChangeClassRow, ClusterSizeRow, CollectionClusterRow,
+    CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow, CollectionSizeRow, ComparedRow,
+    ComponentRow, CoverageRow, DeathRow, EstimateRow, FamilyChunkRow, FamilyRow, GrowthRow, HostChangeRow,
+    HostOverlapRow, JudgedRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow,
+    MirrorSizeRow, MirrorSpanRow, MirroredRow, MostRow, NearPageRow, OverlapRow, ParagraphPageRow, PartRow,
+    PathTestRow, ProbeRow, RankingRow, ReasonRow, ReplicaRow, RetentionRow, SavingRow, SeedRow, UrlDomainRow,
+    UrlGroupRow, UrlLevelRow,
 };
 
 /// [`pack_labelled`] for the rows of one table.
@@ -73,7 +74,7 @@ pub struct ResultTables {
 }
 
 /// The tables of all jobs that read committed weeks, in the order of their folders.
-pub const RESULTS: [ResultTables; 5] = [
+pub const RESULTS: [ResultTables; 6] = [
     ResultTables {
         folder: "collections",
         name_pages: true,
@@ -141,6 +142,21 @@ pub const RESULTS: [ResultTables; 5] = [
             StoreTable::of::<ReasonRow>(),
             StoreTable::of::<ReplicaRow>(),
             StoreTable::of::<SavingRow>(),
+        ],
+    },
+    ResultTables {
+        folder: "paragraphs",
+        name_pages: true,
+        tables: &[
+            StoreTable::of::<BoilerplateRow>(),
+            StoreTable::of::<CoverageRow>(),
+            StoreTable::of::<EstimateRow>(),
+            StoreTable::of::<GrowthRow>(),
+            StoreTable::of::<NearPageRow>(),
+            StoreTable::of::<ParagraphPageRow>(),
+            StoreTable::of::<SeedRow>(),
+            StoreTable::of::<ClusterSizeRow>(),
+            StoreTable::of::<PartRow>(),
         ],
     },
 ];

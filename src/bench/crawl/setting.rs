@@ -67,7 +67,8 @@ impl Setting {
                 | Job::Mirrors(_)
                 | Job::Overlap(_)
                 | Job::Collections(_)
-                | Job::MirrorsByUrl(_) => {
+                | Job::MirrorsByUrl(_)
+                | Job::Paragraphs(_) => {
                     bail!("{}: a benchmark needs a [cluster] or a [weekly] job", job.display())
                 }
             },

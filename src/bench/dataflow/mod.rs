@@ -2,7 +2,7 @@
 //!
 //! In reading order: `harness` (runs a benchmark on all workers and adds up their counts), `task` (the list of benchmarks, as a new
 //! process receives one), `setup` (what `clusters` and `weeks` share), `clusters`, `components`, `weeks`, `exchange`, `overlap`, `mirrors`,
-//! `collections`, `mirrors_by_url` (the benchmarks), `meter` (peak memory), `temporary` (the folder of a benchmark).
+//! `collections`, `mirrors_by_url`, `paragraphs` (the benchmarks), `meter` (peak memory), `temporary` (the folder of a benchmark).
 
 mod clusters;
 mod collections;
@@ -13,6 +13,7 @@ mod meter;
 mod mirrors;
 mod mirrors_by_url;
 mod overlap;
+mod paragraphs;
 mod setup;
 mod task;
 mod temporary;
@@ -25,5 +26,6 @@ pub(crate) use self::exchange::{ExchangeArgs, bench_exchange};
 pub(crate) use self::mirrors::{MirrorsArgs, bench_mirrors};
 pub(crate) use self::mirrors_by_url::{MirrorsByUrlArgs, bench_mirrors_by_url};
 pub(crate) use self::overlap::{OverlapArgs, bench_overlap};
+pub(crate) use self::paragraphs::{ParagraphsArgs, bench_paragraphs};
 pub use self::task::{BenchTask, serve_task};
 pub(crate) use self::weeks::{WeeksArgs, bench_weeks};

@@ -13,6 +13,7 @@ use super::harness::{Measure, measure};
 use super::mirrors::MirrorsTask;
 use super::mirrors_by_url::MirrorsByUrlTask;
 use super::overlap::OverlapTask;
+use super::paragraphs::ParagraphsTask;
 use super::weeks::WeeksTask;
 use crate::launch::Peers;
 use crate::watch::Watch;
@@ -37,6 +38,8 @@ pub enum BenchTask {
     Collections(CollectionsTask),
     /// `nigh bench mirrors-by-url`.
     MirrorsByUrl(MirrorsByUrlTask),
+    /// `nigh bench paragraphs`.
+    Paragraphs(ParagraphsTask),
 }
 
 /// Runs one process of a benchmark. The process of worker 0 returns the figures of all processes as JSON, the others `None`.
@@ -53,6 +56,7 @@ pub fn serve_task(task: &BenchTask, peers: Peers, watch: &Arc<Watch>) -> Result<
         BenchTask::Mirrors(task) => measure_as_json(task, peers, watch),
         BenchTask::Collections(task) => measure_as_json(task, peers, watch),
         BenchTask::MirrorsByUrl(task) => measure_as_json(task, peers, watch),
+        BenchTask::Paragraphs(task) => measure_as_json(task, peers, watch),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The plan of a study, and how it writes its tables.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
@@ -64,4 +64,19 @@ impl StudyPlan {
         rows.into_iter().try_for_each(|row| writer.push(row))?;
         writer.finish().map(|_| ())
     }
+}
+
+/// Checks that the last week of a history has chunks, for a job that is named `study`.
+///
+/// # Errors
+/// If it has pages with words and no chunks: says how to make them.
+pub fn check_chunks(history: &History, study: &str) -> Result<()> {
+    if let (1.., 0) = history.last().pages_with_chunks() {
+        let (week, store) = (history.last().week, history.store.display());
+        bail!(
+            "week {week} of {store} has no chunks, which the {study} job reads. This makes them: \
+             `nigh run jobs/chunks.toml --store {store} --week {week} --input FILES`, with the crawl files of the week"
+        );
+    }
+    Ok(())
 }

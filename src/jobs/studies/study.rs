@@ -10,6 +10,7 @@ use super::evolution::evolution;
 use super::mirrors::mirrors;
 use super::mirrors_by_url::mirrors_by_url;
 use super::overlap::overlap;
+use super::paragraphs::paragraphs;
 use super::plan::StudyPlan;
 use crate::config::Study;
 use crate::operators::InProcess;
@@ -35,6 +36,7 @@ pub fn study(
         Study::Mirrors(job) => mirrors(worker, plan, job, in_process, watch)?.map(StudySummary::Mirrors),
         Study::Overlap(job) => overlap(worker, plan, job, in_process, watch)?.map(StudySummary::Overlap),
         Study::MirrorsByUrl(job) => mirrors_by_url(worker, plan, job, watch)?.map(StudySummary::MirrorsByUrl),
+        Study::Paragraphs(job) => paragraphs(worker, plan, job, in_process, watch)?.map(StudySummary::Paragraphs),
         Study::Collections(job) => collections(worker, plan, job, in_process, watch)?.map(StudySummary::Collections),
     };
     // All workers have written their tables.

@@ -47,6 +47,12 @@ impl PastWeek {
         self.segments.iter().map(|segment| segment.documents).sum()
     }
 
+    /// Its pages with words, and how many of them have a row in its table `chunks`.
+    pub fn pages_with_chunks(&self) -> (u64, u64) {
+        let sum = |of: fn(&Segment) -> u64| self.segments.iter().map(of).sum();
+        (sum(|segment| segment.features), sum(|segment| segment.chunks))
+    }
+
     /// Whether a URL was first seen in this week or before.
     #[inline]
     pub fn knows(&self, doc: DocId) -> bool {
@@ -109,13 +115,6 @@ impl History {
     /// The last week.
     pub fn last(&self) -> &PastWeek {
         &self.weeks[self.weeks.len() - 1]
-    }
-
-    /// The pages with words of the last week, and how many of them have a row in its table `chunks`.
-    pub fn pages_with_chunks(&self) -> (u64, u64) {
-        let segments = &self.last().segments;
-        let sum = |of: fn(&Segment) -> u64| segments.iter().map(of).sum();
-        (sum(|segment| segment.features), sum(|segment| segment.chunks))
     }
 
     /// The tables of week number `number`, from 0.

@@ -5,6 +5,7 @@ mod evolution;
 mod mirrors;
 mod mirrors_by_url;
 mod overlap;
+mod paragraphs;
 
 pub use self::collections::{
     AvoidRow, CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow,
@@ -20,4 +21,8 @@ pub use self::mirrors_by_url::{
 };
 pub use self::overlap::{
     ComponentRow, FamilyChunkRow, FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow,
+};
+pub use self::paragraphs::{
+    BoilerplateRow, ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, NearPageRow, ParagraphPageRow, PartRow,
+    SeedRow,
 };

@@ -16,7 +16,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Error, Result, bail};
+use anyhow::{Error, Result};
 use timely::worker::Worker;
 
 use super::counts::{Counts, chunking_summary};
@@ -32,25 +32,9 @@ use crate::operators::overlap::{
 };
 use crate::operators::set_join::{Requirement, SetJoinStage, TooManyPairs};
 use crate::records::{DocId, Edge};
-use crate::state::History;
 use crate::structures::{ByKey, Ownership, Sums};
 use crate::summary::{ChunkingSummary, LargestGroup, OverlapSummary, replica_class};
 use crate::watch::{Stage, Watch};
-
-/// Checks that the last week of a history has chunks.
-///
-/// # Errors
-/// If it has pages with words and no chunks: says how to make them.
-pub fn check_chunks(history: &History) -> Result<()> {
-    if let (1.., 0) = history.pages_with_chunks() {
-        let (week, store) = (history.last().week, history.store.display());
-        bail!(
-            "week {week} of {store} has no chunks, from which overlap is computed. This makes them: \
-             `nigh run jobs/chunks.toml --store {store} --week {week} --input FILES`, with the crawl files of the week"
-        );
-    }
-    Ok(())
-}
 
 /// The parts of the job that all chunkings share, on one worker.
 struct OverlapJob<'a> {
@@ -124,7 +108,7 @@ pub fn overlap(
         return Ok(None);
     }
     write_small(plan, &chunkings, found.first().map_or(0, |(counts, _)| counts.units))?;
-    let (words, chunks) = plan.history.pages_with_chunks();
+    let (words, chunks) = plan.history.last().pages_with_chunks();
     Ok(Some(OverlapSummary {
         store: plan.history.store.clone(),
         method: plan.history.method.clone(),

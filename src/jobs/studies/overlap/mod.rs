@@ -8,5 +8,4 @@ mod job;
 mod tables;
 
 pub use self::former::former_overlap;
-pub use self::job::check_chunks;
 pub(super) use self::job::overlap;

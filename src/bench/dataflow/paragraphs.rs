@@ -1,0 +1,309 @@
+//! `nigh bench paragraphs`: duplicates, near-duplicates and repeated paragraphs of a made-up web, and what links lead to (Pereira 2006).
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use timely::worker::Worker;
+
+use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
+use super::temporary::Temporary;
+use crate::bench::outcome::BenchOutcome;
+use crate::bench::synthetic::{ChunkSets, LinkedHosts};
+use crate::config::{Bytes, Config, Count};
+use crate::operators::InProcess;
+use crate::operators::exchange::barrier;
+use crate::operators::paragraphs::{
+    OpenLinks, ParagraphStage, ParagraphsInMemory, Parts, boilerplate, connected, duplicates, near_duplicates,
+};
+use crate::operators::scan::{LinkSource, OwnLink};
+use crate::operators::set_join::Share;
+use crate::records::{DocId, fold, mix};
+use crate::report::grouped;
+use crate::structures::Ownership;
+use crate::watch::{Stage, Watch};
+
+/// The fewest pages of a made-up web.
+const LEAST: u32 = 10_000;
+/// Thresholds of near-duplicates, as in the study.
+const NEAR: [f64; 3] = [0.9, 0.7, 0.5];
+
+/// Arguments of `nigh bench paragraphs`.
+#[derive(Args)]
+pub(crate) struct ParagraphsArgs {
+    /// Number of documents.
+    #[arg(long, value_name = "N")]
+    documents: u32,
+    /// Follow links instead: so many of each document.
+    #[arg(long, value_name = "N")]
+    links: Option<u64>,
+    /// Worker threads of each process.
+    #[arg(long, default_value = "2", value_name = "N")]
+    workers: Count,
+    /// Processes on this machine.
+    #[arg(long, default_value = "1", value_name = "N")]
+    processes: Count,
+    /// Memory of all processes together for records in flight; half of the machine's by default.
+    #[arg(long, value_name = "BYTES")]
+    memory: Option<Bytes>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The benchmark as each process receives it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ParagraphsTask {
+    documents: u32,
+    links: Option<u64>,
+    /// Worker threads of each process.
+    threads: usize,
+    worker_memory: u64,
+    scratch: PathBuf,
+}
+
+/// What the benchmark counts; sums over workers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct ParagraphsCounts {
+    /// Paragraphs or links of all documents.
+    read: u64,
+    /// Documents that are not the first of their cluster: of duplicates, then by threshold of near-duplicates.
+    duplicates: [u64; 4],
+    /// Paragraphs that ten documents have.
+    repeated: u64,
+    /// Documents that links lead to from the core, and those of the core.
+    connected: u64,
+    core: u64,
+}
+
+impl WorkerCounts for ParagraphsCounts {
+    fn merge(&mut self, other: &ParagraphsCounts) {
+        self.read += other.read;
+        self.duplicates.iter_mut().zip(&other.duplicates).for_each(|(sum, count)| *sum += count);
+        self.repeated += other.repeated;
+        self.connected += other.connected;
+        self.core = self.core.max(other.core);
+    }
+}
+
+/// The figures of the benchmark.
+#[derive(Serialize)]
+struct ParagraphsReport {
+    documents: u32,
+    workers: usize,
+    processes: usize,
+    /// By step: its name and its seconds.
+    steps: Vec<(&'static str, Seconds)>,
+    peak_anonymous_bytes: Option<u64>,
+    exchanged_bytes_per_document: f64,
+    #[serde(flatten)]
+    counts: ParagraphsCounts,
+    checksum: String,
+}
+
+pub(crate) fn bench_paragraphs(
+    args: &ParagraphsArgs,
+    as_text: impl Fn(ParagraphsTask) -> Result<String>,
+) -> Result<BenchOutcome> {
+    ensure!(args.documents >= LEAST, "--documents {}: a made-up web has {LEAST} pages at least", args.documents);
+    let temporary = Temporary::new();
+    let memory = args.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
+    let task = ParagraphsTask {
+        documents: args.documents,
+        links: args.links,
+        threads: args.workers.0,
+        worker_memory: memory / (args.workers.0 * args.processes.0) as u64,
+        scratch: temporary.folder.join("scratch"),
+    };
+    let measured = run(&task, Placement::of(args.processes.0), as_text)?;
+    BenchOutcome::new(true, &ParagraphsReport::new(args, measured), args.json)
+}
+
+impl Measure for ParagraphsTask {
+    type Counts = ParagraphsCounts;
+
+    fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn measure(
+        &self,
+        worker: &mut Worker,
+        shared: &Arc<InProcess>,
+        watch: &Arc<Watch>,
+    ) -> Result<Counted<ParagraphsCounts>> {
+        let stage = ParagraphStage {
+            family: 200,
+            max_pairs: 1_000_000_000,
+            memory: self.worker_memory / 2,
+            scratch: self.scratch.join(worker.index().to_string()),
+            shared: shared.clone(),
+            watch: watch.clone(),
+        };
+        match self.links {
+            None => self.paragraphs(worker, &stage),
+            Some(links) => self.links(worker, &stage, links),
+        }
+    }
+}
+
+impl ParagraphsTask {
+    /// Finds duplicates, near-duplicates and repeated paragraphs.
+    fn paragraphs(&self, worker: &mut Worker, stage: &ParagraphStage) -> Result<Counted<ParagraphsCounts>> {
+        let (web, watch) = (ChunkSets::new(self.documents, true), &stage.watch);
+        let rows: Vec<u64> = (0..64u64).map(|shard| (u64::from(self.documents) + 63 - shard) / 64).collect();
+        let owned = Ownership::new(worker.index(), worker.peers(), &rows);
+        let (mut pages, mut chunks, mut hosts) = (ParagraphsInMemory::default(), Vec::new(), Vec::new());
+        let mut counts = ParagraphsCounts::default();
+        for doc in owned.docs() {
+            let page = LinkedHosts::page(doc);
+            web.page(page as u32, &mut chunks);
+            counts.read += chunks.len() as u64;
+            hosts.push(1 + mix(page / 20) % (u64::from(self.documents) / 20));
+            pages.push(doc, &chunks);
+        }
+        drop(web);
+        let pages = Arc::new(pages);
+        barrier(worker, watch)?;
+        watch.enter(Stage::Collapse);
+        let found = duplicates(worker, stage, &owned, &pages, &Parts::Hash(50))?;
+        barrier(worker, watch)?;
+        watch.enter(Stage::Join);
+        let shares: Vec<Share> = NEAR.into_iter().filter_map(Share::new).collect();
+        let near = near_duplicates(worker, stage, &owned, &pages, &found, &shares)?;
+        barrier(worker, watch)?;
+        watch.enter(Stage::Pairs);
+        let repeated = boilerplate(worker, stage, &owned, &pages, &hosts, 10)?;
+        barrier(worker, watch)?;
+        watch.enter(Stage::Tables);
+        let mut checksum = 0u64;
+        for (count, roots) in counts.duplicates.iter_mut().zip(std::iter::once(&found.roots).chain(&near)) {
+            for (doc, root) in owned.docs().zip(roots) {
+                *count += u64::from(*root != doc);
+                let ids = [doc, *root].map(|id| id.to_table() as u64);
+                checksum = checksum.wrapping_add(mix(fold(&ids)));
+            }
+        }
+        counts.repeated = repeated.paragraphs.len() as u64;
+        for of in &repeated.paragraphs {
+            checksum = checksum.wrapping_add(mix(fold(&[of.paragraph, of.documents, of.hosts, of.on_host])));
+        }
+        Ok(Counted { counts, checksum })
+    }
+
+    /// Finds the core, and what links lead to from it. Links are made as they are read.
+    fn links(&self, worker: &mut Worker, stage: &ParagraphStage, links: u64) -> Result<Counted<ParagraphsCounts>> {
+        let (web, watch) = (LinkedHosts::new(self.documents.into(), links), &stage.watch);
+        let owned = Ownership::new(worker.index(), worker.peers(), &web.rows());
+        let hosts: Vec<u64> = owned.docs().map(|doc| LinkedHosts::host(LinkedHosts::page(doc))).collect();
+        let docs: Vec<DocId> = owned.docs().collect();
+        let open: &OpenLinks<'_> =
+            &|| Ok(Box::new(MadeLinks { web: &web, docs: &docs, links, next: 0, targets: Vec::new() }));
+        let (mut source, mut counts) = (open()?, ParagraphsCounts::default());
+        loop {
+            let read = source.read(1 << 16)?.len() as u64;
+            counts.read += read;
+            if read == 0 {
+                break;
+            }
+        }
+        barrier(worker, watch)?;
+        watch.enter(Stage::Links);
+        let found = connected(worker, stage, &owned, &hosts, open, &[])?;
+        barrier(worker, watch)?;
+        watch.enter(Stage::Tables);
+        counts.connected = found.pages.iter().filter(|page| **page).count() as u64;
+        counts.core = found.seeds.iter().find(|seed| seed.is_chosen).and_then(|seed| seed.core).unwrap_or(0);
+        let reached = docs.iter().zip(&found.pages).filter(|(_, reached)| **reached);
+        let checksum = reached.fold(0u64, |sum, (doc, _)| sum.wrapping_add(mix(doc.to_table() as u64)));
+        Ok(Counted { counts, checksum })
+    }
+}
+
+/// The links of own pages, as they are made.
+struct MadeLinks<'a> {
+    web: &'a LinkedHosts,
+    docs: &'a [DocId],
+    /// Links of a page, about.
+    links: u64,
+    /// The number of the next page.
+    next: usize,
+    targets: Vec<u64>,
+}
+
+impl LinkSource for MadeLinks<'_> {
+    fn count(&self) -> u64 {
+        self.docs.len() as u64 * self.links
+    }
+
+    fn read(&mut self, count: usize) -> Result<Vec<OwnLink>> {
+        let mut links = Vec::with_capacity(count);
+        while links.len() < count
+            && let Some(doc) = self.docs.get(self.next).copied()
+        {
+            self.web.links(LinkedHosts::page(doc), &mut self.targets);
+            let page = self.next as u32;
+            links.extend(self.targets.iter().map(|target| OwnLink { page, doc, target: LinkedHosts::doc(*target) }));
+            self.next += 1;
+        }
+        Ok(links)
+    }
+}
+
+impl ParagraphsReport {
+    fn new(args: &ParagraphsArgs, measured: Measured<ParagraphsCounts>) -> ParagraphsReport {
+        let steps = match args.links {
+            Some(_) => vec![("links made", Stage::Read), ("links made twice and followed", Stage::Links)],
+            None => vec![
+                ("duplicates", Stage::Collapse),
+                ("near-duplicates", Stage::Join),
+                ("repeated paragraphs", Stage::Pairs),
+            ],
+        };
+        let seconds = |(name, stage)| (name, measured.seconds(|span| span.stage == stage));
+        ParagraphsReport {
+            documents: args.documents,
+            workers: args.workers.0,
+            processes: args.processes.0,
+            steps: steps.into_iter().map(seconds).collect(),
+            peak_anonymous_bytes: measured.peak_anonymous_bytes,
+            exchanged_bytes_per_document: measured.exchanged_bytes as f64 / f64::from(args.documents),
+            checksum: format!("{:016x}", measured.checksum),
+            counts: measured.counts,
+        }
+    }
+}
+
+impl fmt::Display for ParagraphsReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ParagraphsReport { documents, workers, processes, counts, .. } = self;
+        let per_document = |count: f64| count / f64::from(*documents);
+        writeln!(
+            f,
+            "{} documents, {:.1} paragraphs or links each, {processes} process(es) of {workers} worker(s)",
+            grouped((*documents).into()),
+            per_document(counts.read as f64)
+        )?;
+        for (name, Seconds { wall, cpu }) in &self.steps {
+            let ns = per_document(cpu * 1e9);
+            writeln!(f, "{name:30} {wall:8.3} seconds, {cpu:8.3} CPU s, {ns:8.1} CPU ns a document")?;
+        }
+        if counts.connected > 0 {
+            writeln!(f, "{} connected, core {}", grouped(counts.connected), grouped(counts.core))?;
+        } else {
+            let [all, near @ ..] = counts.duplicates;
+            let near = near.map(grouped).join(", ");
+            writeln!(f, "{} duplicates; near at {NEAR:?}: {near}", grouped(all))?;
+            writeln!(f, "{} paragraphs of at least ten documents", grouped(counts.repeated))?;
+        }
+        writeln!(f, "exchanged {:.1} bytes a document", self.exchanged_bytes_per_document)?;
+        if let Some(peak) = self.peak_anonymous_bytes {
+            let mib = peak as f64 / (1 << 20) as f64;
+            writeln!(f, "peak anonymous memory: {mib:.1} MiB, {:.1} bytes a document", per_document(peak as f64))?;
+        }
+        writeln!(f, "checksum {}", self.checksum)
+    }
+}

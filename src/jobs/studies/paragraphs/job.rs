@@ -1,0 +1,173 @@
+//! The paragraphs job: finds duplicates by their paragraphs, where in the web they are, and how they grow (Pereira, Baeza-Yates and Ziviani
+//! 2006).
+//!
+//! ```text
+//! paragraphs of each page ─▶ duplicates and their clusters ─▶ growth, estimates     Fig. 5
+//!                         ─▶ near-duplicates               ─▶ near
+//!                         ─▶ repeated paragraphs           ─▶ boilerplate           beyond the study
+//! links                   ─▶ the connected part            ─▶ seeds
+//! all of them                                              ─▶ summary, coverage, sizes, pages    Tables 2 to 6, Fig. 2 to 4
+//! ```
+//!
+//! All counts are whole numbers, so no table depends on the number of workers or processes. Memory: see `operators::paragraphs`.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Error, Result, anyhow};
+use timely::worker::Worker;
+
+use super::seeds::seed_pages;
+use super::summary::ParagraphsFound;
+use super::tables::ParagraphsWriter;
+use crate::config::{Paragraphs, PartOrder};
+use crate::jobs::studies::plan::StudyPlan;
+use crate::operators::InProcess;
+use crate::operators::exchange::all_gather;
+use crate::operators::overlap::page_names;
+use crate::operators::paragraphs::{
+    Connected, Duplicates, OpenLinks, ParagraphFiles, ParagraphStage, Parts, WeekPages, boilerplate, connected,
+    duplicates, near_duplicates, part_counts,
+};
+use crate::operators::scan::LinkReader;
+use crate::operators::set_join::{Share, TooManyPairs};
+use crate::records::DocId;
+use crate::structures::Ownership;
+use crate::summary::ParagraphsSummary;
+use crate::watch::{Stage, Watch};
+
+/// Computes on one worker, as [`study`](crate::jobs::studies::study) calls it. Worker 0 returns the summary.
+///
+/// # Errors
+/// If there are more pairs than allowed, a seed is no page, a file cannot be read or written, or a worker failed.
+pub fn paragraphs(
+    worker: &mut Worker,
+    plan: &StudyPlan,
+    job: &Paragraphs,
+    in_process: &Arc<InProcess>,
+    watch: &Arc<Watch>,
+) -> Result<Option<ParagraphsSummary>> {
+    let stage = ParagraphStage {
+        family: job.family,
+        max_pairs: job.max_pairs,
+        memory: plan.worker_memory / 2,
+        scratch: plan.results().scratch().join(format!("worker{:05}", worker.index())),
+        shared: in_process.clone(),
+        watch: watch.clone(),
+    };
+    let study = ParagraphsJob { plan, job, owned: plan.owned(worker), stage };
+    let (owned, stage) = (&study.owned, &study.stage);
+    let number = plan.history.weeks.len() - 1;
+    let seeds = seed_pages(worker, &plan.history, owned, &job.seeds, watch)?;
+    watch.enter(Stage::Weeks);
+    // The growth of the week before, if it is read.
+    let earlier = match number.checked_sub(1) {
+        Some(before) => Some(study.duplicates(worker, before)?.2.growth),
+        None => None,
+    };
+    let (source, pages, found) = study.duplicates(worker, number)?;
+    watch.enter(Stage::Join);
+    let near = study.near(worker, &source, &found)?;
+    let repeated = boilerplate(worker, stage, owned, &source, &pages.hosts, job.boilerplate.get().into())
+        .context("counting the pages of paragraphs")?;
+    watch.enter(Stage::Links);
+    let connected = study.connected(worker, &pages, &seeds).context("following links")?;
+    watch.enter(Stage::Tables);
+    let (counts, sizes) = part_counts(worker, stage, owned, &found.roots, &connected.pages)?;
+    let (mut near_counts, mut near_sizes) = (Vec::new(), Vec::new());
+    for roots in &near {
+        let (counts, sizes) = part_counts(worker, stage, owned, roots, &connected.pages)?;
+        near_counts.push(counts);
+        near_sizes.push(sizes);
+    }
+    let writer = ParagraphsWriter { plan, job, owned };
+    writer.write_pages(&found, &sizes, &connected.pages, &repeated.of_pages)?;
+    writer.write_near(&near, &near_sizes)?;
+    writer.write_boilerplate(&repeated.paragraphs)?;
+    let own = vec![(worker.index(), repeated.paragraphs.len() as u64)];
+    let boilerplate = all_gather(worker, own, watch)?.iter().map(|(_, paragraphs)| paragraphs).sum();
+    let docs: Vec<DocId> = connected.seeds.iter().map(|seed| seed.doc).collect();
+    let names = page_names(worker, &plan.history, owned, &docs, watch)?;
+    let found = ParagraphsFound {
+        plan,
+        job,
+        counts,
+        near: near_counts,
+        false_matches: found.false_matches.iter().map(|of| of.pairs()).sum(),
+        growth: found.growth,
+        earlier,
+        seeds: connected.seeds,
+        names,
+        boilerplate,
+    };
+    if worker.index() > 0 {
+        return Ok(None);
+    }
+    let summary = found.summary();
+    writer.write_small(&found, &summary)?;
+    Ok(Some(summary))
+}
+
+/// The parts of the job that its steps share, on one worker.
+struct ParagraphsJob<'a> {
+    plan: &'a StudyPlan,
+    job: &'a Paragraphs,
+    owned: Ownership,
+    stage: ParagraphStage,
+}
+
+impl ParagraphsJob<'_> {
+    /// The pages and the duplicates of week number `number`.
+    fn duplicates(&self, worker: &mut Worker, number: usize) -> Result<(ParagraphFiles, WeekPages, Duplicates)> {
+        let ParagraphsJob { plan, job, owned, stage } = self;
+        let (with_times, parts) = (job.order == PartOrder::Crawl, job.parts.get());
+        let pages = WeekPages::read(&plan.history, number, owned, with_times)?;
+        let parts = match job.order {
+            PartOrder::Hash => Parts::Hash(parts),
+            PartOrder::Crawl => Parts::in_order(worker, parts, &pages, &stage.watch)?,
+        };
+        let source = ParagraphFiles::open(&plan.history, number, owned, job.least_characters)?;
+        let week = || format!("finding duplicates of week {}", plan.history.weeks[number].week);
+        let found = duplicates(worker, stage, owned, &source, &parts).with_context(week)?;
+        Ok((source, pages, found))
+    }
+
+    /// The roots of own pages among near-duplicates, for each threshold.
+    fn near(&self, worker: &mut Worker, source: &ParagraphFiles, found: &Duplicates) -> Result<Vec<Vec<DocId>>> {
+        let shares: Option<Vec<Share>> = self.job.near.iter().map(|share| Share::new(share.0)).collect();
+        let shares = shares.context("near: shares are above 0 and at most 1")?;
+        match near_duplicates(worker, &self.stage, &self.owned, source, found, &shares) {
+            Err(error) => Err(self.refusal(worker, error)?),
+            roots => roots,
+        }
+    }
+
+    /// The text for the user if an error says that there are too many pairs. All workers call it.
+    fn refusal(&self, worker: &mut Worker, error: Error) -> Result<Error> {
+        let too_many = match error.downcast::<TooManyPairs>() {
+            Ok(too_many) => too_many,
+            Err(error) => return Ok(error),
+        };
+        let examples: Vec<DocId> =
+            too_many.columns.iter().map(|column| DocId::from_table(column.example as i64)).collect();
+        let names = page_names(worker, &self.plan.history, &self.owned, &examples, &self.stage.watch)?;
+        let mut text = format!(
+            "too many pairs for near-duplicates: up to {} would be looked at, and `max-pairs` allows {}",
+            too_many.pairs, too_many.most
+        );
+        for (column, example) in too_many.columns.iter().zip(&examples) {
+            let url = names.get(example).map_or("", |name| name.url.as_str());
+            text += &format!("\n{:>12} pairs of {} pages such as {url}", column.pairs, column.holders);
+        }
+        text +=
+            "\nRaise `max-pairs` or the lowest share of `near`, or lower `family`: pairs of families are not looked at";
+        Ok(anyhow!(text))
+    }
+
+    /// The connected part of the last week.
+    fn connected(&self, worker: &mut Worker, pages: &WeekPages, seeds: &[DocId]) -> Result<Connected> {
+        let (history, owned) = (&self.plan.history, &self.owned);
+        let number = history.weeks.len() - 1;
+        let open: &OpenLinks<'_> = &|| Ok(Box::new(LinkReader::open(history, number, owned)?));
+        connected(worker, &self.stage, owned, &pages.hosts, open, seeds)
+    }
+}

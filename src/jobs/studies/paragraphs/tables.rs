@@ -1,0 +1,178 @@
+//! The tables of the paragraphs job.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use arrow_array::{Int64Array, StringArray};
+
+use super::summary::ParagraphsFound;
+use crate::config::Paragraphs;
+use crate::jobs::studies::plan::StudyPlan;
+use crate::jobs::studies::shards::ShardFiles;
+use crate::operators::output::ClusterSizes;
+use crate::operators::paragraphs::{Duplicates, RepeatedParagraph};
+use crate::records::DocId;
+use crate::structures::Ownership;
+use crate::summary::{PARTS_OF_WEB, ParagraphsSummary};
+use crate::tables::{
+    BoilerplateRow, ClusterSizeRow, CoverageRow, DocumentRow, EstimateRow, GrowthRow, NearPageRow, ParagraphPageRow,
+    PartRow, Scan, SeedRow, Table, field,
+};
+
+/// Writes the tables of own shards.
+pub(super) struct ParagraphsWriter<'a> {
+    pub plan: &'a StudyPlan,
+    pub job: &'a Paragraphs,
+    pub owned: &'a Ownership,
+}
+
+impl ParagraphsWriter<'_> {
+    /// Writes the pages of own shards. `connected` and `boilerplate` are by own number.
+    pub fn write_pages(
+        &self,
+        found: &Duplicates,
+        sizes: &ClusterSizes,
+        connected: &[bool],
+        boilerplate: &[u32],
+    ) -> Result<()> {
+        let mut files = ShardFiles::new(self.plan, self.owned);
+        for (page, doc) in self.owned.docs().enumerate().filter(|(page, _)| found.paragraphs[*page] > 0) {
+            let row = ParagraphPageRow {
+                doc: doc.to_table(),
+                paragraphs: found.paragraphs[page] as i32,
+                root: found.roots[page].to_table(),
+                size: sizes.members(found.roots[page]) as i64,
+                connected: connected[page],
+                boilerplate: boilerplate[page] as i32,
+            };
+            files.push(doc.shard(), row)?;
+        }
+        files.finish()
+    }
+
+    /// Writes the pages in clusters of near-duplicates, of own shards.
+    pub fn write_near(&self, roots: &[Vec<DocId>], sizes: &[ClusterSizes]) -> Result<()> {
+        let mut files = ShardFiles::new(self.plan, self.owned);
+        for shard in self.owned.shards() {
+            for ((near, roots), sizes) in self.job.near.iter().zip(roots).zip(sizes) {
+                let pages = self.owned.of_shard(shard).zip(0..);
+                for (root, row) in pages.map(|(page, row)| (roots[page], row)).filter(|(root, _)| *root != DocId::NONE)
+                {
+                    let size = sizes.members(root) as i64;
+                    if size > 1 {
+                        let doc = DocId::new(shard, row).to_table();
+                        files.push(shard, NearPageRow { near: near.0, doc, root: root.to_table(), size })?;
+                    }
+                }
+            }
+        }
+        files.finish()
+    }
+
+    /// Writes the repeated paragraphs whose examples are own pages; they are sorted by example.
+    pub fn write_boilerplate(&self, repeated: &[RepeatedParagraph]) -> Result<()> {
+        let mut files = ShardFiles::new(self.plan, self.owned);
+        for of_shard in repeated.chunk_by(|a, b| a.doc.shard() == b.doc.shard()) {
+            let names = self.names(of_shard[0].doc.shard(), of_shard)?;
+            for repeated in of_shard {
+                let doc = repeated.doc;
+                let (url, host) = names.get(&doc).with_context(|| format!("the table `documents` lacks {doc}"))?;
+                let row = BoilerplateRow {
+                    paragraph: repeated.paragraph as i64,
+                    documents: repeated.documents as i64,
+                    hosts: repeated.hosts as i64,
+                    host: host.clone(),
+                    on_host: repeated.on_host as i64,
+                    doc: doc.to_table(),
+                    url: url.clone(),
+                    place: repeated.place as i32,
+                };
+                files.push(doc.shard(), row)?;
+            }
+        }
+        files.finish()
+    }
+
+    /// The URLs and hosts of the examples of one shard.
+    fn names(&self, shard: u32, repeated: &[RepeatedParagraph]) -> Result<BTreeMap<DocId, (String, String)>> {
+        let (history, number) = (&self.plan.history, self.plan.history.weeks.len() - 1);
+        let (tables, mut names) = (history.tables(number), BTreeMap::new());
+        for rows in history.rows(number, &tables, DocumentRow::NAME, shard)? {
+            Scan::open(&rows, &["doc", "url", "host"])?.for_each(|batch| {
+                let docs: &Int64Array = field(batch, "doc")?;
+                let (urls, hosts): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "host")?);
+                for (row, doc) in docs.values().iter().enumerate() {
+                    let doc = DocId::from_table(*doc);
+                    if repeated.binary_search_by_key(&doc, |repeated| repeated.doc).is_ok() {
+                        names.insert(doc, (urls.value(row).to_owned(), hosts.value(row).to_owned()));
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        Ok(names)
+    }
+
+    /// Writes the small tables. Worker 0 calls it.
+    pub fn write_small(&self, found: &ParagraphsFound<'_>, summary: &ParagraphsSummary) -> Result<()> {
+        let plan = self.plan;
+        let name = |part: &str| PARTS_OF_WEB.into_iter().find(|name| *name == part).unwrap_or_default();
+        let parts = summary.parts.iter().map(|of| PartRow {
+            part: name(&of.part),
+            near: of.near,
+            documents: of.documents as i64,
+            clusters: of.clusters as i64,
+            duplicates: of.duplicates as i64,
+            share: of.share,
+            published: of.published,
+        });
+        plan.write(0, parts)?;
+        let coverage = summary.coverage.iter().map(|of| CoverageRow {
+            part: name(&of.part),
+            clusters: of.clusters as i64,
+            clusters_there: of.clusters_there as i64,
+            unique: of.unique as i64,
+            unique_there: of.unique_there as i64,
+            useful: of.useful,
+            published: of.published,
+        });
+        plan.write(0, coverage)?;
+        let sizes = PARTS_OF_WEB.into_iter().zip(&found.counts.sizes).flat_map(|(part, sizes)| {
+            let several = sizes.range(2..);
+            several.map(move |(size, clusters)| ClusterSizeRow { part, size: *size as i64, clusters: *clusters as i64 })
+        });
+        plan.write(0, sizes)?;
+        let mut so_far = GrowthRow { step: 0, documents: 0, clusters: 0, duplicates: 0 };
+        let growth = found.growth.steps.iter().map(|step| {
+            so_far.step += 1;
+            so_far.documents += step.documents as i64;
+            so_far.clusters += step.clusters;
+            so_far.duplicates += step.duplicates as i64;
+            so_far.clone()
+        });
+        plan.write(0, growth)?;
+        let all = found.counts.duplicates(0) as i64;
+        let estimates = summary.estimates.iter().map(|of| EstimateRow {
+            steps: of.steps as i32,
+            of_week: of.of_week,
+            found: of.found as i64,
+            estimated: of.estimated,
+            duplicates: all,
+            share: of.share,
+            error: of.error,
+            published: of.published,
+        });
+        plan.write(0, estimates)?;
+        let seeds = found.seeds.iter().zip(1..).map(|(seed, rank)| SeedRow {
+            rank,
+            doc: seed.doc.to_table(),
+            url: found.url(seed),
+            from_hosts: seed.in_links.map(|[others, _]| others as i64),
+            in_links: seed.in_links.map(|[_, all]| all as i64),
+            reached: seed.reached as i64,
+            core: seed.core.map(|core| core as i64),
+            chosen: seed.is_chosen,
+        });
+        plan.write(0, seeds)
+    }
+}

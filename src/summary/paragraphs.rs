@@ -1,0 +1,145 @@
+//! The summary of the paragraphs job, with the study's published numbers beside it (Pereira, Baeza-Yates and Ziviani 2006).
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::records::Week;
+
+/// Parts of the web, as tables name them.
+pub const PARTS_OF_WEB: [&str; 3] = ["all", "connected", "disconnected"];
+
+/// The study's shares for 2003, 2004 and 2005, where it gives them.
+pub type PublishedYears = [Option<f64>; 3];
+
+/// The summary of a paragraphs job: kept as `summary.json` beside its tables, printed by `run` and `show`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ParagraphsSummary {
+    /// The store, as the run named it.
+    pub store: PathBuf,
+    /// The parameters of the store, on one line.
+    pub method: String,
+    /// The first week that was read: the one before, if its growth serves for an estimate.
+    pub first: Week,
+    /// The week.
+    pub last: Week,
+    /// The number of the commit that made the week.
+    pub week_commit: u64,
+    /// A page has more characters.
+    pub least_characters: u64,
+    /// Pages with so many.
+    pub documents: u64,
+    /// Pages with words that are shorter.
+    pub short: u64,
+    /// Pages with words of which the store has no paragraphs.
+    pub without_chunks: u64,
+    /// Duplicates and near-duplicates by part of the web.
+    pub parts: Vec<PartSummary>,
+    /// Pairs of pages of which one repeats paragraphs, and that only so pass for duplicates.
+    pub false_matches: u64,
+    /// What is seen of the web from its connected part, and from the rest.
+    pub coverage: Vec<CoverageSummary>,
+    /// Clusters of duplicates by size.
+    pub shapes: Vec<ShapeOfClusters>,
+    /// Estimates of all duplicates from some parts of the crawl.
+    pub estimates: Vec<Estimate>,
+    /// The page from which the connected part is reached; the first of given seeds. `None` if no link leads to a page.
+    pub seed: Option<String>,
+    /// The pages of the core, if it was found.
+    pub core: Option<u64>,
+    /// Paragraphs that enough pages have.
+    pub boilerplate: u64,
+    /// The pages that such a paragraph has, at least.
+    pub least_boilerplate: u64,
+}
+
+/// Duplicates, or near-duplicates, in one part of the web.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PartSummary {
+    /// The part.
+    pub part: String,
+    /// The least share of paragraphs in common; `None` for duplicates.
+    pub near: Option<f64>,
+    /// Its pages.
+    pub documents: u64,
+    /// Clusters of several of them.
+    pub clusters: u64,
+    /// The pages of these, less one for each cluster.
+    pub duplicates: u64,
+    /// `duplicates / documents`.
+    pub share: Option<f64>,
+    /// The study's shares.
+    pub published: PublishedYears,
+}
+
+impl PartSummary {
+    /// What the study found in a part of the web, by the number of the part.
+    pub fn published(part: usize, near: Option<f64>) -> PublishedYears {
+        let is = |share: f64| near.is_some_and(|near| (near - share).abs() < 1e-9);
+        match part {
+            0 if near.is_none() => [0.389, 0.431, 0.358].map(Some),
+            0 if is(0.9) => [Some(0.408), None, None],
+            0 if is(0.7) => [Some(0.461), None, None],
+            0 if is(0.5) => [0.528, 0.534, 0.499].map(Some),
+            1 if near.is_none() => [0.259, 0.293, 0.260].map(Some),
+            2 if near.is_none() => [0.430, 0.504, 0.411].map(Some),
+            _ => [None; 3],
+        }
+    }
+}
+
+/// What is seen of the web from one part of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CoverageSummary {
+    /// The part.
+    pub part: String,
+    /// Clusters of duplicates, in all parts.
+    pub clusters: u64,
+    /// Those with a page in the part.
+    pub clusters_there: u64,
+    /// Pages without a duplicate, in all parts.
+    pub unique: u64,
+    /// Those in the part.
+    pub unique_there: u64,
+    /// Of different pages, those that are in the part.
+    pub useful: Option<f64>,
+    /// The study's shares.
+    pub published: PublishedYears,
+}
+
+impl CoverageSummary {
+    /// What the study found for a part, by its number.
+    pub fn published(part: usize) -> PublishedYears {
+        if part == 1 { [0.626, 0.705, 0.736].map(Some) } else { [None; 3] }
+    }
+}
+
+/// A share of the clusters of duplicates, or of duplicates, by size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ShapeOfClusters {
+    /// What is counted.
+    pub what: String,
+    /// The share; `None` without clusters.
+    pub share: Option<f64>,
+    /// The study's share.
+    pub published: f64,
+}
+
+/// An estimate of all duplicates.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The parts that are searched.
+    pub steps: u32,
+    /// The week whose growth is taken for that of this one; `None` for the estimate by sizes.
+    pub of_week: Option<Week>,
+    /// Duplicates that these parts find.
+    pub found: u64,
+    /// The estimate of all.
+    pub estimated: f64,
+    /// The estimate over the pages; 0 without pages.
+    pub share: f64,
+    /// `estimated / duplicates - 1`; `None` without duplicates.
+    pub error: Option<f64>,
+    /// The study's estimate of the share for 2005, which was 0.358.
+    pub published: Option<f64>,
+}
