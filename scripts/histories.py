@@ -296,6 +296,8 @@ class History:
                 text += "least-size = 2\npurity = 0.6\nshare = 0.4\n"
             elif kind == "mirrors-by-url":
                 text += "least-urls = 2\n"
+            elif kind == "paragraphs":
+                text += f'least-characters = 5\nparts = 4\nboilerplate = 2\nmode = "{mode}"\n'
             elif kind != "evolution":
                 text += f"max-reject-share = 1.0\nwave-bytes = {self.wave_bytes}\n"
                 text += f'mode = "{mode}"\n' if mode else ""
@@ -476,6 +478,10 @@ class History:
         job = self.job("mirrors-by-url")
         self.both(["run", job, "-q", *self.how()], ["run", job, "-q", "--workers", "1"])
 
+    def paragraphs(self):
+        full = ["run", self.job("paragraphs", "full"), "-q", "--workers", "1"]
+        self.both(["run", self.job("paragraphs", self.rng.choice(["auto", "auto", "full"])), "-q", *self.how()], full)
+
     def forget_postings(self):
         """Removes what is kept beside the weeks to make the next one quicker."""
         root = self.folder / f"mirror-{self.rng.choice('ab')}" if self.args.bucket else self.store
@@ -487,10 +493,11 @@ class History:
         """Yields after each command that left both stores to be compared."""
         commands = [self.add, self.replace, self.delete, self.remove_weeks, self.forget_postings]
         commands += [self.evolution, self.mirrors, self.overlap, self.collections, self.mirrors_by_url]
+        commands += [self.paragraphs]
         for self.step in range(1 + self.args.steps):
             # The draws of a step do not depend on whether the kills before it came in time.
             self.rng.seed(f"{self.seed}, step {self.step}")
-            command = self.rng.choices(commands, [10, 4, 5, 1, 1, 1, 1, 4, 4, 3])[0] if self.weeks else self.add
+            command = self.rng.choices(commands, [10, 4, 5, 1, 1, 1, 1, 4, 4, 3, 5])[0] if self.weeks else self.add
             command()
             yield
 

@@ -64,6 +64,8 @@ def main():
         found += collections(args.store)
     if (args.store / "mirrors-by-url").is_dir():
         found += mirrors_by_url(args.store)
+    if (args.store / "paragraphs").is_dir():
+        found += paragraphs(args.store)
     if not all(found):
         fail(1, f"{args.store}, week {week}: a query found no rows; are there no clusters of several pages?")
 
@@ -260,6 +262,44 @@ def mirrors_by_url(store):
         SELECT rank, url
         FROM read_parquet($probes)
         ORDER BY rank, url
+        LIMIT $rows
+        """,
+    )
+    return [found]
+
+
+def paragraphs(store):
+    """Shows three results of the paragraphs job. Gives how many rows the first has."""
+    tables = {name: f"paragraphs/{name}" for name in ["boilerplate", "growth", "births", "parents"]}
+    ask = asker(store, tables)
+    found = ask(
+        "DuckDB: paragraphs of many pages, which a cleaner can drop",
+        ["paragraph", "pages", "hosts", "host with most", "example", "place"],
+        """
+        SELECT paragraph, documents, hosts, host, url, place
+        FROM read_parquet($boilerplate)
+        ORDER BY documents DESC, paragraph
+        LIMIT $rows
+        """,
+    )
+    ask(
+        "DuckDB: duplicates grow with the parts of the crawl that are searched",
+        ["parts", "pages", "duplicates", "share of all"],
+        """
+        SELECT step, documents, duplicates, round(duplicates / greatest(max(duplicates) OVER (), 1), 3)
+        FROM read_parquet($growth)
+        ORDER BY step
+        LIMIT $rows
+        """,
+    )
+    ask(
+        "DuckDB: pages of the week before of which most new pages have text",
+        ["parent", "new pages", "on other hosts", "text of other pages, too"],
+        """
+        SELECT parent, count(*), count(*) FILTER (NOT same_host), count(*) FILTER (parents > 1)
+        FROM read_parquet($parents) JOIN read_parquet($births) USING (doc)
+        GROUP BY parent
+        ORDER BY 2 DESC, parent
         LIMIT $rows
         """,
     )

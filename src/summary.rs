@@ -32,7 +32,8 @@ pub use overlap::{
     Saving, replica_class,
 };
 pub use paragraphs::{
-    CoverageSummary, Estimate, PARTS_OF_WEB, ParagraphsSummary, PartSummary, PublishedYears, ShapeOfClusters,
+    BirthsSummary, CoverageSummary, Estimate, PARTS_OF_WEB, ParagraphTurnover, ParagraphsSummary, PartSummary,
+    PublishedYears, ShapeOfClusters,
 };
 pub use study::StudySummary;
 

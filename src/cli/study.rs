@@ -14,7 +14,9 @@ use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, study};
 use super::workers::{WorkerCount, warn_above_cores};
 use crate::config::{Bytes, Config, Method, MirrorsByUrl, Reading, Study};
-use crate::jobs::studies::{StudyFiles, StudyPlan, check_chunks, check_level, first_week, former_list, former_overlap};
+use crate::jobs::studies::{
+    StudyFiles, StudyPlan, check_chunks, check_level, former_list, former_overlap, former_paragraphs,
+};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
@@ -163,7 +165,7 @@ fn make_plan(
         (first, former) = (Some(week), Some(commit));
     }
     if let Study::Paragraphs(job) = study {
-        first = first_week(store, job, notice)?;
+        (first, former) = former_paragraphs(store, job, notice)?;
     }
     let history = match study {
         Study::MirrorsByUrl(job) => {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::mode::Mode;
 use super::units::Share;
 use crate::records::Week;
 
@@ -28,8 +29,10 @@ pub struct Paragraphs {
     pub seeds: Vec<String>,
     /// A paragraph of so many pages is a row of `boilerplate`. Default: 10.
     pub boilerplate: NonZeroU32,
-    /// The least size of a family: so many pages that share a template; their pairs are not looked at one by one. Default: 200.
-    pub family: u64,
+    /// Whether the week is compared with the week before, and paragraphs are followed since the first week. Default: true.
+    pub genealogy: bool,
+    /// How paragraphs are followed, if the tables of a former run are there. Default: `auto`.
+    pub mode: Mode,
     /// The most pairs that are looked at; a run with more stops before it looks at any. Default: 1,000,000,000.
     pub max_pairs: u64,
 }
@@ -46,7 +49,8 @@ impl Default for Paragraphs {
             order: PartOrder::default(),
             seeds: Vec::new(),
             boilerplate: number(10),
-            family: 200,
+            genealogy: true,
+            mode: Mode::default(),
             max_pairs: 1_000_000_000,
         }
     }
@@ -89,9 +93,6 @@ pub(super) fn checked_paragraphs<'de, D: serde::Deserializer<'de>>(table: D) -> 
     if job.boilerplate.get() < 2 {
         return wrong("boilerplate = 1: allowed is 2 or more".into());
     }
-    if job.family < 2 {
-        return wrong(format!("family = {}: allowed is 2 or more", job.family));
-    }
     Ok(job)
 }
 
@@ -113,7 +114,6 @@ mod tests {
             ("parts = 0\n", "nonzero"),
             ("parts = 10001\n", "1 to 10000"),
             ("boilerplate = 1\n", "2 or more"),
-            ("family = 1\n", "family = 1"),
             ("order = \"url\"\n", "`crawl`"),
             ("seed = []\n", "`seeds`"),
         ] {

@@ -15,7 +15,8 @@
 //! - [`overlap`]: pages and hosts that share chunks of text (Shivakumar and Garcia-Molina 1998);
 //! - [`collections`]: pages that are copied together (Cho, Shivakumar and Garcia-Molina 2000);
 //! - [`mirrors_by_url`]: hosts that have URLs in common, tested by some pages (Bharat and Broder 1999);
-//! - [`paragraphs`]: where duplicates are, and how they grow (Pereira, Baeza-Yates and Ziviani 2006).
+//! - [`paragraphs`]: where duplicates are, and how they grow (Pereira, Baeza-Yates and Ziviani 2006);
+//! - [`genealogy`]: where the text of new pages comes from, from week to week.
 //!
 //! `host_pages` counts the pages of hosts by cluster, and `sighting` finds values that occur twice, for two of these each; `in_process` lists what the workers of one process share in memory.
 //!
@@ -29,6 +30,7 @@ pub mod components;
 pub mod delta;
 pub mod evolution;
 pub mod exchange;
+pub mod genealogy;
 pub mod host_pages;
 mod in_process;
 pub mod ingest;

@@ -72,6 +72,27 @@ pub fn paragraphs(summary: &ParagraphsSummary, tables: &Path) -> String {
             grouped(of.found)
         ));
     }
+    if let Some(of) = summary.births {
+        line(format!(
+            "New since {}: {} pages; {} original, {} copies, {} assembled; {} of {} paragraphs inherited; {} first from other hosts",
+            of.since,
+            grouped(of.born),
+            grouped(of.original),
+            grouped(of.copies),
+            grouped(of.assembled),
+            grouped(of.inherited),
+            grouped(of.paragraphs),
+            grouped(of.from_other_hosts)
+        ));
+    }
+    if let Some(of) = summary.turnover.last().filter(|of| of.week == summary.last) {
+        line(format!(
+            "Paragraphs: {} first seen, {} returned, {} gone",
+            grouped(of.first_seen),
+            grouped(of.returned),
+            grouped(of.gone)
+        ));
+    }
     line(format!(
         "Boilerplate: {} paragraphs of at least {} pages",
         grouped(summary.boilerplate),

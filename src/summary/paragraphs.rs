@@ -19,7 +19,7 @@ pub struct ParagraphsSummary {
     pub store: PathBuf,
     /// The parameters of the store, on one line.
     pub method: String,
-    /// The first week that was read: the one before, if its growth serves for an estimate.
+    /// The first week of which the tables know: paragraphs are followed since then.
     pub first: Week,
     /// The week.
     pub last: Week,
@@ -47,6 +47,10 @@ pub struct ParagraphsSummary {
     pub seed: Option<String>,
     /// The pages of the core, if it was found.
     pub core: Option<u64>,
+    /// The births of the week; `None` without genealogy, or without a week before.
+    pub births: Option<BirthsSummary>,
+    /// Paragraphs that come and go, for each week after the first.
+    pub turnover: Vec<ParagraphTurnover>,
     /// Paragraphs that enough pages have.
     pub boilerplate: u64,
     /// The pages that such a paragraph has, at least.
@@ -142,4 +146,38 @@ pub struct Estimate {
     pub error: Option<f64>,
     /// The study's estimate of the share for 2005, which was 0.358.
     pub published: Option<f64>,
+}
+
+/// The pages that are new in the week.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BirthsSummary {
+    /// The week before, which has no page at their URLs.
+    pub since: Week,
+    /// These pages.
+    pub born: u64,
+    /// Those without a paragraph that the week before had.
+    pub original: u64,
+    /// Those of which one page of the week before had all paragraphs.
+    pub copies: u64,
+    /// Those with paragraphs from several pages.
+    pub assembled: u64,
+    /// Those whose first parent is on another host.
+    pub from_other_hosts: u64,
+    /// The distinct paragraphs of all of them.
+    pub paragraphs: u64,
+    /// Those that the week before had.
+    pub inherited: u64,
+}
+
+/// Paragraphs that come and go in a week.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParagraphTurnover {
+    /// The week.
+    pub week: Week,
+    /// Paragraphs that no week before had.
+    pub first_seen: u64,
+    /// Paragraphs that were away, and are there again.
+    pub returned: u64,
+    /// Paragraphs of the week before that no page has any more.
+    pub gone: u64,
 }

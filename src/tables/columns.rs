@@ -123,7 +123,12 @@ pub(super) fn maybe_booleans(values: impl Iterator<Item = Option<bool>>) -> Arra
 }
 
 pub(super) fn maybe_dates(weeks: impl Iterator<Item = Option<Week>>) -> ArrayRef {
-    Arc::new(Date32Array::from_iter(weeks.map(|week| week.map(Week::days))))
+    maybe_days(weeks.map(|week| week.map(Week::days)))
+}
+
+/// Dates as days since 1970.
+pub(super) fn maybe_days(days: impl Iterator<Item = Option<i32>>) -> ArrayRef {
+    Arc::new(Date32Array::from_iter(days))
 }
 
 pub(super) fn dates(weeks: impl Iterator<Item = Week>) -> ArrayRef {

@@ -134,15 +134,16 @@ mod tests {
 
     use super::*;
     use crate::tables::{
-        AmountRow, AvoidRow, BirthRow, BoilerplateRow, CandidateRow, ChangeClassRow, ChangeRow, ChunkRow, ClusterRow,
-        ClusterSizeRow, CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow,
+        AmountRow, AvoidRow, BirthRow, BoilerplateRow, BornPageRow, CandidateRow, ChangeClassRow, ChangeRow, ChunkRow,
+        ClusterRow, ClusterSizeRow, CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow,
         CollectionSavingRow, CollectionSizeRow, ComparedRow, ComponentRow, CoverageRow, DeathRow, DeletedRow,
         DocumentRow, EstimateRow, EvidenceRow, FailedUrlRow, FailureRow, FamilyChunkRow, FamilyRow, FeatureRow,
-        FoundLinkRow, GrowthRow, HostChangeRow, HostFailureRow, HostOverlapRow, JudgedRow, LargestRow, LinkRow,
-        MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow,
-        MirroredRow, MissingRow, MostRow, NearPageRow, OverlapRow, ParagraphPageRow, PartRow, PathTestRow, ProbeRow,
-        RankingRow, ReasonRow, RedirectRow, RejectRow, ReplicaRow, RetentionRow, SavingRow, SeedRow, SizeRow,
-        SummaryRow, UrlDomainRow, UrlGroupRow, UrlLevelRow, UrlRow,
+        FoundLinkRow, GrowthRow, HostChangeRow, HostFailureRow, HostOverlapRow, JudgedRow, LargestRow, LifetimeRow,
+        LinkRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow,
+        MirrorSpanRow, MirroredRow, MissingRow, MostRow, NearPageRow, OverlapRow, ParagraphPageRow,
+        ParagraphTurnoverRow, ParentRow, PartRow, PathTestRow, ProbeRow, RankingRow, ReasonRow, RedirectRow, RejectRow,
+        ReplicaRow, RetentionRow, SavingRow, SeedRow, SizeRow, SummaryRow, UrlDomainRow, UrlGroupRow, UrlLevelRow,
+        UrlRow,
     };
 
     /// The name of a type in DuckDB.
@@ -177,7 +178,7 @@ mod tests {
     }
 
     /// Every table that a store keeps.
-    fn kept() -> [(String, String); 63] {
+    fn kept() -> [(String, String); 67] {
         [
             markdown::<ClusterRow>(),
             markdown::<DocumentRow>(),
@@ -242,6 +243,10 @@ mod tests {
             markdown_in::<NearPageRow>("paragraphs/"),
             markdown_in::<SeedRow>("paragraphs/"),
             markdown_in::<BoilerplateRow>("paragraphs/"),
+            markdown_in::<BornPageRow>("paragraphs/"),
+            markdown_in::<ParentRow>("paragraphs/"),
+            markdown_in::<LifetimeRow>("paragraphs/"),
+            markdown_in::<ParagraphTurnoverRow>("paragraphs/"),
         ]
     }
 

@@ -61,13 +61,13 @@ pub use rows::{
 };
 pub use sift::{RowCounts, copy_rows, link_or_copy};
 pub use studies::{
-    AmountRow, AvoidRow, BirthRow, BoilerplateRow, CandidateRow, ChangeClassRow, ClusterSizeRow, CollectionClusterRow,
-    CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow, CollectionSizeRow, ComparedRow,
-    ComponentRow, CoverageRow, DeathRow, EstimateRow, FamilyChunkRow, FamilyRow, GrowthRow, HostChangeRow,
-    HostOverlapRow, JudgedRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow,
-    MirrorSizeRow, MirrorSpanRow, MirroredRow, MostRow, NearPageRow, OverlapRow, ParagraphPageRow, PartRow,
-    PathTestRow, ProbeRow, RankingRow, ReasonRow, ReplicaRow, RetentionRow, SavingRow, SeedRow, UrlDomainRow,
-    UrlGroupRow, UrlLevelRow,
+    AmountRow, AvoidRow, BirthRow, BoilerplateRow, BornPageRow, CandidateRow, ChangeClassRow, ClusterSizeRow,
+    CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow,
+    CollectionSizeRow, ComparedRow, ComponentRow, CoverageRow, DeathRow, EstimateRow, FamilyChunkRow, FamilyRow,
+    GrowthRow, HostChangeRow, HostOverlapRow, JudgedRow, LifetimeRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow,
+    MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow, MirroredRow, MostRow, NearPageRow, OverlapRow,
+    ParagraphPageRow, ParagraphTurnoverRow, ParentRow, PartRow, PathTestRow, ProbeRow, RankingRow, ReasonRow,
+    ReplicaRow, RetentionRow, SavingRow, SeedRow, UrlDomainRow, UrlGroupRow, UrlLevelRow,
 };
 pub use week::{Pack, RESULTS, ResultTables, StoreTable, WEEK_TABLES, name_pages, result_tables};
 pub use write::Writer;

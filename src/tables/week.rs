@@ -13,13 +13,13 @@ use super::rows::{
     MissingRow, RedirectRow, RejectRow, SizeRow, SummaryRow, UrlRow,
 };
 use super::studies::{
-    AmountRow, AvoidRow, BirthRow, BoilerplateRow, CandidateRow, ChangeClassRow, ClusterSizeRow, CollectionClusterRow,
-    CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow, CollectionSizeRow, ComparedRow,
-    ComponentRow, CoverageRow, DeathRow, EstimateRow, FamilyChunkRow, FamilyRow, GrowthRow, HostChangeRow,
-    HostOverlapRow, JudgedRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow,
-    MirrorSizeRow, MirrorSpanRow, MirroredRow, MostRow, NearPageRow, OverlapRow, ParagraphPageRow, PartRow,
-    PathTestRow, ProbeRow, RankingRow, ReasonRow, ReplicaRow, RetentionRow, SavingRow, SeedRow, UrlDomainRow,
-    UrlGroupRow, UrlLevelRow,
+    AmountRow, AvoidRow, BirthRow, BoilerplateRow, BornPageRow, CandidateRow, ChangeClassRow, ClusterSizeRow,
+    CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow,
+    CollectionSizeRow, ComparedRow, ComponentRow, CoverageRow, DeathRow, EstimateRow, FamilyChunkRow, FamilyRow,
+    GrowthRow, HostChangeRow, HostOverlapRow, JudgedRow, LifetimeRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow,
+    MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow, MirroredRow, MostRow, NearPageRow, OverlapRow,
+    ParagraphPageRow, ParagraphTurnoverRow, ParentRow, PartRow, PathTestRow, ProbeRow, RankingRow, ReasonRow,
+    ReplicaRow, RetentionRow, SavingRow, SeedRow, UrlDomainRow, UrlGroupRow, UrlLevelRow,
 };
 
 /// [`pack_labelled`] for the rows of one table.
@@ -148,15 +148,19 @@ pub const RESULTS: [ResultTables; 6] = [
         folder: "paragraphs",
         name_pages: true,
         tables: &[
+            StoreTable::of::<BornPageRow>(),
             StoreTable::of::<BoilerplateRow>(),
             StoreTable::of::<CoverageRow>(),
             StoreTable::of::<EstimateRow>(),
             StoreTable::of::<GrowthRow>(),
+            StoreTable::of::<LifetimeRow>(),
             StoreTable::of::<NearPageRow>(),
             StoreTable::of::<ParagraphPageRow>(),
+            StoreTable::of::<ParentRow>(),
             StoreTable::of::<SeedRow>(),
             StoreTable::of::<ClusterSizeRow>(),
             StoreTable::of::<PartRow>(),
+            StoreTable::of::<ParagraphTurnoverRow>(),
         ],
     },
 ];

@@ -113,6 +113,8 @@ fn made_up_urls_and_links_give_the_same_for_any_workers() {
         &["mirrors-by-url", "--urls", "60000", "--times", "2"][..],
         &["mirrors", "--documents", "100000"],
         &["collections", "--documents", "30000"],
+        &["paragraphs", "--documents", "20000"],
+        &["paragraphs", "--documents", "30000", "--links", "9"],
     ] {
         let checksums = [
             &["--workers", "1"][..],

@@ -115,6 +115,23 @@ const MIRRORS_BY_URL: [GoldenTable; 8] = [
     golden("compared", &["kind", "host_a", "host_b", "prefix_a", "prefix_b"]),
 ];
 
+/// Of the paragraphs job, for the last week, which goes on from the tables of the week before.
+const PARAGRAPHS: [GoldenTable; 13] = [
+    golden("summary", &["part", "near"]),
+    golden("coverage", &["part"]),
+    golden("sizes", &["part", "size"]),
+    golden("growth", &["step"]),
+    golden("estimates", &["steps", "of_week"]),
+    golden("pages", &["doc"]),
+    golden("near", &["near", "doc"]),
+    golden("seeds", &["rank"]),
+    golden("boilerplate", &["paragraph"]),
+    golden("births", &["doc"]),
+    golden("parents", &["doc", "rank"]),
+    golden("lifetimes", &["paragraph"]),
+    golden("turnover", &["week"]),
+];
+
 /// Of the week of damaged files.
 const DIRTY: [GoldenTable; 1] = [golden("rejects", &["file", "offset"])];
 
@@ -248,6 +265,13 @@ fn shipped_weeks(folder: &Path, kernels: Option<&str>) -> PathBuf {
     // Fewer URLs than the default of 100: some hosts. Fewer paths: fewer rows.
     let by_url = job(&folder.join("mirrors-by-url"), "[mirrors-by-url]\nleast-urls = 8\npaths = 8\ntests = 3\n");
     run_well(kernels, &["run", by_url.to_str().unwrap(), "-q", "--store", store.to_str().unwrap()]);
+    std::fs::create_dir(folder.join("paragraphs")).unwrap();
+    // Fewer parts than the default of 50: fewer rows.
+    let paragraphs = job(&folder.join("paragraphs"), "[paragraphs]\nparts = 10\n");
+    for week in &WEEKS[1..] {
+        let flags = ["-q", "--store", store.to_str().unwrap(), "--week", week];
+        run_well(kernels, &[&["run", paragraphs.to_str().unwrap()][..], &flags].concat());
+    }
     store
 }
 
@@ -275,6 +299,7 @@ fn found() -> &'static Golden {
         add(&store.join("overlap"), "overlap", &OVERLAP);
         add(&store.join("collections"), "collections", &COLLECTIONS);
         add(&store.join("mirrors-by-url"), "mirrors-by-url", &MIRRORS_BY_URL);
+        add(&store.join("paragraphs"), "paragraphs", &PARAGRAPHS);
 
         let job = job(folder.path(), "[cluster]\nmax-reject-share = 1.0\n[cluster.method]\nshards = 8\n");
         let dirty = folder.path().join("dirty");

@@ -57,6 +57,7 @@ mod missing;
 mod objects;
 /// Pages and hosts that share chunks, against brute force over all pairs.
 mod overlap;
+mod paragraphs;
 /// A pool of three hosts with a real sshd each.
 #[cfg(all(feature = "cloud", feature = "pool"))]
 mod pool;

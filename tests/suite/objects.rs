@@ -64,7 +64,7 @@ fn mirror(machine: &Path) -> PathBuf {
 }
 
 /// Jobs of few shards, so that a week is some dozens of objects.
-pub fn jobs(folder: &Path) -> [PathBuf; 7] {
+pub fn jobs(folder: &Path) -> [PathBuf; 8] {
     let texts = [
         ("first.toml", "[cluster]\nwave-bytes = \"4MiB\"\n[cluster.method]\nshards = 2\n"),
         ("later.toml", "[weekly]\nwave-bytes = \"4MiB\"\n"),
@@ -73,6 +73,7 @@ pub fn jobs(folder: &Path) -> [PathBuf; 7] {
         ("overlap.toml", "[overlap]\n"),
         ("collections.toml", "[collections]\nleast-size = 2\npurity = 0.6\nshare = 0.4\n"),
         ("mirrors-by-url.toml", "[mirrors-by-url]\nleast-urls = 5\n"),
+        ("paragraphs.toml", "[paragraphs]\n"),
     ];
     texts.map(|(name, text)| {
         let path = folder.join(name);
@@ -82,7 +83,7 @@ pub fn jobs(folder: &Path) -> [PathBuf; 7] {
 }
 
 /// The commands that make a store of two weeks, and take things out of it again.
-pub fn steps(jobs: &[PathBuf; 7], store: &str) -> Vec<Vec<String>> {
+pub fn steps(jobs: &[PathBuf; 8], store: &str) -> Vec<Vec<String>> {
     let week = |job: usize, week: usize| {
         let input = data(&format!("week-{}", WEEKS[week])).display().to_string();
         let job = jobs[job].display().to_string();
@@ -91,7 +92,7 @@ pub fn steps(jobs: &[PathBuf; 7], store: &str) -> Vec<Vec<String>> {
     let study = |job: usize| ["run", jobs[job].to_str().unwrap(), "--store", store].map(str::to_owned).to_vec();
     let delete = ["delete", "--store", store, "--host", "arm64.guide.debian.example"].map(str::to_owned).to_vec();
     let vacuum = ["vacuum", "--store", store, "--keep", "1"].map(str::to_owned).to_vec();
-    vec![week(0, 0), week(1, 1), study(2), study(3), study(4), study(5), study(6), delete, vacuum]
+    vec![week(0, 0), week(1, 1), study(2), study(3), study(4), study(5), study(6), study(7), delete, vacuum]
 }
 
 /// The store of most tests.

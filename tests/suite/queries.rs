@@ -29,7 +29,7 @@ fn script(name: &str, store: &Path) -> Option<String> {
 fn every_table_of_every_week_opens_in_every_engine() {
     let weeks = shipped_weeks(&shipped_job(), &shipped_weekly_job(), &[]);
     let store = weeks.store();
-    for job in ["evolution", "mirrors", "overlap", "collections", "mirrors-by-url"] {
+    for job in ["evolution", "mirrors", "overlap", "collections", "mirrors-by-url", "paragraphs"] {
         let job = format!("jobs/{job}.toml");
         run_well(&["run", &job, "-q", "--store", store.to_str().unwrap()]);
     }
@@ -45,7 +45,7 @@ fn every_table_of_every_week_opens_in_every_engine() {
 #[test]
 fn duckdb_polars_and_pyarrow_read_the_tables() {
     let made = Made::new(&[]);
-    for job in ["mirrors", "overlap", "collections", "mirrors-by-url"] {
+    for job in ["mirrors", "overlap", "collections", "mirrors-by-url", "paragraphs"] {
         let job = format!("jobs/{job}.toml");
         run_well(&["run", &job, "-q", "--store", made.store().to_str().unwrap()]);
     }
@@ -56,5 +56,6 @@ fn duckdb_polars_and_pyarrow_read_the_tables() {
     assert!(ran.contains("a part of a larger page") && ran.contains("one text or template"), "{ran}");
     assert!(ran.contains("names and paths in common") && ran.contains("mirrors by content and by URL"), "{ran}");
     assert!(ran.contains("copied most often") && ran.contains("need not be fetched"), "{ran}");
+    assert!(ran.contains("a cleaner can drop") && ran.contains("grow with the parts"), "{ran}");
     eprintln!("{ran}");
 }

@@ -136,7 +136,6 @@ impl Measure for ParagraphsTask {
         watch: &Arc<Watch>,
     ) -> Result<Counted<ParagraphsCounts>> {
         let stage = ParagraphStage {
-            family: 200,
             max_pairs: 1_000_000_000,
             memory: self.worker_memory / 2,
             scratch: self.scratch.join(worker.index().to_string()),
@@ -176,7 +175,7 @@ impl ParagraphsTask {
         let near = near_duplicates(worker, stage, &owned, &pages, &found, &shares)?;
         barrier(worker, watch)?;
         watch.enter(Stage::Pairs);
-        let repeated = boilerplate(worker, stage, &owned, &pages, &hosts, 10)?;
+        let repeated = boilerplate(worker, stage, &owned, &pages, &hosts, (counts.read, 10))?;
         barrier(worker, watch)?;
         watch.enter(Stage::Tables);
         let mut checksum = 0u64;
@@ -202,6 +201,8 @@ impl ParagraphsTask {
         let docs: Vec<DocId> = owned.docs().collect();
         let open: &OpenLinks<'_> =
             &|| Ok(Box::new(MadeLinks { web: &web, docs: &docs, links, next: 0, targets: Vec::new() }));
+        barrier(worker, watch)?;
+        watch.enter(Stage::Read);
         let (mut source, mut counts) = (open()?, ParagraphsCounts::default());
         loop {
             let read = source.read(1 << 16)?.len() as u64;
@@ -256,7 +257,7 @@ impl LinkSource for MadeLinks<'_> {
 impl ParagraphsReport {
     fn new(args: &ParagraphsArgs, measured: Measured<ParagraphsCounts>) -> ParagraphsReport {
         let steps = match args.links {
-            Some(_) => vec![("links made", Stage::Read), ("links made twice and followed", Stage::Links)],
+            Some(_) => vec![("links made", Stage::Read), ("links made again and followed", Stage::Links)],
             None => vec![
                 ("duplicates", Stage::Collapse),
                 ("near-duplicates", Stage::Join),

@@ -16,6 +16,6 @@ mod study;
 
 pub use self::collections::{check_level, former_list};
 pub use self::overlap::former_overlap;
-pub use self::paragraphs::first_week;
+pub use self::paragraphs::former_paragraphs;
 pub use self::plan::{StudyFiles, StudyPlan, check_chunks};
 pub use self::study::study;

@@ -32,17 +32,15 @@ pub trait Keyed: Pod + Send + Ord {
 
 /// The records of one worker, read block by block.
 pub trait Records<R> {
-    /// The number of records.
+    /// The number of records, about: memory is planned for so many.
     fn count(&self) -> usize;
 
-    /// The number of blocks; at least one.
-    fn blocks(&self) -> usize;
-
-    /// Calls `take` with the records of a block, by its number from 0.
+    /// Calls `take` with the records of a block, by its number from 0, and returns whether there are more blocks. They are read in order, from
+    /// the first one for each range of keys.
     ///
     /// # Errors
     /// Names the file that cannot be read.
-    fn block(&self, number: usize, take: impl FnOnce(&[R])) -> Result<()>;
+    fn read(&self, number: usize, take: impl FnOnce(&[R])) -> Result<bool>;
 }
 
 impl<R> Records<R> for Vec<R> {
@@ -50,14 +48,10 @@ impl<R> Records<R> for Vec<R> {
         self.len()
     }
 
-    fn blocks(&self) -> usize {
-        self.len().div_ceil(AT_ONCE).max(1)
-    }
-
-    fn block(&self, number: usize, take: impl FnOnce(&[R])) -> Result<()> {
+    fn read(&self, number: usize, take: impl FnOnce(&[R])) -> Result<bool> {
         let end = ((number + 1) * AT_ONCE).min(self.len());
         take(&self[number * AT_ONCE..end]);
-        Ok(())
+        Ok(end < self.len())
     }
 }
 
@@ -66,12 +60,9 @@ impl<R: Pod> Records<R> for Kept<R> {
         self.len()
     }
 
-    fn blocks(&self) -> usize {
-        self.blocks()
-    }
-
-    fn block(&self, number: usize, take: impl FnOnce(&[R])) -> Result<()> {
-        self.block(number, take)
+    fn read(&self, number: usize, take: impl FnOnce(&[R])) -> Result<bool> {
+        self.block(number, take)?;
+        Ok(number + 1 < self.blocks())
     }
 }
 
@@ -106,9 +97,10 @@ pub fn by_group<R: Keyed, A: Pod + Send>(
     let open = move || {
         let (records, mut next) = (records.clone(), 0);
         move |deal: &mut RangeDealer<'_, R>| {
-            records.block(next, |block| block.iter().for_each(|record| deal.deal(0, mix(record.key()), *record)))?;
+            let each = |block: &[R]| block.iter().for_each(|record| deal.deal(0, mix(record.key()), *record));
+            let is_more = records.read(next, each)?;
             next += 1;
-            Ok(next < records.blocks())
+            Ok(is_more)
         }
     };
     let mut sorted: Vec<R> = Vec::new();

@@ -15,10 +15,11 @@ use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
-use super::distinct::Distinct;
+use super::page_records::PageRecords;
+use super::page_sets::PageSets;
 use super::source::ParagraphSource;
 use super::stage::ParagraphStage;
-use crate::operators::exchange::{Block, Dealer, Kept, Keyed, by_group};
+use crate::operators::exchange::{Block, Dealer, Keyed, by_group};
 use crate::records::DocId;
 use crate::structures::Ownership;
 
@@ -75,7 +76,7 @@ struct Reply {
     on_host: u64,
 }
 
-/// Finds the paragraphs of at least `least` of the pages of `source`. `hosts` has a hash of the host of each own page.
+/// Finds the paragraphs of at least `least` of the pages of `source`, which has about `count`. `hosts` has a hash of the host of each own page.
 ///
 /// # Errors
 /// If pages or files cannot be read or written, or a worker of this process failed.
@@ -85,18 +86,17 @@ pub fn boilerplate<S: ParagraphSource>(
     owned: &Ownership,
     source: &S,
     hosts: &[u64],
-    least: u64,
+    (count, least): (u64, u64),
 ) -> Result<Boilerplate> {
-    let (mut records, mut distinct) = (Kept::new(&stage.scratch, stage.memory / 4), Distinct::default());
-    source.each(|doc, paragraphs| {
-        let (host, mut pushed) = (hosts[owned.index(doc)], Ok(()));
-        distinct.each(paragraphs, |paragraph| {
-            if pushed.is_ok() {
-                pushed = records.push(Occurrence { paragraph, host, doc });
-            }
-        });
-        pushed
-    })?;
+    let records = {
+        let (owned, mut distinct) = (owned.clone(), PageSets::default());
+        let hosts = hosts.to_vec();
+        PageRecords::new(source, count, move |doc, paragraphs, _, records| {
+            let host = hosts[owned.index(doc)];
+            distinct.each(paragraphs, |paragraph| records.push(Occurrence { paragraph, host, doc }));
+            Ok(())
+        })
+    };
     let found = Rc::new(RefCell::new(Boilerplate { paragraphs: Vec::new(), of_pages: vec![0; owned.len()] }));
     let take = {
         let (found, owned) = (found.clone(), owned.clone());

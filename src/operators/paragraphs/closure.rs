@@ -9,7 +9,7 @@
 //!
 //! With links in memory this is one dataflow with a feedback loop and without rounds. Otherwise each round is a pass over all links.
 //!
-//! Memory: 2 bits for every known URL and seed, rounded up to a power of two, and 4 bytes for each pending page.
+//! Memory: 2 bits for every known URL and seed, rounded up to a power of two: for one seed 2 bits. And 4 bytes for each pending page.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -28,6 +28,7 @@ use timely::worker::Worker;
 
 use super::marks::Marks;
 use super::out_links::{LinkArrays, OutLinks};
+use crate::kernels::memory::{SIDE_BY_SIDE, preload};
 use crate::operators::exchange::{Block, BlockBuilder, Dealer, SLICE, all_to_all, any, by_part, run_to_end};
 use crate::records::DocId;
 use crate::structures::Ownership;
@@ -50,92 +51,120 @@ struct MarkedPage {
 /// The marks of own pages, and the pages whose links are to be followed.
 struct Spread {
     owned: Ownership,
-    /// A hash of the host of each own page; 0 for no page, which takes no marks.
-    hosts: Rc<Vec<u64>>,
     marks: Marks,
-    /// Marks that are not followed yet.
-    pending: Marks,
     queue: VecDeque<u32>,
+    /// Marks of own pages that are added soon, so that their places in memory are loaded together.
+    soon: Vec<MarkedPage>,
 }
 
 impl Spread {
-    /// Marks a page.
+    /// Nothing is marked; numbers without a page take no marks.
+    fn new(owned: &Ownership, hosts: &[u64], bits: usize) -> Spread {
+        let mut marks = Marks::new(owned.len(), bits);
+        hosts.iter().enumerate().filter(|(_, host)| **host == 0).for_each(|(page, _)| marks.fill(page));
+        Spread { owned: owned.clone(), marks, queue: VecDeque::new(), soon: Vec::with_capacity(SIDE_BY_SIDE) }
+    }
+
+    /// Marks some pages.
     #[inline]
-    fn add(&mut self, page: u32, bits: u32) {
-        if self.hosts[page as usize] == 0 {
-            return;
-        }
-        let new = self.marks.add(page as usize, bits);
-        if new > 0 {
-            if self.pending.of(page as usize) == 0 {
-                self.queue.push_back(page);
+    fn add(&mut self, pages: &[MarkedPage]) {
+        for pages in pages.chunks(SIDE_BY_SIDE) {
+            preload(pages.iter().map(|marked| self.marks.word(marked.page as usize)));
+            for MarkedPage { page, bits } in pages {
+                if self.marks.add(*page as usize, *bits) {
+                    self.queue.push_back(*page);
+                }
             }
-            self.pending.add(page as usize, new);
         }
     }
 
     /// Follows the links of some pending pages: marks own pages, and deals the marks of others. Returns whether there are more.
     fn follow(&mut self, links: &LinkArrays, dealer: &mut Dealer<MarkedPage>) -> bool {
-        for _ in 0..PAGES_AT_ONCE {
-            let Some(page) = self.queue.pop_front() else { return false };
-            let bits = self.pending.take(page as usize);
-            for other in links.of(page) {
-                self.send(*other, bits, dealer);
+        for _ in 0..PAGES_AT_ONCE / SIDE_BY_SIDE {
+            let count = SIDE_BY_SIDE.min(self.queue.len());
+            let pages: Vec<u32> = self.queue.drain(..count).collect();
+            if pages.is_empty() {
+                return false;
             }
+            links.preload(&pages);
+            for page in pages {
+                let bits = self.marks.take_pending(page as usize);
+                for other in links.of(page) {
+                    self.send(*other, bits, dealer);
+                }
+            }
+            self.add_soon();
         }
         true
     }
 
     #[inline]
     fn send(&mut self, other: DocId, bits: u32, dealer: &mut Dealer<MarkedPage>) {
-        let page = self.owned.index(other) as u32;
+        let marked = MarkedPage { page: self.owned.index(other) as u32, bits };
         if self.owned.has(other) {
-            self.add(page, bits);
+            self.soon.push(marked);
+            if self.soon.len() == SIDE_BY_SIDE {
+                self.add_soon();
+            }
         } else {
-            dealer.deal(self.owned.owner(other) as u64, MarkedPage { page, bits });
+            dealer.deal(self.owned.owner(other) as u64, marked);
         }
+    }
+
+    fn add_soon(&mut self) {
+        let mut soon = std::mem::take(&mut self.soon);
+        self.add(&soon);
+        soon.clear();
+        self.soon = soon;
+    }
+
+    /// The marks of own pages, in the end.
+    fn into_marks(self) -> Marks {
+        self.marks
     }
 }
 
 /// Returns, by own page, the bits of the seeds from which links lead to it. `seeds` are the same at every worker: bit `n` is that of the
-/// pages with the number `n`. `hosts` has 0 for numbers without a page.
+/// pages with the number `n`. `hosts` has 0 for numbers without a page; these have all bits.
 ///
 /// # Errors
 /// If links cannot be read, or a worker of this process failed.
 pub(super) fn closure(
     worker: &mut Worker,
     owned: &Ownership,
-    hosts: &Rc<Vec<u64>>,
-    links: OutLinks<'_>,
+    hosts: &[u64],
+    links: &OutLinks<'_>,
     seeds: &[(DocId, u32)],
     watch: &Arc<Watch>,
 ) -> Result<Marks> {
     let bits = seeds.iter().map(|(_, seed)| *seed as usize + 1).max().unwrap_or(1);
-    let [marks, pending] = [(); 2].map(|()| Marks::new(owned.len(), bits));
-    let mut spread = Spread { owned: owned.clone(), hosts: hosts.clone(), marks, pending, queue: VecDeque::new() };
+    let mut spread = Spread::new(owned, hosts, bits);
     for (doc, seed) in seeds.iter().filter(|(doc, _)| owned.has(*doc)) {
-        spread.add(owned.index(*doc) as u32, 1 << seed);
+        spread.add(&[MarkedPage { page: owned.index(*doc) as u32, bits: 1 << seed }]);
     }
     match links {
-        OutLinks::Arrays(arrays) => in_memory(worker, spread, arrays, watch),
-        _ => by_passes(worker, spread, &links, watch),
+        OutLinks::Arrays(arrays) => in_memory(worker, spread, arrays.clone(), watch),
+        _ => by_passes(worker, spread, links, watch),
     }
 }
 
 /// Follows links in memory.
-fn in_memory(worker: &mut Worker, spread: Spread, links: LinkArrays, watch: &Arc<Watch>) -> Result<Marks> {
+fn in_memory(worker: &mut Worker, spread: Spread, links: Rc<LinkArrays>, watch: &Arc<Watch>) -> Result<Marks> {
+    let none = Spread::new(&Ownership::new(0, 1, &[]), &[], 1);
     let spread = Rc::new(RefCell::new(spread));
     let probe: Handle<Product<u64, u32>> = Handle::new();
     worker.dataflow::<u64, _, _>(|scope| {
         let mut dealer = Dealer::new(scope.index(), scope.peers(), watch);
-        // One record without bits wakes each worker: its seeds are pending.
+        // One record without bits wakes a worker whose seeds are pending.
         let index = scope.index();
-        let mut first = Dealer::new(index, scope.peers(), watch);
+        let (mut first, is_pending) = (Dealer::new(index, scope.peers(), watch), !spread.borrow().queue.is_empty());
         let begin = source::<_, BlockBuilder<MarkedPage>, _, _>(scope, "Seeds", |capability, _| {
             let mut capability = Some(capability);
             move |output| {
                 let Some(capability) = capability.take() else { return };
-                first.deal(index as u64, MarkedPage { page: 0, bits: 0 });
+                if is_pending {
+                    first.deal(index as u64, MarkedPage { page: 0, bits: 0 });
+                }
                 let mut session = output.session_with_builder(&capability);
                 first.finish().for_each(|mut block| session.give_container(&mut block));
             }
@@ -153,11 +182,7 @@ fn in_memory(worker: &mut Worker, spread: Spread, links: LinkArrays, watch: &Arc
                     move |input, output| {
                         let mut spread = spread.borrow_mut();
                         input.for_each(|capability, block| {
-                            for MarkedPage { page, bits } in std::mem::take(block).records().iter().copied() {
-                                if bits > 0 {
-                                    spread.add(page, bits);
-                                }
-                            }
+                            spread.add(std::mem::take(block).records());
                             held.get_or_insert_with(|| capability.retain(output.output_index()));
                         });
                         // After a failure the capability is kept: other processes would take silence for an end.
@@ -183,19 +208,17 @@ fn in_memory(worker: &mut Worker, spread: Spread, links: LinkArrays, watch: &Arc
         });
     });
     run_to_end(worker, &probe, watch)?;
-    let spread = spread.borrow();
-    Ok(spread.marks.clone())
+    Ok(spread.replace(none).into_marks())
 }
 
 /// Follows links that do not fit into memory: each round is a pass over all of them, in parts, so that few marks are in flight.
 fn by_passes(worker: &mut Worker, mut spread: Spread, links: &OutLinks<'_>, watch: &Arc<Watch>) -> Result<Marks> {
     loop {
         // Pages that are marked in this round are followed in the next one.
-        let next = Marks::new(spread.owned.len(), spread.pending.bits());
-        let current = std::mem::replace(&mut spread.pending, next);
+        let current = spread.marks.take_all_pending();
         let is_pending = !std::mem::take(&mut spread.queue).is_empty();
         if !any(worker, is_pending, watch)? {
-            return Ok(spread.marks);
+            return Ok(spread.into_marks());
         }
         let mut pass = if is_pending { links.pass()? } else { None };
         loop {
@@ -205,20 +228,18 @@ fn by_passes(worker: &mut Worker, mut spread: Spread, links: &OutLinks<'_>, watc
                 && sent < SENT_AT_ONCE
             {
                 let is_more = reading.read(|page, other| {
-                    let bits = current.of(page as usize);
+                    let bits = current.pending(page as usize);
                     if bits > 0 {
                         sent += 1;
                         spread.send(other, bits, &mut dealer);
                     }
                 })?;
+                spread.add_soon();
                 if !is_more {
                     pass = None;
                 }
             }
-            for MarkedPage { page, bits } in all_to_all(worker, dealer, watch)?.iter().flat_map(|block| block.records())
-            {
-                spread.add(*page, *bits);
-            }
+            all_to_all(worker, dealer, watch)?.iter().for_each(|block| spread.add(block.records()));
             if !any(worker, pass.is_some(), watch)? {
                 break;
             }

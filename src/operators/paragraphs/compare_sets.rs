@@ -9,7 +9,7 @@ use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
-use super::distinct::Distinct;
+use super::page_sets::PageSets;
 use super::source::ParagraphSource;
 use super::stage::ParagraphStage;
 use crate::operators::exchange::{Dealer, all_gather, all_to_all, send_rows};
@@ -21,7 +21,7 @@ const ROUND: usize = 1 << 14;
 /// A pair of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable, Serialize, Deserialize)]
 #[repr(C)]
-pub(super) struct PagePair {
+pub struct PagePair {
     /// The page of the worker that asks.
     pub own: DocId,
     /// The other page, of any worker.
@@ -30,7 +30,8 @@ pub(super) struct PagePair {
 
 /// What the two pages of a pair have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct ComparedPair {
+pub struct ComparedPair {
+    /// The pair.
     pub pair: PagePair,
     /// The distinct paragraphs that both have.
     pub shared: u32,
@@ -43,7 +44,7 @@ pub(super) struct ComparedPair {
 ///
 /// # Errors
 /// If pages cannot be read, a page is not in its source, or a worker of this process failed.
-pub(super) fn compare_sets(
+pub fn compare_sets(
     worker: &mut Worker,
     stage: &ParagraphStage,
     [own, others]: [&impl ParagraphSource; 2],
@@ -84,7 +85,7 @@ pub(super) fn compare_sets(
 fn sets(source: &impl ParagraphSource, mut wanted: Vec<DocId>) -> Result<BTreeMap<DocId, Vec<u64>>> {
     wanted.sort_unstable();
     wanted.dedup();
-    let (mut sets, mut distinct, mut set) = (BTreeMap::new(), Distinct::default(), Vec::new());
+    let (mut sets, mut distinct, mut set) = (BTreeMap::new(), PageSets::default(), Vec::new());
     if !wanted.is_empty() {
         source.each(|doc, paragraphs| {
             if wanted.binary_search(&doc).is_ok() {

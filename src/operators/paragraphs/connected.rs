@@ -5,7 +5,8 @@
 //!
 //! ```text
 //! links, turned round ─▶ owner of the target: links from other hosts, from any          16 bytes a link
-//! the 20 pages with most of them ─▶ forward and backward closure, a bit for each page
+//! the page with most of them ─▶ forward and backward closure, one bit a page: its core
+//! those of the 20 that are not in it ─▶ both closures, a bit for each
 //! ```
 //!
 //! Whether two pages are on one host is decided by 32 bits of a hash.
@@ -18,8 +19,9 @@ use timely::worker::Worker;
 
 use super::closure::closure;
 use super::marks::Marks;
-use super::out_links::{OpenLinks, OutLinks, PageLink};
+use super::out_links::{LinkArrays, OpenLinks, OutLinks, PageLink};
 use super::stage::ParagraphStage;
+use crate::kernels::memory::{SIDE_BY_SIDE, preload};
 use crate::operators::exchange::{Dealer, Kept, all_gather, all_to_all, any};
 use crate::records::DocId;
 use crate::structures::Ownership;
@@ -66,30 +68,100 @@ pub fn connected<'a>(
     open: &'a OpenLinks<'a>,
     seeds: &[DocId],
 ) -> Result<Connected> {
-    let hosts = Rc::new(hosts.to_vec());
     let (watch, pages, memory) = (&stage.watch, owned.len(), stage.memory);
     if !seeds.is_empty() {
         let links = OutLinks::of_table(worker, open, pages, memory, watch)?;
         let marked: Vec<(DocId, u32)> = seeds.iter().map(|doc| (*doc, 0)).collect();
-        let marks = closure(worker, owned, &hosts, links, &marked, watch)?;
-        let reached: Vec<bool> = (0..pages).map(|page| marks.of(page) > 0).collect();
+        let marks = closure(worker, owned, hosts, &links, &marked, watch)?;
+        let reached = pages_with(&marks, hosts, 0);
         let own = vec![(worker.index(), reached.iter().filter(|page| **page).count() as u64)];
         let all = all_gather(worker, own, watch)?.iter().map(|(_, pages)| pages).sum();
         let seed = |doc: &DocId| Seed { doc: *doc, in_links: None, reached: all, core: None, is_chosen: true };
         return Ok(Connected { pages: reached, seeds: seeds.iter().map(seed).collect() });
     }
-    let turned = TurnedLinks::read(worker, stage, owned, &hosts, open)?;
-    let candidates = turned.candidates(worker, stage, owned)?;
-    if candidates.is_empty() {
+    let (turned, forward_links) = TurnedLinks::read(worker, stage, owned, hosts, open)?;
+    let mut candidates = turned.candidates(worker, stage, owned)?;
+    let Some(first) = candidates.first().map(|seed| seed.doc) else {
         return Ok(Connected { pages: vec![false; pages], seeds: Vec::new() });
+    };
+    let search = Search { stage, owned, hosts };
+    let forward = search.closure(worker, &forward_links, &[first])?;
+    drop(forward_links);
+    let backward_links = OutLinks::of_kept(worker, turned.links, turned.counts, memory, watch)?;
+    let backward = search.closure(worker, &backward_links, &[first])?;
+    let counts = search.count(worker, 1, &forward, &backward)?[0];
+    // Candidates in the core of the first one have the same core, and reach the same pages.
+    let in_core =
+        |doc: &&DocId| owned.has(**doc) && forward.of(owned.index(**doc)) & backward.of(owned.index(**doc)) > 0;
+    let docs: Vec<DocId> = candidates.iter().map(|seed| seed.doc).collect();
+    let in_core = all_gather(worker, docs.iter().filter(in_core).copied().collect(), watch)?;
+    let rest: Vec<DocId> = docs.into_iter().filter(|doc| in_core.binary_search(doc).is_err()).collect();
+    let (mut rest_forward, mut rest_counts) = (None, Vec::new());
+    if !rest.is_empty() {
+        let backward = search.closure(worker, &backward_links, &rest)?;
+        drop(backward_links);
+        let links = OutLinks::of_table(worker, open, pages, memory, watch)?;
+        let forward = search.closure(worker, &links, &rest)?;
+        rest_counts = search.count(worker, rest.len(), &forward, &backward)?;
+        rest_forward = Some(forward);
     }
-    let marked: Vec<(DocId, u32)> = candidates.iter().map(|seed| seed.doc).zip(0..).collect();
-    let links = OutLinks::of_table(worker, open, pages, memory, watch)?;
-    let forward = closure(worker, owned, &hosts, links, &marked, watch)?;
-    let links = OutLinks::of_kept(worker, turned.links, turned.counts, memory, watch)?;
-    let backward = closure(worker, owned, &hosts, links, &marked, watch)?;
-    let (seeds, chosen) = chosen(worker, stage, candidates, pages, &forward, &backward)?;
-    Ok(Connected { pages: (0..pages).map(|page| forward.of(page) >> chosen & 1 > 0).collect(), seeds })
+    for seed in &mut candidates {
+        let of_rest = rest.iter().position(|doc| *doc == seed.doc);
+        let [reached, core] = of_rest.map_or(counts, |at| rest_counts[at]);
+        (seed.reached, seed.core) = (reached, Some(core));
+    }
+    let largest = candidates.iter_mut().zip(0..).max_by_key(|(seed, number)| (seed.core, Reverse(*number)));
+    let chosen = largest.map_or(first, |(seed, _)| {
+        seed.is_chosen = true;
+        seed.doc
+    });
+    let reached = match (rest.iter().position(|doc| *doc == chosen), rest_forward) {
+        (Some(at), Some(forward)) => pages_with(&forward, hosts, at),
+        _ => pages_with(&forward, hosts, 0),
+    };
+    Ok(Connected { pages: reached, seeds: candidates })
+}
+
+/// By own number: whether there is a page, and it has a mark.
+fn pages_with(marks: &Marks, hosts: &[u64], mark: usize) -> Vec<bool> {
+    hosts.iter().enumerate().map(|(page, host)| *host > 0 && marks.of(page) >> mark & 1 > 0).collect()
+}
+
+/// What all closures of a web share.
+struct Search<'a> {
+    stage: &'a ParagraphStage,
+    owned: &'a Ownership,
+    hosts: &'a [u64],
+}
+
+impl Search<'_> {
+    /// The closures of some pages: mark `n` for the page with the number `n`.
+    fn closure(&self, worker: &mut Worker, links: &OutLinks<'_>, seeds: &[DocId]) -> Result<Marks> {
+        let marked: Vec<(DocId, u32)> = seeds.iter().copied().zip(0..).collect();
+        closure(worker, self.owned, self.hosts, links, &marked, &self.stage.watch)
+    }
+
+    /// For each of so many seeds the pages that it leads to, and those of them that lead to it.
+    fn count(&self, worker: &mut Worker, seeds: usize, forward: &Marks, backward: &Marks) -> Result<Vec<[u64; 2]>> {
+        let mut own = vec![[0u64; 2]; seeds];
+        for (page, _) in self.hosts.iter().enumerate().filter(|(_, host)| **host > 0) {
+            let (forward, backward) = (forward.of(page), backward.of(page));
+            if forward > 0 {
+                for (seed, counts) in own.iter_mut().enumerate() {
+                    let is_reached = forward >> seed & 1;
+                    counts[0] += u64::from(is_reached);
+                    counts[1] += u64::from(is_reached & backward >> seed);
+                }
+            }
+        }
+        let index = worker.index();
+        let own = own.into_iter().enumerate().map(|(seed, counts)| (seed, index, counts)).collect();
+        let mut all = vec![[0u64; 2]; seeds];
+        for (seed, _, counts) in all_gather(worker, own, &self.stage.watch)? {
+            all[seed].iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        }
+        Ok(all)
+    }
 }
 
 /// The links that lead to own pages.
@@ -101,34 +173,50 @@ struct TurnedLinks {
 }
 
 impl TurnedLinks {
-    fn read(
+    /// Reads all links once: turned round, and as they are, in memory if they fit.
+    fn read<'a>(
         worker: &mut Worker,
         stage: &ParagraphStage,
         owned: &Ownership,
         hosts: &[u64],
-        open: &OpenLinks<'_>,
-    ) -> Result<TurnedLinks> {
+        open: &'a OpenLinks<'a>,
+    ) -> Result<(TurnedLinks, OutLinks<'a>)> {
+        let watch = &stage.watch;
         let [counts, from_others] = [(); 2].map(|()| vec![0; owned.len()]);
         let links = Kept::new(&stage.scratch, stage.memory / 2);
         let mut turned = TurnedLinks { links, counts, from_others };
         let mut source = open()?;
+        let mut arrays = LinkArrays::if_fits(worker, owned.len(), source.count(), stage.memory, watch)?;
         loop {
             let links = source.read(LINKS_AT_ONCE)?;
-            let mut dealer = Dealer::new(worker.index(), worker.peers(), &stage.watch);
+            if let Some(arrays) = &mut arrays {
+                arrays.extend(&links);
+            }
+            let mut dealer = Dealer::new(worker.index(), worker.peers(), watch);
             for link in &links {
                 let (page, host) = (owned.index(link.target) as u32, hosts[link.page as usize] as u32);
                 dealer.deal(owned.owner(link.target) as u64, PageLink { page, host, other: link.doc });
             }
-            for link in all_to_all(worker, dealer, &stage.watch)?.iter().flat_map(|block| block.records()) {
-                let page = link.page as usize;
-                if hosts[page] > 0 {
-                    turned.counts[page] += 1;
-                    turned.from_others[page] += u32::from(hosts[page] as u32 != link.host);
-                    turned.links.push(*link)?;
+            let is_more = !links.is_empty();
+            drop(links);
+            for block in all_to_all(worker, dealer, watch)? {
+                for links in block.records().chunks(SIDE_BY_SIDE) {
+                    preload(links.iter().map(|link| hosts[link.page as usize]));
+                    preload(links.iter().map(|link| u64::from(turned.counts[link.page as usize])));
+                    preload(links.iter().map(|link| u64::from(turned.from_others[link.page as usize])));
+                    for link in links {
+                        let page = link.page as usize;
+                        if hosts[page] > 0 {
+                            turned.counts[page] += 1;
+                            turned.from_others[page] += u32::from(hosts[page] as u32 != link.host);
+                            turned.links.push(*link)?;
+                        }
+                    }
                 }
             }
-            if !any(worker, !links.is_empty(), &stage.watch)? {
-                return Ok(turned);
+            if !any(worker, is_more, watch)? {
+                let links = arrays.map_or(OutLinks::Table(open), |arrays| OutLinks::Arrays(Rc::new(arrays)));
+                return Ok((turned, links));
             }
         }
     }
@@ -155,33 +243,4 @@ impl TurnedLinks {
         };
         Ok(all.into_iter().map(seed).collect())
     }
-}
-
-/// The candidates with what they reach and their components; and the number of the one with the largest component, the first of several.
-fn chosen(
-    worker: &mut Worker,
-    stage: &ParagraphStage,
-    mut candidates: Vec<Seed>,
-    pages: usize,
-    forward: &Marks,
-    backward: &Marks,
-) -> Result<(Vec<Seed>, usize)> {
-    let mut own = vec![[0u64; 2]; candidates.len()];
-    for page in 0..pages {
-        let (forward, backward) = (forward.of(page), backward.of(page));
-        for (seed, counts) in own.iter_mut().enumerate().filter(|(seed, _)| forward >> seed & 1 > 0) {
-            counts[0] += 1;
-            counts[1] += u64::from(backward >> seed & 1);
-        }
-    }
-    let index = worker.index();
-    let own = own.into_iter().enumerate().map(|(seed, counts)| (seed, index, counts)).collect();
-    for (seed, _, [reached, core]) in all_gather(worker, own, &stage.watch)? {
-        candidates[seed].reached += reached;
-        candidates[seed].core = Some(candidates[seed].core.unwrap_or(0) + core);
-    }
-    let largest = candidates.iter().zip(0..).max_by_key(|(seed, number)| (seed.core, Reverse(*number)));
-    let chosen = largest.map_or(0, |(_, number)| number);
-    candidates[chosen].is_chosen = true;
-    Ok((candidates, chosen))
 }

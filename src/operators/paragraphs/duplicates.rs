@@ -18,14 +18,15 @@ use anyhow::{Context, Result};
 use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
-use super::distinct::Distinct;
 use super::false_matches::{FalseMatch, Frequencies, false_matches};
 use super::growth::Growth;
+use super::page_records::PageRecords;
+use super::page_sets::PageSets;
 use super::parts::Parts;
 use super::source::ParagraphSource;
 use super::stage::ParagraphStage;
 use crate::operators::components::component_roots;
-use crate::operators::exchange::{Block, Dealer, Kept, Keyed, any, by_group};
+use crate::operators::exchange::{Block, Dealer, Keyed, any, by_group};
 use crate::records::{DocId, Edge};
 use crate::structures::Ownership;
 
@@ -36,10 +37,14 @@ pub struct Duplicates {
     pub order: Vec<DocId>,
     /// By own number: the paragraphs of the page, repeated ones included; 0 if there is no such page.
     pub paragraphs: Vec<u32>,
+    /// By own number: a hash of the set of paragraphs; 0 if there is no such page.
+    pub sets: Vec<u64>,
     /// By own number: the smallest page of the cluster; the page itself if it is in none, and [`DocId::NONE`] if there is no such page.
     pub roots: Vec<DocId>,
-    /// By own number: the smallest page with the same set of paragraphs, whatever their number; as for `roots`.
-    pub centres: Vec<DocId>,
+    /// The own pages whose set of paragraphs a smaller page has, too, whatever their numbers: each with the smallest such page.
+    pub copies: Vec<Edge>,
+    /// The paragraphs of all own pages, repeated ones included.
+    pub count: u64,
     /// The false matches, the same at every worker.
     pub false_matches: Vec<FalseMatch>,
     /// How clusters are found part by part, of all workers.
@@ -85,6 +90,19 @@ pub(super) struct Class {
     pub part: u32,
 }
 
+/// What is read of own pages, and what the owners of their sets reply.
+#[derive(Default)]
+struct PagesRead {
+    found: Duplicates,
+    /// By own number.
+    classes: Vec<Class>,
+    /// The pages of each part.
+    documents: Vec<u64>,
+    frequencies: Frequencies,
+    /// Whether a page repeats a paragraph.
+    repeats: bool,
+}
+
 /// Finds the clusters of duplicates of the pages of `source`, and how they grow over `parts`. Every worker calls it with its own pages.
 ///
 /// # Errors
@@ -97,37 +115,51 @@ pub fn duplicates<S: ParagraphSource>(
     parts: &Parts,
 ) -> Result<Duplicates> {
     let watch = &stage.watch;
-    let mut found = Duplicates {
-        order: Vec::new(),
+    let found = Duplicates {
         paragraphs: vec![0; owned.len()],
+        sets: vec![0; owned.len()],
         roots: vec![DocId::NONE; owned.len()],
         ..Duplicates::default()
     };
-    let mut classes = vec![Class { size: 0, part: 0 }; owned.len()];
-    let mut records = Kept::new(&stage.scratch, stage.memory / 4);
-    let (mut distinct, mut frequencies, mut repeats) = (Distinct::default(), Frequencies::default(), false);
-    let mut documents = vec![0u64; parts.count() as usize];
-    source.each(|doc, paragraphs| {
-        let (page, set) = (owned.index(doc), distinct.set(paragraphs));
-        let (number, part) = (u32::try_from(paragraphs.len())?, parts.of(doc, page));
-        repeats |= set.distinct < number;
-        frequencies.add(doc, paragraphs);
-        found.order.push(doc);
-        (found.paragraphs[page], found.roots[page]) = (number, doc);
-        classes[page] = Class { size: 1, part };
-        documents[part as usize] += 1;
-        records.push(PageRecord { sums: set.sums, paragraphs: number, part, doc })
-    })?;
-    found.centres.clone_from(&found.roots);
-    let replied = Rc::new(RefCell::new((found, classes)));
+    let read = PagesRead {
+        found,
+        classes: vec![Class { size: 0, part: 0 }; owned.len()],
+        documents: vec![0; parts.count() as usize],
+        ..PagesRead::default()
+    };
+    let replied = Rc::new(RefCell::new(read));
+    let records = {
+        let (replied, owned, parts, mut distinct) =
+            (replied.clone(), owned.clone(), parts.clone(), PageSets::default());
+        PageRecords::new(source, owned.len() as u64, move |doc, paragraphs, is_again, records| {
+            let (page, set) = (owned.index(doc), distinct.set(paragraphs));
+            let (number, part) = (u32::try_from(paragraphs.len())?, parts.of(doc, page));
+            records.push(PageRecord { sums: set.sums, paragraphs: number, part, doc });
+            if !is_again {
+                let read = &mut *replied.borrow_mut();
+                read.repeats |= set.distinct < number;
+                read.frequencies.add(doc, paragraphs);
+                read.documents[part as usize] += 1;
+                read.classes[page] = Class { size: 1, part };
+                (read.found.paragraphs[page], read.found.sets[page]) = (number, set.hash());
+                read.found.roots[page] = doc;
+                read.found.order.push(doc);
+                read.found.count += u64::from(number);
+            }
+            Ok(())
+        })
+    };
     let take = {
         let (replied, owned) = (replied.clone(), owned.clone());
         move |block: Block<PageReply>| {
-            let (found, classes) = &mut *replied.borrow_mut();
+            let PagesRead { found, classes, .. } = &mut *replied.borrow_mut();
             for PageReply { doc, class, centre, size, part } in block.records().iter().copied() {
                 let page = owned.index(doc);
-                (found.roots[page], found.centres[page]) = (class, centre);
+                found.roots[page] = class;
                 classes[page] = Class { size, part };
+                if doc != centre {
+                    found.copies.push(Edge { doc, root: centre });
+                }
             }
         }
     };
@@ -147,7 +179,7 @@ pub fn duplicates<S: ParagraphSource>(
         }
     };
     by_group(worker, &stage.grouping(), "Paragraphs", records, group, take)?;
-    let (mut found, classes) = replied.take();
+    let PagesRead { mut found, classes, documents, frequencies, repeats } = replied.take();
     if any(worker, repeats, watch)? {
         let of_classes = (&found.paragraphs[..], &found.roots[..], &classes[..]);
         found.false_matches = false_matches(worker, stage, owned, source, frequencies, of_classes)

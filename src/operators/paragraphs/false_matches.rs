@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
 use super::compare_sets::{PagePair, compare_sets};
-use super::distinct::Distinct;
 use super::duplicates::Class;
+use super::page_sets::PageSets;
 use super::source::ParagraphSource;
 use super::stage::ParagraphStage;
 use crate::kernels::BitSet;
@@ -101,7 +101,7 @@ struct Probe {
     asks: u32,
     /// The number of its distinct paragraphs.
     distinct: u32,
-    /// The classes of its paragraphs: see [`SetOfPage`](super::distinct::SetOfPage).
+    /// The classes of its paragraphs: see [`SetOfPage`](super::page_sets::SetOfPage).
     classes: u64,
     doc: DocId,
 }
@@ -136,9 +136,9 @@ pub(super) fn false_matches<S: ParagraphSource>(
 ) -> Result<Vec<FalseMatch>> {
     let (watch, peers) = (&stage.watch, worker.peers());
     let frequencies = frequencies.of_all(worker, watch)?;
-    let (mut probes, mut distinct) = (Kept::new(&stage.scratch, stage.memory / 4), Distinct::default());
+    let (mut probes, mut distinct) = (Kept::new(&stage.scratch, stage.memory / 4), PageSets::default());
     let is_first = |doc: DocId| class_of[owned.index(doc)] == doc;
-    let probe = |key, asks, set: super::distinct::SetOfPage, doc| Probe {
+    let probe = |key, asks, set: super::page_sets::SetOfPage, doc| Probe {
         key,
         asks,
         distinct: set.distinct,

@@ -1,9 +1,11 @@
-//! Marks of pages: some bits for each page, as many as are needed.
+//! Marks of pages: some bits for each page, as many as are needed, and as many for marks that wait for something.
 
-/// The marks of the own pages of a worker, by their numbers: 1, 2, 4, 8, 16 or 32 bits for each.
+/// The marks of the own pages of a worker, by their numbers: 1, 2, 4, 8, 16 or 32 bits for each, and as many for those that are *pending*.
+///
+/// Both are side by side, so that a page is one place in memory.
 #[derive(Clone, Debug)]
 pub(super) struct Marks {
-    /// The bits of a page are 1 << `shift`.
+    /// A page has 1 << `shift` marks.
     shift: u32,
     words: Vec<u64>,
 }
@@ -12,44 +14,72 @@ impl Marks {
     /// No marks: `bits` for each of `pages`, at most 32.
     pub fn new(pages: usize, bits: usize) -> Marks {
         let shift = bits.max(1).next_power_of_two().ilog2();
-        Marks { shift, words: vec![0; (pages << shift).div_ceil(64)] }
+        Marks { shift, words: vec![0; (pages << (shift + 1)).div_ceil(64)] }
     }
 
-    /// The bits of each page.
-    pub fn bits(&self) -> usize {
-        1 << self.shift
-    }
-
-    /// The word of a page, and where in it the bits of the page begin.
+    /// The place of a page: its word, and where in it its marks begin.
     #[inline]
     fn place(&self, page: usize) -> (usize, u32) {
-        let bit = page << self.shift;
+        let bit = page << (self.shift + 1);
         (bit / 64, (bit % 64) as u32)
     }
 
-    /// The bits of a page.
+    /// As many ones as a page has marks.
+    fn ones(&self) -> u64 {
+        u64::from(u32::MAX >> (32 - (1 << self.shift)))
+    }
+
+    /// The word of a page, to be loaded early.
+    #[inline]
+    pub fn word(&self, page: usize) -> u64 {
+        self.words[self.place(page).0]
+    }
+
+    /// The marks of a page.
     #[inline]
     pub fn of(&self, page: usize) -> u32 {
         let (word, from) = self.place(page);
-        (self.words[word] >> from) as u32 & (u32::MAX >> (32 - (1 << self.shift)))
+        (self.words[word] >> from & self.ones()) as u32
     }
 
-    /// Sets some bits of a page, and returns those that it did not have.
+    /// Adds marks to a page. Those that it did not have are pending, too. Returns whether no others were pending before.
     #[inline]
-    pub fn add(&mut self, page: usize, bits: u32) -> u32 {
-        let new = bits & !self.of(page);
+    pub fn add(&mut self, page: usize, bits: u32) -> bool {
         let (word, from) = self.place(page);
-        self.words[word] |= u64::from(new) << from;
-        new
+        let (cell, ones, count) = (self.words[word] >> from, self.ones(), 1 << self.shift);
+        let new = u64::from(bits) & !cell & ones;
+        self.words[word] |= (new | new << count) << from;
+        new > 0 && cell >> count & ones == 0
     }
 
-    /// Returns the bits of a page, and clears them.
-    #[inline]
-    pub fn take(&mut self, page: usize) -> u32 {
-        let bits = self.of(page);
+    /// Gives a page all marks, none of them pending: so none can be added.
+    pub fn fill(&mut self, page: usize) {
         let (word, from) = self.place(page);
-        self.words[word] &= !(u64::from(bits) << from);
+        self.words[word] |= self.ones() << from;
+    }
+
+    /// The pending marks of a page.
+    #[inline]
+    pub fn pending(&self, page: usize) -> u32 {
+        let (word, from) = self.place(page);
+        (self.words[word] >> from >> (1 << self.shift) & self.ones()) as u32
+    }
+
+    /// Returns the pending marks of a page: they are not pending any more.
+    #[inline]
+    pub fn take_pending(&mut self, page: usize) -> u32 {
+        let (bits, (word, from)) = (self.pending(page), self.place(page));
+        self.words[word] &= !(u64::from(bits) << (1 << self.shift) << from);
         bits
+    }
+
+    /// A copy, as the marks are now; then none is pending any more.
+    pub fn take_all_pending(&mut self) -> Marks {
+        let taken = self.clone();
+        let width = 2 << self.shift;
+        let kept = (0..64).step_by(width).fold(0, |mask, from| mask | self.ones() << from);
+        self.words.iter_mut().for_each(|word| *word &= kept);
+        taken
     }
 }
 
@@ -59,20 +89,33 @@ mod tests {
     use crate::records::mix;
 
     #[test]
-    fn marks_are_those_of_a_vector() {
+    fn marks_are_those_of_vectors() {
         for bits in [1, 2, 3, 8, 20, 32] {
-            let (pages, mask) = (100, u32::MAX >> (32 - bits as u32));
-            let (mut marks, mut twin) = (Marks::new(pages, bits), vec![0u32; pages]);
-            for step in 0..3000u64 {
+            let (pages, mask) = (100, u32::MAX >> (32 - (bits as u32).next_power_of_two()));
+            let mut marks = Marks::new(pages, bits);
+            let (mut twin, mut pending) = (vec![0u32; pages], vec![0u32; pages]);
+            for step in 0..5000u64 {
                 let (page, add) = (mix(step) as usize % pages, mix(!step) as u32 & mix(step ^ 7) as u32 & mask);
-                if step % 11 == 0 {
-                    assert_eq!(marks.take(page), std::mem::take(&mut twin[page]));
-                } else {
-                    assert_eq!(marks.add(page, add), add & !twin[page]);
-                    twin[page] |= add;
+                match step % 20 {
+                    0..7 => assert_eq!(marks.take_pending(page), std::mem::take(&mut pending[page])),
+                    7 if step % 300 == 7 => {
+                        marks.fill(page);
+                        twin[page] = mask;
+                    }
+                    8 if step % 500 == 8 => {
+                        let taken = marks.take_all_pending();
+                        assert!((0..pages).all(|page| taken.pending(page) == pending[page]));
+                        pending.fill(0);
+                    }
+                    _ => {
+                        let new = add & !twin[page];
+                        assert_eq!(marks.add(page, add), new > 0 && pending[page] == 0);
+                        twin[page] |= new;
+                        pending[page] |= new;
+                    }
                 }
             }
-            assert!((0..pages).all(|page| marks.of(page) == twin[page]), "{bits} bits");
+            assert!((0..pages).all(|page| marks.of(page) == twin[page] && marks.pending(page) == pending[page]));
         }
     }
 }

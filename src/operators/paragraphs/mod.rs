@@ -13,11 +13,11 @@
 //! ```
 //!
 //! In reading order: `stage` (the parameters), `source`, `pages` (hosts and times), `parts` (what growth is measured over), then the steps as
-//! above. `distinct` and `compare_sets` serve several; `out_links`, `marks` and `closure` serve `connected`.
+//! above. `page_sets`, `page_records` and `compare_sets` serve several; `out_links`, `marks` and `closure` serve `connected`.
 //!
 //! Nothing depends on the number of workers.
 //!
-//! Memory: for every known URL of a worker's shards 8 bytes for the host, 36 for duplicates, 8 for each threshold of near-duplicates.
+//! Memory: for every known URL of a worker's shards 8 bytes for the host, 40 for duplicates, 8 for each threshold of near-duplicates.
 //! Records in flight go to disk beyond `memory`.
 
 mod boilerplate;
@@ -25,21 +25,23 @@ mod closure;
 mod compare_sets;
 mod connected;
 mod counts;
-mod distinct;
 mod duplicates;
 mod false_matches;
 mod growth;
 mod marks;
 mod near;
 mod out_links;
+mod page_records;
+mod page_sets;
 mod pages;
 mod parts;
 mod source;
 mod stage;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 pub use self::boilerplate::{Boilerplate, RepeatedParagraph, boilerplate};
+pub use self::compare_sets::{ComparedPair, PagePair, compare_sets};
 pub use self::connected::{Connected, Seed, connected};
 pub use self::counts::{PartCounts, part_counts};
 pub use self::duplicates::{Duplicates, duplicates};
@@ -47,6 +49,7 @@ pub use self::false_matches::FalseMatch;
 pub use self::growth::{Growth, Step};
 pub use self::near::near_duplicates;
 pub use self::out_links::OpenLinks;
+pub use self::page_sets::PageSets;
 pub use self::pages::WeekPages;
 pub use self::parts::Parts;
 pub use self::source::{FilesPass, MemoryPass, ParagraphFiles, ParagraphPass, ParagraphSource, ParagraphsInMemory};

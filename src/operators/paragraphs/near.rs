@@ -1,15 +1,14 @@
 //! Near-duplicates: pages that have a share of their distinct paragraphs in common, 2 |A ∩ B| / (|A| + |B|) (Pereira 2006, definition 4), at
 //! several thresholds, and their clusters by chaining.
 //!
-//! One set join at the lowest threshold finds all pairs, each with its exact share, so it serves the others, too. Only of two pages of one
-//! *family* the share is not known: for these there is a join at the next threshold, of the pages in families alone; and so on.
+//! Components alone are wanted, so most pairs need not be looked at. The sets are prepared once, for the lowest threshold.
 //!
 //! ```text
-//! for each threshold, the lowest first:
-//!     join the sets; of a listed pair with share s: an edge at the highest threshold that s reaches
-//!     rows of equal sets, and families: edges, too
-//!     sets = those in families
+//! stars: of the sets that have a rare paragraph, the largest with each other one; a pair with share s is an edge at the highest threshold that
+//!        s reaches
 //! for each threshold, the highest first:
+//!     components = those of the edges so far
+//!     all pairs of two components: edges, too
 //!     clusters = components of the edges so far, and of duplicates
 //! ```
 //!
@@ -23,13 +22,16 @@ use anyhow::{Context, Result};
 use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
-use super::distinct::Distinct;
 use super::duplicates::Duplicates;
+use super::page_sets::PageSets;
 use super::source::{ParagraphPass, ParagraphSource};
 use super::stage::ParagraphStage;
-use crate::operators::components::{OwnForest, component_roots};
-use crate::operators::exchange::{Dealer, all_gather, all_to_all, any};
-use crate::operators::set_join::{Element, Place, Requirement, RowPair, SetJoin, SetPass, SetSource, Share, set_join};
+use crate::operators::components::{OwnForest, component_roots, edge};
+use crate::operators::exchange::{Dealer, LocalAnswers, all_gather, all_to_all, lookup};
+use crate::operators::output::cluster_sizes;
+use crate::operators::set_join::{
+    Element, JoinedRow, Place, PreparedSets, Requirement, RowPair, SetJoin, SetPass, SetSource, Share, Wanted,
+};
 use crate::records::{DocId, Edge};
 use crate::structures::{ByKey, Ownership};
 
@@ -47,28 +49,25 @@ pub fn near_duplicates<S: ParagraphSource>(
     duplicates: &Duplicates,
     thresholds: &[Share],
 ) -> Result<Vec<Vec<DocId>>> {
-    let watch = &stage.watch;
-    let mut sets = CentreSets::new(source.clone(), owned, duplicates);
-    let mut edges: Vec<Vec<Edge>> = vec![Vec::new(); thresholds.len()];
-    for level in (0..thresholds.len()).rev() {
-        let joined = LevelJoin::run(worker, stage, &sets, thresholds, level)?;
-        for (edges, forest) in edges.iter_mut().zip(joined.forests) {
-            edges.extend(forest.into_edges());
-        }
-        if !any(worker, !joined.of_families.is_empty(), watch)? {
-            break;
-        }
-        sets = sets.only(joined.of_families);
+    let Some(lowest) = thresholds.last() else { return Ok(Vec::new()) };
+    let sets = CentreSets::new(source.clone(), owned, duplicates);
+    let prepared = PreparedSets::prepare(worker, &stage.join(Requirement::Dice(*lowest)), &sets)?;
+    let mut levels = Levels::new(&prepared, thresholds);
+    levels.join(worker, stage, &prepared, thresholds.len() - 1, Wanted::Stars)?;
+    for level in 0..thresholds.len() {
+        let components = levels.components(worker, stage, owned, &prepared, level)?;
+        levels.join(worker, stage, &prepared, level, Wanted::OtherComponents(&components))?;
     }
+    levels.add_members(worker, stage, &sets, &prepared.joined)?;
+    drop(prepared);
     let mut all: Vec<Edge> = Vec::new();
-    for firsts in [&duplicates.roots, &duplicates.centres] {
-        let pages = owned.docs().zip(firsts).filter(|(doc, first)| **first != DocId::NONE && doc != *first);
-        all.extend(pages.map(|(doc, first)| Edge { doc, root: *first }));
-    }
+    let pages = owned.docs().zip(&duplicates.roots).filter(|(doc, first)| **first != DocId::NONE && doc != *first);
+    all.extend(pages.map(|(doc, first)| Edge { doc, root: *first }));
+    all.extend(&duplicates.copies);
     let mut roots = Vec::new();
-    for of_level in edges {
+    for of_level in levels.edges {
         all.extend(of_level);
-        let mut of_pages = component_roots(worker, owned, all.clone(), watch)?;
+        let mut of_pages = component_roots(worker, owned, all.clone(), &stage.watch)?;
         let pages = of_pages.iter_mut().zip(&duplicates.roots);
         pages.filter(|(_, root)| **root == DocId::NONE).for_each(|(root, _)| *root = DocId::NONE);
         roots.push(of_pages);
@@ -89,28 +88,11 @@ struct CentreSets<S> {
 
 impl<S> CentreSets<S> {
     fn new(source: S, owned: &Ownership, duplicates: &Duplicates) -> CentreSets<S> {
-        let is_centre = |doc: &&DocId| duplicates.centres[owned.index(**doc)] == **doc;
-        let names: Vec<u64> = duplicates.order.iter().filter(is_centre).map(|doc| doc.to_table() as u64).collect();
-        let mut has = vec![false; owned.len()];
-        names.iter().for_each(|name| has[owned.index(DocId::from_table(*name as i64))] = true);
+        let mut has: Vec<bool> = duplicates.roots.iter().map(|root| *root != DocId::NONE).collect();
+        duplicates.copies.iter().for_each(|copy| has[owned.index(copy.doc)] = false);
+        let centres = duplicates.order.iter().filter(|doc| has[owned.index(**doc)]);
+        let names = centres.map(|doc| doc.to_table() as u64).collect();
         CentreSets { source, owned: owned.clone(), has: Arc::new(has), names: Arc::new(names) }
-    }
-
-    /// Those of some pages only.
-    fn only(&self, pages: Vec<DocId>) -> CentreSets<S>
-    where
-        S: Clone,
-    {
-        let mut has = vec![false; self.owned.len()];
-        pages.into_iter().for_each(|doc| has[self.owned.index(doc)] = true);
-        let is_in = |name: &&u64| has[self.owned.index(DocId::from_table(**name as i64))];
-        let names = self.names.iter().filter(is_in).copied().collect();
-        CentreSets {
-            source: self.source.clone(),
-            owned: self.owned.clone(),
-            has: Arc::new(has),
-            names: Arc::new(names),
-        }
     }
 }
 
@@ -127,7 +109,7 @@ impl<S: ParagraphSource> SetSource for CentreSets<S> {
 
     fn pass(&self) -> Result<CentrePass<S>> {
         let pass = self.source.pass()?;
-        Ok(CentrePass { sets: self.clone(), pass, paragraphs: Vec::new(), distinct: Distinct::default() })
+        Ok(CentrePass { sets: self.clone(), pass, paragraphs: Vec::new(), distinct: PageSets::default() })
     }
 }
 
@@ -136,7 +118,7 @@ struct CentrePass<S: ParagraphSource> {
     sets: CentreSets<S>,
     pass: S::Pass,
     paragraphs: Vec<u64>,
-    distinct: Distinct,
+    distinct: PageSets,
 }
 
 impl<S: ParagraphSource> SetPass for CentrePass<S> {
@@ -150,14 +132,6 @@ impl<S: ParagraphSource> SetPass for CentrePass<S> {
         }
         Ok(false)
     }
-}
-
-/// What the join at one threshold found.
-struct LevelJoin {
-    /// By threshold: edges of pairs that reach it, and no higher one.
-    forests: Vec<OwnForest>,
-    /// The own pages in families.
-    of_families: Vec<DocId>,
 }
 
 /// A page at the worker of its row.
@@ -176,6 +150,15 @@ struct PairedRow {
     level: u32,
 }
 
+/// The edges that are found, by threshold.
+struct Levels {
+    requirements: Rc<Vec<Requirement>>,
+    /// Edges of pairs that reach a threshold, and no higher one.
+    edges: Vec<Vec<Edge>>,
+    /// By own row of several sets: the number of the highest threshold of its pairs, or of pairs of its own sets; `u32::MAX` for none.
+    of_rows: Vec<u32>,
+}
+
 /// What is noted as pairs are listed.
 #[derive(Default)]
 struct Listed {
@@ -192,32 +175,44 @@ impl Listed {
     }
 }
 
-impl LevelJoin {
-    fn run<S: ParagraphSource>(
+/// The number of the highest threshold that a pair reaches.
+fn level_of(requirements: &[Requirement], shared: [u64; 2], sizes: [u64; 2]) -> Option<usize> {
+    requirements.iter().position(|requirement| requirement.holds(shared, sizes))
+}
+
+impl Levels {
+    /// The edges within rows are those of their own sets.
+    fn new(prepared: &PreparedSets, thresholds: &[Share]) -> Levels {
+        let requirements: Vec<Requirement> = thresholds.iter().map(|share| Requirement::Dice(*share)).collect();
+        let of_row = |row: &JoinedRow| match row.members {
+            0 | 1 => u32::MAX,
+            _ => level_of(&requirements, [row.weight; 2], [row.size; 2]).map_or(u32::MAX, |level| level as u32),
+        };
+        let of_rows = prepared.joined.rows.iter().map(of_row).collect();
+        Levels { requirements: Rc::new(requirements), edges: vec![Vec::new(); thresholds.len()], of_rows }
+    }
+
+    /// Joins rows at threshold number `level`, and notes each pair at the highest threshold that it reaches.
+    fn join(
+        &mut self,
         worker: &mut Worker,
         stage: &ParagraphStage,
-        sets: &CentreSets<S>,
-        thresholds: &[Share],
+        prepared: &PreparedSets,
         level: usize,
-    ) -> Result<LevelJoin> {
-        let (index, watch) = (worker.index(), &stage.watch);
-        let requirements: Rc<Vec<Requirement>> =
-            Rc::new(thresholds[..=level].iter().map(|share| Requirement::Dice(*share)).collect());
-        let level_of = {
-            let requirements = requirements.clone();
-            move |shared, sizes| requirements.iter().position(|requirement| requirement.holds(shared, sizes))
-        };
-        let forests = thresholds.iter().map(|_| OwnForest::default()).collect();
+        wanted: Wanted<'_>,
+    ) -> Result<()> {
+        let index = worker.index() as u32;
+        let forests = self.edges.iter().map(|_| OwnForest::default()).collect();
         let listed = Rc::new(RefCell::new(Listed { forests, levels: ByKey::default() }));
         let each = {
-            let (listed, level_of) = (listed.clone(), level_of.clone());
+            let (listed, requirements) = (listed.clone(), self.requirements.clone());
             move |pair: RowPair| {
                 let RowPair { own, other, names, members, sizes, shared, .. } = pair;
-                let level = level_of(shared, sizes).context("the join lists a pair below its threshold")?;
+                let level = level_of(&requirements, shared, sizes).context("a pair is listed below its threshold")?;
                 let listed = &mut *listed.borrow_mut();
                 listed.forests[level].join(names[0], names[1]);
                 if members[0] > 1 {
-                    listed.note(Place { worker: index as u32, number: own }, level);
+                    listed.note(Place { worker: index, number: own }, level);
                 }
                 if members[1] > 1 {
                     listed.note(other, level);
@@ -225,76 +220,84 @@ impl LevelJoin {
                 Ok(())
             }
         };
-        let joined = set_join(worker, &stage.join(requirements[level]), sets, each)?;
+        prepared.join(worker, &stage.join(self.requirements[level]), wanted, each)?;
         let Listed { forests, levels } = listed.take();
-        let mut dealer = Dealer::new(index, worker.peers(), watch);
+        for (edges, forest) in self.edges.iter_mut().zip(forests) {
+            edges.extend(forest.into_edges());
+        }
+        let mut dealer = Dealer::new(worker.index(), worker.peers(), &stage.watch);
         for (place, level) in levels {
             dealer.deal(place >> 32, PairedRow { row: place as u32, level });
         }
-        let mut level_of_row = vec![u32::MAX; joined.rows.len()];
-        for PairedRow { row, level } in all_to_all(worker, dealer, watch)?.iter().flat_map(|block| block.records()) {
-            let best = &mut level_of_row[*row as usize];
+        let paired = all_to_all(worker, dealer, &stage.watch)?;
+        for PairedRow { row, level } in paired.iter().flat_map(|block| block.records()) {
+            let best = &mut self.of_rows[*row as usize];
             *best = (*level).min(*best);
         }
-        for (row, best) in joined.rows.iter().zip(&mut level_of_row).filter(|(row, _)| row.members > 1) {
-            let of_row = level_of([row.weight; 2], [row.size; 2]);
-            let of_family = row.family.map(|_| level);
-            *best = of_row.into_iter().chain(of_family).map(|level| level as u32).fold(*best, u32::min);
-        }
-        let mut found = LevelJoin { forests, of_families: Vec::new() };
-        found.add_families(worker, stage, &joined, level)?;
-        found.add_members(worker, stage, sets, &joined, &level_of_row)?;
-        Ok(found)
-    }
-
-    /// Adds the edges between the rows of each family.
-    fn add_families(
-        &mut self,
-        worker: &mut Worker,
-        stage: &ParagraphStage,
-        joined: &SetJoin,
-        level: usize,
-    ) -> Result<()> {
-        let mut smallest = vec![u64::MAX; joined.families.len()];
-        let rows = || joined.rows.iter().filter_map(|row| Some((row.family? as usize, row.name)));
-        rows().for_each(|(family, name)| smallest[family] = name.min(smallest[family]));
-        let own = smallest.iter().copied().enumerate().filter(|(_, name)| *name < u64::MAX).collect();
-        for (family, name) in all_gather(worker, own, &stage.watch)? {
-            smallest[family] = name.min(smallest[family]);
-        }
-        rows().for_each(|(family, name)| self.forests[level].join(name, smallest[family]));
         Ok(())
     }
 
-    /// Adds the edges of the pages of each row, and finds the own pages in families.
+    /// The components of rows at threshold number `level`, as far as edges are known: numbers from 1 by own row, 0 for a row that is alone.
+    fn components(
+        &self,
+        worker: &mut Worker,
+        stage: &ParagraphStage,
+        owned: &Ownership,
+        prepared: &PreparedSets,
+        level: usize,
+    ) -> Result<Vec<u32>> {
+        let (rows, watch) = (&prepared.joined.rows, &stage.watch);
+        let edges = self.edges[..=level].concat();
+        let roots = component_roots(worker, owned, edges, watch)?;
+        // A row is at the owner of its smallest page.
+        let with_roots = |(number, row): (u32, &JoinedRow)| {
+            (row.members > 0).then(|| (number, owned.index(DocId::from_table(row.name as i64))))
+        };
+        let of_rows: Vec<(u32, usize)> = (0..).zip(rows).filter_map(with_roots).collect();
+        let mut by_page = vec![DocId::NONE; owned.len()];
+        of_rows.iter().for_each(|(_, page)| by_page[*page] = roots[*page]);
+        let sizes = cluster_sizes(worker, owned, &by_page, watch)?;
+        let several: Vec<DocId> = sizes.of_own_roots().filter(|(_, rows)| *rows > 1).map(|(root, _)| root).collect();
+        let counts = all_gather(worker, vec![(worker.index(), several.len() as u64)], watch)?;
+        let before: u64 = counts[..worker.index()].iter().map(|(_, count)| count).sum();
+        let mut numbers = vec![0u64; owned.len()];
+        several.iter().zip(before + 1..).for_each(|(root, number)| numbers[owned.index(*root)] = number);
+        let asked = of_rows.iter().map(|(row, page)| (*row, roots[*page])).filter(|(_, root)| sizes.members(*root) > 1);
+        let asked: Rc<Vec<(u32, DocId)>> = Rc::new(asked.collect());
+        let local = LocalAnswers::own(worker, move |page: usize| [numbers[page]]);
+        let questions = || {
+            let asked = asked.clone();
+            (0..asked.len()).map(move |place| asked[place].1)
+        };
+        let mut components = vec![0; rows.len()];
+        lookup(worker, owned, questions, &local, watch, |place, [number]| {
+            // Refused later, if it does not fit.
+            components[asked[place].0 as usize] = u32::try_from(number).unwrap_or(u32::MAX);
+        })?;
+        Ok(components)
+    }
+
+    /// Adds the edges between the pages of each row.
     fn add_members<S: ParagraphSource>(
         &mut self,
         worker: &mut Worker,
         stage: &ParagraphStage,
         sets: &CentreSets<S>,
         joined: &SetJoin,
-        level_of_row: &[u32],
     ) -> Result<()> {
-        let (index, peers, watch) = (worker.index(), worker.peers(), &stage.watch);
-        let mut dealer = Dealer::new(index, peers, watch);
+        let mut dealer = Dealer::new(worker.index(), worker.peers(), &stage.watch);
         for (set, place) in joined.sets.iter().zip(&joined.row_of) {
             let doc = DocId::from_table(sets.name(*set as usize) as i64);
             dealer.deal(place.worker.into(), RowMember { row: place.number.into(), doc });
         }
-        let members = all_to_all(worker, dealer, watch)?;
-        let mut dealer = Dealer::new(index, peers, watch);
+        let members = all_to_all(worker, dealer, &stage.watch)?;
         for RowMember { row, doc } in members.iter().flat_map(|block| block.records()) {
-            let (row, level) = (&joined.rows[*row as usize], level_of_row[*row as usize]);
-            if let Some(forest) = self.forests.get_mut(level as usize) {
-                forest.join(row.name, doc.to_table() as u64);
-            }
-            if row.family.is_some() {
-                dealer.deal(doc.owner(peers) as u64, *doc);
+            let (name, level) = (joined.rows[*row as usize].name, self.of_rows[*row as usize]);
+            let doc = doc.to_table() as u64;
+            if let Some(edges) = self.edges.get_mut(level as usize).filter(|_| doc != name) {
+                edges.push(edge(name, doc));
             }
         }
-        drop(members);
-        let of_families = all_to_all(worker, dealer, watch)?;
-        self.of_families = of_families.iter().flat_map(|block| block.records()).copied().collect();
         Ok(())
     }
 }

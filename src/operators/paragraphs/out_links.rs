@@ -1,9 +1,12 @@
 //! The links of own pages, as a closure follows them: in memory where they fit, else by a pass over all of them for each round.
 
+use std::rc::Rc;
+
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
+use crate::kernels::memory::{SIDE_BY_SIDE, advise_huge_pages, preload};
 use crate::operators::exchange::{Kept, any};
 use crate::operators::scan::{LinkSource, OwnLink};
 use crate::records::DocId;
@@ -27,31 +30,68 @@ pub type OpenLinks<'a> = dyn Fn() -> Result<Box<dyn LinkSource + 'a>> + 'a;
 /// The links of own pages.
 pub(super) enum OutLinks<'a> {
     /// In memory.
-    Arrays(LinkArrays),
+    Arrays(Rc<LinkArrays>),
     /// In the table of the week.
     Table(&'a OpenLinks<'a>),
     /// In a file of this run.
     Kept(Kept<PageLink>),
 }
 
-/// Links in memory: 8 bytes a link, and 12 for each page.
+/// Links in memory: 8 bytes a link, and 16 for each page.
 pub(super) struct LinkArrays {
     /// By own page: where its links begin, and their number.
-    starts: Vec<u64>,
-    counts: Vec<u32>,
+    spans: Vec<(u64, u32)>,
     others: Vec<DocId>,
 }
 
 impl LinkArrays {
-    fn new(pages: usize) -> LinkArrays {
-        LinkArrays { starts: vec![0; pages], counts: vec![0; pages], others: Vec::new() }
+    /// No links yet of so many pages; there is room for `links`.
+    fn new(pages: usize, links: u64) -> LinkArrays {
+        let mut others = Vec::with_capacity(links as usize);
+        advise_huge_pages(others.spare_capacity_mut());
+        LinkArrays { spans: vec![(0, 0); pages], others }
+    }
+
+    /// Adds links as a table has them: all links of a page follow each other.
+    pub fn extend(&mut self, links: &[OwnLink]) {
+        for OwnLink { page, target, .. } in links {
+            let (start, count) = &mut self.spans[*page as usize];
+            if *count == 0 {
+                *start = self.others.len() as u64;
+            }
+            *count += 1;
+            self.others.push(*target);
+        }
+    }
+
+    /// No links yet, if all workers have room for theirs in `memory` bytes.
+    ///
+    /// # Errors
+    /// If a worker of this process failed.
+    pub fn if_fits(
+        worker: &mut Worker,
+        pages: usize,
+        links: u64,
+        memory: u64,
+        watch: &Watch,
+    ) -> Result<Option<LinkArrays>> {
+        let fits = 16 * pages as u64 + 8 * links <= memory;
+        Ok(if any(worker, !fits, watch)? { None } else { Some(LinkArrays::new(pages, links)) })
     }
 
     /// The pages that a page links to.
     #[inline]
     pub fn of(&self, page: u32) -> &[DocId] {
-        let start = self.starts[page as usize] as usize;
-        &self.others[start..start + self.counts[page as usize] as usize]
+        let (start, count) = self.spans[page as usize];
+        &self.others[start as usize..start as usize + count as usize]
+    }
+
+    /// Loads the links of some pages into the cache: as many as fit into one line, of each.
+    #[inline]
+    pub fn preload(&self, pages: &[u32]) {
+        preload(pages.iter().map(|page| self.spans[*page as usize].0));
+        let first = |page: &u32| self.others.get(self.spans[*page as usize].0 as usize);
+        preload(pages.iter().map(|page| first(page).map_or(0, |doc| doc.to_table() as u64)));
     }
 }
 
@@ -68,24 +108,15 @@ impl<'a> OutLinks<'a> {
         watch: &Watch,
     ) -> Result<OutLinks<'a>> {
         let mut source = open()?;
-        if any(worker, !fits(pages, source.count(), memory), watch)? {
+        let Some(mut arrays) = LinkArrays::if_fits(worker, pages, source.count(), memory, watch)? else {
             return Ok(OutLinks::Table(open));
-        }
-        let mut arrays = LinkArrays::new(pages);
-        arrays.others.reserve(source.count() as usize);
+        };
         loop {
             let links = source.read(AT_ONCE)?;
             if links.is_empty() {
-                return Ok(OutLinks::Arrays(arrays));
+                return Ok(OutLinks::Arrays(Rc::new(arrays)));
             }
-            // All links of a page follow each other.
-            for OwnLink { page, target, .. } in links {
-                if arrays.counts[page as usize] == 0 {
-                    arrays.starts[page as usize] = arrays.others.len() as u64;
-                }
-                arrays.counts[page as usize] += 1;
-                arrays.others.push(target);
-            }
+            arrays.extend(&links);
         }
     }
 
@@ -97,26 +128,28 @@ impl<'a> OutLinks<'a> {
         memory: u64,
         watch: &Watch,
     ) -> Result<OutLinks<'a>> {
-        if any(worker, !fits(counts.len(), links.len() as u64, memory), watch)? {
+        let Some(mut arrays) = LinkArrays::if_fits(worker, counts.len(), links.len() as u64, memory, watch)? else {
             return Ok(OutLinks::Kept(links));
-        }
-        let mut arrays = LinkArrays::new(counts.len());
+        };
         let mut start = 0u64;
-        for (of_page, count) in arrays.starts.iter_mut().zip(&counts) {
-            *of_page = start;
+        for (span, count) in arrays.spans.iter_mut().zip(&counts) {
+            span.0 = start;
             start += u64::from(*count);
         }
         arrays.others.resize(links.len(), DocId::NONE);
         for block in 0..links.blocks() {
             links.block(block, |links| {
-                for PageLink { page, other, .. } in links {
-                    let page = *page as usize;
-                    arrays.others[arrays.starts[page] as usize + arrays.counts[page] as usize] = *other;
-                    arrays.counts[page] += 1;
+                for links in links.chunks(SIDE_BY_SIDE) {
+                    preload(links.iter().map(|link| arrays.spans[link.page as usize].0));
+                    for PageLink { page, other, .. } in links {
+                        let (start, count) = &mut arrays.spans[*page as usize];
+                        arrays.others[*start as usize + *count as usize] = *other;
+                        *count += 1;
+                    }
                 }
             })?;
         }
-        Ok(OutLinks::Arrays(arrays))
+        Ok(OutLinks::Arrays(Rc::new(arrays)))
     }
 
     /// Begins to read all links; `None` if they are in memory.
@@ -127,11 +160,6 @@ impl<'a> OutLinks<'a> {
             OutLinks::Kept(links) => Some(LinkPass::Kept(links, 0)),
         })
     }
-}
-
-/// Whether so many links of so many pages fit into memory.
-fn fits(pages: usize, links: u64, memory: u64) -> bool {
-    12 * pages as u64 + 8 * links <= memory
 }
 
 /// A pass over the links of own pages.

@@ -11,8 +11,6 @@ use crate::watch::Watch;
 /// The parameters of the steps, for one worker.
 #[derive(Clone)]
 pub struct ParagraphStage {
-    /// Rows of a set join that make a family, at least: see [`SetJoinStage::family`].
-    pub family: u64,
     /// The most pairs of rows that a set join looks at.
     pub max_pairs: u64,
     /// Bytes for the records in flight.
@@ -35,7 +33,8 @@ impl ParagraphStage {
     pub(super) fn join(&self, requirement: Requirement) -> SetJoinStage {
         SetJoinStage {
             requirement,
-            family: self.family,
+            // Components stand for families.
+            family: u64::MAX,
             with_collections: false,
             has_known: false,
             max_pairs: self.max_pairs,

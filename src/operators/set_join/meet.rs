@@ -4,6 +4,7 @@
 //! each pair of blocks is a *cell* with a key of its own: a row goes to the cells of its block. Rows of one family do not meet, nor do two old rows.
 
 use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
@@ -46,6 +47,15 @@ struct Holder {
     size: u32,
     /// The number of columns of the row.
     columns: u32,
+}
+
+/// Which rows of a column meet each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meeting {
+    /// All that are not of one family.
+    All,
+    /// The heaviest with each other one.
+    Stars,
 }
 
 /// The side of a row in a cell whose rows all meet each other.
@@ -95,6 +105,7 @@ pub(super) fn candidates(
     rows: &Arc<Rows>,
     families: &Rc<Families>,
     proposed: Proposed,
+    meeting: Meeting,
 ) -> Result<Sorted<Candidate>> {
     let (requirement, index) = (stage.requirement, worker.index() as u32);
     // Each holder of a column of `n` blocks goes to `n` cells.
@@ -127,6 +138,13 @@ pub(super) fn candidates(
         partition.blocks(|block| holders.extend_from_slice(block.records()))?;
         holders.sort_unstable();
         for cell in holders.chunk_by(|a, b| a.key == b.key) {
+            if meeting == Meeting::Stars {
+                let heaviest = cell.iter().max_by_key(|holder| (holder.rest, Reverse(holder.size), holder.place));
+                let Some(heaviest) = heaviest else { continue };
+                let others = cell.iter().filter(|other| other.place != heaviest.place);
+                others.for_each(|other| heaviest.meet(other, requirement, dealer));
+                continue;
+            }
             let ones = cell.partition_point(|holder| holder.side == 0);
             for (number, a) in cell.iter().enumerate() {
                 // In a cell of two blocks the first side meets the second; else each row meets those behind it.

@@ -24,6 +24,8 @@
 //! candidates, too. Known limit: all records of one element, or of one set with many copies, are grouped in the memory of one worker: some 30
 //! bytes for each set that has it.
 //!
+//! If components alone are wanted, fewer pairs need be looked at: see [`PreparedSets`].
+//!
 //! If some pairs are known before, the join finds the others only: see `known`, which then takes the place of `held`.
 //!
 //! In reading order: `requirement`, `sets` (what a job gives), `stage` (the parameters), then the steps as above.
@@ -51,7 +53,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use timely::worker::Worker;
 
 pub use self::compare::{RowPair, RowsInProcess};
@@ -62,12 +64,13 @@ pub use self::rows::Place;
 pub use self::sets::{Element, Known, SetPass, SetSource, Sets, SetsPass};
 pub use self::stage::{SetJoinStage, SetJoinStats};
 
-use self::columns::RowElements;
+use self::columns::{RowElements, Rows};
 use self::compare::compare;
+use self::families::Families;
 use self::held::held;
 use self::known::probed;
-use self::meet::candidates;
-use self::prefixes::proposed;
+use self::meet::{Meeting, candidates};
+use self::prefixes::{Proposed, proposed};
 
 /// What a worker knows of its own sets after a join. Sets that are not in `sets` are in no pair.
 #[derive(Clone, Debug, Default)]
@@ -143,32 +146,13 @@ pub fn set_join<S: SetSource + Clone + 'static>(
     source: &S,
     each: impl FnMut(RowPair) -> Result<()> + 'static,
 ) -> Result<SetJoin> {
-    let mut kept = if stage.has_known { probed(worker, stage, source)? } else { held(worker, stage, source)? };
-    kept = alone::drop_alone(worker, stage, kept)?;
-    let mut stats = SetJoinStats {
-        sets: source.len() as u64,
-        kept: kept.sets.count() as u64,
-        kept_elements: kept.sets.elements() as u64,
-        ..SetJoinStats::default()
-    };
-    let sizes = (0..kept.sets.count()).map(|set| kept.sets.size(set)).collect();
-    let mut row_sets = rows::rows(worker, stage, source, &mut kept)?;
-    let mut joined = SetJoin {
-        sizes,
-        sets: kept.numbers,
-        row_of: std::mem::take(&mut row_sets.row_of),
-        rows: joined_rows(&row_sets, stage.requirement),
-        ..SetJoin::default()
-    };
-    let (rows, elements) = columns::columns(worker, stage, &mut row_sets)?;
-    let rows = Arc::new(rows);
-    drop(row_sets);
+    let (PreparedSets { mut joined, rows }, elements) = prepare(worker, stage, source)?;
     let families = Rc::new(families::families(worker, stage, &rows)?);
     let found = 1..=families.all.len() as u32;
     for (row, family) in families.of_row.iter().enumerate().filter(|(_, family)| found.contains(family)) {
         joined.rows[row].family = Some(family - 1);
         joined.rows[row].of_family = families.weights[row];
-        stats.family_rows += 1;
+        joined.stats.family_rows += 1;
     }
     joined.families = families.all.clone();
     if stage.with_collections {
@@ -176,15 +160,110 @@ pub fn set_join<S: SetSource + Clone + 'static>(
     }
     drop(elements);
     let proposed = proposed(worker, stage, &rows, &families)?;
-    if proposed.pairs > stage.max_pairs {
-        bail!(TooManyPairs { pairs: proposed.pairs, most: stage.max_pairs, columns: proposed.most });
+    joined.stats.add_prefixes(&rows, &proposed);
+    let candidates = candidates(worker, stage, &rows, &families, proposed.allowed(stage)?, Meeting::All)?;
+    (joined.stats.candidates, joined.stats.pairs) = compare(worker, stage, &rows, candidates, each)?;
+    Ok(joined)
+}
+
+/// Sets that are ready to be joined: rows with their columns. If components alone are wanted, they can be joined several times, with
+/// requirements that are at least as strong as that which they were prepared for.
+pub struct PreparedSets {
+    /// What is known of the own sets and rows, without families.
+    pub joined: SetJoin,
+    rows: Arc<Rows>,
+}
+
+/// Which pairs a join of prepared sets looks at.
+#[derive(Clone, Copy, Debug)]
+pub enum Wanted<'a> {
+    /// For each column, the pairs of the heaviest row that has it in its prefix with all others: few, from which components begin.
+    Stars,
+    /// All pairs of rows of different components. Given is by own row the number of its component, from 1, the same at every worker; 0 for a row
+    /// that is alone.
+    OtherComponents(&'a [u32]),
+}
+
+impl PreparedSets {
+    /// Prepares sets for joins with the requirement of `stage`, or with stronger ones.
+    ///
+    /// # Errors
+    /// If sets or files cannot be read, or a worker of this process failed.
+    pub fn prepare<S: SetSource + Clone + 'static>(
+        worker: &mut Worker,
+        stage: &SetJoinStage,
+        source: &S,
+    ) -> Result<PreparedSets> {
+        Ok(prepare(worker, stage, source)?.0)
     }
-    stats.rows = rows.living().count() as u64;
-    stats.columns = rows.column_count() as u64;
-    stats.prefix_columns = proposed.own as u64;
-    let candidates = candidates(worker, stage, &rows, &families, proposed)?;
-    (stats.candidates, stats.pairs) = compare(worker, stage, &rows, candidates, each)?;
-    Ok(SetJoin { stats, ..joined })
+
+    /// Calls `each` with the wanted pairs of rows that meet the requirement of `stage`, as [`set_join`] does.
+    ///
+    /// # Errors
+    /// As [`set_join`]; or if there are 2^31 components or more.
+    pub fn join(
+        &self,
+        worker: &mut Worker,
+        stage: &SetJoinStage,
+        wanted: Wanted<'_>,
+        each: impl FnMut(RowPair) -> Result<()> + 'static,
+    ) -> Result<SetJoinStats> {
+        let mut stats = self.joined.stats;
+        let of_row = match wanted {
+            Wanted::Stars => vec![0; self.rows.len()],
+            Wanted::OtherComponents(components) => components.to_vec(),
+        };
+        ensure!(of_row.iter().all(|component| *component < 1 << 31), "more than 2^31 components of sets");
+        // No pair of one family is looked at: so components are families here.
+        let families = Rc::new(Families { of_row, ..Families::default() });
+        let (proposed, meeting) = match wanted {
+            Wanted::Stars => (Proposed::stars(worker, stage, &self.rows)?, Meeting::Stars),
+            Wanted::OtherComponents(_) => {
+                (proposed(worker, stage, &self.rows, &families)?.allowed(stage)?, Meeting::All)
+            }
+        };
+        stats.add_prefixes(&self.rows, &proposed);
+        let candidates = candidates(worker, stage, &self.rows, &families, proposed, meeting)?;
+        (stats.candidates, stats.pairs) = compare(worker, stage, &self.rows, candidates, each)?;
+        Ok(stats)
+    }
+}
+
+/// Makes rows and columns of the sets: those that can be in pairs.
+fn prepare<S: SetSource + Clone + 'static>(
+    worker: &mut Worker,
+    stage: &SetJoinStage,
+    source: &S,
+) -> Result<(PreparedSets, RowElements)> {
+    let mut kept = if stage.has_known { probed(worker, stage, source)? } else { held(worker, stage, source)? };
+    kept = alone::drop_alone(worker, stage, kept)?;
+    let stats = SetJoinStats {
+        sets: source.len() as u64,
+        kept: kept.sets.count() as u64,
+        kept_elements: kept.sets.elements() as u64,
+        ..SetJoinStats::default()
+    };
+    let sizes = (0..kept.sets.count()).map(|set| kept.sets.size(set)).collect();
+    let mut row_sets = rows::rows(worker, stage, source, &mut kept)?;
+    let joined = SetJoin {
+        sizes,
+        sets: kept.numbers,
+        row_of: std::mem::take(&mut row_sets.row_of),
+        rows: joined_rows(&row_sets, stage.requirement),
+        stats,
+        ..SetJoin::default()
+    };
+    let (rows, elements) = columns::columns(worker, stage, &mut row_sets)?;
+    Ok((PreparedSets { joined, rows: Arc::new(rows) }, elements))
+}
+
+impl SetJoinStats {
+    /// Adds what prefixes have.
+    fn add_prefixes(&mut self, rows: &Rows, proposed: &Proposed) {
+        self.rows = rows.living().count() as u64;
+        self.columns = rows.column_count() as u64;
+        self.prefix_columns = proposed.own as u64;
+    }
 }
 
 impl SetJoin {

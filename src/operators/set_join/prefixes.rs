@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
+use super::TooManyPairs;
 use super::columns::Rows;
 use super::families::Families;
 use super::requirement::Requirement;
@@ -75,6 +76,30 @@ pub(super) struct Proposed {
     pub own: usize,
     /// By place among these: the blocks into which the holders of the column are dealt, if they are more than one.
     pub blocks: BTreeMap<u32, u32>,
+}
+
+impl Proposed {
+    /// What the stars of all columns propose: fewer pairs than there are columns in prefixes.
+    ///
+    /// # Errors
+    /// If a worker of this process failed.
+    pub fn stars(worker: &mut Worker, stage: &SetJoinStage, rows: &Rows) -> Result<Proposed> {
+        let own: usize = rows.living().map(|row| prefix(stage.requirement, rows, row)).sum();
+        let all = all_gather(worker, vec![(worker.index(), own as u64)], &stage.watch)?;
+        let pairs = all.iter().map(|(_, own)| own).sum();
+        Ok(Proposed { pairs, own, ..Proposed::default() })
+    }
+
+    /// The same, if the pairs are not too many.
+    ///
+    /// # Errors
+    /// [`TooManyPairs`], at every worker.
+    pub fn allowed(self, stage: &SetJoinStage) -> Result<Proposed> {
+        if self.pairs > stage.max_pairs {
+            bail!(TooManyPairs { pairs: self.pairs, most: stage.max_pairs, columns: self.most });
+        }
+        Ok(self)
+    }
 }
 
 /// The length of the prefix of a row: what is behind it weighs less than any pair asks for.

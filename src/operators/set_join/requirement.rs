@@ -130,7 +130,10 @@ impl Requirement {
 
 /// `factor * size / divisor`, rounded up.
 fn ceiling(factor: u64, size: u64, divisor: u64) -> u64 {
-    (u128::from(factor) * u128::from(size)).div_ceil(u128::from(divisor)) as u64
+    match factor.checked_mul(size) {
+        Some(product) => product.div_ceil(divisor),
+        None => (u128::from(factor) * u128::from(size)).div_ceil(u128::from(divisor)) as u64,
+    }
 }
 
 #[cfg(test)]

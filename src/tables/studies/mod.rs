@@ -23,6 +23,6 @@ pub use self::overlap::{
     ComponentRow, FamilyChunkRow, FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow,
 };
 pub use self::paragraphs::{
-    BoilerplateRow, ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, NearPageRow, ParagraphPageRow, PartRow,
-    SeedRow,
+    BoilerplateRow, BornPageRow, ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, LifetimeRow, NearPageRow,
+    ParagraphPageRow, ParagraphTurnoverRow, ParentRow, PartRow, SeedRow,
 };

@@ -6,6 +6,7 @@
 //!                         ─▶ near-duplicates               ─▶ near
 //!                         ─▶ repeated paragraphs           ─▶ boilerplate           beyond the study
 //! links                   ─▶ the connected part            ─▶ seeds
+//! pages that changed since the week before                 ─▶ births, parents, lifetimes, turnover      beyond the study
 //! all of them                                              ─▶ summary, coverage, sizes, pages    Tables 2 to 6, Fig. 2 to 4
 //! ```
 //!
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use anyhow::{Context, Error, Result, anyhow};
 use timely::worker::Worker;
 
+use super::genealogy::{Genealogy, GenealogyJob, PagesOfWeek};
 use super::seeds::seed_pages;
 use super::summary::ParagraphsFound;
 use super::tables::ParagraphsWriter;
@@ -47,7 +49,6 @@ pub fn paragraphs(
     watch: &Arc<Watch>,
 ) -> Result<Option<ParagraphsSummary>> {
     let stage = ParagraphStage {
-        family: job.family,
         max_pairs: job.max_pairs,
         memory: plan.worker_memory / 2,
         scratch: plan.results().scratch().join(format!("worker{:05}", worker.index())),
@@ -60,15 +61,30 @@ pub fn paragraphs(
     let seeds = seed_pages(worker, &plan.history, owned, &job.seeds, watch)?;
     watch.enter(Stage::Weeks);
     // The growth of the week before, if it is read.
-    let earlier = match number.checked_sub(1) {
-        Some(before) => Some(study.duplicates(worker, before)?.2.growth),
-        None => None,
+    let before = number.checked_sub(1).map(|before| study.duplicates(worker, before)).transpose()?;
+    let (before, earlier) = match before {
+        Some((source, pages, found)) => (Some((source, pages, found.sets)), Some(found.growth)),
+        None => (None, None),
     };
     let (source, pages, found) = study.duplicates(worker, number)?;
+    let writer = ParagraphsWriter { plan, job, owned };
+    let genealogy = if job.genealogy {
+        let now = PagesOfWeek { source: &source, sets: &found.sets, hosts: &pages.hosts };
+        let before = before.as_ref().map(|(source, pages, sets)| PagesOfWeek { source, sets, hosts: &pages.hosts });
+        let least_characters = job.least_characters;
+        let genealogy = GenealogyJob { plan, owned, stage, least_characters, writer: &writer };
+        genealogy.run(worker, before, now).context("following paragraphs")?
+    } else {
+        writer.write_births(&[], &[])?;
+        writer.write_lifetimes(|_| Ok(()))?;
+        Genealogy { first: plan.history.first().week, births: None, turnover: Vec::new() }
+    };
+    drop(before);
     watch.enter(Stage::Join);
     let near = study.near(worker, &source, &found)?;
-    let repeated = boilerplate(worker, stage, owned, &source, &pages.hosts, job.boilerplate.get().into())
-        .context("counting the pages of paragraphs")?;
+    let repeated =
+        boilerplate(worker, stage, owned, &source, &pages.hosts, (found.count, job.boilerplate.get().into()))
+            .context("counting the pages of paragraphs")?;
     watch.enter(Stage::Links);
     let connected = study.connected(worker, &pages, &seeds).context("following links")?;
     watch.enter(Stage::Tables);
@@ -79,7 +95,6 @@ pub fn paragraphs(
         near_counts.push(counts);
         near_sizes.push(sizes);
     }
-    let writer = ParagraphsWriter { plan, job, owned };
     writer.write_pages(&found, &sizes, &connected.pages, &repeated.of_pages)?;
     writer.write_near(&near, &near_sizes)?;
     writer.write_boilerplate(&repeated.paragraphs)?;
@@ -98,6 +113,7 @@ pub fn paragraphs(
         seeds: connected.seeds,
         names,
         boilerplate,
+        genealogy,
     };
     if worker.index() > 0 {
         return Ok(None);
@@ -158,8 +174,7 @@ impl ParagraphsJob<'_> {
             let url = names.get(example).map_or("", |name| name.url.as_str());
             text += &format!("\n{:>12} pairs of {} pages such as {url}", column.pairs, column.holders);
         }
-        text +=
-            "\nRaise `max-pairs` or the lowest share of `near`, or lower `family`: pairs of families are not looked at";
+        text += "\nRaise `max-pairs` or the lowest share of `near`";
         Ok(anyhow!(text))
     }
 

@@ -1,12 +1,13 @@
 //! The paragraphs job.
 //!
-//! In reading order: `job` (from top to bottom), `earlier` (the week before), `seeds` (URLs of pages), `summary`, `tables`.
+//! In reading order: `job` (from top to bottom), `former` (the weeks before), `genealogy`, `seeds` (URLs of pages), `summary`, `tables`.
 
-mod earlier;
+mod former;
+mod genealogy;
 mod job;
 mod seeds;
 mod summary;
 mod tables;
 
-pub use self::earlier::first_week;
+pub use self::former::former_paragraphs;
 pub(super) use self::job::paragraphs;

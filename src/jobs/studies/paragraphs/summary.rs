@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::genealogy::Genealogy;
 use crate::config::Paragraphs;
 use crate::jobs::studies::plan::StudyPlan;
 use crate::operators::overlap::PageName;
@@ -28,6 +29,7 @@ pub(super) struct ParagraphsFound<'a> {
     pub names: BTreeMap<DocId, PageName>,
     /// Paragraphs that enough pages have.
     pub boilerplate: u64,
+    pub genealogy: Genealogy,
 }
 
 /// Of the parts of the crawl, those that estimates are made from: one of so many; and the study's estimate for 2005.
@@ -54,7 +56,7 @@ impl ParagraphsFound<'_> {
         ParagraphsSummary {
             store: history.store.clone(),
             method: history.method.clone(),
-            first: history.first().week,
+            first: self.genealogy.first,
             last: history.last().week,
             week_commit: history.last().commit,
             least_characters: job.least_characters,
@@ -68,6 +70,8 @@ impl ParagraphsFound<'_> {
             estimates: self.estimates(),
             seed: chosen.map(|seed| self.url(seed)),
             core: chosen.and_then(|seed| seed.core),
+            births: self.genealogy.births,
+            turnover: self.genealogy.turnover.clone(),
             boilerplate: self.boilerplate,
             least_boilerplate: job.boilerplate.get().into(),
         }
@@ -118,9 +122,15 @@ impl ParagraphsFound<'_> {
     fn estimates(&self) -> Vec<Estimate> {
         let (all, documents) = (self.counts.duplicates(0), self.counts.documents(0));
         let parts = self.job.parts.get();
+        let weeks = &self.plan.history.weeks;
+        let week_before = weeks.len().checked_sub(2).map(|before| weeks[before].week);
         let mut estimates = Vec::new();
         for (one_of, published) in ESTIMATED_FROM {
             let steps = parts.div_ceil(one_of);
+            // Of one part or two, half is a fifth.
+            if estimates.last().is_some_and(|before: &Estimate| before.steps == steps) {
+                continue;
+            }
             let found = found(&self.growth, steps);
             let mut add = |of_week: Option<Week>, estimated: f64, published| {
                 let share = if documents > 0 { estimated / documents as f64 } else { 0.0 };
@@ -131,7 +141,7 @@ impl ParagraphsFound<'_> {
                 && let Some(share) = ratio(self::found(earlier, steps), self::found(earlier, parts))
                 && share > 0.0
             {
-                add(Some(self.plan.history.first().week), found as f64 / share, Some(published));
+                add(week_before, found as f64 / share, Some(published));
             }
             add(None, by_sizes(&self.growth, steps, parts), None);
         }

@@ -9,14 +9,15 @@ use super::summary::ParagraphsFound;
 use crate::config::Paragraphs;
 use crate::jobs::studies::plan::StudyPlan;
 use crate::jobs::studies::shards::ShardFiles;
+use crate::operators::genealogy::{Birth, Lifetime, Parent};
 use crate::operators::output::ClusterSizes;
 use crate::operators::paragraphs::{Duplicates, RepeatedParagraph};
 use crate::records::DocId;
 use crate::structures::Ownership;
 use crate::summary::{PARTS_OF_WEB, ParagraphsSummary};
 use crate::tables::{
-    BoilerplateRow, ClusterSizeRow, CoverageRow, DocumentRow, EstimateRow, GrowthRow, NearPageRow, ParagraphPageRow,
-    PartRow, Scan, SeedRow, Table, field,
+    BoilerplateRow, BornPageRow, ClusterSizeRow, CoverageRow, DocumentRow, EstimateRow, GrowthRow, LifetimeRow,
+    NearPageRow, ParagraphPageRow, ParagraphTurnoverRow, ParentRow, PartRow, Scan, SeedRow, Table, field,
 };
 
 /// Writes the tables of own shards.
@@ -91,6 +92,50 @@ impl ParagraphsWriter<'_> {
             }
         }
         files.finish()
+    }
+
+    /// Writes the births of own shards, and their parents; both are in the order of pages.
+    pub fn write_births(&self, births: &[Birth], parents: &[Parent]) -> Result<()> {
+        let mut files = ShardFiles::new(self.plan, self.owned);
+        let share = |count: u32, of: u32| f64::from(count) / f64::from(of.max(1));
+        for Birth { doc, paragraphs, inherited, parents } in births.iter().copied() {
+            let row = BornPageRow {
+                doc: doc.to_table(),
+                paragraphs: paragraphs as i32,
+                inherited: inherited as i32,
+                share: share(inherited, paragraphs),
+                parents: parents as i32,
+            };
+            files.push(doc.shard(), row)?;
+        }
+        files.finish()?;
+        let mut files = ShardFiles::new(self.plan, self.owned);
+        for parent in parents {
+            let birth = births.binary_search_by_key(&parent.doc, |birth| birth.doc).ok();
+            let row = ParentRow {
+                doc: parent.doc.to_table(),
+                rank: parent.rank as i32,
+                parent: parent.parent.to_table(),
+                same_host: parent.is_same_host,
+                adds: parent.adds as i32,
+                shared: parent.shared as i32,
+                share: share(parent.shared, birth.map_or(0, |birth| births[birth].paragraphs)),
+                share_of_parent: share(parent.shared, parent.of_parent),
+            };
+            files.push(parent.doc.shard(), row)?;
+        }
+        files.finish()
+    }
+
+    /// Writes the lifetimes that `make` gives, by own shard; returns what it returns.
+    pub fn write_lifetimes<T>(
+        &self,
+        make: impl FnOnce(&mut dyn FnMut(u32, Lifetime) -> Result<()>) -> Result<T>,
+    ) -> Result<T> {
+        let mut files = ShardFiles::new(self.plan, self.owned);
+        let made = make(&mut |shard, lifetime| files.push(shard, LifetimeRow::from(lifetime)))?;
+        files.finish()?;
+        Ok(made)
     }
 
     /// The URLs and hosts of the examples of one shard.
@@ -173,6 +218,13 @@ impl ParagraphsWriter<'_> {
             core: seed.core.map(|core| core as i64),
             chosen: seed.is_chosen,
         });
-        plan.write(0, seeds)
+        plan.write(0, seeds)?;
+        let turnover = summary.turnover.iter().map(|of| ParagraphTurnoverRow {
+            week: of.week,
+            first_seen: of.first_seen as i64,
+            returned: of.returned as i64,
+            gone: of.gone as i64,
+        });
+        plan.write(0, turnover)
     }
 }

@@ -1,18 +1,18 @@
 //! The distinct paragraphs of one page, without sorting them.
 
-use crate::records::mix;
+use crate::records::fold;
 
 /// Finds the distinct values of one page after the other. The table is emptied by a new stamp, not by writing it.
 #[derive(Clone, Debug)]
-pub(super) struct Distinct {
+pub struct PageSets {
     /// Values, each with the stamp of the page that it was seen in.
     slots: Vec<(u64, u64)>,
     stamp: u64,
 }
 
-impl Default for Distinct {
-    fn default() -> Distinct {
-        Distinct { slots: vec![(0, 0); 64], stamp: 0 }
+impl Default for PageSets {
+    fn default() -> PageSets {
+        PageSets { slots: vec![(0, 0); 64], stamp: 0 }
     }
 }
 
@@ -21,13 +21,28 @@ impl Default for Distinct {
 pub(super) struct SetOfPage {
     /// The number of distinct paragraphs.
     pub distinct: u32,
-    /// Two sums over the distinct paragraphs: of their hashes, and of these mixed. Another set has the same sums with a probability of 2^-128.
+    /// Two sums over the distinct paragraphs: of the folded squares of their hashes, and of the hashes. Two sets have the same ones by a chance
+    /// of less than 2^-100.
     pub sums: [u64; 2],
     /// Which of 64 classes of paragraphs the set has: a part of the set has a part of these bits.
     pub classes: u64,
 }
 
-impl Distinct {
+impl SetOfPage {
+    /// A hash of the set, which is never 0.
+    pub fn hash(&self) -> u64 {
+        fold(&[self.sums[0], self.sums[1], self.distinct.into()]).max(1)
+    }
+}
+
+/// The two halves of the square of a hash, one over the other: one multiplication.
+#[inline]
+fn folded_square(hash: u64) -> u64 {
+    let square = u128::from(hash) * u128::from(hash);
+    square as u64 ^ (square >> 64) as u64
+}
+
+impl PageSets {
     /// Calls `take` once with each distinct value, in the order in which they are first seen.
     #[inline]
     pub fn each(&mut self, values: &[u64], mut take: impl FnMut(u64)) {
@@ -49,12 +64,17 @@ impl Distinct {
         }
     }
 
+    /// A hash of the set of the paragraphs of a page, which is never 0.
+    pub fn hash(&mut self, paragraphs: &[u64]) -> u64 {
+        self.set(paragraphs).hash()
+    }
+
     /// The set of the paragraphs of a page.
-    pub fn set(&mut self, paragraphs: &[u64]) -> SetOfPage {
+    pub(super) fn set(&mut self, paragraphs: &[u64]) -> SetOfPage {
         let mut set = SetOfPage::default();
         self.each(paragraphs, |paragraph| {
             set.distinct += 1;
-            set.sums[0] = set.sums[0].wrapping_add(mix(paragraph));
+            set.sums[0] = set.sums[0].wrapping_add(folded_square(paragraph));
             set.sums[1] = set.sums[1].wrapping_add(paragraph);
             set.classes |= 1 << (paragraph >> 58);
         });
@@ -62,7 +82,7 @@ impl Distinct {
     }
 
     /// Replaces `distinct` by the distinct values, ascending.
-    pub fn sorted(&mut self, values: &[u64], distinct: &mut Vec<u64>) {
+    pub(super) fn sorted(&mut self, values: &[u64], distinct: &mut Vec<u64>) {
         distinct.clear();
         self.each(values, |value| distinct.push(value));
         distinct.sort_unstable();
@@ -74,10 +94,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::records::mix;
 
     #[test]
     fn sets_are_those_of_a_search_tree() {
-        let (mut distinct, mut sorted) = (Distinct::default(), Vec::new());
+        let (mut distinct, mut sorted) = (PageSets::default(), Vec::new());
         let mut seen = std::collections::HashMap::new();
         for page in 0..2000u64 {
             // Values that meet in few slots, many of them repeated; the zero, too.
