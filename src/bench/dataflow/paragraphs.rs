@@ -16,6 +16,7 @@ use crate::bench::synthetic::{ChunkSets, LinkedHosts};
 use crate::config::{Bytes, Config, Count};
 use crate::operators::InProcess;
 use crate::operators::exchange::barrier;
+use crate::operators::genealogy::{LifetimeReader, Lifetimes, TwoWeeks, births, held_paragraphs, sets_of_pages};
 use crate::operators::paragraphs::{
     OpenLinks, ParagraphStage, ParagraphsInMemory, Parts, boilerplate, connected, duplicates, near_duplicates,
 };
@@ -28,6 +29,8 @@ use crate::watch::{Stage, Watch};
 
 /// The fewest pages of a made-up web.
 const LEAST: u32 = 10_000;
+/// One document in so many is new in the second week.
+const BORN: u64 = 100;
 /// Thresholds of near-duplicates, as in the study.
 const NEAR: [f64; 3] = [0.9, 0.7, 0.5];
 
@@ -37,6 +40,9 @@ pub(crate) struct ParagraphsArgs {
     /// Number of documents.
     #[arg(long, value_name = "N")]
     documents: u32,
+    /// Let each page of the large template family lack a tenth of the template.
+    #[arg(long)]
+    ragged: bool,
     /// Follow links instead: so many of each document.
     #[arg(long, value_name = "N")]
     links: Option<u64>,
@@ -58,6 +64,7 @@ pub(crate) struct ParagraphsArgs {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ParagraphsTask {
     documents: u32,
+    ragged: bool,
     links: Option<u64>,
     /// Worker threads of each process.
     threads: usize,
@@ -74,6 +81,9 @@ pub(crate) struct ParagraphsCounts {
     duplicates: [u64; 4],
     /// Paragraphs that ten documents have.
     repeated: u64,
+    /// Documents that are new in the second week, and their parents.
+    born: u64,
+    parents: u64,
     /// Documents that links lead to from the core, and those of the core.
     connected: u64,
     core: u64,
@@ -84,6 +94,8 @@ impl WorkerCounts for ParagraphsCounts {
         self.read += other.read;
         self.duplicates.iter_mut().zip(&other.duplicates).for_each(|(sum, count)| *sum += count);
         self.repeated += other.repeated;
+        self.born += other.born;
+        self.parents += other.parents;
         self.connected += other.connected;
         self.core = self.core.max(other.core);
     }
@@ -113,6 +125,7 @@ pub(crate) fn bench_paragraphs(
     let memory = args.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
     let task = ParagraphsTask {
         documents: args.documents,
+        ragged: args.ragged,
         links: args.links,
         threads: args.workers.0,
         worker_memory: memory / (args.workers.0 * args.processes.0) as u64,
@@ -152,10 +165,12 @@ impl Measure for ParagraphsTask {
 impl ParagraphsTask {
     /// Finds duplicates, near-duplicates and repeated paragraphs.
     fn paragraphs(&self, worker: &mut Worker, stage: &ParagraphStage) -> Result<Counted<ParagraphsCounts>> {
-        let (web, watch) = (ChunkSets::new(self.documents, true), &stage.watch);
+        let (web, watch) = (ChunkSets::new(self.documents, self.ragged), &stage.watch);
         let rows: Vec<u64> = (0..64u64).map(|shard| (u64::from(self.documents) + 63 - shard) / 64).collect();
         let owned = Ownership::new(worker.index(), worker.peers(), &rows);
         let (mut pages, mut chunks, mut hosts) = (ParagraphsInMemory::default(), Vec::new(), Vec::new());
+        // The week before lacks some pages.
+        let (mut before, mut hosts_before) = (ParagraphsInMemory::default(), Vec::new());
         let mut counts = ParagraphsCounts::default();
         for doc in owned.docs() {
             let page = LinkedHosts::page(doc);
@@ -163,9 +178,15 @@ impl ParagraphsTask {
             counts.read += chunks.len() as u64;
             hosts.push(1 + mix(page / 20) % (u64::from(self.documents) / 20));
             pages.push(doc, &chunks);
+            let is_old = !page.is_multiple_of(BORN);
+            hosts_before.push(if is_old { hosts[hosts.len() - 1] } else { 0 });
+            if is_old {
+                before.push(doc, &chunks);
+            }
         }
         drop(web);
-        let pages = Arc::new(pages);
+        let (pages, before) = (Arc::new(pages), Arc::new(before));
+        let sets_before = sets_of_pages(&owned, &before)?;
         barrier(worker, watch)?;
         watch.enter(Stage::Collapse);
         let found = duplicates(worker, stage, &owned, &pages, &Parts::Hash(50))?;
@@ -177,8 +198,25 @@ impl ParagraphsTask {
         watch.enter(Stage::Pairs);
         let repeated = boilerplate(worker, stage, &owned, &pages, &hosts, (counts.read, 10))?;
         barrier(worker, watch)?;
-        watch.enter(Stage::Tables);
+        watch.enter(Stage::Changes);
+        let sources = [&before, &pages];
+        let two = TwoWeeks { sets: [&sets_before, &found.sets], hosts: Some([&hosts_before, &hosts]) };
+        let held = held_paragraphs(worker, stage, &owned, sources, two)?;
+        let mut lifetimes = Lifetimes::new(&stage.scratch.join("lifetimes"), 64, stage.memory / 4);
+        lifetimes.add(worker, stage, [0, 7], &held.events)?;
+        let (born, parents) = births(worker, stage, &owned, sources, two, held.held)?;
         let mut checksum = 0u64;
+        lifetimes.finish(LifetimeReader::default(), |_, lifetime| {
+            checksum = checksum.wrapping_add(mix(lifetime.paragraph));
+            Ok(())
+        })?;
+        barrier(worker, watch)?;
+        watch.enter(Stage::Tables);
+        (counts.born, counts.parents) = (born.len() as u64, parents.len() as u64);
+        for of in &parents {
+            let ids = [of.doc.to_table() as u64, of.parent.to_table() as u64, of.shared.into()];
+            checksum = checksum.wrapping_add(mix(fold(&ids)));
+        }
         for (count, roots) in counts.duplicates.iter_mut().zip(std::iter::once(&found.roots).chain(&near)) {
             for (doc, root) in owned.docs().zip(roots) {
                 *count += u64::from(*root != doc);
@@ -262,6 +300,7 @@ impl ParagraphsReport {
                 ("duplicates", Stage::Collapse),
                 ("near-duplicates", Stage::Join),
                 ("repeated paragraphs", Stage::Pairs),
+                ("new pages and their parents", Stage::Changes),
             ],
         };
         let seconds = |(name, stage)| (name, measured.seconds(|span| span.stage == stage));
@@ -299,6 +338,7 @@ impl fmt::Display for ParagraphsReport {
             let near = near.map(grouped).join(", ");
             writeln!(f, "{} duplicates; near at {NEAR:?}: {near}", grouped(all))?;
             writeln!(f, "{} paragraphs of at least ten documents", grouped(counts.repeated))?;
+            writeln!(f, "{} new documents with {} parents", grouped(counts.born), grouped(counts.parents))?;
         }
         writeln!(f, "exchanged {:.1} bytes a document", self.exchanged_bytes_per_document)?;
         if let Some(peak) = self.peak_anonymous_bytes {

@@ -171,12 +171,11 @@ fn in_memory(worker: &mut Worker, spread: Spread, links: Rc<LinkArrays>, watch: 
         });
         scope.iterative::<u32, _, _>(|inner| {
             let (handle, forwarded) = inner.loop_variable::<Block<MarkedPage>>(1);
-            let inner_scope = inner.clone();
             begin
                 .enter(inner)
                 .concat(forwarded)
                 .unary::<BlockBuilder<MarkedPage>, _, _, _>(by_part(), "Closure", |_, info| {
-                    let activator = inner_scope.activator_for(info.address);
+                    let activator = inner.activator_for(info.address);
                     let (spread, watch) = (spread.clone(), watch.clone());
                     let mut held: Option<Capability<Product<u64, u32>>> = None;
                     move |input, output| {

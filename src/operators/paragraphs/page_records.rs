@@ -1,7 +1,6 @@
 //! Records that are made of the paragraphs of pages while they are dealt: once for each range of keys, so that they are never kept.
 
 use std::cell::RefCell;
-use std::marker::PhantomData;
 
 use anyhow::{Context, Result};
 
@@ -18,7 +17,8 @@ pub struct PageRecords<S: ParagraphSource, R, F> {
     /// Records of all pages, about.
     count: usize,
     reading: RefCell<Reading<S, F>>,
-    records: PhantomData<fn() -> R>,
+    /// The records of the block that is read.
+    block: RefCell<Vec<R>>,
 }
 
 struct Reading<S: ParagraphSource, F> {
@@ -40,7 +40,7 @@ where
             source: source.clone(),
             count: count as usize,
             reading: RefCell::new(reading),
-            records: PhantomData,
+            block: RefCell::default(),
         }
     }
 }
@@ -59,16 +59,17 @@ where
             *pass = Some(self.source.pass()?);
         }
         let reading = pass.as_mut().context("blocks are read from the first one")?;
-        let mut block = Vec::with_capacity(BLOCK);
+        let block = &mut *self.block.borrow_mut();
+        block.clear();
         while block.len() < BLOCK {
             let Some(doc) = reading.next(paragraphs)? else {
                 (*pass, *is_again) = (None, true);
-                take(&block);
+                take(block);
                 return Ok(false);
             };
-            make(doc, paragraphs, *is_again, &mut block)?;
+            make(doc, paragraphs, *is_again, block)?;
         }
-        take(&block);
+        take(block);
         Ok(true)
     }
 }

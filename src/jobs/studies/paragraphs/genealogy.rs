@@ -60,8 +60,8 @@ impl GenealogyJob<'_> {
         let prefix = stage.scratch.join("lifetimes");
         let mut lifetimes = Lifetimes::new(&prefix, plan.history.rows_by_shard().len() as u64, stage.memory / 4);
         let mut of_before = None;
-        for number in from + 1..last {
-            let context = || format!("comparing week {} with the week before", weeks[number].week);
+        for (number, week) in weeks.iter().enumerate().take(last).skip(from + 1) {
+            let context = || format!("comparing week {} with the week before", week.week);
             let [then, now] = [number - 1, number].map(|number| self.open(number));
             let (then, now) = (then?, now?);
             let sets_then = match of_before.take() {
