@@ -32,8 +32,8 @@ pub use overlap::{
     Saving, replica_class,
 };
 pub use paragraphs::{
-    BirthsSummary, CoverageSummary, Estimate, PARTS_OF_WEB, ParagraphTurnover, ParagraphsSummary, PartSummary,
-    PublishedYears, ShapeOfClusters,
+    BirthsSummary, CoverageSummary, Estimate, FollowedWeek, ParagraphTurnover, ParagraphsSummary, PublishedYears,
+    REGIONS, RegionSummary, ShapeOfClusters,
 };
 pub use study::StudySummary;
 

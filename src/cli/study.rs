@@ -254,7 +254,8 @@ fn lasting_bytes(plan: &StudyPlan) -> u64 {
         // If all pages of the largest week are on hosts in pairs.
         Study::Mirrors(_) => 56 * plan.history.weeks.iter().map(PastWeek::documents).max().unwrap_or_default(),
         Study::Overlap(_) => 120 * urls,
-        Study::Paragraphs(job) => (60 + 8 * job.near.len() as u64) * urls,
+        // If each page shares ten of its paragraphs.
+        Study::Paragraphs(job) => (60 + 8 * job.near.len() as u64 + 160) * urls,
         // If a quarter of the pages are in collections.
         Study::Collections(_) => 80 * urls,
         // If each host has just enough URLs, a fifth of them are sampled: 120 bytes each. A line of a list has about 60 bytes. Every worker

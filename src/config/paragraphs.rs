@@ -33,7 +33,7 @@ pub struct Paragraphs {
     pub genealogy: bool,
     /// How paragraphs are followed, if the tables of a former run are there. Default: `auto`.
     pub mode: Mode,
-    /// The most pairs that are looked at; a run with more stops before it looks at any. Default: 1,000,000,000.
+    /// The most pairs that are looked at for one share of `near`; a run with more stops before it looks at them. Default: 1,000,000,000.
     pub max_pairs: u64,
 }
 

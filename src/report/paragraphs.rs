@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::grouped;
+use crate::config::Mode;
 use crate::summary::{ParagraphsSummary, PublishedYears};
 use crate::text::printable;
 
@@ -27,10 +28,12 @@ pub fn paragraphs(summary: &ParagraphsSummary, tables: &Path) -> String {
     line(String::new());
     let columns = ["pages", "clusters", "duplicates"].map(|name| format!("{name:>12}")).concat();
     line(format!("{:32}{columns} {:>8}   published: 2003, 2004, 2005", "", "share"));
-    for of in &summary.parts {
-        let kind = of.near.map_or_else(|| "duplicates".into(), |near| format!("near-duplicates at {}%", 100.0 * near));
+    for of in &summary.regions {
+        let kind = of
+            .near
+            .map_or_else(|| "duplicates".into(), |near| format!("near-duplicates at {}%", (1e8 * near).round() / 1e6));
         let counts = [of.documents, of.clusters, of.duplicates].map(|count| format!("{:>12}", grouped(count))).concat();
-        let name = format!("{} {kind}", if of.part == "all" { "" } else { &of.part });
+        let name = format!("{} {kind}", if of.region == "all" { "" } else { &of.region });
         line(format!("{:32}{counts} {:>8}   {}", name.trim(), percent(of.share), years(&of.published)));
     }
     let false_matches = grouped(summary.false_matches);
@@ -44,13 +47,17 @@ pub fn paragraphs(summary: &ParagraphsSummary, tables: &Path) -> String {
         (Some(seed), Some(core)) => {
             line(format!("Core of {} pages, found at {}", grouped(core), printable(seed)));
         }
-        (Some(seed), None) => line(format!("Connected to {} and the other seeds", printable(seed))),
+        (Some(seed), None) => {
+            let others = summary.seeds.saturating_sub(1);
+            let others = if others == 0 { String::new() } else { format!(" and {} other seeds", grouped(others)) };
+            line(format!("Connected to {}{others}", printable(seed)));
+        }
         (None, _) => line("No link leads to a page: nothing is connected".into()),
     }
     for of in &summary.coverage {
         line(format!(
             "{:13} {} of {} clusters, {} of {} pages without duplicate; of different pages {}   {}",
-            of.part,
+            of.region,
             grouped(of.clusters_there),
             grouped(of.clusters),
             grouped(of.unique_there),
@@ -87,7 +94,9 @@ pub fn paragraphs(summary: &ParagraphsSummary, tables: &Path) -> String {
     }
     if let Some(of) = summary.turnover.last().filter(|of| of.week == summary.last) {
         line(format!(
-            "Paragraphs: {} first seen, {} returned, {} gone",
+            "Paragraphs since {}, {}: {} first seen, {} returned, {} gone",
+            summary.first,
+            if summary.mode == Mode::Delta { "by the tables of the run before" } else { "from the first week" },
             grouped(of.first_seen),
             grouped(of.returned),
             grouped(of.gone)

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::Mode;
 use crate::records::Week;
 
-/// Parts of the web, as tables name them.
-pub const PARTS_OF_WEB: [&str; 3] = ["all", "connected", "disconnected"];
+/// Regions of the web, as tables name them.
+pub const REGIONS: [&str; 3] = ["all", "connected", "disconnected"];
 
 /// The study's shares for 2003, 2004 and 2005, where it gives them.
 pub type PublishedYears = [Option<f64>; 3];
@@ -33,8 +34,8 @@ pub struct ParagraphsSummary {
     pub short: u64,
     /// Pages with words of which the store has no paragraphs.
     pub without_chunks: u64,
-    /// Duplicates and near-duplicates by part of the web.
-    pub parts: Vec<PartSummary>,
+    /// Duplicates and near-duplicates by region of the web.
+    pub regions: Vec<RegionSummary>,
     /// Pairs of pages of which one repeats paragraphs, and that only so pass for duplicates.
     pub false_matches: u64,
     /// What is seen of the web from its connected part, and from the rest.
@@ -45,23 +46,31 @@ pub struct ParagraphsSummary {
     pub estimates: Vec<Estimate>,
     /// The page from which the connected part is reached; the first of given seeds. `None` if no link leads to a page.
     pub seed: Option<String>,
+    /// The number of given seeds; or of the candidates for a page of the core.
+    pub seeds: u64,
     /// The pages of the core, if it was found.
     pub core: Option<u64>,
     /// The births of the week; `None` without genealogy, or without a week before.
     pub births: Option<BirthsSummary>,
     /// Paragraphs that come and go, for each week after the first.
     pub turnover: Vec<ParagraphTurnover>,
+    /// The weeks in which paragraphs were followed, in order; the week alone without genealogy.
+    pub followed: Vec<FollowedWeek>,
+    /// The rows of `lifetimes`.
+    pub lifetimes: u64,
+    /// How paragraphs were followed: from the tables of a former run, or from the first week.
+    pub mode: Mode,
     /// Paragraphs that enough pages have.
     pub boilerplate: u64,
     /// The pages that such a paragraph has, at least.
     pub least_boilerplate: u64,
 }
 
-/// Duplicates, or near-duplicates, in one part of the web.
+/// Duplicates, or near-duplicates, in one region of the web.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PartSummary {
-    /// The part.
-    pub part: String,
+pub struct RegionSummary {
+    /// The region.
+    pub region: String,
     /// The least share of paragraphs in common; `None` for duplicates.
     pub near: Option<f64>,
     /// Its pages.
@@ -76,11 +85,11 @@ pub struct PartSummary {
     pub published: PublishedYears,
 }
 
-impl PartSummary {
-    /// What the study found in a part of the web, by the number of the part.
-    pub fn published(part: usize, near: Option<f64>) -> PublishedYears {
+impl RegionSummary {
+    /// What the study found in a region of the web, by its number.
+    pub fn published(region: usize, near: Option<f64>) -> PublishedYears {
         let is = |share: f64| near.is_some_and(|near| (near - share).abs() < 1e-9);
-        match part {
+        match region {
             0 if near.is_none() => [0.389, 0.431, 0.358].map(Some),
             0 if is(0.9) => [Some(0.408), None, None],
             0 if is(0.7) => [Some(0.461), None, None],
@@ -92,29 +101,29 @@ impl PartSummary {
     }
 }
 
-/// What is seen of the web from one part of it.
+/// What is seen of the web from one region of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoverageSummary {
-    /// The part.
-    pub part: String,
-    /// Clusters of duplicates, in all parts.
+    /// The region.
+    pub region: String,
+    /// Clusters of duplicates, in all regions.
     pub clusters: u64,
-    /// Those with a page in the part.
+    /// Those with a page in the region.
     pub clusters_there: u64,
-    /// Pages without a duplicate, in all parts.
+    /// Pages without a duplicate, in all regions.
     pub unique: u64,
-    /// Those in the part.
+    /// Those in the region.
     pub unique_there: u64,
-    /// Of different pages, those that are in the part.
+    /// Of different pages, those that are in the region.
     pub useful: Option<f64>,
     /// The study's shares.
     pub published: PublishedYears,
 }
 
 impl CoverageSummary {
-    /// What the study found for a part, by its number.
-    pub fn published(part: usize) -> PublishedYears {
-        if part == 1 { [0.626, 0.705, 0.736].map(Some) } else { [None; 3] }
+    /// What the study found for a region, by its number.
+    pub fn published(region: usize) -> PublishedYears {
+        if region == 1 { [0.626, 0.705, 0.736].map(Some) } else { [None; 3] }
     }
 }
 
@@ -180,4 +189,13 @@ pub struct ParagraphTurnover {
     pub returned: u64,
     /// Paragraphs of the week before that no page has any more.
     pub gone: u64,
+}
+
+/// A week in which paragraphs were followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FollowedWeek {
+    /// The week.
+    pub week: Week,
+    /// The number of the commit that made it.
+    pub commit: u64,
 }

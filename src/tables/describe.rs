@@ -141,9 +141,9 @@ mod tests {
         FoundLinkRow, GrowthRow, HostChangeRow, HostFailureRow, HostOverlapRow, JudgedRow, LargestRow, LifetimeRow,
         LinkRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow,
         MirrorSpanRow, MirroredRow, MissingRow, MostRow, NearPageRow, OverlapRow, ParagraphPageRow,
-        ParagraphTurnoverRow, ParentRow, PartRow, PathTestRow, ProbeRow, RankingRow, ReasonRow, RedirectRow, RejectRow,
-        ReplicaRow, RetentionRow, SavingRow, SeedRow, SizeRow, SummaryRow, UrlDomainRow, UrlGroupRow, UrlLevelRow,
-        UrlRow,
+        ParagraphTurnoverRow, ParentRow, PathTestRow, ProbeRow, RankingRow, ReasonRow, RedirectRow, RegionRow,
+        RejectRow, ReplicaRow, RetentionRow, SavingRow, SeedRow, SizeRow, SummaryRow, UrlDomainRow, UrlGroupRow,
+        UrlLevelRow, UrlRow,
     };
 
     /// The name of a type in DuckDB.
@@ -234,7 +234,7 @@ mod tests {
             markdown_in::<SavingRow>("overlap/"),
             markdown_in::<MostRow>("overlap/"),
             markdown_in::<ReasonRow>("overlap/"),
-            markdown_in::<PartRow>("paragraphs/"),
+            markdown_in::<RegionRow>("paragraphs/"),
             markdown_in::<CoverageRow>("paragraphs/"),
             markdown_in::<ClusterSizeRow>("paragraphs/"),
             markdown_in::<GrowthRow>("paragraphs/"),

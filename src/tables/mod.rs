@@ -66,7 +66,7 @@ pub use studies::{
     CollectionSizeRow, ComparedRow, ComponentRow, CoverageRow, DeathRow, EstimateRow, FamilyChunkRow, FamilyRow,
     GrowthRow, HostChangeRow, HostOverlapRow, JudgedRow, LifetimeRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow,
     MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow, MirroredRow, MostRow, NearPageRow, OverlapRow,
-    ParagraphPageRow, ParagraphTurnoverRow, ParentRow, PartRow, PathTestRow, ProbeRow, RankingRow, ReasonRow,
+    ParagraphPageRow, ParagraphTurnoverRow, ParentRow, PathTestRow, ProbeRow, RankingRow, ReasonRow, RegionRow,
     ReplicaRow, RetentionRow, SavingRow, SeedRow, UrlDomainRow, UrlGroupRow, UrlLevelRow,
 };
 pub use week::{Pack, RESULTS, ResultTables, StoreTable, WEEK_TABLES, name_pages, result_tables};

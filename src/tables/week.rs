@@ -18,7 +18,7 @@ use super::studies::{
     CollectionSizeRow, ComparedRow, ComponentRow, CoverageRow, DeathRow, EstimateRow, FamilyChunkRow, FamilyRow,
     GrowthRow, HostChangeRow, HostOverlapRow, JudgedRow, LifetimeRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow,
     MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow, MirroredRow, MostRow, NearPageRow, OverlapRow,
-    ParagraphPageRow, ParagraphTurnoverRow, ParentRow, PartRow, PathTestRow, ProbeRow, RankingRow, ReasonRow,
+    ParagraphPageRow, ParagraphTurnoverRow, ParentRow, PathTestRow, ProbeRow, RankingRow, ReasonRow, RegionRow,
     ReplicaRow, RetentionRow, SavingRow, SeedRow, UrlDomainRow, UrlGroupRow, UrlLevelRow,
 };
 
@@ -159,7 +159,7 @@ pub const RESULTS: [ResultTables; 6] = [
             StoreTable::of::<ParentRow>(),
             StoreTable::of::<SeedRow>(),
             StoreTable::of::<ClusterSizeRow>(),
-            StoreTable::of::<PartRow>(),
+            StoreTable::of::<RegionRow>(),
             StoreTable::of::<ParagraphTurnoverRow>(),
         ],
     },

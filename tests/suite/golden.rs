@@ -117,9 +117,9 @@ const MIRRORS_BY_URL: [GoldenTable; 8] = [
 
 /// Of the paragraphs job, for the last week, which goes on from the tables of the week before.
 const PARAGRAPHS: [GoldenTable; 13] = [
-    golden("summary", &["part", "near"]),
-    golden("coverage", &["part"]),
-    golden("sizes", &["part", "size"]),
+    golden("summary", &["region", "near"]),
+    golden("coverage", &["region"]),
+    golden("sizes", &["region", "size"]),
     golden("growth", &["step"]),
     golden("estimates", &["steps", "of_week"]),
     golden("pages", &["doc"]),

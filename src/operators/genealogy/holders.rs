@@ -5,7 +5,8 @@
 //! record: paragraph, kind, page        24 bytes, to the owner of the paragraph, for
 //!           each paragraph of a changed page: then, now
 //!           each of them that an unchanged page has
-//! reply:  paragraph, born page, older page     for at most 100 older pages of each paragraph of a born page
+//! reply:  paragraph, born page, older page     for each older page of a paragraph of a born page; for the smallest one if more than 100 have
+//!                                              it: then it is common
 //! ```
 
 use std::cell::RefCell;
@@ -25,7 +26,7 @@ use crate::structures::Ownership;
 
 /// Paragraphs for each word of their filter: about one in twenty others passes, and has no changed page in its group.
 const OF_WORD: usize = 4;
-/// The older pages of a paragraph that can be parents: those with the smallest ids.
+/// A paragraph of more older pages is common.
 pub(super) const MOST_HOLDERS: usize = 100;
 
 /// Kinds of holders, in the order of records: a page that has the paragraph in both weeks, then only, now only, and a born page.
@@ -59,6 +60,8 @@ pub struct HeldParagraph {
     pub paragraph: u64,
     /// The older page.
     pub older: DocId,
+    /// 1 if the paragraph is common: more than 100 older pages have it, and this is the one with the smallest id.
+    pub is_common: u64,
 }
 
 /// A paragraph that no page had the week before, or that no page has now; at the worker that owns it.
@@ -126,14 +129,14 @@ pub fn held_paragraphs<S: ParagraphSource>(
             } else if newer.is_empty() && then == 0 {
                 event(0, older);
             } else if born < holders.len() {
-                let mut docs: Vec<DocId> = older.iter().map(|holder| holder.doc).collect();
-                if docs.len() > MOST_HOLDERS {
-                    docs.select_nth_unstable(MOST_HOLDERS);
-                    docs.truncate(MOST_HOLDERS);
-                }
+                let is_common = u64::from(older.len() > MOST_HOLDERS);
+                let smallest = [older.iter().map(|holder| holder.doc).min().unwrap_or(DocId::NONE)];
+                let docs = older.iter().map(|holder| holder.doc).filter(|_| is_common == 0);
+                let docs: Vec<DocId> = docs.chain(smallest.into_iter().filter(|_| is_common == 1)).collect();
                 for Holder { doc, .. } in &holders[born..] {
-                    for older in &docs {
-                        dealer.deal(doc.owner(peers) as u64, HeldParagraph { doc: *doc, paragraph, older: *older });
+                    for older in docs.iter().copied() {
+                        let held = HeldParagraph { doc: *doc, paragraph, older, is_common };
+                        dealer.deal(doc.owner(peers) as u64, held);
                     }
                 }
             }

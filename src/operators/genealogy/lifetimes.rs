@@ -91,6 +91,17 @@ pub struct WeekTurnover {
     pub left: u64,
 }
 
+/// What one worker counts as it makes lifetimes.
+#[derive(Clone, Debug)]
+pub struct LifetimeCounts {
+    /// Rows of the former run.
+    pub former: u64,
+    /// Rows.
+    pub rows: u64,
+    /// What each change of weeks brought.
+    pub turnover: Vec<WeekTurnover>,
+}
+
 /// Collects what appears and leaves, week after week.
 pub struct Lifetimes {
     events: ExternalSort<DatedEvent>,
@@ -142,8 +153,7 @@ impl Lifetimes {
         Ok(())
     }
 
-    /// Calls `each` with the lifetimes of own shards, by shard and paragraph: those of `former`, changed by what appeared and left. Returns
-    /// what each change of weeks brought; of this worker.
+    /// Calls `each` with the lifetimes of own shards, by shard and paragraph: those of `former`, changed by what appeared and left.
     ///
     /// # Errors
     /// If a file cannot be read, or the first error of `each`.
@@ -151,8 +161,9 @@ impl Lifetimes {
         self,
         mut former: LifetimeReader,
         mut each: impl FnMut(u32, Lifetime) -> Result<()>,
-    ) -> Result<Vec<WeekTurnover>> {
-        let mut turnover = vec![WeekTurnover::default(); self.changes as usize];
+    ) -> Result<LifetimeCounts> {
+        let turnover = vec![WeekTurnover::default(); self.changes as usize];
+        let mut counts = LifetimeCounts { former: 0, rows: 0, turnover };
         let mut events: Sorted<DatedEvent> = self.events.sorted()?;
         let (mut event, mut row) = (events.record()?, former.next()?);
         loop {
@@ -161,18 +172,20 @@ impl Lifetimes {
             let key = match (key_of_event, key_of_row) {
                 (Some(event), Some(row)) => event.min(row),
                 (Some(key), None) | (None, Some(key)) => key,
-                (None, None) => return Ok(turnover),
+                (None, None) => return Ok(counts),
             };
             let mut lifetime = None;
             if key_of_row == Some(key) {
                 lifetime = row.map(|(_, row)| row);
+                counts.former += 1;
                 row = former.next()?;
             }
             while let Some(next) = event.filter(|event| (event.shard, event.paragraph) == key) {
-                lifetime = changed(lifetime, &next, &mut turnover[next.number as usize]);
+                lifetime = changed(lifetime, &next, &mut counts.turnover[next.number as usize]);
                 event = events.record()?;
             }
             if let Some(lifetime) = lifetime {
+                counts.rows += 1;
                 each(key.0 as u32, lifetime)?;
             }
         }

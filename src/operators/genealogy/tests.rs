@@ -7,11 +7,13 @@ use super::changes::TwoWeeks;
 use super::holders::MOST_HOLDERS;
 use super::*;
 use crate::operators::paragraphs::ParagraphsInMemory;
-use crate::operators::paragraphs::tests::{Pages, ROWS, on_workers, set};
+use crate::operators::paragraphs::tests::{Pages, on_workers_of, set};
 use crate::records::{DocId, mix};
 use crate::structures::Ownership;
 use crate::tables::{LifetimeRow, Writer};
 
+/// The URLs of each shard: enough for common paragraphs.
+const ROWS: [u64; 5] = [70, 0, 50, 7, 43];
 const WEEKS: usize = 5;
 const SHARDS: u64 = 3;
 
@@ -107,29 +109,41 @@ fn births_of(before: &Week, now: &Week) -> (BTreeMap<DocId, (u32, u32)>, Vec<Par
     let (mut births, mut parents) = (BTreeMap::new(), Vec::new());
     for (doc, paragraphs) in now.pages.iter().filter(|(doc, _)| !before.hosts.contains_key(doc)) {
         let own = set(paragraphs);
-        let holders = |paragraph: &u64| -> Vec<DocId> {
-            let having = before.pages.iter().filter(|(_, of)| of.contains(paragraph));
-            having.map(|(doc, _)| *doc).take(MOST_HOLDERS).collect()
+        let having = |paragraph: &u64| -> Vec<DocId> {
+            before.pages.iter().filter(|(_, of)| of.contains(paragraph)).map(|(doc, _)| *doc).collect()
         };
-        let mut left: BTreeMap<u64, Vec<DocId>> =
-            own.iter().map(|paragraph| (*paragraph, holders(paragraph))).filter(|(_, of)| !of.is_empty()).collect();
+        let mut left: BTreeSet<u64> = own.iter().copied().filter(|paragraph| !having(paragraph).is_empty()).collect();
         births.insert(*doc, (own.len() as u32, left.len() as u32));
-        for rank in 1.. {
-            let count = |older: &DocId| left.values().filter(|of| of.contains(older)).count();
-            let most = left.values().flatten().map(count).max().unwrap_or(0);
-            let Some(parent) = before.pages.keys().find(|older| most > 0 && count(older) == most) else { break };
-            let of_parent = set(&before.pages[parent]);
-            parents.push(Parent {
-                doc: *doc,
-                rank,
-                parent: *parent,
-                adds: most as u32,
-                shared: own.intersection(&of_parent).count() as u32,
-                of_parent: of_parent.len() as u32,
-                is_same_host: now.hosts[doc] == before.hosts[parent],
-            });
-            left.retain(|_, of| !of.contains(parent));
+        let is_common = |paragraph: &u64| having(paragraph).len() > MOST_HOLDERS;
+        let mut chosen = Vec::new();
+        let mut rare: BTreeSet<u64> = left.iter().copied().filter(|paragraph| !is_common(paragraph)).collect();
+        while !rare.is_empty() {
+            let count = |older: &DocId| rare.iter().filter(|paragraph| before.pages[older].contains(paragraph)).count();
+            let most = before.pages.keys().map(count).max().unwrap();
+            let parent = *before.pages.keys().find(|older| count(older) == most).unwrap();
+            rare.retain(|paragraph| !before.pages[&parent].contains(paragraph));
+            chosen.push(parent);
         }
+        let mut rank = 0;
+        let mut add = |parent: DocId, left: &mut BTreeSet<u64>| {
+            let of_parent = set(&before.pages[&parent]);
+            let adds = left.intersection(&of_parent).count() as u32;
+            left.retain(|paragraph| !of_parent.contains(paragraph));
+            if adds > 0 {
+                rank += 1;
+                let (shared, of_parent) = (own.intersection(&of_parent).count() as u32, of_parent.len() as u32);
+                let is_same_host = now.hosts[doc] == before.hosts[&parent];
+                parents.push(Parent { doc: *doc, rank, parent, adds, shared, of_parent, is_same_host });
+            }
+        };
+        chosen.into_iter().for_each(|parent| add(parent, &mut left));
+        let mut smallest: BTreeMap<DocId, usize> = BTreeMap::new();
+        left.iter().for_each(|paragraph| *smallest.entry(having(paragraph)[0]).or_default() += 1);
+        let mut order: Vec<(std::cmp::Reverse<usize>, DocId)> =
+            smallest.into_iter().map(|(doc, count)| (std::cmp::Reverse(count), doc)).collect();
+        order.sort();
+        order.into_iter().for_each(|(_, parent)| add(parent, &mut left));
+        assert!(left.is_empty());
     }
     (births, parents)
 }
@@ -140,7 +154,7 @@ type Found = (Vec<Birth>, Vec<Parent>, Vec<(u32, Lifetime)>, Vec<WeekTurnover>);
 /// Runs all steps over some weeks; the lifetimes go on from those of a former run, which are given by shard.
 fn run(workers: usize, memory: u64, weeks: &[Week], from: usize, former: &[Vec<Lifetime>]) -> Vec<Found> {
     let (weeks, former) = (weeks.to_vec(), former.to_vec());
-    on_workers(workers, &Pages::new(), move |worker, stage, owned, _| {
+    on_workers_of(&ROWS, workers, &Pages::new(), move |worker, stage, owned, _| {
         let stage = crate::operators::paragraphs::ParagraphStage { memory, ..stage.clone() };
         let sources: Vec<Arc<ParagraphsInMemory>> = weeks
             .iter()
@@ -174,18 +188,19 @@ fn run(workers: usize, memory: u64, weeks: &[Week], from: usize, former: &[Vec<L
             files.push((shard, path.into()));
         }
         let mut all = Vec::new();
-        let turnover = lifetimes.finish(LifetimeReader::of(files), |shard, lifetime| {
+        let counts = lifetimes.finish(LifetimeReader::of(files), |shard, lifetime| {
             all.push((shard, lifetime));
             Ok(())
         })?;
-        Ok((last.0, last.1, all, turnover))
+        assert_eq!(counts.rows, all.len() as u64);
+        Ok((last.0, last.1, all, counts.turnover))
     })
 }
 
 #[test]
 fn births_parents_and_lifetimes_are_those_of_brute_force() {
     let (mut assembled, mut returned) = (0, 0);
-    for seed in 0..40 {
+    for seed in 0..12 {
         let weeks = history(seed);
         let (lifetimes, turnover) = lifetimes_of(&weeks);
         let (twin, parents) = births_of(&weeks[WEEKS - 2], &weeks[WEEKS - 1]);
@@ -206,7 +221,7 @@ fn births_parents_and_lifetimes_are_those_of_brute_force() {
             assert_lifetimes(&found, &lifetimes, &turnover);
         }
     }
-    assert!(assembled > 70 && returned > 40, "{assembled}, {returned}");
+    assert!(assembled > 50 && returned > 20, "{assembled}, {returned}");
 }
 
 fn assert_lifetimes(found: &[Found], lifetimes: &BTreeSet<Lifetime>, turnover: &[WeekTurnover]) {
@@ -226,8 +241,42 @@ fn assert_lifetimes(found: &[Found], lifetimes: &BTreeSet<Lifetime>, turnover: &
 }
 
 #[test]
+fn a_copy_has_one_parent_though_many_pages_have_its_header() {
+    let docs: Vec<DocId> = Ownership::new(0, 1, &ROWS).docs().collect();
+    let [header, footer] = [1, 2].map(mix);
+    let page = |number: usize| vec![header, mix(1000 + number as u64), mix(2000 + number as u64), footer];
+    let (mut before, mut now) = (Week::default(), Week::default());
+    for (number, doc) in docs.iter().enumerate().take(150) {
+        before.pages.insert(*doc, page(number));
+        before.hosts.insert(*doc, 7);
+    }
+    now.clone_from(&before);
+    // A copy; one with the header alone; text of two pages; and of one page, with a paragraph of its own.
+    let news = [page(120), vec![header], [page(3), page(99)].concat(), [page(120), vec![mix(9)]].concat()];
+    for (doc, paragraphs) in docs[150..].iter().zip(news) {
+        now.pages.insert(*doc, paragraphs);
+        now.hosts.insert(*doc, 7);
+    }
+    for workers in [1, 3] {
+        let found = run(workers, 1 << 20, &[before.clone(), now.clone()], 0, &[]);
+        let parents: BTreeMap<DocId, Vec<(DocId, u32)>> =
+            found.iter().flat_map(|found| &found.1).fold(BTreeMap::new(), |mut all, of| {
+                all.entry(of.doc).or_insert_with(Vec::new).push((of.parent, of.adds));
+                all
+            });
+        assert_eq!(parents[&docs[150]], [(docs[120], 4)]);
+        assert_eq!(parents[&docs[151]], [(docs[0], 1)]);
+        assert_eq!(parents[&docs[152]], [(docs[3], 4), (docs[99], 2)]);
+        assert_eq!(parents[&docs[153]], [(docs[120], 4)]);
+        let births: BTreeMap<DocId, Birth> = found.iter().flat_map(|found| &found.0).map(|of| (of.doc, *of)).collect();
+        let counts = |doc: &DocId| (births[doc].paragraphs, births[doc].inherited, births[doc].parents);
+        assert_eq!(docs[150..154].iter().map(counts).collect::<Vec<_>>(), [(4, 4, 1), (1, 1, 1), (6, 6, 2), (5, 4, 1)]);
+    }
+}
+
+#[test]
 fn lifetimes_go_on_from_those_of_a_former_week() {
-    for seed in 100..115 {
+    for seed in 100..106 {
         let weeks = history(seed);
         for then in 1..WEEKS {
             let mut former: Vec<Vec<Lifetime>> = vec![Vec::new(); SHARDS as usize];

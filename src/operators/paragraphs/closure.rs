@@ -117,11 +117,6 @@ impl Spread {
         soon.clear();
         self.soon = soon;
     }
-
-    /// The marks of own pages, in the end.
-    fn into_marks(self) -> Marks {
-        self.marks
-    }
 }
 
 /// Returns, by own page, the bits of the seeds from which links lead to it. `seeds` are the same at every worker: bit `n` is that of the
@@ -207,7 +202,7 @@ fn in_memory(worker: &mut Worker, spread: Spread, links: Rc<LinkArrays>, watch: 
         });
     });
     run_to_end(worker, &probe, watch)?;
-    Ok(spread.replace(none).into_marks())
+    Ok(spread.replace(none).marks)
 }
 
 /// Follows links that do not fit into memory: each round is a pass over all of them, in parts, so that few marks are in flight.
@@ -217,7 +212,7 @@ fn by_passes(worker: &mut Worker, mut spread: Spread, links: &OutLinks<'_>, watc
         let current = spread.marks.take_all_pending();
         let is_pending = !std::mem::take(&mut spread.queue).is_empty();
         if !any(worker, is_pending, watch)? {
-            return Ok(spread.into_marks());
+            return Ok(spread.marks);
         }
         let mut pass = if is_pending { links.pass()? } else { None };
         loop {

@@ -29,12 +29,12 @@ pub struct PagePair {
 }
 
 /// What the two pages of a pair have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ComparedPair {
     /// The pair.
     pub pair: PagePair,
-    /// The distinct paragraphs that both have.
-    pub shared: u32,
+    /// The distinct paragraphs that both have, ascending.
+    pub shared: Vec<u64>,
     /// The distinct paragraphs of each.
     pub sizes: [u32; 2],
 }
@@ -98,12 +98,12 @@ fn sets(source: &impl ParagraphSource, mut wanted: Vec<DocId>) -> Result<BTreeMa
     Ok(sets)
 }
 
-/// The number of values that two ascending lists share.
-fn shared(a: &[u64], b: &[u64]) -> u32 {
-    let (mut at, mut shared) = (0, 0);
-    for value in a {
-        at += b[at..].partition_point(|other| other < value);
-        shared += u32::from(b.get(at) == Some(value));
-    }
-    shared
+/// The values that two ascending lists share.
+fn shared(a: &[u64], b: &[u64]) -> Vec<u64> {
+    let mut at = 0;
+    let is_shared = |value: &&u64| {
+        at += b[at..].partition_point(|other| other < *value);
+        b.get(at) == Some(*value)
+    };
+    a.iter().filter(is_shared).copied().collect()
 }

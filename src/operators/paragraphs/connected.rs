@@ -1,4 +1,4 @@
-//! The connected part of a web: the pages that links lead to from its core, and the rest (Pereira 2006, section 4.3).
+//! The connected part of a web: the pages that links lead to from its core, and the rest (Pereira 2006, Tables 4 to 6).
 //!
 //! The core is the largest strongly connected component in which one of the 20 pages lies that most links of other hosts lead to: those that
 //! its page leads to, and that lead to its page. Or the seeds are given.

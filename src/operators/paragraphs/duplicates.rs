@@ -1,5 +1,4 @@
-//! Duplicates: pages with equal numbers of paragraphs, of which each paragraph of one is found in the other (Pereira 2006, definitions 2
-//! and 3), and their clusters by chaining.
+//! Duplicates: pages with equal numbers of paragraphs, of which each paragraph of one is found in the other (Pereira 2006), and their clusters by chaining.
 //!
 //! Pages with the same set of paragraphs and the same number of them are duplicates of each other: a *class*, found by one exchange. A page
 //! that repeats a paragraph can also have a proper part of the set of another page with the same number: a *false match*, as the study calls

@@ -6,7 +6,7 @@
 //! ```text
 //! frequencies   how many pages have a paragraph, about: counters of a sample of the pages
 //! keys          of each page that repeats one: its number of paragraphs and its rarest paragraph; every worker knows all
-//! exchange      pages that ask, and pages that have the paragraph: candidates, unless their sizes or classes of paragraphs refuse it
+//! exchange      pages that ask, and pages that have the paragraph: candidates, unless their sizes or kinds of paragraphs refuse it
 //! compare       the set of the page that asks with that of the other, exactly
 //! ```
 //!
@@ -101,8 +101,8 @@ struct Probe {
     asks: u32,
     /// The number of its distinct paragraphs.
     distinct: u32,
-    /// The classes of its paragraphs: see [`SetOfPage`](super::page_sets::SetOfPage).
-    classes: u64,
+    /// Which kinds of hashes its paragraphs have: see [`SetOfPage`](super::page_sets::SetOfPage).
+    signature: u64,
     doc: DocId,
 }
 
@@ -142,7 +142,7 @@ pub(super) fn false_matches<S: ParagraphSource>(
         key,
         asks,
         distinct: set.distinct,
-        classes: set.classes,
+        signature: set.signature,
         doc,
     };
     let mut keys = Vec::new();
@@ -181,7 +181,7 @@ pub(super) fn false_matches<S: ParagraphSource>(
     let group = move |of_key: &[Probe], dealer: &mut Dealer<PagePair>| {
         let (having, asking) = of_key.split_at(of_key.partition_point(|probe| probe.asks == 0));
         for asking in asking {
-            let has_all = |other: &&Probe| other.distinct > asking.distinct && asking.classes & !other.classes == 0;
+            let has_all = |other: &&Probe| other.distinct > asking.distinct && asking.signature & !other.signature == 0;
             for other in having.iter().filter(has_all) {
                 dealer.deal(asking.doc.owner(peers) as u64, PagePair { own: asking.doc, other: other.doc });
             }
@@ -195,7 +195,7 @@ pub(super) fn false_matches<S: ParagraphSource>(
     let compared = compare_sets(worker, stage, [source, source], &candidates)?;
     // Two pages of one key may differ in their numbers of paragraphs, if hashes collide: the owner of the second page knows.
     let mut dealer = Dealer::new(worker.index(), peers, watch);
-    for compared in compared.iter().filter(|compared| compared.shared == compared.sizes[0]) {
+    for compared in compared.iter().filter(|compared| compared.shared.len() == compared.sizes[0] as usize) {
         let PagePair { own, other } = compared.pair;
         let page = owned.index(own);
         let found = AskedMatch { docs: [own, other], paragraphs: paragraphs_of[page].into(), class: classes[page] };

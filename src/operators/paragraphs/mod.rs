@@ -8,7 +8,7 @@
 //!              (`false_matches`: pages that repeat a paragraph; `growth`: how many are found part by part)
 //! near         pages that share 90, 70, 50% of their paragraphs: clusters
 //! connected    the pages that links lead to from the core of the web
-//! counts       clusters and duplicates in the connected part, and in the rest
+//! regions      clusters and duplicates in the connected part, and in the rest
 //! boilerplate  paragraphs that many pages have
 //! ```
 //!
@@ -24,7 +24,6 @@ mod boilerplate;
 mod closure;
 mod compare_sets;
 mod connected;
-mod counts;
 mod duplicates;
 mod false_matches;
 mod growth;
@@ -35,6 +34,7 @@ mod page_records;
 mod page_sets;
 mod pages;
 mod parts;
+mod regions;
 mod source;
 mod stage;
 #[cfg(test)]
@@ -43,7 +43,6 @@ pub(super) mod tests;
 pub use self::boilerplate::{Boilerplate, RepeatedParagraph, boilerplate};
 pub use self::compare_sets::{ComparedPair, PagePair, compare_sets};
 pub use self::connected::{Connected, Seed, connected};
-pub use self::counts::{PartCounts, part_counts};
 pub use self::duplicates::{Duplicates, duplicates};
 pub use self::false_matches::FalseMatch;
 pub use self::growth::{Growth, Step};
@@ -52,5 +51,6 @@ pub use self::out_links::OpenLinks;
 pub use self::page_sets::PageSets;
 pub use self::pages::WeekPages;
 pub use self::parts::Parts;
+pub use self::regions::{RegionCounts, region_counts};
 pub use self::source::{FilesPass, MemoryPass, ParagraphFiles, ParagraphPass, ParagraphSource, ParagraphsInMemory};
 pub use self::stage::ParagraphStage;

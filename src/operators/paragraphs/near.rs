@@ -1,4 +1,4 @@
-//! Near-duplicates: pages that have a share of their distinct paragraphs in common, 2 |A ∩ B| / (|A| + |B|) (Pereira 2006, definition 4), at
+//! Near-duplicates: pages that have a share of their distinct paragraphs in common, 2 |A ∩ B| / (|A| + |B|) (Pereira 2006), at
 //! several thresholds, and their clusters by chaining.
 //!
 //! Components alone are wanted, so most pairs need not be looked at. The sets are prepared once, for the lowest threshold.
@@ -156,7 +156,7 @@ struct Levels {
     /// Edges of pairs that reach a threshold, and no higher one.
     edges: Vec<Vec<Edge>>,
     /// By own row of several sets: the number of the highest threshold of its pairs, or of pairs of its own sets; `u32::MAX` for none.
-    of_rows: Vec<u32>,
+    level_of_row: Vec<u32>,
 }
 
 /// What is noted as pairs are listed.
@@ -188,8 +188,8 @@ impl Levels {
             0 | 1 => u32::MAX,
             _ => level_of(&requirements, [row.weight; 2], [row.size; 2]).map_or(u32::MAX, |level| level as u32),
         };
-        let of_rows = prepared.joined.rows.iter().map(of_row).collect();
-        Levels { requirements: Rc::new(requirements), edges: vec![Vec::new(); thresholds.len()], of_rows }
+        let level_of_row = prepared.joined.rows.iter().map(of_row).collect();
+        Levels { requirements: Rc::new(requirements), edges: vec![Vec::new(); thresholds.len()], level_of_row }
     }
 
     /// Joins rows at threshold number `level`, and notes each pair at the highest threshold that it reaches.
@@ -231,7 +231,7 @@ impl Levels {
         }
         let paired = all_to_all(worker, dealer, &stage.watch)?;
         for PairedRow { row, level } in paired.iter().flat_map(|block| block.records()) {
-            let best = &mut self.of_rows[*row as usize];
+            let best = &mut self.level_of_row[*row as usize];
             *best = (*level).min(*best);
         }
         Ok(())
@@ -253,16 +253,17 @@ impl Levels {
         let with_roots = |(number, row): (u32, &JoinedRow)| {
             (row.members > 0).then(|| (number, owned.index(DocId::from_table(row.name as i64))))
         };
-        let of_rows: Vec<(u32, usize)> = (0..).zip(rows).filter_map(with_roots).collect();
+        let pages_of_rows: Vec<(u32, usize)> = (0..).zip(rows).filter_map(with_roots).collect();
         let mut by_page = vec![DocId::NONE; owned.len()];
-        of_rows.iter().for_each(|(_, page)| by_page[*page] = roots[*page]);
+        pages_of_rows.iter().for_each(|(_, page)| by_page[*page] = roots[*page]);
         let sizes = cluster_sizes(worker, owned, &by_page, watch)?;
         let several: Vec<DocId> = sizes.of_own_roots().filter(|(_, rows)| *rows > 1).map(|(root, _)| root).collect();
         let counts = all_gather(worker, vec![(worker.index(), several.len() as u64)], watch)?;
         let before: u64 = counts[..worker.index()].iter().map(|(_, count)| count).sum();
         let mut numbers = vec![0u64; owned.len()];
         several.iter().zip(before + 1..).for_each(|(root, number)| numbers[owned.index(*root)] = number);
-        let asked = of_rows.iter().map(|(row, page)| (*row, roots[*page])).filter(|(_, root)| sizes.members(*root) > 1);
+        let asked =
+            pages_of_rows.iter().map(|(row, page)| (*row, roots[*page])).filter(|(_, root)| sizes.members(*root) > 1);
         let asked: Rc<Vec<(u32, DocId)>> = Rc::new(asked.collect());
         let local = LocalAnswers::own(worker, move |page: usize| [numbers[page]]);
         let questions = || {
@@ -292,7 +293,7 @@ impl Levels {
         }
         let members = all_to_all(worker, dealer, &stage.watch)?;
         for RowMember { row, doc } in members.iter().flat_map(|block| block.records()) {
-            let (name, level) = (joined.rows[*row as usize].name, self.of_rows[*row as usize]);
+            let (name, level) = (joined.rows[*row as usize].name, self.level_of_row[*row as usize]);
             let doc = doc.to_table() as u64;
             if let Some(edges) = self.edges.get_mut(level as usize).filter(|_| doc != name) {
                 edges.push(edge(name, doc));

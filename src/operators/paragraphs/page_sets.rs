@@ -24,8 +24,8 @@ pub(super) struct SetOfPage {
     /// Two sums over the distinct paragraphs: of the folded squares of their hashes, and of the hashes. Two sets have the same ones by a chance
     /// of less than 2^-100.
     pub sums: [u64; 2],
-    /// Which of 64 classes of paragraphs the set has: a part of the set has a part of these bits.
-    pub classes: u64,
+    /// Which of 64 kinds of hashes the set has: a part of the set has a part of these bits.
+    pub signature: u64,
 }
 
 impl SetOfPage {
@@ -76,7 +76,7 @@ impl PageSets {
             set.distinct += 1;
             set.sums[0] = set.sums[0].wrapping_add(folded_square(paragraph));
             set.sums[1] = set.sums[1].wrapping_add(paragraph);
-            set.classes |= 1 << (paragraph >> 58);
+            set.signature |= 1 << (paragraph >> 58);
         });
         set
     }

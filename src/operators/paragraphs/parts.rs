@@ -1,6 +1,6 @@
 //! The parts that a crawl is cut into, for the growth of duplicates (Pereira 2006): by the hashes of pages, or in the order of the crawl.
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use timely::worker::Worker;
 
 use super::pages::WeekPages;
@@ -24,9 +24,16 @@ impl Parts {
     /// Parts in the order of the crawl, from the pages of the week and the times at which they were fetched. Pages of one second are in one
     /// part; otherwise all parts have the same number of pages.
     ///
+    /// Or, if some pages have no time, how many those are, and how many pages there are.
+    ///
     /// # Errors
-    /// If some pages have no time: says how many. Or if a worker of this process failed.
-    pub fn in_order(worker: &mut Worker, count: u32, pages: &WeekPages, watch: &Watch) -> Result<Parts> {
+    /// If a worker of this process failed.
+    pub fn in_order(
+        worker: &mut Worker,
+        count: u32,
+        pages: &WeekPages,
+        watch: &Watch,
+    ) -> Result<Result<Parts, [u64; 2]>> {
         let times = || pages.hosts.iter().zip(&pages.fetched).filter(|(host, _)| **host > 0).map(|(_, time)| *time);
         let mut own: Vec<i64> = times().flatten().map(|time| time.div_euclid(SECOND)).collect();
         own.sort_unstable();
@@ -35,12 +42,9 @@ impl Parts {
         let all = all_gather(worker, seconds, watch)?;
         let known_and_all = all_gather(worker, vec![(index, known as u64, times().count() as u64)], watch)?;
         let (known, pages_of_all) = known_and_all.iter().fold((0, 0), |sum, of| (sum.0 + of.1, sum.1 + of.2));
-        ensure!(
-            known == pages_of_all,
-            "`order = \"crawl\"` needs the time at which each page was fetched, and {} of {pages_of_all} pages have none: use \
-             `order = \"hash\"`",
-            pages_of_all - known
-        );
+        if known < pages_of_all {
+            return Ok(Err([pages_of_all - known, pages_of_all]));
+        }
         // The part of each second: the share of pages of earlier seconds.
         let (mut parts, mut before) = (Vec::new(), 0u64);
         for same in all.chunk_by(|a, b| a.0 == b.0) {
@@ -49,7 +53,7 @@ impl Parts {
         }
         let part = |time: i64| parts.binary_search_by_key(&time.div_euclid(SECOND), |(second, _)| *second);
         let of_page = |time: &Option<i64>| time.and_then(|time| part(time).ok()).map_or(0, |at| parts[at].1);
-        Ok(Parts::Crawl(count, pages.fetched.iter().map(of_page).collect()))
+        Ok(Ok(Parts::Crawl(count, pages.fetched.iter().map(of_page).collect())))
     }
 
     /// The number of parts.

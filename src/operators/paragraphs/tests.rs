@@ -14,13 +14,23 @@ use crate::records::{DocId, mix};
 use crate::structures::Ownership;
 
 /// The URLs of each shard that is known; not all have a page.
-pub(in crate::operators) const ROWS: [u64; 5] = [30, 0, 20, 7, 13];
+const ROWS: [u64; 5] = [30, 0, 20, 7, 13];
 
 /// Pages and their paragraphs.
 pub(in crate::operators) type Pages = BTreeMap<DocId, Vec<u64>>;
 
 /// Runs `run` on some workers, each with its part of the pages; returns what each returned.
-pub(in crate::operators) fn on_workers<T: Send + 'static>(
+fn on_workers<T: Send + 'static>(
+    workers: usize,
+    pages: &Pages,
+    run: impl Fn(&mut Worker, &ParagraphStage, &Ownership, &Arc<ParagraphsInMemory>) -> Result<T> + Send + Sync + 'static,
+) -> Vec<T> {
+    on_workers_of(&ROWS, workers, pages, run)
+}
+
+/// The same with other URLs.
+pub(in crate::operators) fn on_workers_of<T: Send + 'static>(
+    rows: &'static [u64],
     workers: usize,
     pages: &Pages,
     run: impl Fn(&mut Worker, &ParagraphStage, &Ownership, &Arc<ParagraphsInMemory>) -> Result<T> + Send + Sync + 'static,
@@ -29,7 +39,7 @@ pub(in crate::operators) fn on_workers<T: Send + 'static>(
     let folder = tempfile::tempdir().unwrap();
     let scratch = folder.path().to_owned();
     let guards = timely::execute(timely::Config::process(workers), move |worker| {
-        let owned = Ownership::new(worker.index(), worker.peers(), &ROWS);
+        let owned = Ownership::new(worker.index(), worker.peers(), rows);
         let mut own = ParagraphsInMemory::default();
         pages.iter().filter(|(doc, _)| owned.has(**doc)).for_each(|(doc, paragraphs)| own.push(*doc, paragraphs));
         let stage = ParagraphStage {

@@ -26,7 +26,7 @@ pub trait LinkSource {
     /// The number of links, at most.
     fn count(&self) -> u64;
 
-    /// Reads at least `count` more links, if there are so many; links without a known target may count.
+    /// Reads some more links, about `count` with those that have no known target. Returns none only after the last one.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -68,7 +68,7 @@ impl LinkSource for LinkReader<'_> {
 
     fn read(&mut self, count: usize) -> Result<Vec<OwnLink>> {
         let (mut links, mut read) = (Vec::new(), 0);
-        while read < count {
+        while read < count || links.is_empty() {
             let Some((shard, rows, scan)) = &mut self.scan else {
                 let Some((shard, rows)) = self.files.pop_front() else { break };
                 let scan = Scan::open(&rows, &["doc", "target_doc"])?;

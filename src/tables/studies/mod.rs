@@ -24,5 +24,5 @@ pub use self::overlap::{
 };
 pub use self::paragraphs::{
     BoilerplateRow, BornPageRow, ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, LifetimeRow, NearPageRow,
-    ParagraphPageRow, ParagraphTurnoverRow, ParentRow, PartRow, SeedRow,
+    ParagraphPageRow, ParagraphTurnoverRow, ParentRow, RegionRow, SeedRow,
 };

@@ -1,6 +1,6 @@
 //! The columns of the tables of the paragraphs job: where duplicates are, and how they grow (Pereira, Baeza-Yates and Ziviani 2006).
 //!
-//! They lie in `paragraphs/TABLE` of the store. `doc` and `root` join these tables with those of the job's week. A `part` is `all`,
+//! They lie in `paragraphs/TABLE` of the store. `doc` and `root` join these tables with those of the job's week. A `region` is `all`,
 //! `connected` or `disconnected`. The study has three years: 2003, 2004 and 2005.
 
 use arrow_array::ArrayRef;
@@ -22,18 +22,18 @@ fn published<'a>(shares: impl Iterator<Item = &'a Published> + Clone) -> impl It
     names.into_iter().zip(values).map(column)
 }
 
-/// `summary`: duplicates and near-duplicates by part of the web (Tables 2 to 5).
+/// `summary`: duplicates and near-duplicates by region of the web (Tables 2 to 5).
 #[derive(Clone, Debug, PartialEq)]
-pub struct PartRow {
-    /// The part.
-    pub part: &'static str,
+pub struct RegionRow {
+    /// The region.
+    pub region: &'static str,
     /// The least share of paragraphs in common; `None` for duplicates.
     pub near: Option<f64>,
-    /// Pages of the part.
+    /// Pages of the region.
     pub documents: i64,
-    /// Clusters with several pages in the part.
+    /// Clusters with several pages in the region.
     pub clusters: i64,
-    /// Their pages in the part, less one for each cluster.
+    /// Their pages in the region, less one for each cluster.
     pub duplicates: i64,
     /// `duplicates / documents`.
     pub share: Option<f64>,
@@ -41,16 +41,16 @@ pub struct PartRow {
     pub published: Published,
 }
 
-impl Table for PartRow {
+impl Table for RegionRow {
     const NAME: &'static str = "summary";
-    const DESCRIPTION: &'static str = "Duplicates and near-duplicates by part of the web (Tables 2 to 5): within a part, n pages of one cluster are n - 1 duplicates.";
+    const DESCRIPTION: &'static str = "Duplicates and near-duplicates by region of the web (Tables 2 to 5): within a region, n pages of one cluster are n - 1 duplicates.";
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         let mut columns = vec![
             required(
-                "part",
+                "region",
                 "all; connected: the pages that links lead to from the core or from `seeds`; disconnected: the others",
-                texts(rows.iter().map(|r| r.part)),
+                texts(rows.iter().map(|r| r.region)),
             ),
             nullable(
                 "near",
@@ -59,13 +59,13 @@ impl Table for PartRow {
             ),
             required(
                 "documents",
-                "pages of the part above `least-characters`",
+                "pages of the region above `least-characters`",
                 longs(rows.iter().map(|r| r.documents)),
             ),
-            required("clusters", "clusters with several pages in the part", longs(rows.iter().map(|r| r.clusters))),
+            required("clusters", "clusters with several pages in the region", longs(rows.iter().map(|r| r.clusters))),
             required(
                 "duplicates",
-                "their pages in the part, less one for each",
+                "their pages in the region, less one for each",
                 longs(rows.iter().map(|r| r.duplicates)),
             ),
             nullable(
@@ -79,18 +79,18 @@ impl Table for PartRow {
     }
 }
 
-/// `coverage`: which clusters have a page in which part (Table 6).
+/// `coverage`: which clusters have a page in which region (Table 6).
 #[derive(Clone, Debug, PartialEq)]
 pub struct CoverageRow {
-    /// The part.
-    pub part: &'static str,
-    /// Clusters of several pages, in all parts.
+    /// The region.
+    pub region: &'static str,
+    /// Clusters of several pages, in all regions.
     pub clusters: i64,
-    /// Those with a page in the part.
+    /// Those with a page in the region.
     pub clusters_there: i64,
-    /// Pages in no cluster, in all parts.
+    /// Pages in no cluster, in all regions.
     pub unique: i64,
-    /// Those in the part.
+    /// Those in the region.
     pub unique_there: i64,
     /// `(clusters_there + unique_there) / (clusters + unique)`.
     pub useful: Option<f64>,
@@ -100,18 +100,18 @@ pub struct CoverageRow {
 
 impl Table for CoverageRow {
     const NAME: &'static str = "coverage";
-    const DESCRIPTION: &'static str = "How much of the web one sees from a part of it (Table 6): clusters of duplicates with a page there, and pages there that have no duplicate.";
+    const DESCRIPTION: &'static str = "How much of the web one sees from one region of it (Table 6): clusters of duplicates with a page there, and pages there that have no duplicate.";
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         let mut columns = vec![
-            required("part", "connected or disconnected", texts(rows.iter().map(|r| r.part))),
+            required("region", "connected or disconnected", texts(rows.iter().map(|r| r.region))),
             required("clusters", "clusters of duplicates", longs(rows.iter().map(|r| r.clusters))),
-            required("clusters_there", "those with a page in the part", longs(rows.iter().map(|r| r.clusters_there))),
+            required("clusters_there", "those with a page in the region", longs(rows.iter().map(|r| r.clusters_there))),
             required("unique", "pages without a duplicate", longs(rows.iter().map(|r| r.unique))),
-            required("unique_there", "those in the part", longs(rows.iter().map(|r| r.unique_there))),
+            required("unique_there", "those in the region", longs(rows.iter().map(|r| r.unique_there))),
             nullable(
                 "useful",
-                "(clusters_there + unique_there) / (clusters + unique): of different pages, those that are in the part; null without pages",
+                "(clusters_there + unique_there) / (clusters + unique): of different pages, those that are in the region; null without pages",
                 maybe_doubles(rows.iter().map(|r| r.useful)),
             ),
         ];
@@ -123,9 +123,9 @@ impl Table for CoverageRow {
 /// `sizes`: clusters by size (Fig. 2 to 4).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterSizeRow {
-    /// The part.
-    pub part: &'static str,
-    /// Pages of a cluster in the part.
+    /// The region.
+    pub region: &'static str,
+    /// Pages of a cluster in the region.
     pub size: i64,
     /// Clusters with so many.
     pub clusters: i64,
@@ -134,12 +134,12 @@ pub struct ClusterSizeRow {
 impl Table for ClusterSizeRow {
     const NAME: &'static str = "sizes";
     const DESCRIPTION: &'static str =
-        "Clusters of duplicates by their number of pages, for each part of the web (Fig. 2 to 4).";
+        "Clusters of duplicates by their number of pages, for each region of the web (Fig. 2 to 4).";
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
-            required("part", "all, connected or disconnected", texts(rows.iter().map(|r| r.part))),
-            required("size", "pages of a cluster in the part, at least 2", longs(rows.iter().map(|r| r.size))),
+            required("region", "all, connected or disconnected", texts(rows.iter().map(|r| r.region))),
+            required("size", "pages of a cluster in the region, at least 2", longs(rows.iter().map(|r| r.size))),
             required("clusters", "clusters with so many pages", longs(rows.iter().map(|r| r.clusters))),
         ]
     }
@@ -484,7 +484,7 @@ pub struct ParentRow {
 
 impl Table for ParentRow {
     const NAME: &'static str = "parents";
-    const DESCRIPTION: &'static str = "Pages of the week before that have paragraphs of a new page: first the one that has most of them, then the one that has most of the others, until all inherited paragraphs are explained. `doc` joins `births`; `parent` the tables of the week before.";
+    const DESCRIPTION: &'static str = "Pages of the week before that have paragraphs of a new page: first the one that has most of them, then the one that has most of the others, until all inherited paragraphs are explained. Paragraphs that more than 100 pages had come last. `doc` joins `births`; `parent` the tables of the week before.";
     const ASCENDING: &'static [&'static str] = &["doc"];
 
     fn columns(rows: &[Self]) -> Vec<Column> {
@@ -495,7 +495,7 @@ impl Table for ParentRow {
             required("same_host", "whether both are on one host", booleans(rows.iter().map(|r| r.same_host))),
             required(
                 "adds",
-                "paragraphs that it explains, and no parent of a smaller rank; of a paragraph that more than 100 pages had, only the 100 with the smallest ids can explain it",
+                "inherited paragraphs that it has, and no parent of a smaller rank",
                 ints(rows.iter().map(|r| r.adds)),
             ),
             required("shared", "distinct paragraphs that both have", ints(rows.iter().map(|r| r.shared))),

@@ -334,9 +334,9 @@ impl Twin {
                 }
             }
         }
-        self.add("summary", &["part", "near", "documents", "clusters", "duplicates", "share"], summary);
-        self.add("sizes", &["part", "size", "clusters"], by_size);
-        let columns = ["part", "clusters", "clusters_there", "unique", "unique_there", "useful"];
+        self.add("summary", &["region", "near", "documents", "clusters", "duplicates", "share"], summary);
+        self.add("sizes", &["region", "size", "clusters"], by_size);
+        let columns = ["region", "clusters", "clusters_there", "unique", "unique_there", "useful"];
         self.add("coverage", &columns, coverage);
     }
 
@@ -401,26 +401,39 @@ impl Twin {
         let (mut births, mut parents) = (Rows::new(), Rows::new());
         for (doc, long) in &now.long {
             let Some(before) = before.filter(|before| !before.pages.contains_key(doc)) else { continue };
-            let holders = |paragraph: &u64| -> Vec<i64> {
-                before.long.iter().filter(|(_, of)| of.set.contains(paragraph)).map(|(doc, _)| *doc).take(100).collect()
+            let having = |paragraph: &u64| -> Vec<i64> {
+                before.long.iter().filter(|(_, of)| of.set.contains(paragraph)).map(|(doc, _)| *doc).collect()
             };
-            let mut left: Vec<Vec<i64>> = long.set.iter().map(holders).filter(|docs| !docs.is_empty()).collect();
+            let mut left: BTreeSet<u64> =
+                long.set.iter().copied().filter(|paragraph| !having(paragraph).is_empty()).collect();
             let (inherited, mut rank) = (left.len(), 0);
-            loop {
-                let count = |older: &i64| left.iter().filter(|docs| docs.contains(older)).count();
-                let most = left.iter().flatten().map(count).max().unwrap_or(0);
-                if most == 0 {
-                    break;
-                }
-                rank += 1;
-                let parent = *before.long.keys().find(|older| count(older) == most).unwrap();
+            let mut add = |parent: i64, left: &mut BTreeSet<u64>| {
                 let of_parent = &before.long[&parent].set;
-                let shared = long.set.intersection(of_parent).count();
-                let same_host = now.pages[doc].host == before.pages[&parent].host;
-                let shares = [ratio(shared, long.set.len()), ratio(shared, of_parent.len())];
-                parents.insert(row([doc, &rank, &parent, &same_host, &most, &shared, &shares[0], &shares[1]]));
-                left.retain(|docs| !docs.contains(&parent));
+                let adds = left.intersection(of_parent).count();
+                left.retain(|paragraph| !of_parent.contains(paragraph));
+                if adds > 0 {
+                    rank += 1;
+                    let shared = long.set.intersection(of_parent).count();
+                    let same_host = now.pages[doc].host == before.pages[&parent].host;
+                    let shares = [ratio(shared, long.set.len()), ratio(shared, of_parent.len())];
+                    parents.insert(row([doc, &rank, &parent, &same_host, &adds, &shared, &shares[0], &shares[1]]));
+                }
+            };
+            let mut rare: BTreeSet<u64> =
+                left.iter().copied().filter(|paragraph| having(paragraph).len() <= 100).collect();
+            while !rare.is_empty() {
+                let count = |older: &i64| rare.intersection(&before.long[older].set).count();
+                let most = before.long.keys().map(count).max().unwrap();
+                let parent = *before.long.keys().find(|older| count(older) == most).unwrap();
+                rare.retain(|paragraph| !before.long[&parent].set.contains(paragraph));
+                add(parent, &mut left);
             }
+            let mut smallest: BTreeMap<i64, usize> = BTreeMap::new();
+            left.iter().for_each(|paragraph| *smallest.entry(having(paragraph)[0]).or_default() += 1);
+            let mut order: Vec<(Reverse<usize>, i64)> =
+                smallest.into_iter().map(|(doc, count)| (Reverse(count), doc)).collect();
+            order.sort();
+            order.into_iter().for_each(|(_, parent)| add(parent, &mut left));
             births.insert(row([doc, &long.set.len(), &inherited, &ratio(inherited, long.set.len()), &rank]));
         }
         self.add("births", &["doc", "paragraphs", "inherited", "share", "parents"], births);

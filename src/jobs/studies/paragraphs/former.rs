@@ -4,8 +4,9 @@ use anyhow::{Result, bail};
 
 use crate::config::{Mode, Paragraphs, Study};
 use crate::records::Week;
-use crate::state::{History, Results, Store};
-use crate::summary::{ParagraphsSummary, StudySummary};
+use crate::report::grouped;
+use crate::state::{CommittedWeek, History, Results, Store};
+use crate::summary::{FollowedWeek, ParagraphsSummary, StudySummary};
 
 /// The first week that the job reads, and the number of the commit of the former run that it follows.
 ///
@@ -23,50 +24,47 @@ pub fn former_paragraphs(
     };
     // Opening the history says what is wrong.
     let Some(own) = own else { return Ok((job.week, None)) };
+    let weeks = &weeks[..=own];
     let before = own.saturating_sub(1);
+    let begin = first_with_chunks(store, weeks, if job.genealogy { 0 } else { before }, notice)?;
     let former = if !job.genealogy {
         Err("`genealogy` is false".into())
     } else if job.mode == Mode::Full {
         Err("the job says so".into())
     } else {
-        find(store, job, own)?
+        find(store, job, &weeks[begin..])?
     };
-    let mut first = match &former {
-        Ok((then, _)) => *then.min(&before),
-        Err(_) => {
-            if job.genealogy {
-                0
-            } else {
-                before
-            }
-        }
-    };
-    // Weeks before one without chunks say nothing of it.
-    for (number, week) in weeks.iter().enumerate().take(own).skip(first) {
-        let (words, chunks) = History::open(store, Some(week.week), Some(week.week))?.last().pages_with_chunks();
-        if let (1.., 0) = (words, chunks) {
-            notice(&format!(
-                "week {} has no chunks, so it and the weeks before it are left out: see jobs/chunks.toml",
-                week.week
-            ));
-            first = number + 1;
-        }
-    }
-    let former = former.and_then(|(then, commit)| match then >= first || then == own {
-        true => Ok(commit),
-        false => Err(format!("week {} or a later one has no chunks", weeks[then].week)),
-    });
     match former {
-        Ok(commit) => Ok((Some(weeks[first].week), Some(commit))),
+        Ok((then, commit)) => Ok((Some(weeks[(begin + then).min(before).max(begin)].week), Some(commit))),
         Err(why) if job.mode == Mode::Delta => {
             bail!("mode = \"delta\", and no former run can be followed: {why}")
         }
-        Err(_) => Ok((Some(weeks[first].week), None)),
+        Err(_) => Ok((Some(weeks[begin].week), None)),
     }
 }
 
-/// The number of the week of the former run, and that of its commit; or why there is none to follow.
-fn find(store: &Store, job: &Paragraphs, own: usize) -> Result<Result<(usize, u64), String>> {
+/// The first week, from number `from` on, so that it and all weeks after it have chunks; the last one is not asked. Says what is missing.
+fn first_with_chunks(store: &Store, weeks: &[CommittedWeek], from: usize, notice: &dyn Fn(&str)) -> Result<usize> {
+    let mut begin = from;
+    for (number, week) in weeks.iter().enumerate().take(weeks.len() - 1).skip(from) {
+        let name = week.week;
+        let (words, chunks) = History::open(store, Some(name), Some(name))?.last().pages_with_chunks();
+        if words > 0 && chunks == 0 {
+            notice(&format!(
+                "week {name} has no chunks, so it and the weeks before it are left out: see jobs/chunks.toml"
+            ));
+            begin = number + 1;
+        } else if chunks < words {
+            let without = grouped(words - chunks);
+            notice(&format!("{without} pages of week {name} have no chunks: their paragraphs count as not there"));
+        }
+    }
+    Ok(begin)
+}
+
+/// The place of the week of the former run among `weeks`, which begin with the first that has chunks; and the number of its commit. Or why
+/// there is none to follow.
+fn find(store: &Store, job: &Paragraphs, weeks: &[CommittedWeek]) -> Result<Result<(usize, u64), String>> {
     let Some(results) = Results::committed(store, "paragraphs")? else {
         return Ok(Err(format!("{} has no tables of this job", store.root().display())));
     };
@@ -76,15 +74,16 @@ fn find(store: &Store, job: &Paragraphs, own: usize) -> Result<Result<(usize, u6
     if !matches!(toml::from_str(&former), Ok(Study::Paragraphs(former)) if is_same(&former)) {
         return Ok(Err("the job of the run before has another `least-characters`, or no genealogy".into()));
     }
-    let weeks = store.manifest()?.map(|manifest| manifest.weeks).unwrap_or_default();
-    let then = weeks.iter().position(|week| week.week == summary.last && week.commit == summary.week_commit);
-    Ok(match then {
-        None => Err(format!("week {} was made again or removed since", summary.last)),
-        Some(then) if then > own => Err(format!("the run before was for week {}", summary.last)),
-        Some(_) if weeks.iter().all(|week| week.week != summary.first) => {
-            Err(format!("week {} was removed since", summary.first))
+    let known = &summary.followed;
+    if known.len() > weeks.len() {
+        return Ok(Err(format!("the run before was for week {}", summary.last)));
+    }
+    let is_same = |(then, now): (&FollowedWeek, &CommittedWeek)| (then.week, then.commit) == (now.week, now.commit);
+    Ok(match known.iter().zip(weeks).find(|pair| !is_same(*pair)) {
+        Some((then, _)) => {
+            Err(format!("week {} or one before it was made again, removed, or got chunks since", then.week))
         }
-        Some(then) => Ok((then, results.commit_number())),
+        None => Ok((known.len() - 1, results.commit_number())),
     })
 }
 

@@ -1,10 +1,11 @@
 //! Genealogy: the births of the week, and the lifetimes of paragraphs since the first week.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use timely::worker::Worker;
 
 use super::former::former_summary;
 use super::tables::ParagraphsWriter;
+use crate::config::Mode;
 use crate::jobs::studies::plan::StudyPlan;
 use crate::operators::exchange::all_gather;
 use crate::operators::genealogy::{
@@ -12,15 +13,19 @@ use crate::operators::genealogy::{
 };
 use crate::operators::paragraphs::{ParagraphFiles, ParagraphStage};
 use crate::records::Week;
-use crate::state::{Results, Store};
+use crate::state::{PastWeek, Results, Store};
 use crate::structures::Ownership;
-use crate::summary::{BirthsSummary, ParagraphTurnover, ParagraphsSummary};
+use crate::summary::{BirthsSummary, FollowedWeek, ParagraphTurnover};
 use crate::tables::{LifetimeRow, Table};
 
 /// What the genealogy of a week has, of all workers.
 pub(super) struct Genealogy {
-    /// The first week of all that lifetimes know.
-    pub first: Week,
+    /// The weeks that lifetimes know; the last week alone without genealogy.
+    pub followed: Vec<FollowedWeek>,
+    /// The rows of `lifetimes`.
+    pub lifetimes: u64,
+    /// Whether a former run was followed.
+    pub mode: Mode,
     /// The births of the week; `None` if no week before it is read.
     pub births: Option<BirthsSummary>,
     /// Paragraphs that come and go, by week.
@@ -97,10 +102,32 @@ impl GenealogyJob<'_> {
         };
         let own = self.writer.write_lifetimes(|each| lifetimes.finish(reader, each))?;
         let changes: Vec<Week> = weeks[from + 1..].iter().map(|week| week.week).collect();
-        let mut turnover = former.as_ref().map_or_else(Vec::new, |(summary, _)| summary.turnover.clone());
-        turnover.extend(self.turnover(worker, &changes, own)?);
-        let first = former.map_or(plan.history.first().week, |(summary, _): (ParagraphsSummary, _)| summary.first);
-        Ok(Genealogy { first, births: births_of_week, turnover })
+        let counts = vec![(worker.index(), own.former, own.rows)];
+        let (mut of_former, mut rows) = (0, 0);
+        for (_, former, own) in all_gather(worker, counts, &stage.watch)? {
+            (of_former, rows) = (of_former + former, rows + own);
+        }
+        let turnover = self.turnover(worker, &changes, own.turnover)?;
+        let followed = |weeks: &[PastWeek]| -> Vec<FollowedWeek> {
+            weeks.iter().map(|week| FollowedWeek { week: week.week, commit: week.commit }).collect()
+        };
+        let Some((summary, results)) = former else {
+            let (followed, mode) = (followed(weeks), Mode::Full);
+            return Ok(Genealogy { followed, lifetimes: rows, mode, births: births_of_week, turnover });
+        };
+        ensure!(
+            of_former == summary.lifetimes,
+            "{} lacks rows: it has {of_former}, and had {}. `mode = \"full\"` makes it again",
+            results.folder().join(LifetimeRow::NAME).display(),
+            summary.lifetimes
+        );
+        Ok(Genealogy {
+            followed: [summary.followed, followed(&weeks[from + 1..])].concat(),
+            lifetimes: rows,
+            mode: Mode::Delta,
+            births: births_of_week,
+            turnover: [summary.turnover, turnover].concat(),
+        })
     }
 
     fn open(&self, number: usize) -> Result<ParagraphFiles> {

@@ -14,27 +14,27 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Error, Result, anyhow};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use timely::worker::Worker;
 
 use super::genealogy::{Genealogy, GenealogyJob, PagesOfWeek};
 use super::seeds::seed_pages;
 use super::summary::ParagraphsFound;
 use super::tables::ParagraphsWriter;
-use crate::config::{Paragraphs, PartOrder};
+use crate::config::{Mode, Paragraphs, PartOrder};
 use crate::jobs::studies::plan::StudyPlan;
 use crate::operators::InProcess;
 use crate::operators::exchange::all_gather;
 use crate::operators::overlap::page_names;
 use crate::operators::paragraphs::{
     Connected, Duplicates, OpenLinks, ParagraphFiles, ParagraphStage, Parts, WeekPages, boilerplate, connected,
-    duplicates, near_duplicates, part_counts,
+    duplicates, near_duplicates, region_counts,
 };
 use crate::operators::scan::LinkReader;
 use crate::operators::set_join::{Share, TooManyPairs};
 use crate::records::DocId;
 use crate::structures::Ownership;
-use crate::summary::ParagraphsSummary;
+use crate::summary::{FollowedWeek, ParagraphsSummary};
 use crate::watch::{Stage, Watch};
 
 /// Computes on one worker, as [`study`](crate::jobs::studies::study) calls it. Worker 0 returns the summary.
@@ -63,10 +63,10 @@ pub fn paragraphs(
     // The growth of the week before, if it is read.
     let before = number.checked_sub(1).map(|before| study.duplicates(worker, before)).transpose()?;
     let (before, earlier) = match before {
-        Some((source, pages, found)) => (Some((source, pages, found.sets)), Some(found.growth)),
+        Some((source, pages, found, is_cut)) => (Some((source, pages, found.sets)), is_cut.then_some(found.growth)),
         None => (None, None),
     };
-    let (source, pages, found) = study.duplicates(worker, number)?;
+    let (source, pages, found, _) = study.duplicates(worker, number)?;
     let writer = ParagraphsWriter { plan, job, owned };
     let genealogy = if job.genealogy {
         let now = PagesOfWeek { source: &source, sets: &found.sets, hosts: &pages.hosts };
@@ -77,7 +77,9 @@ pub fn paragraphs(
     } else {
         writer.write_births(&[], &[])?;
         writer.write_lifetimes(|_| Ok(()))?;
-        Genealogy { first: plan.history.first().week, births: None, turnover: Vec::new() }
+        let week = plan.history.last();
+        let followed = vec![FollowedWeek { week: week.week, commit: week.commit }];
+        Genealogy { followed, lifetimes: 0, mode: Mode::Full, births: None, turnover: Vec::new() }
     };
     drop(before);
     watch.enter(Stage::Join);
@@ -88,10 +90,10 @@ pub fn paragraphs(
     watch.enter(Stage::Links);
     let connected = study.connected(worker, &pages, &seeds).context("following links")?;
     watch.enter(Stage::Tables);
-    let (counts, sizes) = part_counts(worker, stage, owned, &found.roots, &connected.pages)?;
+    let (counts, sizes) = region_counts(worker, stage, owned, &found.roots, &connected.pages)?;
     let (mut near_counts, mut near_sizes) = (Vec::new(), Vec::new());
     for roots in &near {
-        let (counts, sizes) = part_counts(worker, stage, owned, roots, &connected.pages)?;
+        let (counts, sizes) = region_counts(worker, stage, owned, roots, &connected.pages)?;
         near_counts.push(counts);
         near_sizes.push(sizes);
     }
@@ -132,19 +134,27 @@ struct ParagraphsJob<'a> {
 }
 
 impl ParagraphsJob<'_> {
-    /// The pages and the duplicates of week number `number`.
-    fn duplicates(&self, worker: &mut Worker, number: usize) -> Result<(ParagraphFiles, WeekPages, Duplicates)> {
+    /// The pages and the duplicates of week number `number`; and whether it was cut into the parts of the job. The last week must be.
+    fn duplicates(&self, worker: &mut Worker, number: usize) -> Result<(ParagraphFiles, WeekPages, Duplicates, bool)> {
         let ParagraphsJob { plan, job, owned, stage } = self;
         let (with_times, parts) = (job.order == PartOrder::Crawl, job.parts.get());
         let pages = WeekPages::read(&plan.history, number, owned, with_times)?;
-        let parts = match job.order {
-            PartOrder::Hash => Parts::Hash(parts),
-            PartOrder::Crawl => Parts::in_order(worker, parts, &pages, &stage.watch)?,
+        let (is_last, name) = (number + 1 == plan.history.weeks.len(), plan.history.weeks[number].week);
+        let (parts, is_cut) = match job.order {
+            PartOrder::Hash => (Parts::Hash(parts), true),
+            PartOrder::Crawl => match Parts::in_order(worker, parts, &pages, &stage.watch)? {
+                Ok(parts) => (parts, true),
+                Err([without, all]) if is_last => bail!(
+                    "`order = \"crawl\"` needs the time at which each page was fetched, and {without} of {all} pages of week {name} \
+                     have none: use `order = \"hash\"`"
+                ),
+                Err(_) => (Parts::Hash(1), false),
+            },
         };
         let source = ParagraphFiles::open(&plan.history, number, owned, job.least_characters)?;
-        let week = || format!("finding duplicates of week {}", plan.history.weeks[number].week);
+        let week = || format!("finding duplicates of week {name}");
         let found = duplicates(worker, stage, owned, &source, &parts).with_context(week)?;
-        Ok((source, pages, found))
+        Ok((source, pages, found, is_cut))
     }
 
     /// The roots of own pages among near-duplicates, for each threshold.

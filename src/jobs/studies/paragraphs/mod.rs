@@ -1,7 +1,8 @@
 //! The paragraphs job.
 //!
-//! In reading order: `job` (from top to bottom), `former` (the weeks before), `genealogy`, `seeds` (URLs of pages), `summary`, `tables`.
+//! In reading order: `job` (from top to bottom), `former` (the weeks before), `genealogy`, `seeds` (URLs of pages), `estimates`, `summary`, `tables`.
 
+mod estimates;
 mod former;
 mod genealogy;
 mod job;

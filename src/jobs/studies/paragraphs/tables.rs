@@ -14,10 +14,10 @@ use crate::operators::output::ClusterSizes;
 use crate::operators::paragraphs::{Duplicates, RepeatedParagraph};
 use crate::records::DocId;
 use crate::structures::Ownership;
-use crate::summary::{PARTS_OF_WEB, ParagraphsSummary};
+use crate::summary::{ParagraphsSummary, REGIONS};
 use crate::tables::{
     BoilerplateRow, BornPageRow, ClusterSizeRow, CoverageRow, DocumentRow, EstimateRow, GrowthRow, LifetimeRow,
-    NearPageRow, ParagraphPageRow, ParagraphTurnoverRow, ParentRow, PartRow, Scan, SeedRow, Table, field,
+    NearPageRow, ParagraphPageRow, ParagraphTurnoverRow, ParentRow, RegionRow, Scan, SeedRow, Table, field,
 };
 
 /// Writes the tables of own shards.
@@ -161,9 +161,9 @@ impl ParagraphsWriter<'_> {
     /// Writes the small tables. Worker 0 calls it.
     pub fn write_small(&self, found: &ParagraphsFound<'_>, summary: &ParagraphsSummary) -> Result<()> {
         let plan = self.plan;
-        let name = |part: &str| PARTS_OF_WEB.into_iter().find(|name| *name == part).unwrap_or_default();
-        let parts = summary.parts.iter().map(|of| PartRow {
-            part: name(&of.part),
+        let name = |region: &str| REGIONS.into_iter().find(|name| *name == region).unwrap_or_default();
+        let regions = summary.regions.iter().map(|of| RegionRow {
+            region: name(&of.region),
             near: of.near,
             documents: of.documents as i64,
             clusters: of.clusters as i64,
@@ -171,9 +171,9 @@ impl ParagraphsWriter<'_> {
             share: of.share,
             published: of.published,
         });
-        plan.write(0, parts)?;
+        plan.write(0, regions)?;
         let coverage = summary.coverage.iter().map(|of| CoverageRow {
-            part: name(&of.part),
+            region: name(&of.region),
             clusters: of.clusters as i64,
             clusters_there: of.clusters_there as i64,
             unique: of.unique as i64,
@@ -182,9 +182,13 @@ impl ParagraphsWriter<'_> {
             published: of.published,
         });
         plan.write(0, coverage)?;
-        let sizes = PARTS_OF_WEB.into_iter().zip(&found.counts.sizes).flat_map(|(part, sizes)| {
+        let sizes = REGIONS.into_iter().zip(&found.counts.sizes).flat_map(|(region, sizes)| {
             let several = sizes.range(2..);
-            several.map(move |(size, clusters)| ClusterSizeRow { part, size: *size as i64, clusters: *clusters as i64 })
+            several.map(move |(size, clusters)| ClusterSizeRow {
+                region,
+                size: *size as i64,
+                clusters: *clusters as i64,
+            })
         });
         plan.write(0, sizes)?;
         let mut so_far = GrowthRow { step: 0, documents: 0, clusters: 0, duplicates: 0 };
