@@ -16,6 +16,7 @@
 //! - [`collections`]: pages that are copied together (Cho, Shivakumar and Garcia-Molina 2000);
 //! - [`mirrors_by_url`]: hosts that have URLs in common, tested by some pages (Bharat and Broder 1999);
 //! - [`paragraphs`]: where duplicates are, and how they grow (Pereira, Baeza-Yates and Ziviani 2006);
+//! - [`reach`]: the pages that links lead to from the core of the web;
 //! - [`genealogy`]: where the text of new pages comes from, from week to week.
 //!
 //! `host_pages` counts the pages of hosts by cluster, and `sighting` finds values that occur twice, for two of these each; `in_process` lists what the workers of one process share in memory.
@@ -39,6 +40,7 @@ pub mod mirrors_by_url;
 pub mod output;
 pub mod overlap;
 pub mod paragraphs;
+pub mod reach;
 pub mod scan;
 pub mod set_join;
 mod sighting;

@@ -18,8 +18,9 @@ use crate::operators::InProcess;
 use crate::operators::exchange::barrier;
 use crate::operators::genealogy::{LifetimeReader, Lifetimes, TwoWeeks, births, held_paragraphs, sets_of_pages};
 use crate::operators::paragraphs::{
-    OpenLinks, ParagraphStage, ParagraphsInMemory, Parts, boilerplate, connected, duplicates, near_duplicates,
+    ParagraphStage, ParagraphsInMemory, Parts, boilerplate, duplicates, near_duplicates,
 };
+use crate::operators::reach::{OpenLinks, connected};
 use crate::operators::scan::{LinkSource, OwnLink};
 use crate::operators::set_join::Share;
 use crate::records::{DocId, fold, mix};
@@ -251,7 +252,7 @@ impl ParagraphsTask {
         }
         barrier(worker, watch)?;
         watch.enter(Stage::Links);
-        let found = connected(worker, stage, &owned, &hosts, open, &[])?;
+        let found = connected(worker, &stage.grouping(), &owned, &hosts, open, &[])?;
         barrier(worker, watch)?;
         watch.enter(Stage::Tables);
         counts.connected = found.pages.iter().filter(|page| **page).count() as u64;

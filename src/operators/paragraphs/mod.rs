@@ -7,13 +7,12 @@
 //! duplicates   pages with equal numbers of paragraphs, each of one found in the other: clusters
 //!              (`false_matches`: pages that repeat a paragraph; `growth`: how many are found part by part)
 //! near         pages that share 90, 70, 50% of their paragraphs: clusters
-//! connected    the pages that links lead to from the core of the web
-//! regions      clusters and duplicates in the connected part, and in the rest
+//! regions      clusters and duplicates in the part of the web that links lead to (`reach`), and in the rest
 //! boilerplate  paragraphs that many pages have
 //! ```
 //!
 //! In reading order: `stage` (the parameters), `source`, `pages` (hosts and times), `parts` (what growth is measured over), then the steps as
-//! above. `page_sets`, `page_records` and `compare_sets` serve several; `out_links`, `marks` and `closure` serve `connected`.
+//! above. `page_sets`, `page_records` and `compare_sets` serve several.
 //!
 //! Nothing depends on the number of workers.
 //!
@@ -21,15 +20,11 @@
 //! Records in flight go to disk beyond `memory`.
 
 mod boilerplate;
-mod closure;
 mod compare_sets;
-mod connected;
 mod duplicates;
 mod false_matches;
 mod growth;
-mod marks;
 mod near;
-mod out_links;
 mod page_records;
 mod page_sets;
 mod pages;
@@ -42,12 +37,10 @@ pub(super) mod tests;
 
 pub use self::boilerplate::{Boilerplate, RepeatedParagraph, boilerplate};
 pub use self::compare_sets::{ComparedPair, PagePair, compare_sets};
-pub use self::connected::{Connected, Seed, connected};
 pub use self::duplicates::{Duplicates, duplicates};
 pub use self::false_matches::FalseMatch;
 pub use self::growth::{Growth, Step};
 pub use self::near::near_duplicates;
-pub use self::out_links::OpenLinks;
 pub use self::page_sets::PageSets;
 pub use self::pages::WeekPages;
 pub use self::parts::Parts;

@@ -2,6 +2,7 @@
 
 mod collections;
 mod evolution;
+mod genealogy;
 mod mirrors;
 mod mirrors_by_url;
 mod overlap;
@@ -12,6 +13,7 @@ pub use self::collections::{
     CollectionSizeRow, JudgedRow,
 };
 pub use self::evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
+pub use self::genealogy::{BornPageRow, LifetimeRow, ParagraphTurnoverRow, ParentRow};
 pub use self::mirrors::{
     MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow,
     MirroredRow,
@@ -23,6 +25,6 @@ pub use self::overlap::{
     ComponentRow, FamilyChunkRow, FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow,
 };
 pub use self::paragraphs::{
-    BoilerplateRow, BornPageRow, ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, LifetimeRow, NearPageRow,
-    ParagraphPageRow, ParagraphTurnoverRow, ParentRow, RegionRow, SeedRow,
+    BoilerplateRow, ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, NearPageRow, ParagraphPageRow, RegionRow,
+    SeedRow,
 };

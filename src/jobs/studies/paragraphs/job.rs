@@ -27,9 +27,10 @@ use crate::operators::InProcess;
 use crate::operators::exchange::all_gather;
 use crate::operators::overlap::page_names;
 use crate::operators::paragraphs::{
-    Connected, Duplicates, OpenLinks, ParagraphFiles, ParagraphStage, Parts, WeekPages, boilerplate, connected,
-    duplicates, near_duplicates, region_counts,
+    Duplicates, ParagraphFiles, ParagraphStage, Parts, WeekPages, boilerplate, duplicates, near_duplicates,
+    region_counts,
 };
+use crate::operators::reach::{Connected, OpenLinks, connected};
 use crate::operators::scan::LinkReader;
 use crate::operators::set_join::{Share, TooManyPairs};
 use crate::records::DocId;
@@ -193,6 +194,6 @@ impl ParagraphsJob<'_> {
         let (history, owned) = (&self.plan.history, &self.owned);
         let number = history.weeks.len() - 1;
         let open: &OpenLinks<'_> = &|| Ok(Box::new(LinkReader::open(history, number, owned)?));
-        connected(worker, &self.stage, owned, &pages.hosts, open, seeds)
+        connected(worker, &self.stage.grouping(), owned, &pages.hosts, open, seeds)
     }
 }

@@ -20,9 +20,8 @@ use timely::worker::Worker;
 use super::closure::closure;
 use super::marks::Marks;
 use super::out_links::{LinkArrays, OpenLinks, OutLinks, PageLink};
-use super::stage::ParagraphStage;
 use crate::kernels::memory::{SIDE_BY_SIDE, preload};
-use crate::operators::exchange::{Dealer, Kept, all_gather, all_to_all, any};
+use crate::operators::exchange::{Dealer, GroupLimits, Kept, all_gather, all_to_all, any};
 use crate::records::DocId;
 use crate::structures::Ownership;
 
@@ -62,13 +61,13 @@ pub struct Connected {
 /// If links cannot be read or kept, or a worker of this process failed.
 pub fn connected<'a>(
     worker: &mut Worker,
-    stage: &ParagraphStage,
+    limits: &GroupLimits,
     owned: &Ownership,
     hosts: &[u64],
     open: &'a OpenLinks<'a>,
     seeds: &[DocId],
 ) -> Result<Connected> {
-    let (watch, pages, memory) = (&stage.watch, owned.len(), stage.memory);
+    let (watch, pages, memory) = (&limits.watch, owned.len(), limits.memory);
     if !seeds.is_empty() {
         let links = OutLinks::of_table(worker, open, pages, memory, watch)?;
         let marked: Vec<(DocId, u32)> = seeds.iter().map(|doc| (*doc, 0)).collect();
@@ -79,12 +78,12 @@ pub fn connected<'a>(
         let seed = |doc: &DocId| Seed { doc: *doc, in_links: None, reached: all, core: None, is_chosen: true };
         return Ok(Connected { pages: reached, seeds: seeds.iter().map(seed).collect() });
     }
-    let (turned, forward_links) = TurnedLinks::read(worker, stage, owned, hosts, open)?;
-    let mut candidates = turned.candidates(worker, stage, owned)?;
+    let (turned, forward_links) = TurnedLinks::read(worker, limits, owned, hosts, open)?;
+    let mut candidates = turned.candidates(worker, limits, owned)?;
     let Some(first) = candidates.first().map(|seed| seed.doc) else {
         return Ok(Connected { pages: vec![false; pages], seeds: Vec::new() });
     };
-    let search = Search { stage, owned, hosts };
+    let search = Search { limits, owned, hosts };
     let forward = search.closure(worker, &forward_links, &[first])?;
     drop(forward_links);
     let backward_links = OutLinks::of_kept(worker, turned.links, turned.counts, memory, watch)?;
@@ -129,7 +128,7 @@ fn pages_with(marks: &Marks, hosts: &[u64], mark: usize) -> Vec<bool> {
 
 /// What all closures of a web share.
 struct Search<'a> {
-    stage: &'a ParagraphStage,
+    limits: &'a GroupLimits,
     owned: &'a Ownership,
     hosts: &'a [u64],
 }
@@ -138,7 +137,7 @@ impl Search<'_> {
     /// The closures of some pages: mark `n` for the page with the number `n`.
     fn closure(&self, worker: &mut Worker, links: &OutLinks<'_>, seeds: &[DocId]) -> Result<Marks> {
         let marked: Vec<(DocId, u32)> = seeds.iter().copied().zip(0..).collect();
-        closure(worker, self.owned, self.hosts, links, &marked, &self.stage.watch)
+        closure(worker, self.owned, self.hosts, links, &marked, &self.limits.watch)
     }
 
     /// For each of so many seeds the pages that it leads to, and those of them that lead to it.
@@ -157,7 +156,7 @@ impl Search<'_> {
         let index = worker.index();
         let own = own.into_iter().enumerate().map(|(seed, counts)| (seed, index, counts)).collect();
         let mut all = vec![[0u64; 2]; seeds];
-        for (seed, _, counts) in all_gather(worker, own, &self.stage.watch)? {
+        for (seed, _, counts) in all_gather(worker, own, &self.limits.watch)? {
             all[seed].iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         }
         Ok(all)
@@ -176,17 +175,17 @@ impl TurnedLinks {
     /// Reads all links once: turned round, and as they are, in memory if they fit.
     fn read<'a>(
         worker: &mut Worker,
-        stage: &ParagraphStage,
+        limits: &GroupLimits,
         owned: &Ownership,
         hosts: &[u64],
         open: &'a OpenLinks<'a>,
     ) -> Result<(TurnedLinks, OutLinks<'a>)> {
-        let watch = &stage.watch;
+        let watch = &limits.watch;
         let [counts, from_others] = [(); 2].map(|()| vec![0; owned.len()]);
-        let links = Kept::new(&stage.scratch, stage.memory / 2);
+        let links = Kept::new(&limits.scratch, limits.memory / 2);
         let mut turned = TurnedLinks { links, counts, from_others };
         let mut source = open()?;
-        let mut arrays = LinkArrays::if_fits(worker, owned.len(), source.count(), stage.memory, watch)?;
+        let mut arrays = LinkArrays::if_fits(worker, owned.len(), source.count(), limits.memory, watch)?;
         loop {
             let links = source.read(LINKS_AT_ONCE)?;
             if let Some(arrays) = &mut arrays {
@@ -222,7 +221,7 @@ impl TurnedLinks {
     }
 
     /// The pages to which most links lead: from other hosts, then from any, then the smallest.
-    fn candidates(&self, worker: &mut Worker, stage: &ParagraphStage, owned: &Ownership) -> Result<Vec<Seed>> {
+    fn candidates(&self, worker: &mut Worker, limits: &GroupLimits, owned: &Ownership) -> Result<Vec<Seed>> {
         let counts = self.from_others.iter().zip(&self.counts).zip(owned.docs());
         let linked = counts.filter(|((_, all), _)| **all > 0);
         let mut own: Vec<_> = linked.map(|((others, all), doc)| (Reverse(*others), Reverse(*all), doc)).collect();
@@ -231,7 +230,7 @@ impl TurnedLinks {
             own.truncate(CANDIDATES);
         }
         let own = own.into_iter().map(|(others, all, doc)| (others.0, all.0, doc)).collect();
-        let mut all = all_gather(worker, own, &stage.watch)?;
+        let mut all = all_gather(worker, own, &limits.watch)?;
         all.sort_unstable_by_key(|(others, all, doc)| (Reverse(*others), Reverse(*all), *doc));
         all.truncate(CANDIDATES);
         let seed = |(others, all, doc): (u32, u32, DocId)| Seed {

@@ -1,0 +1,16 @@
+//! Reach: the pages that links lead to, from given seeds or from the core of the web.
+//!
+//! In reading order: `connected` (the core, and the connected part), `closure` (what some pages lead to), `out_links` (links in memory, or read
+//! again and again), `marks` (some bits for each page).
+//!
+//! Nothing depends on the number of workers. Memory: see `closure` and `out_links`.
+
+mod closure;
+mod connected;
+mod marks;
+mod out_links;
+#[cfg(test)]
+mod tests;
+
+pub use self::connected::{Connected, Seed, connected};
+pub use self::out_links::OpenLinks;
