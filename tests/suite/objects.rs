@@ -189,7 +189,7 @@ fn a_store_in_a_bucket_has_the_tables_of_one_in_a_folder() {
         let is_published = |path: &Path| {
             let own = path.strip_prefix(store.join("_nigh"));
             own.map_or(true, |own| {
-                ["week=", "before=", "evolution", "mirrors", "overlap", "collections"]
+                ["week=", "before=", "evolution", "mirrors", "overlap", "collections", "paragraphs"]
                     .iter()
                     .any(|name| own.to_string_lossy().starts_with(name))
             })

@@ -33,7 +33,7 @@ fn history(seed: u64) -> Vec<Week> {
         let before: Vec<(DocId, Vec<u64>)> =
             weeks.last().map_or_else(Vec::new, |week: &Week| week.pages.clone().into_iter().collect());
         for (at, doc) in Ownership::new(0, 1, &ROWS).docs().enumerate() {
-            let place = 1000 * (week * 100 + at as u64 + 1);
+            let place = 1000 * (week * 1000 + at as u64 + 1);
             let old = weeks.last().and_then(|week: &Week| week.pages.get(&doc).cloned());
             let paragraph = |at: u64| mix(7000 + number(place + 20 + at, kinds));
             let own = |count: u64| (0..count).map(paragraph).collect::<Vec<u64>>();
@@ -221,7 +221,7 @@ fn births_parents_and_lifetimes_are_those_of_brute_force() {
             assert_lifetimes(&found, &lifetimes, &turnover);
         }
     }
-    assert!(assembled > 50 && returned > 20, "{assembled}, {returned}");
+    assert!(assembled > 40 && returned > 10, "{assembled}, {returned}");
 }
 
 fn assert_lifetimes(found: &[Found], lifetimes: &BTreeSet<Lifetime>, turnover: &[WeekTurnover]) {
