@@ -241,13 +241,13 @@ fn weeks_without_chunks_and_weeks_that_get_them_later_begin_again() {
         serde_json::json!({"url": format!("http://a.example/{page}"), "text": text.join(" ")}).to_string() + "\n"
     };
     let input = |week: usize| folder.path().join(format!("{week}.jsonl"));
-    for week in 0..4 {
+    for (week, date) in WEEKS.iter().enumerate() {
         let texts = [page(0, &[1, 2, 3]), page(1, &[week as u64, 7, 8]), page(10 + week as u64, &[2, 3, week as u64])];
         std::fs::write(input(week), texts.concat()).unwrap();
         let (kind, keep) = (if week == 0 { "cluster" } else { "weekly" }, if week == 1 { "false" } else { "true" });
         let job = job(folder.path(), &format!("[{kind}]\n[{kind}.keep]\nchunks = {keep}\n"));
-        let flags = ["-q", "--week", WEEKS[week], "--input", input(week).to_str().unwrap(), "--store", &name]
-            .map(str::to_owned);
+        let flags =
+            ["-q", "--week", date, "--input", input(week).to_str().unwrap(), "--store", &name].map(str::to_owned);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         run_well(&[&["run", job.to_str().unwrap()][..], &flags].concat());
     }
