@@ -7,7 +7,7 @@
     scripts/histories.py --nigh target/release/nigh --seeds 1..150 --bucket --each-operation
 
 A history is some commands, drawn by its seed: a first week, later weeks (mode full, delta or auto), a week again with the same
-or other input (--replace), deletions by URL, host or prefix, vacuum, evolution, mirrors, overlap, collections, mirrors by URL, with gaps between weeks, little memory, several
+or other input (--replace), deletions by URL, host or prefix, vacuum, evolution, mirrors, overlap, collections, mirrors by URL, paragraphs, with gaps between weeks, little memory, several
 workers and processes. Some commands are killed at their N-th operation on files (rename, unlink, mkdir, creation, ...) or on a
 connection (a piece of a request), by a library that `cc` compiles and LD_PRELOAD loads; then the same command is given again, or the week is abandoned. After each command every
 table of the store must equal that of a second store, which had the same history with mode = "full", one worker and no kills: row by
