@@ -1,7 +1,8 @@
 //! Job files say what to compute, config files say where. The same job makes the same tables, byte for byte, under any config.
 //!
 //! Both are TOML with kebab-case keys. The outer table of a job is its kind: `[cluster]`, `[weekly]`, `[chunks]`,
-//! `[evolution]`, `[mirrors]`, `[overlap]`, `[collections]`, `[mirrors-by-url]` or `[paragraphs]`. Only `week`, `store` and `input` have no default:
+//! `[evolution]`, `[mirrors]`, `[overlap]`, `[collections]`, `[mirrors-by-url]` or `[paragraphs]`. Only `week`, `store` and `input`
+//! have no default:
 //!
 //! ```
 //! use nigh::config::{Bytes, Job};
@@ -46,7 +47,8 @@
 //! assert!(error.contains("unknown field `imput`, expected one of `week`, `store`, `input`"));
 //! ```
 //!
-//! In reading order: `job` (the kinds of jobs), `overlap`, `collections`, `mirrors_by_url` and `paragraphs` (four of them), `method` (the numbers of the study), `pool` (the machines of a config),
+//! In reading order: `job` (the kinds of jobs), `overlap`, `collections`, `mirrors_by_url` and `paragraphs` (four of them), `method` (the
+//! numbers of the study), `pool` (the machines of a config),
 //! `tasks` (processes that a scheduler starts), `units` (sizes, shares and counts), `memory` (that of this machine).
 
 mod collections;

@@ -35,8 +35,8 @@ pub trait Records<R> {
     /// The number of records, about: memory is planned for so many.
     fn count(&self) -> usize;
 
-    /// Calls `take` with the records of a block, by its number from 0, and returns whether there are more blocks. They are read in order, from
-    /// the first one for each range of keys.
+    /// Calls `take` with the records of a block, by its number from 0, and returns whether there are more blocks. They are read in order,
+    /// from the first one for each range of keys.
     ///
     /// # Errors
     /// Names the file that cannot be read.

@@ -5,7 +5,8 @@
 //! - `run`: runs a dataflow to its end;
 //! - `block` and `buffers`: records of one partition, sent whole, and the pool of their memory;
 //! - `dealer`: deals records into blocks;
-//! - `all_gather` and `all_to_all`: one exchange of small results, or of records that fit into memory; and the barrier; `send_rows` for rows of any size;
+//! - `all_gather` and `all_to_all`: one exchange of small results, or of records that fit into memory; and the barrier; `send_rows` for rows
+//!   of any size;
 //! - `ask`: questions to other workers and their answers, as a stream or in rounds;
 //! - `lookup`: questions about nodes, answered by their owners;
 //! - `key_ranges`, `ranges` and `partitions`: keyed records, one range of keys at a time, with bounded memory; `by_key` is all of it with

@@ -52,7 +52,7 @@ impl Marks {
         new > 0 && cell >> count & ones == 0
     }
 
-    /// Gives a page all marks, none of them pending: so none can be added.
+    /// Gives a page all marks without making them pending: so no mark can be added.
     pub fn fill(&mut self, page: usize) {
         let (word, from) = self.place(page);
         self.words[word] |= self.ones() << from;

@@ -199,7 +199,7 @@ fn lifetimes_that_go_on_from_a_former_run_are_those_of_all_weeks() {
 }
 
 #[test]
-fn a_run_that_cannot_go_on_says_why_or_begins_anew() {
+fn a_run_that_cannot_go_on_says_why_or_begins_with_the_first_week() {
     let mut made = RandomWeeks::new(4, 2);
     let store = made.store();
     let folder = tempfile::tempdir().unwrap();

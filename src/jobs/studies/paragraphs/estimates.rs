@@ -48,8 +48,8 @@ fn found(growth: &Growth, steps: u32) -> u64 {
     growth.steps[..steps as usize].iter().map(|step| step.duplicates).sum()
 }
 
-/// Estimates all duplicates from the clusters that the first `steps` of `parts` find: a cluster of s pages is found if one of them is in these
-/// parts, so with the probability 1 - (1 - x)^s, where x is their share. Each that is found stands for as many as the inverse of that
+/// Estimates all duplicates from the clusters that the first `steps` of `parts` find: a cluster of s pages is found if one of them is in
+/// these parts, so with the probability 1 - (1 - x)^s, where x is their share. Each that is found stands for as many as the inverse of that
 /// (Horvitz and Thompson 1952).
 ///
 /// ```text
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn the_estimate_by_sizes_is_right_on_average() {
-        // 2000 clusters of 2 to 21 pages; a part for each page, 40 times anew.
+        // 2000 clusters of 2 to 21 pages; a part for each page, drawn 40 times.
         let (parts, rounds) = (10u64, 40);
         let sizes: Vec<u64> = (0..2000).map(|cluster| 2 + mix(cluster) % 20).collect();
         let all: u64 = sizes.iter().map(|size| size - 1).sum();

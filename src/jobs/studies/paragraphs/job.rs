@@ -41,7 +41,7 @@ use crate::watch::{Stage, Watch};
 /// Computes on one worker, as [`study`](crate::jobs::studies::study) calls it. Worker 0 returns the summary.
 ///
 /// # Errors
-/// If there are more pairs than allowed, a seed is no page, a file cannot be read or written, or a worker failed.
+/// If there are more pairs than allowed, a seed is not a page, a file cannot be read or written, or a worker failed.
 pub fn paragraphs(
     worker: &mut Worker,
     plan: &StudyPlan,

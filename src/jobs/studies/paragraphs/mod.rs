@@ -1,6 +1,7 @@
 //! The paragraphs job.
 //!
-//! In reading order: `job` (from top to bottom), `former` (the weeks before), `genealogy`, `seeds` (URLs of pages), `estimates`, `summary`, `tables`.
+//! In reading order: `job` (from top to bottom), `former` (the weeks before), `genealogy`, `seeds` (URLs of pages), `estimates`, `summary`,
+//! `tables`.
 
 mod estimates;
 mod former;

@@ -17,7 +17,7 @@ use crate::watch::Watch;
 /// The pages of the last week with these URLs, in the order of the URLs, each once; the same at every worker.
 ///
 /// # Errors
-/// If a text is no URL, or the week has no such page: names it. If a file cannot be read, or a worker of this process failed.
+/// If a text is not a URL, or the week has no such page: names it. If a file cannot be read, or a worker of this process failed.
 pub(super) fn seed_pages(
     worker: &mut Worker,
     history: &History,
