@@ -129,13 +129,12 @@ pub fn held_paragraphs<S: ParagraphSource>(
             } else if newer.is_empty() && then == 0 {
                 event(0, older);
             } else if born < holders.len() {
-                let is_common = u64::from(older.len() > MOST_HOLDERS);
-                let smallest = [older.iter().map(|holder| holder.doc).min().unwrap_or(DocId::NONE)];
-                let docs = older.iter().map(|holder| holder.doc).filter(|_| is_common == 0);
-                let docs: Vec<DocId> = docs.chain(smallest.into_iter().filter(|_| is_common == 1)).collect();
+                let is_common = older.len() > MOST_HOLDERS;
+                let docs = older.iter().map(|holder| holder.doc);
+                let docs: Vec<DocId> = if is_common { docs.min().into_iter().collect() } else { docs.collect() };
                 for Holder { doc, .. } in &holders[born..] {
                     for older in docs.iter().copied() {
-                        let held = HeldParagraph { doc: *doc, paragraph, older, is_common };
+                        let held = HeldParagraph { doc: *doc, paragraph, older, is_common: is_common.into() };
                         dealer.deal(doc.owner(peers) as u64, held);
                     }
                 }

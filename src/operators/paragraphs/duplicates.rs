@@ -17,7 +17,8 @@ use anyhow::{Context, Result};
 use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
-use super::false_matches::{FalseMatch, Frequencies, false_matches};
+use super::classes::{Class, FalseMatch};
+use super::false_matches::{Frequencies, false_matches};
 use super::growth::Growth;
 use super::page_records::PageRecords;
 use super::page_sets::PageSets;
@@ -79,14 +80,6 @@ struct PageReply {
     size: u32,
     /// The smallest part of a page of the class.
     part: u32,
-}
-
-/// The class of a page: its number of pages, and the smallest part of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
-#[repr(C)]
-pub(super) struct Class {
-    pub size: u32,
-    pub part: u32,
 }
 
 /// What is read of own pages, and what the owners of their sets reply.

@@ -20,8 +20,8 @@ use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
+use super::classes::{Class, FalseMatch};
 use super::compare_sets::{PagePair, compare_sets};
-use super::duplicates::Class;
 use super::page_sets::PageSets;
 use super::source::ParagraphSource;
 use super::stage::ParagraphStage;
@@ -37,26 +37,6 @@ const COUNTERS: usize = 1 << 18;
 const KEYS_OF_WORD: usize = 4;
 /// One of so many pages is in the sample of frequencies.
 const SAMPLE: u64 = 8;
-
-/// Two classes of pages: the pages of the first repeat some paragraphs, and have a part of the set of the second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FalseMatch {
-    /// The smallest page of each class.
-    pub classes: [DocId; 2],
-    pub(super) of_classes: [Class; 2],
-}
-
-impl FalseMatch {
-    /// The pairs of pages.
-    pub fn pairs(&self) -> u64 {
-        self.of_classes.iter().map(|class| u64::from(class.size)).product()
-    }
-
-    /// The smallest part of a page of each class.
-    pub(super) fn parts(&self) -> impl Iterator<Item = u32> {
-        self.of_classes.into_iter().map(|class| class.part)
-    }
-}
 
 /// How many pages of a sample have a paragraph, at most: paragraphs share counters.
 #[derive(Clone, Debug, Default)]

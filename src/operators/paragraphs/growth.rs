@@ -13,8 +13,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use timely::worker::Worker;
 
-use super::duplicates::Class;
-use super::false_matches::FalseMatch;
+use super::classes::{Class, FalseMatch};
 use crate::operators::exchange::all_gather;
 use crate::records::DocId;
 use crate::watch::Watch;

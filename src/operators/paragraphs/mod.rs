@@ -5,7 +5,7 @@
 //! ```text
 //! source       the paragraphs of the pages, read from the table `chunks` in every pass
 //! duplicates   pages with equal numbers of paragraphs, each of one found in the other: clusters
-//!              (`false_matches`: pages that repeat a paragraph; `growth`: how many are found part by part)
+//!              (`classes`, `false_matches`: pages that repeat a paragraph; `growth`: how many are found part by part)
 //! near         pages that share 90, 70, 50% of their paragraphs: clusters
 //! regions      clusters and duplicates in the part of the web that links lead to (`reach`), and in the rest
 //! boilerplate  paragraphs that many pages have
@@ -20,6 +20,7 @@
 //! Records in flight go to disk beyond `memory`.
 
 mod boilerplate;
+mod classes;
 mod compare_sets;
 mod duplicates;
 mod false_matches;
@@ -36,9 +37,9 @@ mod stage;
 pub(super) mod tests;
 
 pub use self::boilerplate::{Boilerplate, RepeatedParagraph, boilerplate};
+pub use self::classes::FalseMatch;
 pub use self::compare_sets::{ComparedPair, PagePair, compare_sets};
 pub use self::duplicates::{Duplicates, duplicates};
-pub use self::false_matches::FalseMatch;
 pub use self::growth::{Growth, Step};
 pub use self::near::near_duplicates;
 pub use self::page_sets::PageSets;

@@ -60,8 +60,13 @@ impl GenealogyJob<'_> {
         let former = plan.former.map(|commit| Results::of(&store, "paragraphs", commit));
         let former = former.map(|results| anyhow::Ok((former_summary(&results)?, results))).transpose()?;
         // The former run knows the weeks up to its own.
-        let known = former.as_ref().and_then(|(summary, _)| weeks.iter().position(|week| week.week == summary.last));
-        let from = known.unwrap_or(0);
+        let from = match &former {
+            Some((summary, _)) => {
+                let known = weeks.iter().position(|week| week.week == summary.last);
+                known.with_context(|| format!("the plan lacks week {} of the run before", summary.last))?
+            }
+            None => 0,
+        };
         let prefix = stage.scratch.join("lifetimes");
         let mut lifetimes = Lifetimes::new(&prefix, plan.history.rows_by_shard().len() as u64, stage.memory / 4);
         let mut of_before = None;

@@ -19,6 +19,7 @@ use timely::worker::Worker;
 
 use super::genealogy::{Genealogy, GenealogyJob, PagesOfWeek};
 use super::seeds::seed_pages;
+use super::small_tables::write_small;
 use super::summary::ParagraphsFound;
 use super::tables::ParagraphsWriter;
 use crate::config::{Mode, Paragraphs, PartOrder};
@@ -122,7 +123,7 @@ pub fn paragraphs(
         return Ok(None);
     }
     let summary = found.summary();
-    writer.write_small(&found, &summary)?;
+    write_small(&found, &summary)?;
     Ok(Some(summary))
 }
 

@@ -1,13 +1,14 @@
 //! The paragraphs job.
 //!
 //! In reading order: `job` (from top to bottom), `former` (the weeks before), `genealogy`, `seeds` (URLs of pages), `estimates`, `summary`,
-//! `tables`.
+//! `tables`, `small_tables`.
 
 mod estimates;
 mod former;
 mod genealogy;
 mod job;
 mod seeds;
+mod small_tables;
 mod summary;
 mod tables;
 
