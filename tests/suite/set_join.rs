@@ -122,6 +122,7 @@ fn run(sets: &[Set], parameters: Parameters, workers: Workers) -> Joins {
             family: parameters.family,
             with_collections: true,
             has_known: parameters.has_known,
+            thorough: false,
             max_pairs: parameters.max_pairs,
             memory: parameters.memory,
             scratch: scratch.clone(),

@@ -227,6 +227,7 @@ impl Measure for OverlapTask {
             family: self.family,
             with_collections: false,
             has_known: false,
+            thorough: false,
             max_pairs: self.max_pairs,
             memory: self.worker_memory,
             scratch: self.scratch.clone(),

@@ -82,6 +82,7 @@ impl MirrorStage {
             family: self.farm + 1,
             with_collections: false,
             has_known: false,
+            thorough: false,
             max_pairs: self.max_pairs,
             memory: self.memory / 2,
             scratch: self.scratch.clone(),

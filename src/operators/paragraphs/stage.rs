@@ -31,17 +31,10 @@ impl ParagraphStage {
 
     /// A set join with this requirement.
     pub(super) fn join(&self, requirement: Requirement) -> SetJoinStage {
+        let (scratch, shared, watch) = (self.scratch.clone(), self.shared.clone(), self.watch.clone());
         SetJoinStage {
-            requirement,
-            // Components stand for families.
-            family: u64::MAX,
-            with_collections: false,
-            has_known: false,
             max_pairs: self.max_pairs,
-            memory: self.memory,
-            scratch: self.scratch.clone(),
-            shared: self.shared.clone(),
-            watch: self.watch.clone(),
+            ..SetJoinStage::of_components(requirement, self.memory, scratch, shared, watch)
         }
     }
 }

@@ -32,7 +32,7 @@ struct ElementAt {
 /// Removes elements of one set alone, and sets that cannot be pairs any more.
 ///
 /// ```text
-/// repeat until less than 1% of the sets falls:
+/// repeat until less than 1% of the sets falls, or none if the stage is thorough:
 ///     for each element e: remove e from its set if no other set has it
 ///     for each set s: remove s if weight(s) < requirement.least(size(s))
 /// ```
@@ -50,7 +50,7 @@ pub(super) fn drop_alone(worker: &mut Worker, stage: &SetJoinStage, mut kept: Ke
         let fell = before - kept.sets.count() as u64;
         let counts = all_gather(worker, vec![(worker.index(), before, fell)], &stage.watch)?;
         let (before, fell) = counts.iter().fold((0, 0), |sum, (_, before, fell)| (sum.0 + before, sum.1 + fell));
-        if fell * FEW <= before {
+        if fell == 0 || !stage.thorough && fell * FEW <= before {
             return Ok(kept);
         }
     }

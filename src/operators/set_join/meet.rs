@@ -42,6 +42,8 @@ struct Holder {
     /// of families.
     family: u32,
     place: Place,
+    /// The halves of the name of the row.
+    name: [u32; 2],
     /// The weight of this column of the row and of those behind it.
     rest: u32,
     size: u32,
@@ -139,7 +141,7 @@ pub(super) fn candidates(
         holders.sort_unstable();
         for cell in holders.chunk_by(|a, b| a.key == b.key) {
             if meeting == Meeting::Stars {
-                let heaviest = cell.iter().max_by_key(|holder| (holder.rest, Reverse(holder.size), holder.place));
+                let heaviest = cell.iter().max_by_key(|holder| (holder.rest, Reverse(holder.size), holder.name));
                 let Some(heaviest) = heaviest else { continue };
                 let others = cell.iter().filter(|other| other.place != heaviest.place);
                 others.for_each(|other| heaviest.meet(other, requirement, dealer));
@@ -234,6 +236,7 @@ impl HolderPass {
                     key: bytemuck::cast(column.id),
                     side: BOTH,
                     place: Place { worker: self.worker, number: row as u32 },
+                    name: bytemuck::cast(self.rows.names[row]),
                     rest,
                     size: self.rows.sizes[row],
                     family,

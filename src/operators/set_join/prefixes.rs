@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -13,7 +14,6 @@ use anyhow::{Result, bail};
 use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
-use super::TooManyPairs;
 use super::columns::Rows;
 use super::families::Families;
 use super::requirement::Requirement;
@@ -64,6 +64,26 @@ pub struct FrequentColumn {
     /// The smallest of their names.
     pub example: u64,
 }
+
+/// Error: a join would look at too many pairs of rows.
+#[derive(Clone, Debug)]
+pub struct TooManyPairs {
+    /// The pairs that it would look at, at most: one with several rare elements in common counts for each.
+    pub pairs: u64,
+    /// The most that it may look at.
+    pub most: u64,
+    /// The elements that propose most of them.
+    pub columns: Vec<FrequentColumn>,
+}
+
+impl fmt::Display for TooManyPairs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TooManyPairs { pairs, most, .. } = self;
+        write!(f, "up to {pairs} pairs would be looked at, and at most {most} may be")
+    }
+}
+
+impl std::error::Error for TooManyPairs {}
 
 /// What the prefixes of all rows propose.
 #[derive(Debug, Default)]

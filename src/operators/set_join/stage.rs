@@ -21,6 +21,9 @@ pub struct SetJoinStage {
     pub with_collections: bool,
     /// Whether the source knows some pairs, which the join leaves out: see [`Known`](super::Known). Such a join finds no further families.
     pub has_known: bool,
+    /// Whether sets fall until none does. Then which pairs are looked at depends on no set that shares nothing with theirs; else a last few sets
+    /// may stay that cannot be in pairs, which is faster.
+    pub thorough: bool,
     /// The most pairs of rows to look at, each counted for every column that proposes it: a join of more is refused before it looks at any.
     pub max_pairs: u64,
     /// Bytes for the records in flight, and as many again for candidates.
@@ -33,7 +36,32 @@ pub struct SetJoinStage {
     pub watch: Arc<Watch>,
 }
 
+/// The most pairs that a join for components looks at, if nothing else is said: more are a cluster that no join can finish.
+const MOST_PAIRS: u64 = 100_000_000_000;
+
 impl SetJoinStage {
+    /// A join that is asked for components alone: it needs no families.
+    pub fn of_components(
+        requirement: Requirement,
+        memory: u64,
+        scratch: PathBuf,
+        shared: Arc<InProcess>,
+        watch: Arc<Watch>,
+    ) -> SetJoinStage {
+        SetJoinStage {
+            requirement,
+            family: u64::MAX,
+            with_collections: false,
+            has_known: false,
+            thorough: false,
+            max_pairs: MOST_PAIRS,
+            memory,
+            scratch,
+            shared,
+            watch,
+        }
+    }
+
     /// An empty buffer for records in flight, which spills to disk if they take more memory than they may.
     pub(in crate::operators) fn spill_buffer<R: Pod>(&self) -> SpillBuffer<R> {
         SpillBuffer::new(&self.scratch, self.memory)

@@ -163,6 +163,7 @@ impl<'a> OverlapJob<'a> {
             family: job.family,
             with_collections: true,
             has_known: false,
+            thorough: false,
             max_pairs: job.max_pairs,
             memory,
             scratch,

@@ -1,0 +1,294 @@
+//! Chains: the clusters by chaining of the pairs of sets, at several requirements, without a list of all pairs.
+//!
+//! Components alone are wanted, so most pairs need not be looked at. The sets are prepared once, for the weakest requirement.
+//!
+//! ```text
+//! stars: of the sets that have a rare element, the largest with each other one; a pair is an edge at the strongest requirement that it meets
+//! for each requirement, the strongest first:
+//!     components = those of the edges so far
+//!     all pairs of two components: edges, too
+//! ```
+//!
+//! Sets have the names of documents, and each is at the worker that owns its document. Which pairs are looked at depends on the sets alone, and
+//! not on the workers; if the nearest sets are wanted, on the sets of the same cluster alone.
+
+use std::cell::RefCell;
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+use anyhow::{Result, ensure};
+use bytemuck::{Pod, Zeroable};
+use timely::worker::Worker;
+
+use super::compare::RowPair;
+use super::joined::JoinedRow;
+use super::prepared::{PreparedSets, Wanted};
+use super::requirement::Requirement;
+use super::rows::Place;
+use super::sets::SetSource;
+use super::stage::SetJoinStage;
+use crate::operators::components::{OwnForest, component_roots, edge};
+use crate::operators::exchange::{Dealer, LocalAnswers, all_gather, all_to_all, blocks, lookup};
+use crate::operators::output::cluster_sizes;
+use crate::records::{DocId, Edge};
+use crate::structures::{ByKey, Ownership};
+
+/// What is found of the own sets.
+#[derive(Debug, Default)]
+pub struct Chains {
+    /// Edges, by requirement: pairs that meet it and no stronger one. The components of those of one requirement and of all stronger ones are
+    /// the clusters at that requirement. Each edge is at one worker, which need not own its documents.
+    pub edges: Vec<Vec<Edge>>,
+    /// If they are wanted: for each own set of a cluster, the most similar set of which it is known; of equals, that with the smallest name.
+    /// Ascending.
+    pub nearest: Vec<Nearest>,
+}
+
+/// A set with another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Nearest {
+    /// The set.
+    pub doc: DocId,
+    /// The other one.
+    pub neighbour: DocId,
+    /// The weight that they share.
+    pub shared: u64,
+    /// The sum of their sizes.
+    pub sizes: u64,
+}
+
+impl Nearest {
+    /// Whether this pair is more similar than another one, or as similar and with a smaller neighbour: by what is shared of both sizes together.
+    pub fn is_nearer_than(&self, other: &Nearest) -> bool {
+        // a / b > c / d, in whole numbers.
+        let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
+        match product(self.shared, other.sizes).cmp(&product(other.shared, self.sizes)) {
+            Ordering::Equal => self.neighbour < other.neighbour,
+            order => order.is_gt(),
+        }
+    }
+}
+
+/// Finds the clusters of sets at each of `requirements`, the strongest first; they must be of one kind. Every worker calls it with the sets of
+/// its own documents.
+///
+/// # Errors
+/// [`TooManyPairs`](super::TooManyPairs), at every worker; or if sets or files cannot be read or written, or a worker of this process failed.
+pub fn chains<S: SetSource + Clone + 'static>(
+    worker: &mut Worker,
+    stage: &SetJoinStage,
+    owned: &Ownership,
+    source: &S,
+    requirements: &[Requirement],
+    with_nearest: bool,
+) -> Result<Chains> {
+    let Some(weakest) = requirements.last() else { return Ok(Chains::default()) };
+    let stage_of = |requirement: Requirement| SetJoinStage { requirement, thorough: with_nearest, ..stage.clone() };
+    let prepared = PreparedSets::prepare(worker, &stage_of(*weakest), source)?;
+    let best_of_row = prepared.joined.rows.iter().map(|row| {
+        // Two sets of one row: they are compared with the row's own name, which the smallest of them has.
+        let name = DocId::from_table(row.name as i64);
+        let own = Nearest { doc: name, neighbour: name, shared: row.weight, sizes: 2 * row.size };
+        (row.members > 1 && row.is_clique).then_some(own)
+    });
+    let mut links = Links {
+        requirements: Rc::new(requirements.to_vec()),
+        edges: vec![Vec::new(); requirements.len()],
+        best_of_row: best_of_row.collect(),
+        with_nearest,
+    };
+    links.join(worker, &stage_of(*weakest), &prepared, Wanted::Stars)?;
+    for (level, requirement) in requirements.iter().enumerate() {
+        let components = links.components(worker, stage, owned, &prepared, level)?;
+        links.join(worker, &stage_of(*requirement), &prepared, Wanted::OtherComponents(&components))?;
+    }
+    let nearest = links.add_members(worker, stage, source, &prepared)?;
+    Ok(Chains { edges: links.edges, nearest })
+}
+
+/// A set at the worker of its row.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct RowMember {
+    row: u64,
+    doc: DocId,
+}
+
+/// The best pair of a row, at the worker of the row.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct PairedRow {
+    row: u64,
+    best: Nearest,
+}
+
+/// The edges that are found, by requirement.
+struct Links {
+    requirements: Rc<Vec<Requirement>>,
+    edges: Vec<Vec<Edge>>,
+    /// By own row: the best pair of its sets with others, or of two of its own sets. Only rows of several sets have one, if the nearest sets are
+    /// not wanted.
+    best_of_row: Vec<Option<Nearest>>,
+    with_nearest: bool,
+}
+
+/// What is noted as pairs are listed.
+#[derive(Default)]
+struct Listed {
+    forests: Vec<OwnForest>,
+    /// By worker and number of a row: its best pair.
+    best: ByKey<u64, Nearest>,
+}
+
+impl Listed {
+    fn note(&mut self, row: Place, pair: Nearest) {
+        let key = u64::from(row.worker) << 32 | u64::from(row.number);
+        let best = self.best.entry(key).or_insert(pair);
+        if pair.is_nearer_than(best) {
+            *best = pair;
+        }
+    }
+}
+
+/// The number of the strongest requirement that a pair meets.
+fn level_of(requirements: &[Requirement], shared: [u64; 2], sizes: [u64; 2]) -> Option<usize> {
+    requirements.iter().position(|requirement| requirement.holds(shared, sizes))
+}
+
+impl Links {
+    /// Joins rows, and notes each pair at the strongest requirement that it meets.
+    fn join(
+        &mut self,
+        worker: &mut Worker,
+        stage: &SetJoinStage,
+        prepared: &PreparedSets,
+        wanted: Wanted<'_>,
+    ) -> Result<()> {
+        let index = worker.index() as u32;
+        let forests = self.edges.iter().map(|_| OwnForest::default()).collect();
+        let listed = Rc::new(RefCell::new(Listed { forests, best: ByKey::default() }));
+        let each = {
+            let (listed, requirements, with_nearest) = (listed.clone(), self.requirements.clone(), self.with_nearest);
+            move |pair: RowPair| {
+                let RowPair { own, other, names, members, sizes, shared, .. } = pair;
+                let level = level_of(&requirements, shared, sizes);
+                ensure!(level.is_some(), "a pair is listed that meets no requirement");
+                let listed = &mut *listed.borrow_mut();
+                listed.forests[level.unwrap_or_default()].join(names[0], names[1]);
+                let [doc, neighbour] = names.map(|name| DocId::from_table(name as i64));
+                let pair = Nearest { doc, neighbour, shared: shared[0].min(shared[1]), sizes: sizes[0] + sizes[1] };
+                if members[0] > 1 || with_nearest {
+                    listed.note(Place { worker: index, number: own }, pair);
+                }
+                if members[1] > 1 || with_nearest {
+                    listed.note(other, Nearest { doc: neighbour, neighbour: doc, ..pair });
+                }
+                Ok(())
+            }
+        };
+        prepared.join(worker, stage, wanted, each)?;
+        let Listed { forests, best } = listed.take();
+        for (edges, forest) in self.edges.iter_mut().zip(forests) {
+            edges.extend(forest.into_edges());
+        }
+        let mut dealer = Dealer::new(worker.index(), worker.peers(), &stage.watch);
+        for (place, best) in best {
+            dealer.deal(place >> 32, PairedRow { row: u64::from(place as u32), best });
+        }
+        let paired = all_to_all(worker, dealer, &stage.watch)?;
+        for PairedRow { row, best } in paired.iter().flat_map(|block| block.records()) {
+            let of_row = &mut self.best_of_row[*row as usize];
+            if of_row.is_none_or(|known| best.is_nearer_than(&known)) {
+                *of_row = Some(*best);
+            }
+        }
+        Ok(())
+    }
+
+    /// The components of rows at requirement number `level`, as far as edges are known: numbers from 1 by own row, 0 for a row that is alone.
+    fn components(
+        &self,
+        worker: &mut Worker,
+        stage: &SetJoinStage,
+        owned: &Ownership,
+        prepared: &PreparedSets,
+        level: usize,
+    ) -> Result<Vec<u32>> {
+        let (rows, watch) = (&prepared.joined.rows, &stage.watch);
+        let edges = self.edges[..=level].concat();
+        let roots = component_roots(worker, owned, edges, watch)?;
+        // A row is at the owner of its smallest document.
+        let with_roots = |(number, row): (u32, &JoinedRow)| {
+            (row.members > 0).then(|| (number, owned.index(DocId::from_table(row.name as i64))))
+        };
+        let docs_of_rows: Vec<(u32, usize)> = (0..).zip(rows).filter_map(with_roots).collect();
+        let mut by_doc = vec![DocId::NONE; owned.len()];
+        docs_of_rows.iter().for_each(|(_, doc)| by_doc[*doc] = roots[*doc]);
+        let sizes = cluster_sizes(worker, owned, &by_doc, watch)?;
+        let several: Vec<DocId> = sizes.of_own_roots().filter(|(_, rows)| *rows > 1).map(|(root, _)| root).collect();
+        let counts = all_gather(worker, vec![(worker.index(), several.len() as u64)], watch)?;
+        let before: u64 = counts[..worker.index()].iter().map(|(_, count)| count).sum();
+        let mut numbers = vec![0u64; owned.len()];
+        several.iter().zip(before + 1..).for_each(|(root, number)| numbers[owned.index(*root)] = number);
+        let asked =
+            docs_of_rows.iter().map(|(row, doc)| (*row, roots[*doc])).filter(|(_, root)| sizes.members(*root) > 1);
+        let asked: Rc<Vec<(u32, DocId)>> = Rc::new(asked.collect());
+        let local = LocalAnswers::own(worker, move |doc: usize| [numbers[doc]]);
+        let questions = || {
+            let asked = asked.clone();
+            (0..asked.len()).map(move |place| asked[place].1)
+        };
+        let mut components = vec![0; rows.len()];
+        lookup(worker, owned, questions, &local, watch, |place, [number]| {
+            // Refused later, if it does not fit.
+            components[asked[place].0 as usize] = u32::try_from(number).unwrap_or(u32::MAX);
+        })?;
+        Ok(components)
+    }
+
+    /// Adds the edges between the sets of each row, and returns the nearest of each own set, if they are wanted.
+    fn add_members<S: SetSource>(
+        &mut self,
+        worker: &mut Worker,
+        stage: &SetJoinStage,
+        source: &S,
+        prepared: &PreparedSets,
+    ) -> Result<Vec<Nearest>> {
+        let joined = &prepared.joined;
+        let mut dealer = Dealer::new(worker.index(), worker.peers(), &stage.watch);
+        for (set, place) in joined.sets.iter().zip(&joined.row_of) {
+            let doc = DocId::from_table(source.name(*set as usize) as i64);
+            dealer.deal(place.worker.into(), RowMember { row: place.number.into(), doc });
+        }
+        let members = all_to_all(worker, dealer, &stage.watch)?;
+        let mut nearest = Dealer::new(worker.index(), worker.peers(), &stage.watch);
+        // A row's smallest set, whose name the row has, is near the next one.
+        let mut seconds: ByKey<u64, DocId> = ByKey::default();
+        let records = || members.iter().flat_map(|block| block.records());
+        for RowMember { row, doc } in records() {
+            if doc.to_table() as u64 != joined.rows[*row as usize].name {
+                let second = seconds.entry(*row).or_insert(*doc);
+                *second = (*doc).min(*second);
+            }
+        }
+        for RowMember { row, doc } in records() {
+            let (JoinedRow { name, size, .. }, best) = (joined.rows[*row as usize], self.best_of_row[*row as usize]);
+            let Some(mut best) = best else { continue };
+            let own_name = doc.to_table() as u64;
+            let level = level_of(&self.requirements, [best.shared; 2], [size, best.sizes - size]);
+            if let Some(edges) = level.and_then(|level| self.edges.get_mut(level)).filter(|_| own_name != name) {
+                edges.push(edge(name, own_name));
+            }
+            if self.with_nearest {
+                if best.neighbour == *doc {
+                    best.neighbour = seconds.get(row).copied().unwrap_or(best.neighbour);
+                }
+                nearest.deal(doc.owner(worker.peers()) as u64, Nearest { doc: *doc, ..best });
+            }
+        }
+        let mut nearest: Vec<Nearest> = blocks(all_to_all(worker, nearest, &stage.watch)?);
+        nearest.sort_unstable_by_key(|nearest| nearest.doc);
+        Ok(nearest)
+    }
+}
