@@ -121,6 +121,8 @@ OPENED(openat64, PATH_AT, GIVEN_AT)
 
 # Small methods besides that of the study: features, supershingles, agreements, words.
 METHODS = [(84, 6, 2, 5), (84, 6, 2, 3), (12, 6, 2, 2), (12, 6, 1, 2), (12, 6, 3, 2), (12, 6, 6, 1), (16, 2, 2, 2), (24, 12, 2, 3)]
+# How clusters are verified, if they are.
+VERIFICATIONS = ["", "", 'similarity = 0.6\nverify = "exact"\n', 'similarity = 0.8\nverify = "exact"\n', 'similarity = 0.7\nverify = "estimate"\n']
 MEMORIES = [None, None, "24KiB", "100KiB", "1MiB", "16MiB"]
 WORDS = [a + b for a in ("ka", "lo", "mi", "ne", "ru", "sa", "to") for b in ("be", "da", "fi", "go", "hu", "py", "wa")]
 HOSTS = ["one.example", "two.example", "www.two.example", "three.example:8080"]
@@ -279,6 +281,7 @@ class History:
         self.method = (
             f"words = {words}\nfeatures = {features}\nsupershingles = {supershingles}\nagreements = {agreements}\n"
             f"shards = {self.rng.choice([4, 4, 8])}\n"
+            f"{self.rng.choice(VERIFICATIONS)}"
         )
         self.wave_bytes = self.rng.choice([1, 2000, 1 << 30])
 

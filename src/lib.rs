@@ -70,8 +70,8 @@
 //! operators                  the dataflows: timely appears from here up
 //! summary  plan  mirror      mirror: a local copy of a store in a bucket
 //! state                      the store of all weeks
-//! tables  readers  features  structures
-//! text  objects  stats       objects: the client of object stores
+//! tables  readers  features
+//! text  objects  stats  structures     objects: the client of object stores
 //! kernels                    the unsafe code, except one trait of the exchange
 //! config
 //! records  watch

@@ -27,7 +27,8 @@ pub struct Plan {
     pub stands_on: String,
     /// The number of the commit that makes the week.
     pub commit: u64,
-    /// The deletion from an existing week, if the run is one; then it reads no crawl.
+    /// The deletion from an existing week, if the run is one; then it reads no crawl. One without patterns computes the clusters of the week
+    /// again with the method of this plan.
     pub deletion: Option<Deletion>,
     /// How the clusters of a later week are computed: full, delta or auto.
     pub mode: Mode,
@@ -39,6 +40,8 @@ pub struct Plan {
     pub keep: Keep,
     /// The input files, sorted by name.
     pub inputs: Vec<Input>,
+    /// Whether the accuracy of the clusters is measured by samples.
+    pub accuracy: bool,
     /// The inputs of each wave, as ranges `first..end` of `inputs`, in order.
     pub waves: Vec<(usize, usize)>,
     /// The largest share of bad records, 0 to 1, that the job accepts.
@@ -90,8 +93,12 @@ impl Plan {
     /// A key of everything that the week is made from. A rerun of the same command has the same key.
     pub fn key(&self) -> InputKey {
         if let Some(Deletion { patterns, of, key }) = &self.deletion {
-            let patterns = serde_json::to_string(patterns).unwrap_or_default();
-            let hash = short_hash(format!("{} without {patterns}", of.identity()).as_bytes());
+            let made_from = if patterns.is_empty() {
+                format!("{} with {}", of.identity(), self.method)
+            } else {
+                format!("{} without {}", of.identity(), serde_json::to_string(patterns).unwrap_or_default())
+            };
+            let hash = short_hash(made_from.as_bytes());
             return InputKey { hash, ..key.clone() };
         }
         let mut text = format!("{}; {}", self.method, serde_json::to_string(&self.reading).unwrap_or_default());
@@ -220,6 +227,7 @@ mod tests {
             stands_on: String::new(),
             commit: 1,
             deletion: None,
+            accuracy: true,
             mode: Mode::Full,
             method: job.method.clone(),
             reading: job.read.clone(),

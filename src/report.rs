@@ -1,7 +1,9 @@
 //! Reports for the user: the text of a week's summary, of a plan and of changes, and the estimate of disk space.
 
+mod accuracy;
 mod changes;
 mod collections;
+mod curve;
 mod evolution;
 mod mirrors;
 mod mirrors_by_url;
@@ -16,7 +18,7 @@ use anyhow::{Context, Result};
 use crate::config::Bytes;
 use crate::plan::Plan;
 use crate::state::Counts;
-use crate::summary::{LevelSummary, Summary};
+use crate::summary::{CurvePoint, LevelSummary, Summary};
 use crate::text::{printable, printable_lines};
 
 pub use changes::{Change, Changes, changes};
@@ -72,6 +74,8 @@ pub fn summary(summary: &Summary) -> String {
         lines.extend(largest_lines(level));
     }
     lines.push(String::new());
+    lines.extend(curve::curve(&summary.curve));
+    lines.extend(summary.accuracy.iter().flat_map(accuracy::accuracy));
     lines.extend(count_lines(&summary.counts));
     if let Some(since) = &summary.since {
         lines.push(changes::since(since).trim_end().to_owned());
@@ -188,7 +192,11 @@ pub fn plan(plan: &Plan, disk: &Disk) -> String {
             disk.free.map_or("unknown".into(), |free| Bytes(free).to_string())
         ),
     );
-    line("Method", plan.method.to_string());
+    let preset = plan.method.preset().map_or_else(String::new, |name| format!(" ({name})"));
+    line("Method", format!("{}{preset}", plan.method));
+    for line in curve::curve(&CurvePoint::of_method(&plan.method)) {
+        let _ = writeln!(out, "{line}");
+    }
     out
 }
 

@@ -1,5 +1,6 @@
 //! The summary of a week: its totals at each level, its largest clusters, and the changes since the week before.
 
+mod accuracy;
 mod collections;
 mod evolution;
 mod mirrors;
@@ -14,12 +15,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::config::Method;
+use crate::config::{CURVE, Method};
 use crate::records::{Level, Week};
 use crate::state::{Counts, Journal};
 use crate::stats::Fit;
 use crate::tables::{LargestRow, SummaryRow};
 
+pub use accuracy::{AccuracySummary, LoosestCluster, SharePair};
 pub use collections::{
     CollectionsSummary, CrawlSavings, LargestCollections, PUBLISHED_LARGEST, PUBLISHED_SAVINGS, PublishedSavings,
     SimilarCount,
@@ -46,16 +48,38 @@ pub struct Summary {
     pub store: PathBuf,
     /// The study's parameters, on one line.
     pub method: String,
+    /// How likely two documents are linked, by their similarity.
+    #[serde(default)]
+    pub curve: Vec<CurvePoint>,
     /// The number of input files.
     pub files: u64,
     /// The size of the input files as stored, in bytes.
     pub input_bytes: u64,
+    /// How right the clusters are, from samples; none if it was not measured.
+    #[serde(default)]
+    pub accuracy: Option<AccuracySummary>,
     /// The counts of records read, passed over and rejected.
     pub counts: Counts,
     /// The changes since the week before; none in a store's first week.
     pub since: Option<Since>,
     /// The totals of each level, from very similar pages to exact copies.
     pub levels: Vec<LevelSummary>,
+}
+
+/// A point of the S-curve: how likely two documents of some similarity are linked directly (Fetterly 2004, section 2).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CurvePoint {
+    /// The similarity of the two documents, 0 to 1.
+    pub similarity: f64,
+    /// The probability that they share enough supershingles, 0 to 1.
+    pub chance: f64,
+}
+
+impl CurvePoint {
+    /// The points of the curve of a method at the similarities of [`CURVE`].
+    pub fn of_method(method: &Method) -> Vec<CurvePoint> {
+        CURVE.map(|similarity| CurvePoint { similarity, chance: method.shape().chance(similarity) }).to_vec()
+    }
 }
 
 /// The changes of a week since the week before.
@@ -219,6 +243,8 @@ impl Summary {
             week,
             store: store.to_owned(),
             method: method.to_string(),
+            curve: CurvePoint::of_method(method),
+            accuracy: None,
             files: journal.key.files as u64,
             input_bytes: journal.key.bytes,
             counts: journal.counts.clone(),

@@ -35,6 +35,10 @@ pub enum Stage {
     Pairs,
     /// Compute the connected components of the edges.
     Components,
+    /// Check that the pages of clusters are similar enough.
+    Verify,
+    /// Measure the accuracy of the clusters by samples.
+    Accuracy,
     /// Compare the weeks of a store.
     Weeks,
     /// Find all pairs of sets that have enough in common.
@@ -47,7 +51,7 @@ pub enum Stage {
 
 impl Stage {
     /// All stages, in the order of their numbers.
-    const ALL: [Stage; 15] = [
+    const ALL: [Stage; 17] = [
         Stage::Read,
         Stage::LeaveOut,
         Stage::Changes,
@@ -59,6 +63,8 @@ impl Stage {
         Stage::Prune,
         Stage::Pairs,
         Stage::Components,
+        Stage::Verify,
+        Stage::Accuracy,
         Stage::Weeks,
         Stage::Join,
         Stage::Links,
@@ -74,6 +80,8 @@ impl Stage {
             Stage::Prune => "pruning",
             Stage::Pairs => "pairing",
             Stage::Components => "joining",
+            Stage::Verify => "verifying",
+            Stage::Accuracy => "measuring accuracy",
             Stage::Changes => "finding changes",
             Stage::Postings => "posting",
             Stage::Holders => "finding holders",

@@ -49,6 +49,9 @@ pub(crate) struct RunArgs {
     /// Make the week even if the input has no page.
     #[arg(long)]
     pub(crate) allow_empty: bool,
+    /// Do not measure the accuracy of the clusters.
+    #[arg(long)]
+    pub(crate) no_accuracy: bool,
     /// Compute the store's last week again if it exists.
     #[arg(long)]
     pub(crate) replace: bool,

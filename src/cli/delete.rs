@@ -1,26 +1,17 @@
 //! `nigh delete`: computes the last week of a store again without some pages, and forgets their URLs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 
 use super::errors::WrongUse;
 use super::print::print_json;
-use super::session::{
-    Session, check_kernels, check_name, locate_store, lock, notify, pool_of, read_manifest, take_work,
-};
-use super::signals::stop_on_signals;
-use super::week::read_summary;
-use super::worker::{ProcessWork, cluster};
-use super::workers::{WorkerCount, warn_above_cores};
-use crate::config::{Config, Count, Keep, Mode, Reading, read_config};
+use super::remake::{Opened, RemakeArgs};
+use super::workers::warn_above_cores;
 use crate::jobs::deletion;
-use crate::launch::{Peers, Pool};
-use crate::log::{Display, Log};
-use crate::mirror::WriteGuard;
-use crate::plan::{Deletion, Plan};
+use crate::log::Log;
 use crate::records::{DocId, Week};
 use crate::report::{grouped, print};
 use crate::state::{Earlier, Manifest, Store};
@@ -41,29 +32,13 @@ pub(crate) struct DeleteArgs {
     /// Folder of all tables, or s3://BUCKET/PREFIX.
     #[arg(long, value_name = "DIR_OR_URL")]
     store: PathBuf,
-    /// Local folder for the work on a store in a bucket. Overrides the config.
-    #[arg(long, value_name = "DIR")]
-    mirror: Option<PathBuf>,
     #[command(flatten)]
     selection: PageSelection,
-    /// Config file: where to compute [default: this machine].
-    #[arg(long)]
-    config: Option<PathBuf>,
-    /// Worker threads in each process. Overrides the config.
-    #[arg(long, value_name = "N")]
-    workers: Option<Count>,
-    /// Processes on this machine. Overrides the config.
-    #[arg(long, value_name = "N")]
-    processes: Option<Count>,
     /// Print how many URLs would be deleted, and stop.
     #[arg(long)]
     dry_run: bool,
-    /// Print the result as one JSON object on stdout, and events as JSON lines on stderr.
-    #[arg(long)]
-    json: bool,
-    /// Show no progress.
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    pub(crate) remake: RemakeArgs,
 }
 
 /// The pages to delete.
@@ -100,112 +75,26 @@ struct DeletionSummary {
     results: Vec<String>,
 }
 
-impl DeleteArgs {
-    /// The log of the command.
-    pub(crate) fn log(&self) -> Log {
-        Log::new(Display::new(self.quiet, false, self.json), self.json)
-    }
-}
-
 /// Deletes the selected pages, and prints how many there were.
 pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
-    let config = args.config.as_deref().map_or_else(|| Ok(Config::default()), read_config);
-    let config = config.map_err(WrongUse::from_error)?;
-    check_kernels()?;
     let patterns = args.selection.patterns()?;
-    let location = locate_store(&args.store, args.mirror.as_deref(), &config)?;
-    check_name(&args.store)?;
-    location.store().check_writable()?;
-    // Locking creates the folder, so check first that it is a store.
-    location.expect()?;
-    let pool = pool_of(&config, args.processes)?;
-    if let Some(manifest) = location.store().manifest().ok().flatten() {
-        // Before anything is locked or taken over; a mirror that is not up to date has the shards of its store, too.
-        WorkerCount::new(args.workers, &config, &pool).of_shards(manifest.method.shards as usize)?;
-    }
-    let (mut guard, store) = if args.dry_run {
-        location.look(&notify(log))?;
-        (None, location.store().clone())
-    } else {
-        let guard = lock(&location, log)?;
-        let store = take_work(location.store(), &pool, 0)?;
-        store.recover()?;
-        (Some(guard), store)
-    };
-    let manifest = read_manifest(&store, &args.store)?;
-    let plan = make_plan(&store, &manifest, &config, args, &patterns, &pool)?;
+    let mut opened = Opened::new(&args.store, &args.remake, args.dry_run, log)?;
+    let plan = opened.plan(&args.remake, &patterns)?;
+    let Opened { pool, store, manifest, .. } = &opened;
     log.name(format!("delete {}", plan.week));
-    warn_above_cores(plan.workers, &pool, log);
-    let docs = selected_docs(&store, &manifest, &patterns)?;
+    warn_above_cores(plan.workers, pool, log);
+    let docs = selected_docs(store, manifest, &patterns)?;
     // Pages of other URLs may link to a selected URL of which the store has no page.
-    let is_mentioned = docs.is_empty() && deletion::is_mentioned(&store, &store.committed(plan.week)?, &patterns)?;
+    let is_mentioned = docs.is_empty() && deletion::is_mentioned(store, &store.committed(plan.week)?, &patterns)?;
     let is_any = !docs.is_empty() || is_mentioned;
-    let results = manifest.results.into_keys().filter(|folder| is_any && name_pages(folder)).collect();
+    let results = manifest.results.keys().filter(|folder| is_any && name_pages(folder)).cloned().collect();
     let mut summary =
         DeletionSummary { week: plan.week, urls: docs.len() as u64, is_mentioned, documents: None, results };
-    if let Some(guard) = &mut guard
-        && is_any
-    {
-        let session = Session { pool: &pool, log, bytes: 0, metrics: None };
-        summary.documents = Some(delete(plan, &docs, &session, &store, &args.store, guard)?);
+    if !args.dry_run && is_any {
+        let (before, after) = opened.remake(plan, &docs, log)?;
+        summary.documents = Some(before.counts.documents - after.counts.documents);
     }
     print_result(args, &summary, &patterns, log)
-}
-
-/// Computes and publishes the week of the plan without the documents. Returns how many of them were in the week. The caller has
-/// locked the store.
-fn delete(
-    plan: Plan,
-    docs: &[DocId],
-    session: &Session<'_>,
-    store: &Store,
-    given_store: &Path,
-    guard: &mut WriteGuard,
-) -> Result<u64> {
-    let Session { pool, log, .. } = *session;
-    let week = plan.week;
-    let begin = |store: &Store| {
-        let dropped = store.begin(week, &plan.method, &plan.key())?.dropped;
-        if dropped > 0 {
-            log.notice(&format!("week {week} was being computed again: its {dropped} unfinished waves are dropped"));
-        }
-        deletion::write_deleted(&store.unfinished(week), docs)
-    };
-    begin(store)?;
-    let before = read_summary(store, week)?;
-    let is_committed = {
-        let (store, key) = (store.clone(), plan.key().hash);
-        move || -> Result<bool> {
-            let manifest = store.manifest()?;
-            let weeks = manifest.map_or_else(Vec::new, |manifest| manifest.weeks);
-            Ok(weeks.iter().any(|committed| committed.week == week && committed.key == key))
-        }
-    };
-    stop_on_signals(log, pool, guard.publish_handle(), {
-        let (is_committed, root) = (is_committed.clone(), given_store.display().to_string());
-        move || {
-            let text = format!("week {week} of {root} is unchanged. The same command starts again");
-            (!is_committed().unwrap_or(false)).then_some(text)
-        }
-    });
-    let work = |epoch| {
-        let mut plan = plan.clone();
-        if epoch > 0 {
-            let store = take_work(store, pool, epoch)?;
-            store.recover()?;
-            if is_committed()? {
-                return Ok(None);
-            }
-            begin(&store)?;
-            plan.work = store.work_name();
-        }
-        Ok(Some(ProcessWork::Run(Box::new(plan))))
-    };
-    let plan_here = plan.clone();
-    let after = session.compute(work, |watch| cluster(plan_here, Peers::None, watch))?;
-    let after = after.map_or_else(|| read_summary(store, week), Ok)?;
-    guard.publish(false, &notify(log))?;
-    Ok(before.counts.documents - after.counts.documents)
 }
 
 impl PageSelection {
@@ -244,45 +133,6 @@ impl PageSelection {
     }
 }
 
-/// The plan to compute the last week again, from its own tables.
-fn make_plan(
-    store: &Store,
-    manifest: &Manifest,
-    config: &Config,
-    args: &DeleteArgs,
-    patterns: &UrlPatterns,
-    pool: &Pool,
-) -> Result<Plan> {
-    let last = manifest.weeks.last().with_context(|| format!("{} has no week yet", args.store.display()))?;
-    let whole = store.whole(last)?;
-    let path = store.records(last).join("job.toml");
-    let job = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let processes = pool.processes();
-    let workers = WorkerCount::new(args.workers, config, pool).of_shards(manifest.method.shards as usize)?;
-    Ok(Plan {
-        week: last.week,
-        store: store.root().to_owned(),
-        work: store.work_name(),
-        earlier: Earlier::before(manifest, last.week),
-        stands_on: last.identity(),
-        commit: manifest.commits + 1,
-        deletion: Some(Deletion { patterns: patterns.clone(), of: last.clone(), key: whole.journal.key }),
-        mode: Mode::Auto,
-        method: manifest.method.clone(),
-        reading: Reading::default(),
-        keep: Keep::default(),
-        inputs: Vec::new(),
-        waves: Vec::new(),
-        // The rejects were accepted when the crawl was read.
-        max_reject_share: 1.0,
-        allow_empty: true,
-        job: format!("{job}# Deleted since: {patterns}.\n"),
-        processes,
-        workers,
-        worker_memory: config.memory() / (processes * workers) as u64,
-    })
-}
-
 /// The ids of all selected URLs that the store has.
 fn selected_docs(store: &Store, manifest: &Manifest, patterns: &UrlPatterns) -> Result<Vec<DocId>> {
     let weeks = Earlier { removed: manifest.removed.clone(), weeks: manifest.weeks.clone() };
@@ -291,7 +141,7 @@ fn selected_docs(store: &Store, manifest: &Manifest, patterns: &UrlPatterns) -> 
 }
 
 fn print_result(args: &DeleteArgs, summary: &DeletionSummary, patterns: &UrlPatterns, log: &Log) -> Result<ExitCode> {
-    if args.json {
+    if args.remake.json {
         print_json(summary)?;
         return Ok(ExitCode::SUCCESS);
     }

@@ -8,6 +8,7 @@
 //! - `nigh show`: `show.rs` prints the summary of a week.
 //! - `nigh roll-up`: `roll_up.rs` puts each set of replicas once into ranked lists.
 //! - `nigh delete`: `delete.rs` removes pages from the last week.
+//! - `nigh verify`: `verify.rs` checks the clusters of the last week. `remake.rs` computes that week again, for both.
 //! - `nigh vacuum`: `vacuum.rs` removes old weeks.
 //! - `nigh catalog`: `catalog.rs` keeps a description of the tables for Delta Lake.
 //! - `nigh bench` measures speed: see [`crate::bench`].
@@ -30,6 +31,7 @@ mod errors;
 #[cfg(feature = "pool")]
 mod pool;
 mod print;
+mod remake;
 mod roll_up;
 mod run;
 mod session;
@@ -38,6 +40,7 @@ mod signals;
 mod study;
 mod tasks;
 mod vacuum;
+mod verify;
 mod week;
 mod worker;
 mod workers;
@@ -77,6 +80,8 @@ enum Command {
     RollUp(roll_up::RollUpArgs),
     /// Delete pages from the last week of a store, and forget their URLs.
     Delete(delete::DeleteArgs),
+    /// Check the clusters of the last week of a store: pages that are not similar enough are split off.
+    Verify(verify::VerifyArgs),
     /// Remove old weeks from a store.
     Vacuum(vacuum::VacuumArgs),
     /// Keep the tables of a store as Delta Lake tables, too: metadata only, over the same files.
@@ -101,7 +106,8 @@ pub fn main() -> ExitCode {
     raise_open_files();
     let log = match &cli.command {
         Command::Run(args) => Log::new(Display::new(args.quiet, args.verbose, args.json), args.json),
-        Command::Delete(args) => args.log(),
+        Command::Delete(args) => args.remake.log(),
+        Command::Verify(args) => args.remake.log(),
         Command::Vacuum(args) => Log::new(Display::Person, args.json),
         Command::Catalog(args) => Log::new(Display::Person, args.json),
         _ => Log::new(Display::Person, false),
@@ -111,6 +117,7 @@ pub fn main() -> ExitCode {
         Command::Show(args) => show(&args),
         Command::RollUp(args) => roll_up::run(&args),
         Command::Delete(args) => delete::run(&args, &log),
+        Command::Verify(args) => verify::run(&args, &log),
         Command::Vacuum(args) => vacuum::run(&args, &log),
         Command::Catalog(args) => catalog::run(&args, &log),
         Command::Bench(args) => {

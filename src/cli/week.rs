@@ -12,7 +12,7 @@ use super::session::{Session, check_name, locate_store, lock, notify, open_bucke
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, cluster};
 use super::workers::{WorkerCount, warn_above_cores};
-use crate::config::{Bytes, Cluster, Config, Job, Keep, Method, Mode, Reading, Share, Weekly};
+use crate::config::{Bytes, Cluster, Config, Job, Keep, Method, Mode, RECALL, Reading, Share, Verify, Weekly};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
@@ -38,6 +38,10 @@ pub(crate) fn run(job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, lo
     request.check_inputs(args.dry_run)?;
     let early_guard = open_bucket(&location, args.dry_run, log)?;
     let state = request.week_state(&store)?;
+    let (WeekState::Made(plan) | WeekState::ToMake(plan)) = &state;
+    if let Some(text) = few_candidates(&plan.method) {
+        log.notice(&text);
+    }
     if let WeekState::ToMake(plan) = &state {
         warn_above_cores(plan.workers, &request.pool, log);
     }
@@ -63,6 +67,20 @@ pub(crate) fn run(job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, lo
     }
     print_summary(&summary, args.json)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What to say about numbers that find too few pairs of the similarity of the method.
+pub(crate) fn few_candidates(method: &Method) -> Option<String> {
+    let similarity = f64::from(method.similarity?);
+    let chance = method.shape().chance(similarity);
+    (chance < RECALL).then(|| {
+        format!(
+            "of the pairs of similarity {similarity} only {:.1}% are linked directly by the numbers of the method. Without features, supershingles, \
+             agreements and preset, nigh chooses numbers that link {:.0}%",
+            100.0 * chance,
+            100.0 * RECALL
+        )
+    })
 }
 
 fn print_dry_run(plan: &Plan, damaged: &[(&str, String)], json: bool) -> Result<ExitCode> {
@@ -198,14 +216,15 @@ struct WeekSettings {
 impl WeekRequest {
     /// Applies config and flags, and lists the inputs.
     fn new(mut job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<WeekRequest> {
-        let (week, store, input, allow_empty, reading, method) = match &mut job {
-            CrawlJob::First(Cluster { week, store, input, allow_empty, read, method, .. }) => {
-                (week, store, input, allow_empty, &*read, Some(&*method))
+        let (week, store, input, allow_empty, accuracy, reading, method) = match &mut job {
+            CrawlJob::First(Cluster { week, store, input, allow_empty, accuracy, read, method, .. }) => {
+                (week, store, input, allow_empty, accuracy, &*read, Some(&*method))
             }
-            CrawlJob::Later(Weekly { week, store, input, allow_empty, read, method, .. }) => {
-                (week, store, input, allow_empty, &*read, method.as_ref())
+            CrawlJob::Later(Weekly { week, store, input, allow_empty, accuracy, read, method, .. }) => {
+                (week, store, input, allow_empty, accuracy, &*read, method.as_ref())
             }
         };
+        *accuracy &= !args.no_accuracy;
         *allow_empty |= args.allow_empty;
         if !args.input.is_empty() {
             *input = args.input.clone();
@@ -248,6 +267,13 @@ impl WeekRequest {
         match &self.job {
             CrawlJob::First(job) => &job.read,
             CrawlJob::Later(job) => &job.read,
+        }
+    }
+
+    fn accuracy(&self) -> bool {
+        match &self.job {
+            CrawlJob::First(job) => job.accuracy,
+            CrawlJob::Later(job) => job.accuracy,
         }
     }
 
@@ -305,6 +331,11 @@ impl WeekRequest {
         if let Some(manifest) = &manifest {
             manifest.check(&self.store, &settings.method)?;
         }
+        if self.keep().shingles && settings.method.verify != Verify::Exact {
+            bail!(WrongUse(
+                "`keep.shingles = true` is for `verify = \"exact\"` in the method: nothing else reads them".into()
+            ));
+        }
         // To know whether an existing week has the same input, plan it as it was planned.
         let of_existing = existing.filter(|_| !self.replace).map(|existing| existing.stands_on.clone());
         let last_identity = || manifest.as_ref().map_or_else(String::new, Manifest::identity);
@@ -331,7 +362,7 @@ impl WeekRequest {
                 }
                 ensure!(
                     is_same,
-                    "week {week} is in {root} already, made from other input, or with pages deleted since: give another --week or --store, \
+                    "week {week} is in {root} already, made from other input, or with pages deleted or clusters verified since: give another --week or --store, \
                      or compute it again with --replace"
                 );
                 Ok(WeekState::Made(plan))
@@ -387,6 +418,7 @@ impl WeekRequest {
             stands_on: String::new(),
             commit: 0,
             deletion: None,
+            accuracy: self.accuracy(),
             mode,
             method,
             reading: self.reading().clone(),

@@ -152,6 +152,8 @@ pub struct Cluster {
     pub allow_empty: bool,
     /// The size of a wave: input is committed in parts of about this many bytes, as stored. Default: 16 GiB.
     pub wave_bytes: Bytes,
+    /// Whether the accuracy of the clusters is measured by samples, some of whose pages are read again. Default: true, or `--no-accuracy`.
+    pub accuracy: bool,
     /// How pages are read.
     pub read: Reading,
     /// What is kept of pages besides their features.
@@ -169,6 +171,7 @@ impl Default for Cluster {
             max_reject_share: Share(0.05),
             allow_empty: false,
             wave_bytes: Bytes(16 << 30),
+            accuracy: true,
             read: Reading::default(),
             keep: Keep::default(),
             method: Method::default(),
@@ -192,6 +195,8 @@ pub struct Weekly {
     pub allow_empty: bool,
     /// As for `[cluster]`.
     pub wave_bytes: Bytes,
+    /// As for `[cluster]`.
+    pub accuracy: bool,
     /// How the clusters are computed. Default: `auto`.
     pub mode: Mode,
     /// How pages are read.
@@ -204,7 +209,7 @@ pub struct Weekly {
 
 impl Default for Weekly {
     fn default() -> Weekly {
-        let Cluster { week, store, input, max_reject_share, allow_empty, wave_bytes, read, keep, .. } =
+        let Cluster { week, store, input, max_reject_share, allow_empty, wave_bytes, accuracy, read, keep, .. } =
             Cluster::default();
         Weekly {
             week,
@@ -213,6 +218,7 @@ impl Default for Weekly {
             max_reject_share,
             allow_empty,
             wave_bytes,
+            accuracy,
             mode: Mode::default(),
             read,
             keep,
@@ -316,11 +322,14 @@ pub enum Unresolved {
 pub struct Keep {
     /// Whether the table `chunks` gets the hashes of lines and paragraphs of every page. Default: true.
     pub chunks: bool,
+    /// Whether the shingles of every page are kept on disk until the week is made, 8 bytes a word, so that `verify = "exact"` reads them and
+    /// not the crawl files again. Default: false.
+    pub shingles: bool,
 }
 
 impl Default for Keep {
     fn default() -> Keep {
-        Keep { chunks: true }
+        Keep { chunks: true, shingles: false }
     }
 }
 

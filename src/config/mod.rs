@@ -48,7 +48,7 @@
 //! ```
 //!
 //! In reading order: `job` (the kinds of jobs), `overlap`, `collections`, `mirrors_by_url` and `paragraphs` (four of them), `method` (the
-//! numbers of the study), `pool` (the machines of a config),
+//! numbers of the study), `s_curve` (what they find), `preset` (numbers by name, and those for a similarity), `pool` (the machines of a config),
 //! `tasks` (processes that a scheduler starts), `units` (sizes, shares and counts), `memory` (that of this machine).
 
 mod collections;
@@ -60,6 +60,8 @@ mod mode;
 mod overlap;
 mod paragraphs;
 mod pool;
+mod preset;
+mod s_curve;
 mod tasks;
 mod units;
 
@@ -67,12 +69,14 @@ pub use self::collections::{CollectionLinks, Collections, Merge, ReplicaLevel};
 pub use self::job::{
     Chunks, Cluster, Columns, Evolution, HostPairs, Job, Keep, Mirrors, Reading, Study, Unresolved, Weekly,
 };
-pub use self::method::Method;
+pub use self::method::{Method, Similarity, Verify};
 pub use self::mirrors_by_url::{MirrorsByUrl, Unfetched, UrlChoice};
 pub use self::mode::Mode;
 pub use self::overlap::{Chunking, Cut, Overlap, OverlapMethod, Unit};
 pub use self::paragraphs::{Paragraphs, PartOrder};
 pub use self::pool::{Destination, HostTable, Ports, Variables};
+pub use self::preset::{RECALL, STUDY};
+pub use self::s_curve::{CURVE, Shape};
 pub use self::tasks::{Scheduler, Tasks};
 pub use self::units::{Bytes, Count, Share, age};
 

@@ -28,6 +28,7 @@ mod sketch;
 
 pub use chunk_sets::chunk_set;
 pub use chunks::PageChunks;
+pub(crate) use page::distinct;
 pub use page::{Fingerprinter, PageFacts};
 pub use rabin::{Polynomials, irreducible, polynomials, primitive};
 pub use shingles::Shingler;

@@ -8,6 +8,7 @@ use super::shingles::Shingler;
 use super::sketch::{Sketch, Sketcher};
 use crate::config::Method;
 use crate::kernels::{Joined, Kernels, chosen};
+use crate::structures::WordSet;
 use crate::text::{charset, html, urls};
 
 /// Computes sketches, chunks, titles and links of documents; its buffers are reused from document to document.
@@ -21,6 +22,7 @@ pub struct Fingerprinter {
     kernels: &'static Kernels,
     decoded: String,
     extract: html::Extract,
+    distinct: WordSet,
 }
 
 /// What is read from one document.
@@ -56,6 +58,7 @@ impl Fingerprinter {
             kernels,
             decoded: String::new(),
             extract: html::Extract::default(),
+            distinct: WordSet::default(),
         }
     }
 
@@ -128,11 +131,59 @@ impl Fingerprinter {
         self.bytes(text.as_bytes(), b'\n')
     }
 
+    /// The distinct shingles of an HTML page, as pre-images, in the order of their first words: the set of which a sketch is made. `label` is as for
+    /// [`html`](Fingerprinter::html).
+    pub fn html_shingles(&mut self, body: &[u8], label: Option<&str>) -> Vec<u64> {
+        let mut extract = std::mem::take(&mut self.extract);
+        html::scan(charset::decode_bytes(body, label, &mut self.decoded), 0, self.kernels, &mut extract);
+        let shingles = self.distinct_of(&extract.text);
+        self.extract = extract;
+        shingles
+    }
+
+    /// The distinct shingles of plain text, as [`html_shingles`](Fingerprinter::html_shingles).
+    pub fn plain_shingles(&mut self, body: &[u8], label: Option<&str>) -> Vec<u64> {
+        let mut decoded = std::mem::take(&mut self.decoded);
+        let shingles = self.distinct_of(charset::decode_bytes(body, label, &mut decoded));
+        self.decoded = decoded;
+        shingles
+    }
+
+    /// The distinct shingles of a text, as [`html_shingles`](Fingerprinter::html_shingles).
+    ///
+    /// ```
+    /// use nigh::{config::Method, features::Fingerprinter};
+    ///
+    /// let mut fingerprinter = Fingerprinter::of_method(&Method::default())?;
+    /// assert_eq!(fingerprinter.text_shingles("to be or not to be").len(), 6);
+    /// assert_eq!(fingerprinter.text_shingles("to to to to to to").len(), 1);
+    /// # anyhow::Ok(())
+    /// ```
+    pub fn text_shingles(&mut self, text: &str) -> Vec<u64> {
+        self.distinct_of(text.as_bytes())
+    }
+
+    /// The shingles of the last document, as pre-images, one for each word.
+    pub fn last_shingles(&self) -> &[u64] {
+        self.shingler.last()
+    }
+
+    fn distinct_of(&mut self, text: &[u8]) -> Vec<u64> {
+        let folded = self.folded(text);
+        let text = folded.as_ref().map_or(text, |folded| folded.as_bytes());
+        distinct(self.shingler.preimages(text), &mut self.distinct)
+    }
+
+    /// The text without case, if the method folds it.
+    fn folded(&self, text: &[u8]) -> Option<String> {
+        self.fold_case.then(|| String::from_utf8_lossy(text).to_lowercase())
+    }
+
     /// As [`text`](Fingerprinter::text), with `line_end` between the lines. Bytes that are not UTF-8 are not part of
     /// a word, and neither is U+FFFD, with which a decoder would replace them.
     fn bytes(&mut self, text: &[u8], line_end: u8) -> PageFacts {
         let mut facts = PageFacts::default();
-        let folded = self.fold_case.then(|| String::from_utf8_lossy(text).to_lowercase());
+        let folded = self.folded(text);
         let text = folded.as_ref().map_or(text, |folded| folded.as_bytes());
         let preimages = match &mut self.joined {
             Some(joined) => self.shingler.preimages_and_words(text, line_end, joined),
@@ -145,6 +196,12 @@ impl Fingerprinter {
         facts.chunks = self.joined.as_ref().and_then(PageChunks::of);
         facts
     }
+}
+
+/// The distinct words of `words`, in order; `set` is overwritten.
+pub fn distinct(words: &[u64], set: &mut WordSet) -> Vec<u64> {
+    set.reset(words.len());
+    words.iter().copied().filter(|word| set.insert(*word)).collect()
 }
 
 #[cfg(test)]

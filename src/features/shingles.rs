@@ -37,6 +37,11 @@ impl Shingler {
         &self.preimages
     }
 
+    /// The pre-images of the last text.
+    pub fn last(&self) -> &[u64] {
+        &self.preimages
+    }
+
     /// As [`preimages`](Shingler::preimages), and joins the words: see [`Kernels::join`].
     pub fn preimages_and_words(&mut self, text: &[u8], line_end: u8, joined: &mut Joined) -> &[u64] {
         self.kernels.join(text, line_end, &mut self.bounds, joined);

@@ -4,6 +4,7 @@
 //! crawl files ─▶ captures ─▶ segments, wave by wave       a row for each document, with its feature vector
 //! vectors     ─▶ similar and identical roots (`roots`)    from all documents, or from the week before and what changed
 //! checksums   ─▶ exact roots (`roots`)                    exact copies among the identical
+//! candidates  ─▶ clusters (`verification`)                if the job asks for it: pages that are not similar enough are split off
 //! roots       ─▶ evidence, cluster map, ids (`tables`)    why, where, and under which name
 //! failures    ─▶ missing (`missing`)                      URLs of earlier weeks that could not be downloaded
 //!             ─▶ redirects, host-failures (`failed_urls`) answers that name another URL, and failures by host
@@ -23,12 +24,14 @@ use timely::dataflow::operators::vec::Map;
 use timely::dataflow::operators::{Concat, OkErr, Probe};
 use timely::worker::Worker;
 
+use super::accuracy::accuracy;
 use super::deletion::leave_out;
 use super::failed_urls::failed_urls;
 use super::missing::missing_urls;
 use super::packing::pack_week;
 use super::roots::{WeekRoots, roots};
-use super::tables::{cluster_ids, cluster_map, evidence, since, statistics};
+use super::tables::{cluster_ids, cluster_map, evidence, since, split_off, statistics};
+use super::verification::verify;
 use super::week::IngestedWeek;
 use crate::features::{Fingerprinter, Polynomials, VectorKeys, polynomials};
 use crate::kernels;
@@ -78,29 +81,32 @@ pub fn cluster(
     let week = IngestedWeek { plan, journal: &journal, unfinished: &unfinished, owned: &owned, shared, watch };
     let base = week.base()?;
     let keys = Rc::new(VectorKeys::new(&plan.method, &polynomials));
-    let WeekRoots { similar, identical, exact, neighbours, known, choice, postings } =
-        roots(worker, &week, &keys, base.as_ref())?;
+    let mut roots = roots(worker, &week, &keys, base.as_ref())?;
+    verify(worker, &week, base.as_ref(), &polynomials, &mut roots)?;
 
     // Tables.
     watch.enter(Stage::Tables);
     let level = |level, roots: Vec<DocId>, worker: &mut Worker| -> Result<LevelClusters> {
         Ok(LevelClusters { level, sizes: cluster_sizes(worker, &owned, &roots, watch)?, roots })
     };
+    let links_sampled = evidence(worker, &week, &roots, base.as_ref())?;
+    split_off(&week, &roots)?;
+    let WeekRoots { similar, identical, exact, choice, postings, .. } = roots;
     let levels = [
         level(Level::Similar, similar, worker)?,
         level(Level::Identical, identical, worker)?,
         level(Level::Exact, exact, worker)?,
     ];
-    evidence(worker, &week, &levels, neighbours, &known, base.as_ref())?;
     if plan.deletion.is_none() {
         links(worker, plan, &journal, &owned, watch)?;
     }
+    let accuracy = if plan.accuracy { accuracy(worker, &week, &levels[0], links_sampled, &polynomials)? } else { None };
     let ids = cluster_ids(worker, &week, &levels[0], base.as_ref())?;
     cluster_map(&week, &levels, &ids.of_docs)?;
     let missing = missing_urls(&week, &levels[0].roots)?;
     failed_urls(worker, &week, &levels[0].roots)?;
     let since = since(worker, &week, &ids, &choice, missing)?;
-    let summary = statistics(worker, &week, &levels, since)?;
+    let summary = statistics(worker, &week, &levels, since, accuracy)?;
 
     // Commit.
     let new_ids = all_gather(worker, ids.new_ids, watch)?;

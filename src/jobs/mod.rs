@@ -4,20 +4,24 @@
 //! documents, vectors and shards are those that the worker owns; documents are numbered among them (*by number*).
 //!
 //! - `cluster`: makes a week, the first of a store or a later one. Start here.
-//! - Its parts: `week` (the week while it is made), `roots` (finds the clusters), `missing` (URLs that could not be downloaded),
-//!   `failed_urls` (redirects, and failed downloads by host), `tables` (writes the tables), `packing` (packs their
+//! - Its parts: `week` (the week while it is made), `roots` (finds the clusters), `verification` (splits those whose pages are not
+//!   similar enough), `missing` (URLs that could not be downloaded),
+//!   `failed_urls` (redirects, and failed downloads by host), `tables` (writes the tables), `accuracy` (samples their truth), `places` (where pages can be read again), `packing` (packs their
 //!   files for the commit).
 //! - `deletion`: what `cluster` does instead of reading a crawl if pages are deleted.
 //! - `chunks`: makes the table `chunks` of a week that was made without it.
 //! - `studies`: jobs that read committed weeks, and write tables about them.
 
+pub mod accuracy;
 pub mod chunks;
 pub mod cluster;
 pub mod deletion;
 pub mod failed_urls;
 pub mod missing;
 pub mod packing;
+pub mod places;
 pub mod roots;
 pub mod studies;
 pub mod tables;
+pub mod verification;
 pub mod week;

@@ -26,11 +26,13 @@ use crate::kernels::chosen;
 use crate::operators::clustering::{Clustering, Clusters, clusters, exact_copies};
 use crate::operators::delta::{Choice, Delta, DeltaStats, NextRun, PostingIndex, choose, delta, post_all};
 use crate::operators::exchange::all_gather;
+use crate::operators::output::Agreement;
 use crate::operators::scan::{VectorFiles, VectorRoots, pages, read_roots};
+use crate::operators::set_join::Nearest;
 use crate::records::DocId;
 use crate::state::{PostingRuns, run_folder};
 use crate::structures::{DocFilter, Numbering};
-use crate::tables::{ClusterRow, Table};
+use crate::tables::{ClusterRow, SplitOffRow, Table};
 use crate::watch::Stage;
 
 /// The roots of all own documents at the three levels, by number; [`DocId::NONE`] if a URL has no document this week.
@@ -42,12 +44,35 @@ pub(crate) struct WeekRoots {
     /// is not among `known`.
     pub neighbours: Vec<DocId>,
     pub known: KnownNeighbours,
+    /// What verification found, if the method asks for it: then `similar` and `identical` are its clusters, and `known` those of candidates.
+    pub verified: Option<Verified>,
     pub choice: Choice,
     /// The inverted index of the week's supershingles, if a delta made one.
     pub postings: Option<PostingRuns>,
 }
 
+/// What verification found besides clusters.
+pub(crate) struct Verified {
+    /// The roots of the clusters of candidates, of own documents by number.
+    pub candidates: VectorRoots,
+    /// The clusters of candidates of which all pairs were looked at.
+    pub doubtful: KnownNeighbours,
+    /// The most similar neighbours of own documents, with what they share, ascending; none if similarities are estimates.
+    pub nearest: Vec<Nearest>,
+    /// If candidates were compared with their neighbours: what they agree in, by number. It holds for the clusters that are not doubtful.
+    pub agreements: Option<Vec<Agreement>>,
+}
+
+impl WeekRoots {
+    /// Whether the neighbours in the cluster of the own document with this number were found in this run.
+    pub(crate) fn knows(&self, number: usize) -> bool {
+        let root = self.verified.as_ref().map_or(&self.similar, |verified| &verified.candidates.similar)[number];
+        self.known.has(root)
+    }
+}
+
 /// The clusters whose neighbours were found in this run.
+#[derive(Clone)]
 pub(crate) enum KnownNeighbours {
     /// All clusters.
     All,
@@ -126,7 +151,7 @@ pub(crate) fn roots(
     for ((doc, _), root) in duplicates.iter().zip(exact_roots) {
         exact[owned.index(*doc)] = root;
     }
-    Ok(WeekRoots { similar, identical, exact, neighbours, known, choice, postings })
+    Ok(WeekRoots { similar, identical, exact, neighbours, known, verified: None, choice, postings })
 }
 
 /// Chooses between full and delta, and finds the clusters of all own vectors.
@@ -139,8 +164,10 @@ fn vector_clusters(
     let (plan, owned, watch) = (week.plan, week.owned, week.watch);
     let width = plan.method.supershingles;
     let after = week.vector_files(width)?;
-    let mut choice = Choice::full(plan.mode);
-    if let Some(base) = base {
+    // Of a week that was verified in another way no cluster can be kept.
+    let comparable = base.filter(|base| base.method == plan.method);
+    let mut choice = Choice::full(if base.is_some() && comparable.is_none() { Mode::Full } else { plan.mode });
+    if let Some(base) = comparable {
         watch.enter(Stage::Changes);
         let before = base.vectors(owned, width)?;
         let index = match plan.mode {
@@ -220,7 +247,10 @@ fn delta_roots(
 ) -> Result<DeltaRoots> {
     let DeltaInput { base, before, after, slices, index } = input;
     let (plan, owned, watch) = (week.plan, week.owned, week.watch);
-    let mut roots = read_roots(base.rows(ClusterRow::NAME, owned)?.into_iter(), owned)?;
+    // The clusters of candidates: where verification has split them, `split-off` has the roots from before.
+    let clusters = base.rows(ClusterRow::NAME, owned)?.into_iter();
+    let split_off = owned.shards().filter_map(|shard| Some((base.tables.of_shard(SplitOffRow::NAME, shard)?, shard)));
+    let mut roots = read_roots(clusters.chain(split_off), owned)?;
     // With several slices, some vectors in doubt are already this week's, which the index does not have.
     let index = index.filter(|_| slices == 1);
     let rows = plan.urls(week.journal);

@@ -12,72 +12,119 @@ use anyhow::{Context, Result, ensure};
 use arrow_array::{Float32Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use timely::worker::Worker;
 
-use super::roots::KnownNeighbours;
+use super::accuracy::LinkSamples;
+use super::roots::{KnownNeighbours, Verified, WeekRoots};
 use super::week::{BaseWeek, IngestedWeek};
+use crate::config::Verify;
 use crate::operators::delta::Choice;
 use crate::operators::exchange::all_gather;
 use crate::operators::output;
 use crate::operators::output::{Agreement, ClusterIds, IdSource, LevelClusters};
 use crate::operators::scan::{PastClusters, own_segments, read_past};
-use crate::records::DocId;
+use crate::operators::set_join::Nearest;
+use crate::records::{DocId, Level};
 use crate::stats;
-use crate::summary::{LargestCluster, LevelSummary, Since, Summary};
+use crate::summary::{AccuracySummary, LargestCluster, LevelSummary, Since, Summary};
 use crate::tables::{
-    ChangeRow, ClusterRow, DocumentRow, EvidenceRow, LargestRow, RowGroups, Scan, SizeRow, SummaryRow, Table, Writer,
-    field, pack,
+    ChangeRow, ClusterRow, DocumentRow, EvidenceRow, Found, LargestRow, RowGroups, Scan, SizeRow, SplitOffRow,
+    SummaryRow, Table, Writer, field, pack,
 };
 
 /// The number of clusters of each size, by level (its place in the list of levels) and size.
 type SizeCounts = BTreeMap<(usize, u64), u64>;
 
 /// Writes `evidence`: for each document except roots, a neighbour in its very similar cluster and what the two share. Of
-/// unchanged clusters it is copied from the base week.
+/// unchanged clusters it is copied from the base week. Returns samples of the rows.
 pub(crate) fn evidence(
     worker: &mut Worker,
     week: &IngestedWeek<'_>,
-    levels: &[LevelClusters; 3],
-    neighbours: Vec<DocId>,
-    known: &KnownNeighbours,
+    roots: &WeekRoots,
     base: Option<&BaseWeek>,
-) -> Result<()> {
-    let [similar, identical, _] = levels;
+) -> Result<LinkSamples> {
+    let WeekRoots { similar, identical, exact, neighbours, known, .. } = roots;
     let method = &week.plan.method;
-    let identical_agreement = Agreement { agreements: method.supershingles as u32, equal: method.features as u32 };
-    // Documents are compared with their neighbour, except roots, unchanged ones, and those identical to their neighbour. A document
-    // that is its own neighbour is not compared.
+    let all = Agreement { agreements: method.supershingles as u32, equal: method.features as u32 };
+    // The first document that is equal to each, and how they are found to be equal.
+    let (firsts, equal) = match method.verify {
+        Verify::Exact => (exact, Found::Bytes),
+        Verify::None | Verify::Estimate => (identical, Found::Features),
+    };
+    // Documents are compared with their neighbour, except roots, unchanged ones, those equal to their neighbour, and those that
+    // verification has compared. A document that is its own neighbour is not compared.
+    let has_agreement = |number: usize| match &roots.verified {
+        Some(Verified { candidates, doubtful, agreements: Some(_), .. }) => !doubtful.has(candidates.similar[number]),
+        _ => false,
+    };
     let compared = week.owned.docs().enumerate().map(|(number, doc)| {
-        let (similar_root, identical_root) = (similar.roots[number], identical.roots[number]);
-        if similar_root == doc || identical_root != doc || !known.has(similar_root) { doc } else { neighbours[number] }
+        let is_settled = similar[number] == doc || firsts[number] != doc || !roots.knows(number);
+        if is_settled || has_agreement(number) { doc } else { neighbours[number] }
     });
     let compared: Vec<DocId> = compared.collect();
     let memory = week.plan.worker_memory / 2;
-    let agreements = output::evidence(worker, week.owned, compared, week.vectors(), memory, week.watch)?;
+    let mut agreements = output::evidence(worker, week.owned, compared, week.vectors(), memory, week.watch)?;
+    if let Some(Verified { agreements: Some(before), .. }) = &roots.verified {
+        let with_agreement = (0..before.len()).filter(|number| has_agreement(*number));
+        with_agreement.for_each(|number| agreements[number] = before[number]);
+    }
+    let nearest = roots.verified.as_ref().map_or(&[][..], |verified| &verified.nearest);
+    let mut nearest = nearest.iter().peekable();
 
+    let mut samples = LinkSamples::new(week);
     // Own documents come shard by shard.
     let mut docs = week.owned.docs().enumerate().peekable();
     for shard in week.owned.shards() {
         let mut writer: Writer<EvidenceRow> = Writer::create(&week.table(EvidenceRow::NAME, shard))?;
         let mut base_rows = match (known, base) {
             (KnownNeighbours::OfRoots(_), Some(base)) => {
-                BaseEvidence::open(base.tables.of_shard(EvidenceRow::NAME, shard))?
+                BaseEvidence::open(base.tables.of_shard(EvidenceRow::NAME, shard), method.verify)?
             }
             _ => BaseEvidence::default(),
         };
         while let Some((number, doc)) = docs.next_if(|(_, doc)| doc.shard() == shard) {
-            if [doc, DocId::NONE].contains(&similar.roots[number]) {
+            if [doc, DocId::NONE].contains(&similar[number]) {
                 continue;
             }
-            if !known.has(similar.roots[number]) {
-                writer.push(base_rows.row(doc)?)?;
+            if !roots.knows(number) {
+                let row = base_rows.row(doc)?;
+                samples.add(&row);
+                writer.push(row)?;
                 continue;
             }
-            let agreement = if doc == identical.roots[number] { agreements[number] } else { identical_agreement };
-            writer.push(EvidenceRow {
+            while nearest.next_if(|nearest| nearest.doc < doc).is_some() {}
+            let by_shingles = nearest.peek().filter(|nearest| nearest.doc == doc);
+            let agreement = if firsts[number] == doc { agreements[number] } else { all };
+            let (similarity, found) = match by_shingles {
+                _ if firsts[number] != doc => (1.0, equal),
+                Some(Nearest { shared, sizes, .. }) => (*shared as f32 / (sizes - shared) as f32, Found::Shingles),
+                None => (agreement.equal as f32 / method.features as f32, Found::Features),
+            };
+            let row = EvidenceRow {
                 doc: doc.to_table(),
                 neighbour: neighbours[number].to_table(),
                 agreements: agreement.agreements as i32,
-                similarity: agreement.equal as f32 / method.features as f32,
-            })?;
+                similarity,
+                found,
+            };
+            samples.add(&row);
+            writer.push(row)?;
+        }
+        writer.finish_if_any()?;
+    }
+    Ok(samples)
+}
+
+/// Writes `split-off`: the pages that verification took out of their clusters of candidates.
+pub(crate) fn split_off(week: &IngestedWeek<'_>, roots: &WeekRoots) -> Result<()> {
+    let Some(Verified { candidates, .. }) = &roots.verified else { return Ok(()) };
+    let mut docs = week.owned.docs().enumerate().peekable();
+    for shard in week.owned.shards() {
+        let mut writer: Writer<SplitOffRow> = Writer::create(&week.table(SplitOffRow::NAME, shard))?;
+        while let Some((number, doc)) = docs.next_if(|(_, doc)| doc.shard() == shard) {
+            let before = [candidates.similar[number], candidates.identical[number]];
+            if before != [roots.similar[number], roots.identical[number]] {
+                let [similar_root, identical_root] = before.map(DocId::to_table);
+                writer.push(SplitOffRow { doc: doc.to_table(), similar_root, identical_root })?;
+            }
         }
         writer.finish_if_any()?;
     }
@@ -223,6 +270,7 @@ pub(crate) fn statistics(
     week: &IngestedWeek<'_>,
     levels: &[LevelClusters; 3],
     since: Option<Since>,
+    mut accuracy: Option<AccuracySummary>,
 ) -> Result<Summary> {
     let sizes = count_sizes(worker, week, levels)?;
     let largest = output::largest(worker, week.owned, levels, week.unfinished, week.journal, week.watch)?;
@@ -234,10 +282,16 @@ pub(crate) fn statistics(
         LevelSummary::new(clusters.level, documents, &shared, stats::fit(&shared), largest.collect())
     };
     let summaries: Vec<LevelSummary> = levels.iter().enumerate().map(summary).collect();
+    for cluster in accuracy.iter_mut().flat_map(|accuracy| accuracy.loosest.iter_mut().chain(&mut accuracy.loose)) {
+        // It is one of the largest ones, whose URLs are known.
+        let row = largest.iter().find(|row| row.level == Level::Similar.name() && row.doc == cluster.root);
+        cluster.url = row.map_or_else(String::new, |row| row.url.clone());
+    }
     if worker.index() == 0 {
         write_statistics(week, &sizes, levels, &largest, &summaries)?;
     }
-    Ok(Summary::new(week.plan.week, &week.plan.store, &week.plan.method, week.journal, since, summaries))
+    let summary = Summary::new(week.plan.week, &week.plan.store, &week.plan.method, week.journal, since, summaries);
+    Ok(Summary { accuracy, ..summary })
 }
 
 /// The number of clusters of each size, of all workers.
@@ -287,14 +341,29 @@ struct BaseEvidence {
     batch: Option<RecordBatch>,
     /// The next row of `batch`.
     next: usize,
+    /// Whether the column `found` is read.
+    has_found: bool,
 }
 
 impl BaseEvidence {
     /// Opens the rows of a shard; a shard without clusters has none.
-    fn open(rows: Option<RowGroups>) -> Result<BaseEvidence> {
+    fn open(rows: Option<RowGroups>, verify: Verify) -> Result<BaseEvidence> {
         let path = rows.as_ref().map_or_else(PathBuf::new, |rows| rows.path().to_owned());
-        let open = |rows| Scan::open(rows, &["doc", "neighbour", "agreements", "similarity"]);
-        Ok(BaseEvidence { path, scan: rows.map(open).transpose()?, ..BaseEvidence::default() })
+        // Without exact verification all similarities are found from features, and weeks of an older version lack the column.
+        let has_found = verify == Verify::Exact;
+        let columns = ["doc", "neighbour", "agreements", "similarity", "found"];
+        let open = |rows| Scan::open(rows, &columns[..if has_found { 5 } else { 4 }]);
+        Ok(BaseEvidence { path, scan: rows.map(open).transpose()?, has_found, ..BaseEvidence::default() })
+    }
+
+    /// How the similarity of the next row was found.
+    fn found(&self, batch: &RecordBatch) -> Result<Found> {
+        if !self.has_found {
+            return Ok(Found::Features);
+        }
+        let name = field::<StringArray>(batch, "found")?.value(self.next);
+        Found::of_name(name)
+            .with_context(|| format!("{} has `found` {name}: the table is damaged", self.path.display()))
     }
 
     /// The row of a document. Each call must be for a larger document than the one before.
@@ -313,6 +382,7 @@ impl BaseEvidence {
                         neighbour: field::<Int64Array>(batch, "neighbour")?.value(self.next),
                         agreements: field::<Int32Array>(batch, "agreements")?.value(self.next),
                         similarity: field::<Float32Array>(batch, "similarity")?.value(self.next),
+                        found: self.found(batch)?,
                     });
                 }
             }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
+use crate::config::Method;
 use crate::operators::InProcess;
 use crate::operators::scan::{VectorFiles, Vectors, own_segments};
 use crate::plan::Plan;
@@ -30,6 +31,8 @@ pub(crate) struct IngestedWeek<'a> {
 pub(crate) struct BaseWeek {
     pub tables: WeekTables,
     pub journal: Journal,
+    /// Its parameters. It may have been verified in another way than the new week.
+    pub method: Method,
     /// The inverted index of its supershingles, if the store has one.
     pub postings: Option<PostingRuns>,
 }
@@ -51,7 +54,7 @@ impl IngestedWeek<'_> {
         let store = self.plan.open_store();
         let whole = store.whole(week)?;
         let tables = WeekTables::new(store.root(), week.week, &whole.files);
-        Ok(BaseWeek { tables, journal: whole.journal, postings: store.postings(week) })
+        Ok(BaseWeek { tables, journal: whole.journal, method: whole.method, postings: store.postings(week) })
     }
 
     /// The file of a table with one file for each shard.

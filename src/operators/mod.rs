@@ -17,7 +17,9 @@
 //! - [`mirrors_by_url`]: hosts that have URLs in common, tested by some pages (Bharat and Broder 1999);
 //! - [`paragraphs`]: where duplicates are, and how they grow (Pereira, Baeza-Yates and Ziviani 2006);
 //! - [`reach`]: the pages that links lead to from the core of the web;
-//! - [`genealogy`]: where the text of new pages comes from, from week to week.
+//! - [`genealogy`]: where the text of new pages comes from, from week to week;
+//! - [`verify`]: clusters of candidates fall apart where their pages are not similar enough;
+//! - [`accuracy`]: samples of pairs, and how similar these are exactly.
 //!
 //! `host_pages` counts the pages of hosts by cluster, and `sighting` finds values that occur twice, for two of these each; `in_process` lists what the workers of one process share in memory.
 //!
@@ -25,6 +27,7 @@
 //! number of redundant records that some inexact steps send may depend on how keys are cut into ranges.
 //! Data structures that do not need timely are in [`crate::structures`].
 
+pub mod accuracy;
 pub mod clustering;
 pub mod collections;
 pub mod components;
@@ -44,5 +47,6 @@ pub mod reach;
 pub mod scan;
 pub mod set_join;
 mod sighting;
+pub mod verify;
 
 pub use self::in_process::InProcess;

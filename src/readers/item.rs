@@ -64,9 +64,14 @@ pub enum Body {
 impl Body {
     /// Returns the length in bytes.
     pub fn bytes(&self) -> u64 {
+        self.as_bytes().len() as u64
+    }
+
+    /// Returns the bytes, as read.
+    pub fn as_bytes(&self) -> &[u8] {
         match self {
-            Body::Html(bytes) | Body::Plain(bytes) => bytes.len() as u64,
-            Body::Text(text) => text.len() as u64,
+            Body::Html(bytes) | Body::Plain(bytes) => bytes,
+            Body::Text(text) => text.as_bytes(),
         }
     }
 }

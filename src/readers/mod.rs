@@ -61,5 +61,5 @@ pub(crate) use self::contained::is_contained;
 pub use self::find::{FoundInputs, LeftOut, Pipes, Spool, list, list_with_pipes, url_files};
 pub use self::input::{Format, Input, Location, Packing};
 pub use self::item::{Body, Failure, Item, Page, Reader, RedirectAnswer, Reject, Skip, Unread};
-pub use self::open::{check, damage, open};
+pub use self::open::{check, damage, open, open_at};
 pub use self::url_list::{ListLines, Listed, UrlFile, each_listed_url};

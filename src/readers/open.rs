@@ -83,6 +83,62 @@ pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>>
     })
 }
 
+/// Opens one input at the place of a page, to read that page again: places of items are those in the whole input. `None` if pages of the input
+/// cannot be read without those before them. Some places are not where a record begins ([`Page::offset`](super::Page::offset)): there, the
+/// reader finds other things or nothing.
+///
+/// # Errors
+/// If the input cannot be read.
+pub fn open_at(input: &Input, reading: &Reading, offset: u64) -> anyhow::Result<Option<Box<dyn Reader>>> {
+    use std::io::{Seek as _, SeekFrom};
+
+    let Input { name, bytes, format, place: Location::File(path), .. } = input else { return Ok(None) };
+    let failed = || cannot("read", name);
+    let mut file = File::open(path).with_context(|| cannot("open", name))?;
+    if *format == Format::Jsonl {
+        let mut first = Vec::new();
+        Read::by_ref(&mut file).take(16).read_to_end(&mut first).with_context(failed)?;
+        if super::sniff::is_binary(&first) {
+            return Ok(None);
+        }
+    }
+    file.seek(SeekFrom::Start(offset)).with_context(failed)?;
+    let inner: Box<dyn Reader> = match format {
+        Format::Warc | Format::Arc => {
+            let dialect = if *format == Format::Arc { Dialect::Arc } else { Dialect::Warc };
+            let left = bytes.saturating_sub(offset);
+            Box::new(WarcReader::new(Box::new(file), dialect, left, name, reading).with_context(failed)?)
+        }
+        Format::Jsonl => Box::new(super::jsonl::JsonlReader::new(Box::new(file), name, reading).with_context(failed)?),
+        _ => return Ok(None),
+    };
+    Ok(Some(Box::new(FromOffset { inner, offset })))
+}
+
+/// A reader that began inside its input.
+struct FromOffset {
+    inner: Box<dyn Reader>,
+    /// Where it began.
+    offset: u64,
+}
+
+impl Reader for FromOffset {
+    fn next(&mut self) -> anyhow::Result<Option<Item>> {
+        let mut item = self.inner.next()?;
+        match &mut item {
+            Some(Item::Page(page)) => page.offset += self.offset,
+            Some(Item::Failed(failure)) => failure.offset += self.offset,
+            Some(Item::Reject(reject)) => reject.offset += self.offset,
+            Some(Item::Skip(_)) | None => {}
+        }
+        Ok(item)
+    }
+
+    fn position(&self) -> u64 {
+        self.offset + self.inner.position()
+    }
+}
+
 /// Opens one input and reads its first bytes, so that a run fails before it starts and not in its middle.
 ///
 /// # Errors

@@ -12,6 +12,7 @@
 //! - [`bit_columns`]: a few bits for each vector;
 //! - [`rank_bitmap`]: the rank of a number in a set;
 //! - [`doc_filter`]: a Bloom-style filter for documents;
+//! - [`word_set`]: a set of hashes that is filled and asked many times;
 //! - [`external_sort`]: records in order, in bounded memory.
 
 pub mod bit_columns;
@@ -25,6 +26,7 @@ pub mod ownership;
 pub mod rank_bitmap;
 pub mod seen_twice;
 pub mod union_find;
+pub mod word_set;
 
 pub use self::bit_columns::BitColumns;
 pub use self::doc_filter::DocFilter;
@@ -38,3 +40,4 @@ pub use self::ownership::Ownership;
 pub use self::rank_bitmap::RankBitmap;
 pub use self::seen_twice::Counters;
 pub use self::union_find::UnionFind;
+pub use self::word_set::WordSet;

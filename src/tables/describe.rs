@@ -134,16 +134,16 @@ mod tests {
 
     use super::*;
     use crate::tables::{
-        AmountRow, AvoidRow, BirthRow, BoilerplateRow, BornPageRow, CandidateRow, ChangeClassRow, ChangeRow, ChunkRow,
-        ClusterRow, ClusterSizeRow, CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow,
-        CollectionSavingRow, CollectionSizeRow, ComparedRow, ComponentRow, CoverageRow, DeathRow, DeletedRow,
-        DocumentRow, EstimateRow, EvidenceRow, FailedUrlRow, FailureRow, FamilyChunkRow, FamilyRow, FeatureRow,
-        FoundLinkRow, GrowthRow, HostChangeRow, HostFailureRow, HostOverlapRow, JudgedRow, LargestRow, LifetimeRow,
-        LinkRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow,
-        MirrorSpanRow, MirroredRow, MissingRow, MostRow, NearPageRow, OverlapRow, ParagraphPageRow,
+        AccuracyRow, AmountRow, AvoidRow, BirthRow, BoilerplateRow, BornPageRow, CandidateRow, ChangeClassRow,
+        ChangeRow, ChunkRow, ClusterRow, ClusterSizeRow, CollectionClusterRow, CollectionPageRow, CollectionReplicaRow,
+        CollectionRow, CollectionSavingRow, CollectionSizeRow, ComparedRow, ComponentRow, CoverageRow, DeathRow,
+        DeletedRow, DocumentRow, EstimateRow, EvidenceRow, FailedUrlRow, FailureRow, FamilyChunkRow, FamilyRow,
+        FeatureRow, FoundLinkRow, GrowthRow, HostChangeRow, HostFailureRow, HostOverlapRow, JudgedRow, LargestRow,
+        LifetimeRow, LinkRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow,
+        MirrorSizeRow, MirrorSpanRow, MirroredRow, MissingRow, MostRow, NearPageRow, OverlapRow, ParagraphPageRow,
         ParagraphTurnoverRow, ParentRow, PathTestRow, ProbeRow, RankingRow, ReasonRow, RedirectRow, RegionRow,
-        RejectRow, ReplicaRow, RetentionRow, SavingRow, SeedRow, SizeRow, SummaryRow, UrlDomainRow, UrlGroupRow,
-        UrlLevelRow, UrlRow,
+        RejectRow, ReplicaRow, RetentionRow, SavingRow, SeedRow, SizeRow, SplitOffRow, SummaryRow, UrlDomainRow,
+        UrlGroupRow, UrlLevelRow, UrlRow,
     };
 
     /// The name of a type in DuckDB.
@@ -178,12 +178,14 @@ mod tests {
     }
 
     /// Every table that a store keeps.
-    fn kept() -> [(String, String); 67] {
+    fn kept() -> [(String, String); 69] {
         [
             markdown::<ClusterRow>(),
             markdown::<DocumentRow>(),
             markdown::<FeatureRow>(),
             markdown::<EvidenceRow>(),
+            markdown::<SplitOffRow>(),
+            markdown::<AccuracyRow>(),
             markdown::<ChunkRow>(),
             markdown::<LinkRow>(),
             markdown::<LargestRow>(),

@@ -56,8 +56,9 @@ pub use plain::{PlainColumn, Words};
 pub use read::{Scan, field};
 pub use row_groups::RowGroups;
 pub use rows::{
-    ChangeRow, ChunkRow, ClusterRow, DeletedRow, DocumentRow, Event, EvidenceRow, FailedUrlRow, FailureRow, FeatureRow,
-    FoundLinkRow, HostFailureRow, LargestRow, LinkRow, MissingRow, RedirectRow, RejectRow, SizeRow, SummaryRow, UrlRow,
+    AccuracyKind, AccuracyRow, ChangeRow, ChunkRow, ClusterRow, DeletedRow, DocumentRow, Event, EvidenceRow,
+    FailedUrlRow, FailureRow, FeatureRow, Found, FoundLinkRow, HostFailureRow, LargestRow, LinkRow, MissingRow,
+    RedirectRow, RejectRow, SizeRow, SplitOffRow, SummaryRow, UrlRow,
 };
 pub use sift::{RowCounts, copy_rows, link_or_copy};
 pub use studies::{

@@ -574,6 +574,180 @@ impl Table for ClusterRow {
     }
 }
 
+/// What a row of `accuracy` is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccuracyKind {
+    /// Rows of `evidence` with a similarity in a band.
+    Links,
+    /// Pairs of pages of one of the largest clusters.
+    Clusters,
+    /// Pairs of pages with an exact similarity in a band.
+    Recall,
+}
+
+impl AccuracyKind {
+    /// The name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            AccuracyKind::Links => "links",
+            AccuracyKind::Clusters => "clusters",
+            AccuracyKind::Recall => "recall",
+        }
+    }
+}
+
+/// `accuracy`: how right the clusters of a week are, from samples.
+#[derive(Clone, Debug)]
+pub struct AccuracyRow {
+    /// What the row is about.
+    pub kind: AccuracyKind,
+    /// The lower end of the band of similarity; null for `clusters`.
+    pub low: Option<f64>,
+    /// Its upper end.
+    pub high: Option<f64>,
+    /// The root of the cluster; null except for `clusters`.
+    pub cluster: Option<i64>,
+    /// Links of the band, pages of the cluster, or sampled pages.
+    pub population: i64,
+    /// Pairs that were compared.
+    pub sampled: i64,
+    /// Those of them whose similarity is exact; that of the others is an estimate from their features.
+    pub exact: i64,
+    /// Those of them that are right.
+    pub good: i64,
+    /// The share of right pairs.
+    pub share: f64,
+    /// The lower end of its 95% confidence interval.
+    pub share_low: f64,
+    /// Its upper end.
+    pub share_high: f64,
+    /// For `recall`: the share that the S-curve predicts to be linked directly.
+    pub expected: Option<f64>,
+    /// The mean exact similarity of the pairs.
+    pub similarity: f64,
+}
+
+impl Table for AccuracyRow {
+    const NAME: &'static str = "accuracy";
+    const DESCRIPTION: &'static str = "How right the clusters are, from samples of pairs of pages that were compared, exactly where their files allow it. A pair is similar enough if its similarity is at least that of the method, or 0.8. No rows if the job says `accuracy = false`.";
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        vec![
+            required(
+                "kind",
+                "`links`: rows of `evidence`, which are right if they are similar enough; `clusters`: pairs of pages of one of the largest clusters, likewise; `recall`: pairs of pages that are similar enough, which are right if they are in one cluster",
+                texts(rows.iter().map(|r| r.kind.name())),
+            ),
+            nullable(
+                "low",
+                "lower end of the band of similarity: that of `evidence` for `links`, the exact one for `recall`; null for `clusters`",
+                maybe_doubles(rows.iter().map(|r| r.low)),
+            ),
+            nullable("high", "upper end of the band", maybe_doubles(rows.iter().map(|r| r.high))),
+            nullable(
+                "cluster",
+                "root of the cluster; null except for `clusters`",
+                maybe_longs(rows.iter().map(|r| r.cluster)),
+            ),
+            required(
+                "population",
+                "links of the week in the band; pages of the cluster; or, for `recall`, pages whose similar pages were looked for",
+                longs(rows.iter().map(|r| r.population)),
+            ),
+            required("sampled", "pairs that were compared", longs(rows.iter().map(|r| r.sampled))),
+            required(
+                "exact",
+                "those whose similarity is exact; the others are compared by their features, where pages could not be read again at their places",
+                longs(rows.iter().map(|r| r.exact)),
+            ),
+            required("good", "those that are right", longs(rows.iter().map(|r| r.good))),
+            required(
+                "share",
+                "share of right pairs; for `recall` each pair counts as often as pairs of its page were left out",
+                doubles(rows.iter().map(|r| r.share)),
+            ),
+            required(
+                "share_low",
+                "lower end of its 95% confidence interval",
+                doubles(rows.iter().map(|r| r.share_low)),
+            ),
+            required(
+                "share_high",
+                "upper end of its 95% confidence interval",
+                doubles(rows.iter().map(|r| r.share_high)),
+            ),
+            nullable(
+                "expected",
+                "for `recall`: mean probability that such a pair is linked directly",
+                maybe_doubles(rows.iter().map(|r| r.expected)),
+            ),
+            required("similarity", "mean exact similarity of the pairs", doubles(rows.iter().map(|r| r.similarity))),
+        ]
+    }
+}
+
+/// `split-off`: pages that verification took out of their clusters of candidates.
+#[derive(Clone, Debug)]
+pub struct SplitOffRow {
+    /// The page's id; joins `clusters.doc`.
+    pub doc: i64,
+    /// The root of its cluster of candidates.
+    pub similar_root: i64,
+    /// The root of the candidates with its supershingles.
+    pub identical_root: i64,
+}
+
+impl Table for SplitOffRow {
+    const NAME: &'static str = "split-off";
+    const DESCRIPTION: &'static str = "One row for each page that verification took out of its cluster of candidates, in the order of `doc`: the roots before it, where `clusters` has those after it. Empty without `verify`.";
+    const SORTED_BY: Option<&'static str> = Some("doc");
+    const ASCENDING: &'static [&'static str] = &["doc"];
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        vec![
+            required("doc", "the page", longs(rows.iter().map(|r| r.doc))),
+            required(
+                "similar_root",
+                "smallest document id of its cluster of candidates: pages that share supershingles",
+                longs(rows.iter().map(|r| r.similar_root)),
+            ),
+            required(
+                "identical_root",
+                "smallest document id of the candidates that share all supershingles",
+                longs(rows.iter().map(|r| r.identical_root)),
+            ),
+        ]
+    }
+}
+
+/// How the similarity of two pages was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Found {
+    /// From their features: an estimate.
+    #[default]
+    Features,
+    /// From their shingles, exactly.
+    Shingles,
+    /// Their bytes are equal.
+    Bytes,
+}
+
+impl Found {
+    /// The name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Found::Features => "features",
+            Found::Shingles => "shingles",
+            Found::Bytes => "bytes",
+        }
+    }
+
+    /// The value with this name.
+    pub fn of_name(name: &str) -> Option<Found> {
+        [Found::Features, Found::Shingles, Found::Bytes].into_iter().find(|found| found.name() == name)
+    }
+}
+
 /// `evidence`: why a page is in its cluster: one row for every page of a cluster, except the root.
 #[derive(Clone, Debug)]
 pub struct EvidenceRow {
@@ -583,8 +757,10 @@ pub struct EvidenceRow {
     pub neighbour: i64,
     /// How many supershingles the two pages share.
     pub agreements: i32,
-    /// The share of features in which the two pages agree, from 0 to 1: an estimate of their similarity.
+    /// Their similarity, from 0 to 1.
     pub similarity: f32,
+    /// How it was found.
+    pub found: Found,
 }
 
 impl Table for EvidenceRow {
@@ -599,14 +775,19 @@ impl Table for EvidenceRow {
             required("doc", "the page", longs(rows.iter().map(|r| r.doc))),
             required(
                 "neighbour",
-                "document id of a page of the same cluster with which it shares supershingles",
+                "document id of a page of the same cluster: one with which it shares supershingles, or after verification the most similar one that was found",
                 longs(rows.iter().map(|r| r.neighbour)),
             ),
             required("agreements", "how many supershingles they share", ints(rows.iter().map(|r| r.agreements))),
             required(
                 "similarity",
-                "share of equal features: an estimate of the Jaccard similarity of their shingles",
+                "Jaccard similarity of their shingles, as `found` says",
                 Arc::new(Float32Array::from_iter_values(rows.iter().map(|r| r.similarity))),
+            ),
+            required(
+                "found",
+                "`features`: the share of equal features, an estimate; `shingles`: exact; `bytes`: their bytes are equal",
+                texts(rows.iter().map(|r| r.found.name())),
             ),
         ]
     }

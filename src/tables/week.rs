@@ -9,8 +9,8 @@ use super::describe::{Description, description};
 use super::pack::pack_labelled;
 use super::row_groups::RowGroups;
 use super::rows::{
-    ChangeRow, ChunkRow, ClusterRow, DocumentRow, EvidenceRow, FeatureRow, HostFailureRow, LargestRow, LinkRow,
-    MissingRow, RedirectRow, RejectRow, SizeRow, SummaryRow, UrlRow,
+    AccuracyRow, ChangeRow, ChunkRow, ClusterRow, DocumentRow, EvidenceRow, FeatureRow, HostFailureRow, LargestRow,
+    LinkRow, MissingRow, RedirectRow, RejectRow, SizeRow, SplitOffRow, SummaryRow, UrlRow,
 };
 use super::studies::{
     AmountRow, AvoidRow, BirthRow, BoilerplateRow, BornPageRow, CandidateRow, ChangeClassRow, ClusterSizeRow,
@@ -43,8 +43,9 @@ impl StoreTable {
 }
 
 /// The tables that every committed week has, in the order of their names. A week of an older version may lack
-/// `chunks`, `host-failures` and `redirects`.
-pub const WEEK_TABLES: [StoreTable; 15] = [
+/// `accuracy`, `chunks`, `host-failures`, `redirects` and `split-off`.
+pub const WEEK_TABLES: [StoreTable; 17] = [
+    StoreTable::of::<AccuracyRow>(),
     StoreTable::of::<ChangeRow>(),
     StoreTable::of::<ChunkRow>(),
     StoreTable::of::<ClusterRow>(),
@@ -58,6 +59,7 @@ pub const WEEK_TABLES: [StoreTable; 15] = [
     StoreTable::of::<RedirectRow>(),
     StoreTable::of::<RejectRow>(),
     StoreTable::of::<SizeRow>(),
+    StoreTable::of::<SplitOffRow>(),
     StoreTable::of::<SummaryRow>(),
     StoreTable::of::<UrlRow>(),
 ];

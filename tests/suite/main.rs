@@ -12,6 +12,8 @@ mod seaweed;
 /// What tests need of the machine, and how they report that it is not there.
 mod skips;
 
+/// The sampled accuracy of clusters against a plain walk.
+mod accuracy;
 /// Benchmarks of the cluster stage, which check it against a single thread.
 mod benchmarks;
 /// The logs of Delta Lake list just the files of a store.
@@ -74,6 +76,8 @@ mod survival;
 mod tasks;
 /// Recall, estimates and chains against the exact similarity of real pages.
 mod truth;
+/// Clusters whose pages are checked, against brute force over pairs.
+mod verify;
 /// A made web with the truth about it, and slow twins over it, for the tests of jobs.
 mod web;
 /// Week over week: from what changed and from all pages, with the same tables.

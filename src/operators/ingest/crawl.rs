@@ -15,6 +15,7 @@ use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::{Scope, StreamVec};
 
 use super::failures::{FailedDownload, Redirect};
+use super::kept_shingles::{KeptPage, ShingleWriter, kept_shingles};
 use crate::features::{Fingerprinter, PageChunks, PageFacts, Sketch};
 use crate::plan::Plan;
 use crate::readers::{Body, Failure, Format, Item, Page, Reader, RedirectAnswer, Reject, Skip, Unread};
@@ -149,6 +150,7 @@ pub fn crawl<'scope>(
         fingerprinter,
         plan: plan.clone(),
         watch: watch.clone(),
+        wave: first_wave,
         files: Vec::new(),
         open: None,
         counts: Counts::default(),
@@ -173,6 +175,7 @@ pub fn crawl<'scope>(
                 if wave > first_wave + 1 && committed.less_than(&(wave as u64 - 1)) {
                     return activator.activate_after(COMMIT_POLL);
                 }
+                share.wave = wave;
                 share.files = share.plan.share(wave, index, peers);
                 share.files.reverse();
                 begun = true;
@@ -202,6 +205,7 @@ struct WaveShare {
     plan: Arc<Plan>,
     watch: Arc<Watch>,
     fingerprinter: Fingerprinter,
+    wave: usize,
     /// The inputs to open, the next one last.
     files: Vec<usize>,
     open: Option<OpenInput>,
@@ -219,6 +223,8 @@ struct OpenInput {
     ordinal: u64,
     /// The number of bad records so far.
     rejects: u64,
+    /// Where the shingles of its pages are kept, if the job says so.
+    kept: Option<ShingleWriter>,
 }
 
 /// The result of one step through a share: one record, usually. The caller checks its time slice after each step.
@@ -239,7 +245,9 @@ impl WaveShare {
                 let Some(file) = self.files.pop() else { return Ok(ReadStep::End) };
                 let input = &self.plan.inputs[file];
                 let reader = crate::readers::open(input, &self.plan.reading)?;
-                self.open = Some(OpenInput { number: file as u32, reader, position: 0, ordinal: 0, rejects: 0 });
+                let kept = || kept_shingles(&self.plan.open_store().unfinished(self.plan.week), self.wave, file);
+                let kept = self.plan.keep.shingles.then(|| ShingleWriter::create(kept())).transpose()?;
+                self.open = Some(OpenInput { number: file as u32, reader, position: 0, ordinal: 0, rejects: 0, kept });
                 continue;
             };
             let input = &self.plan.inputs[open.number as usize];
@@ -257,7 +265,9 @@ impl WaveShare {
                 if ends_early {
                     self.counts.ends_early.insert(input.name.clone());
                 }
-                self.open = None;
+                if let Some(kept) = self.open.take().and_then(|open| open.kept) {
+                    kept.finish()?;
+                }
                 continue;
             };
             self.counts.records += 1;
@@ -265,7 +275,12 @@ impl WaveShare {
                 Item::Page(page) => {
                     self.counts.unread_dates += u64::from(page.date_unread);
                     match capture(&mut self.fingerprinter, page, file, ordinal) {
-                        Ok(capture) => CrawlRecord::Answer(Box::new(capture)),
+                        Ok(capture) => {
+                            if let Some(kept) = open.kept.as_mut().filter(|_| capture.words > 0) {
+                                kept.push(kept_page(&capture), self.fingerprinter.last_shingles())?;
+                            }
+                            CrawlRecord::Answer(Box::new(capture))
+                        }
                         Err(reject) => CrawlRecord::Bad(bad(reject, file, ordinal)),
                     }
                 }
@@ -296,6 +311,12 @@ impl WaveShare {
             return Ok(ReadStep::Emit(record));
         }
     }
+}
+
+/// Which page the kept shingles of a capture are of.
+fn kept_page(capture: &Capture) -> KeptPage {
+    let checksum = [(capture.checksum >> 64) as u64, capture.checksum as u64];
+    KeptPage { offset: capture.offset, url: capture.hash.halves(), checksum }
 }
 
 /// The row of `rejects` of a bad record: its URL is cut at [`BAD_URL_BYTES`].
@@ -346,6 +367,15 @@ pub fn page_facts<'a>(
         Body::Html(body) => (body, fingerprinter.html(body, label, url)),
         Body::Plain(body) => (body, fingerprinter.plain(body, label)),
         Body::Text(text) => (text.as_bytes(), fingerprinter.text(text)),
+    }
+}
+
+/// The distinct shingles of a page. `label` is the charset of its HTTP header.
+pub fn page_shingles(fingerprinter: &mut Fingerprinter, body: &Body, label: Option<&str>) -> Vec<u64> {
+    match body {
+        Body::Html(body) => fingerprinter.html_shingles(body, label),
+        Body::Plain(body) => fingerprinter.plain_shingles(body, label),
+        Body::Text(text) => fingerprinter.text_shingles(text),
     }
 }
 

@@ -88,7 +88,8 @@ pub fn evidence(
     let agreements = Rc::new(RefCell::new(vec![Agreement::default(); owned.len()]));
     let probe = Handle::new();
     worker.dataflow::<u64, _, _>(|scope| {
-        let sketches = OwnSketches { vectors: open(), owned: owned.clone(), neighbours };
+        let left = owned.docs().zip(&neighbours).filter(|(doc, neighbour)| doc != *neighbour).count();
+        let sketches = OwnSketches { vectors: open(), owned: owned.clone(), neighbours, left };
         let questions = send_sketches(scope, sketches, memory, probe.clone(), watch);
         let answers = compare_sketches(questions, open, watch);
         let (agreements, owned) = (agreements.clone(), owned.clone());
@@ -127,17 +128,20 @@ fn send_sketches<'scope>(
             if round > 0 && bytes == 0 && answered.less_than(&round) {
                 return activator.activate_after(POLL);
             }
-            let Some(batch) = watch.check(sketches.vectors.batch()) else { return };
+            let Some(batch) = watch.check(sketches.next()) else { return };
             let Some(batch) = batch else {
                 capability = None;
                 return;
             };
             let mut session = output.session(&*current);
+            let mut asked = 0;
             for question in sketches.questions(&batch) {
                 bytes += question.bytes();
                 session.give(question);
+                asked += 1;
             }
             drop(session);
+            sketches.left -= asked;
             if bytes as u64 > memory {
                 (round, bytes) = (round + 1, 0);
                 current.downgrade(&round);
@@ -183,9 +187,16 @@ struct OwnSketches {
     owned: Ownership,
     /// The neighbour of each own document, by number.
     neighbours: Vec<DocId>,
+    /// The documents that are still to be compared; documents without words are never compared.
+    left: usize,
 }
 
 impl OwnSketches {
+    /// The next sketches; `None` if all documents are compared, or at the end.
+    fn next(&mut self) -> Result<Option<VectorBatch>> {
+        if self.left == 0 { Ok(None) } else { self.vectors.batch() }
+    }
+
     /// The questions of a batch of own documents.
     fn questions<'a>(&'a self, batch: &'a VectorBatch) -> impl Iterator<Item = SketchQuestion> + 'a {
         let (supershingles, features) = widths(batch);

@@ -23,6 +23,8 @@ use crate::tables::{AscendingColumn, PlainColumn, RowGroups, Scan, field};
 const VECTORS: &str = "supershingles";
 /// The column of the hashes of vectors.
 const HASHES: &str = "vector";
+/// The column of features.
+const FEATURES: &str = "features";
 /// The column of documents.
 pub(super) const DOCS: &str = "doc";
 
@@ -126,6 +128,11 @@ impl VectorFiles {
     /// The hashes of the vectors instead of the vectors: one word for each.
     pub fn hashes(&self) -> VectorFiles {
         VectorFiles { column: HASHES, width: 1, ..self.clone() }
+    }
+
+    /// The features instead of the vectors: `count` for each document, two to a word. `None` if their number is odd.
+    pub fn features(&self, count: usize) -> Option<VectorFiles> {
+        count.is_multiple_of(2).then(|| VectorFiles { column: FEATURES, width: count / 2, ..self.clone() })
     }
 
     /// Reads the vectors at some places: `width` words for each, in the order of `places`.

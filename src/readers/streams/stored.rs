@@ -6,8 +6,8 @@
 use std::io;
 use std::io::Read;
 
-/// Bytes that are requested from the source at once.
-const CHUNK: usize = 256 << 10;
+/// Bytes that are requested from the source at once: few at first, as a reader may want one record alone, then twice as many each time.
+const CHUNKS: std::ops::RangeInclusive<usize> = 32 << 10..=256 << 10;
 
 /// A source of stored bytes. Offsets are counted from the beginning of the file.
 pub struct Stored {
@@ -19,13 +19,15 @@ pub struct Stored {
     base: u64,
     /// First offset that must stay in memory.
     keep_from: u64,
+    /// Bytes of the next request.
+    chunk: usize,
     ended: bool,
 }
 
 impl Stored {
     /// Makes the stream of `source`, at its beginning.
     pub fn new(source: Box<dyn Read + Send>) -> Self {
-        Stored { source, buffer: Vec::new(), next: 0, base: 0, keep_from: 0, ended: false }
+        Stored { source, buffer: Vec::new(), next: 0, base: 0, keep_from: 0, chunk: *CHUNKS.start(), ended: false }
     }
 
     /// Returns the offset in the file of the next byte to take.
@@ -75,7 +77,8 @@ impl Stored {
             self.next -= dropped;
             self.base += dropped as u64;
         }
-        let count = self.source.by_ref().take(CHUNK as u64).read_to_end(&mut self.buffer)?;
+        let count = self.source.by_ref().take(self.chunk as u64).read_to_end(&mut self.buffer)?;
+        self.chunk = (2 * self.chunk).min(*CHUNKS.end());
         self.ended = count == 0;
         Ok(count > 0)
     }

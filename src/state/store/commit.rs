@@ -47,7 +47,7 @@ impl Store {
     /// If the store was made with another method, or cannot be written.
     pub fn begin(&self, week: Week, method: &Method, key: &InputKey) -> Result<Begun> {
         if let Some(manifest) = self.manifest()? {
-            manifest.check(&self.root, method)?;
+            manifest.check(&self.root, &manifest.with_links_of_store(method))?;
         }
         let unfinished = self.unfinished(week);
         let dropped = match Journal::read(&unfinished.journal())? {

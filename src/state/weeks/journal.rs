@@ -92,7 +92,8 @@ impl Segment {
     /// assert_eq!(Segment::shard_of(&segment.file()), Some(3));
     /// ```
     pub fn wave_of(file: &str) -> Option<usize> {
-        file.strip_suffix(".parquet")?.split_once("-wave")?.1.parse().ok()
+        let name = file.strip_suffix(".parquet").or_else(|| file.strip_suffix(".shingles"))?;
+        name.split_once("-wave")?.1.parse().ok()
     }
 
     /// The shard in the name of a segment's file.

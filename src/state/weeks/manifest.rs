@@ -260,11 +260,16 @@ impl Manifest {
         !self.weeks.is_empty() || self.removed.is_some()
     }
 
-    /// Takes the parameters of the first week.
+    /// Takes the parameters of the first week; and of a later one, what a link means: its week is verified in another way from then on.
     pub fn set_method(&mut self, method: &Method) {
-        if !self.has_had_weeks() {
+        if !self.has_had_weeks() || self.method == self.with_links_of_store(method) {
             (self.method, self.method_hash) = (method.clone(), method.hash());
         }
+    }
+
+    /// A method with the similarity and the verification of the store.
+    pub fn with_links_of_store(&self, method: &Method) -> Method {
+        Method { similarity: self.method.similarity, verify: self.method.verify, ..method.clone() }
     }
 
     /// Checks that a job has the parameters of the store.
@@ -276,9 +281,23 @@ impl Manifest {
             return Ok(());
         }
         let (of_store, of_job) = (self.method.to_string(), method.to_string());
-        let differing: Vec<String> = of_store
-            .split(", ")
-            .zip(of_job.split(", "))
+        // Some fields are written only if they are set.
+        let fields = |text: &str| -> Vec<(String, String)> {
+            let pairs = text.split(", ").filter_map(|field| field.split_once(" = "));
+            pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+        };
+        let (of_store, of_job) = (fields(&of_store), fields(&of_job));
+        let value = |fields: &[(String, String)], name: &str| {
+            let found = fields.iter().find(|(other, _)| other == name);
+            found.map_or_else(|| format!("no {name}"), |(name, value)| format!("{name} = {value}"))
+        };
+        let mut names: Vec<&String> = of_store.iter().map(|(name, _)| name).collect();
+        names.extend(
+            of_job.iter().map(|(name, _)| name).filter(|name| !of_store.iter().any(|(other, _)| other == *name)),
+        );
+        let differing: Vec<String> = names
+            .into_iter()
+            .map(|name| (value(&of_store, name), value(&of_job, name)))
             .filter(|(of_store, of_job)| of_store != of_job)
             .map(|(of_store, of_job)| format!("{of_store} in the store, {of_job} in the job"))
             .collect();
@@ -321,6 +340,9 @@ mod tests {
         let error = manifest.check(Path::new("s"), &other).unwrap_err().to_string();
         assert!(error.contains("agreements = 2 in the store, agreements = 3 in the job"), "{error}");
         assert!(error.contains("words = 5 in the store") && !error.contains("features"), "{error}");
+        let other = Method { similarity: Some(0.8.try_into().unwrap()), ..Method::default() };
+        let error = manifest.check(Path::new("s"), &other).unwrap_err().to_string();
+        assert!(error.contains("(no similarity in the store, similarity = 0.8 in the job)"), "{error}");
     }
 
     #[test]

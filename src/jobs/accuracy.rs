@@ -1,0 +1,454 @@
+//! The accuracy of the clusters of a week, from samples of pairs that are compared exactly.
+//!
+//! ```text
+//! links     of each band of similarity, some rows of `evidence`: how many are as similar as they should be
+//! clusters  of the largest clusters, some pairs of members: a chain shows here
+//! recall    for some pages, all pages that are similar enough: how many of them are in one cluster
+//! ```
+//!
+//! All samples are those with the smallest hashes, so they do not depend on workers, nor on how the clusters were found.
+//!
+//! Cost: a scan of the features, and about one page in fifty is read again.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use anyhow::Result;
+use timely::worker::Worker;
+
+use super::places::{Places, files_again, places};
+use super::week::IngestedWeek;
+use crate::config::{Shape, Verify};
+use crate::features::{Polynomials, equal_features};
+use crate::operators::accuracy::{NearProbe, NearRule, Probe, Sample, compare_pairs, near_probes, sample_hash};
+use crate::operators::exchange::{all_gather, send_rows};
+use crate::operators::output::LevelClusters;
+use crate::operators::verify::{IfMissing, read_features};
+use crate::records::DocId;
+use crate::stats::{BANDS, SampledShare, band};
+use crate::summary::{AccuracySummary, LoosestCluster, SharePair};
+use crate::tables::{AccuracyKind, AccuracyRow, EvidenceRow, Found, Table, Writer};
+use crate::watch::Stage;
+
+/// The similarity that counts as enough, if the method has none.
+const ENOUGH: f64 = 0.8;
+/// Of so many documents one is in the sample of links, and one in that of pages.
+const ONE_IN: u64 = 400;
+/// The least and the most things in these samples.
+const SAMPLED: [u64; 2] = [20, 1000];
+/// The most clusters that are looked at, and the pairs of each.
+const CLUSTERS: usize = 20;
+const PAIRS: usize = 5;
+/// The most pages that one page is compared with.
+const NEAR: usize = 4;
+/// Pages with more words are compared by their features: all sampled pages are in memory together.
+const MOST_WORDS: u64 = 20_000;
+
+/// A row of `evidence` in a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+struct Link {
+    doc: DocId,
+    neighbour: DocId,
+    /// The bits of its similarity, if that is exact.
+    exact: Option<u32>,
+}
+
+/// The samples of the rows of `evidence`, by band of their similarity.
+pub(crate) struct LinkSamples {
+    seed: u64,
+    bands: Vec<Sample<Link>>,
+}
+
+impl LinkSamples {
+    /// Empty samples of a week.
+    pub(crate) fn new(week: &IngestedWeek<'_>) -> LinkSamples {
+        let most = sample_size(week).div_ceil(BANDS.len() as u64) as usize;
+        LinkSamples { seed: week.plan.method.seed, bands: vec![Sample::new(most); BANDS.len()] }
+    }
+
+    /// Adds a row.
+    pub(crate) fn add(&mut self, row: &EvidenceRow) {
+        let [doc, neighbour] = [row.doc, row.neighbour].map(DocId::from_table);
+        let exact = (row.found != Found::Features).then(|| row.similarity.to_bits());
+        self.bands[band(row.similarity.into())].add(sample_hash(self.seed, 0, doc), Link { doc, neighbour, exact });
+    }
+}
+
+/// How many links, and how many pages, are sampled.
+fn sample_size(week: &IngestedWeek<'_>) -> u64 {
+    (week.journal.counts.documents / ONE_IN).clamp(SAMPLED[0], SAMPLED[1])
+}
+
+/// A cluster whose members are sampled.
+struct SampledCluster {
+    root: DocId,
+    pages: u64,
+    /// Two members each.
+    pairs: Vec<(DocId, DocId)>,
+}
+
+/// The samples of a week, the same at every worker.
+struct Samples {
+    /// By band: how many links there are, and some of them.
+    links: Vec<(u64, Vec<Link>)>,
+    clusters: Vec<SampledCluster>,
+    probes: Rc<[Probe]>,
+    /// By probe: how many pages are near it, and some of them.
+    near: Vec<(u64, Vec<NearProbe>)>,
+}
+
+impl Samples {
+    /// The pairs whose similarity is wanted, the smaller document first.
+    fn pairs(&self) -> BTreeSet<(DocId, DocId)> {
+        let unknown = self.links.iter().flat_map(|(_, links)| links).filter(|link| link.exact.is_none());
+        let links = unknown.map(|link| (link.doc, link.neighbour));
+        let clusters = self.clusters.iter().flat_map(|cluster| cluster.pairs.iter().copied());
+        let near = self.probes.iter().zip(&self.near);
+        let near = near.flat_map(|(probe, (_, near))| near.iter().map(|near| (probe.doc, near.doc)));
+        links.chain(clusters).chain(near).map(|(a, b)| ordered(a, b)).collect()
+    }
+}
+
+/// A pair with its smaller document first.
+fn ordered(a: DocId, b: DocId) -> (DocId, DocId) {
+    (a.min(b), a.max(b))
+}
+
+/// Measures the accuracy of the clusters; worker 0 writes the table `accuracy` and returns the summary.
+///
+/// # Errors
+/// If a table cannot be read or written, or a worker of this process failed.
+pub(crate) fn accuracy(
+    worker: &mut Worker,
+    week: &IngestedWeek<'_>,
+    similar: &LevelClusters,
+    links: LinkSamples,
+    polynomials: &Polynomials,
+) -> Result<Option<AccuracySummary>> {
+    week.watch.enter(Stage::Accuracy);
+    let enough = week.plan.method.similarity.map_or(ENOUGH, f64::from);
+    let samples = samples(worker, week, similar, links, enough)?;
+    let similarities = similarities(worker, week, &samples.pairs(), polynomials)?;
+    if worker.index() > 0 {
+        return Ok(None);
+    }
+    let found = Measured {
+        links: link_rows(&samples, &similarities, enough),
+        clusters: cluster_rows(&samples, &similarities, enough),
+        recall: Recall::new(&samples, &similarities, week.plan.method.shape(), enough),
+    };
+    let mut writer: Writer<AccuracyRow> = Writer::create(&week.unfinished.table(AccuracyRow::NAME, "all.parquet"))?;
+    let recall_rows = found.recall.rows(&samples, enough);
+    found.links.iter().chain(&found.clusters).chain(&recall_rows).try_for_each(|row| writer.push(row.clone()))?;
+    writer.finish()?;
+    let verified = week.plan.method.verify != Verify::None;
+    Ok(Some(found.summary(&samples, week.journal.counts.documents, enough, verified)))
+}
+
+/// Draws all samples.
+fn samples(
+    worker: &mut Worker,
+    week: &IngestedWeek<'_>,
+    similar: &LevelClusters,
+    links: LinkSamples,
+    enough: f64,
+) -> Result<Samples> {
+    let (plan, watch) = (week.plan, week.watch);
+    let links = Sample::gather(worker, links.bands, watch)?;
+    let clusters = sampled_clusters(worker, week, similar)?;
+    let probes = probes(worker, week, similar)?;
+    let root = |doc: DocId| similar.roots[week.owned.index(doc)];
+    let features = plan.method.features as f64;
+    // Pages whose estimate is four standard errors below are not similar enough.
+    let least = features * (enough - 4.0 * (enough * (1.0 - enough) / features).sqrt());
+    let rule = NearRule { least: least.floor().max(1.0) as u32, most: NEAR, seed: plan.method.seed };
+    let near = near_probes(worker, &probes, rule, root, week.vectors()(), watch)?;
+    Ok(Samples {
+        links: links.into_iter().map(|sample| (sample.population, sample.into_things())).collect(),
+        clusters,
+        probes,
+        near: near.into_iter().map(|sample| (sample.population, sample.into_things())).collect(),
+    })
+}
+
+/// The similarities of pairs, at worker 0.
+struct Similarities {
+    exact: BTreeMap<(DocId, DocId), f64>,
+    /// The features of all pages of the pairs: where pages could not be read again, these are compared.
+    features: BTreeMap<DocId, Vec<u32>>,
+}
+
+/// The similarity of a pair.
+#[derive(Clone, Copy)]
+struct Compared {
+    similarity: f64,
+    /// Whether it is exact, or an estimate from features.
+    is_exact: bool,
+}
+
+impl Compared {
+    /// Whether the pair is similar enough. Similarities of `evidence` are rounded.
+    fn is_enough(&self, enough: f64) -> bool {
+        self.similarity as f32 >= enough as f32
+    }
+}
+
+impl Similarities {
+    fn of(&self, a: DocId, b: DocId) -> Option<Compared> {
+        if let Some(similarity) = self.exact.get(&ordered(a, b)) {
+            return Some(Compared { similarity: *similarity, is_exact: true });
+        }
+        let (a, b) = (self.features.get(&a)?, self.features.get(&b)?);
+        Some(Compared { similarity: equal_features(a, b) as f64 / a.len() as f64, is_exact: false })
+    }
+}
+
+/// Compares pairs: their pages are read again where that is cheap.
+fn similarities(
+    worker: &mut Worker,
+    week: &IngestedWeek<'_>,
+    pairs: &BTreeSet<(DocId, DocId)>,
+    polynomials: &Polynomials,
+) -> Result<Similarities> {
+    let (plan, owned, watch) = (week.plan, week.owned, week.watch);
+    let own: BTreeSet<DocId> = pairs.iter().flat_map(|(a, b)| [*a, *b]).filter(|doc| owned.has(*doc)).collect();
+    let own: Vec<DocId> = own.into_iter().collect();
+    // All sets meet at worker 0, which owns the first shard.
+    let Places { places, words } = places(week, &own, |_| DocId::new(0, 0), IfMissing::LeaveOut)?;
+    let places =
+        places.into_iter().zip(words).filter(|(_, words)| *words <= MOST_WORDS).map(|(place, _)| place).collect();
+    let again = files_again(worker, week, polynomials, places, IfMissing::LeaveOut)?;
+    let exact = compare_pairs(worker, pairs, again, plan.worker_memory / 4, &week.unfinished.spill(), watch)?;
+    let files = week.vector_files(plan.method.supershingles)?;
+    let (docs, values) = read_features(&own, plan.method.features, &files, week.vectors())?;
+    let values = values.chunks_exact(plan.method.features).map(<[u32]>::to_vec);
+    let to_first = docs.into_iter().zip(values).map(|row| (0, row)).collect();
+    let features = send_rows(worker, to_first, watch)?.into_iter().collect();
+    Ok(Similarities { exact, features })
+}
+
+/// What is measured.
+struct Measured {
+    links: Vec<AccuracyRow>,
+    clusters: Vec<AccuracyRow>,
+    recall: Recall,
+}
+
+impl Measured {
+    fn summary(&self, samples: &Samples, documents: u64, enough: f64, verified: bool) -> AccuracySummary {
+        let share_of = |row: &AccuracyRow| SampledShare { share: row.share, low: row.share_low, high: row.share_high };
+        let strata: Vec<(f64, SampledShare)> =
+            self.links.iter().map(|row| (row.population as f64, share_of(row))).collect();
+        let pair = |share: SampledShare, sampled: i64| {
+            let SampledShare { share, low, high } = share;
+            SharePair { share, low, high, sampled: sampled as u64 }
+        };
+        let sampled_links = self.links.iter().map(|row| row.sampled).sum();
+        let cluster = |row: &AccuracyRow| LoosestCluster {
+            root: row.cluster.unwrap_or_default(),
+            url: String::new(),
+            pages: row.population as u64,
+            similarity: row.similarity,
+            share: row.share,
+            high: row.share_high,
+        };
+        let loosest = self.clusters.iter().min_by(|a, b| a.similarity.total_cmp(&b.similarity));
+        let largest = samples.clusters.first().map_or(0, |cluster| cluster.pages);
+        AccuracySummary {
+            similarity: enough,
+            links: SampledShare::of_strata(&strata).map(|share| pair(share, sampled_links)),
+            recall: share_together(&self.recall.pairs.iter().collect::<Vec<_>>())
+                .map(|share| pair(share, self.recall.pairs.len() as i64)),
+            expected: self.recall.expected(),
+            loosest: loosest.map(cluster),
+            loose: self.clusters.iter().map(cluster).filter(AccuracySummary::is_loose).collect(),
+            verified,
+            largest: largest as f64 / documents.max(1) as f64,
+            largest_pages: largest,
+        }
+    }
+}
+
+/// The rows of links, by band.
+fn link_rows(samples: &Samples, similarities: &Similarities, enough: f64) -> Vec<AccuracyRow> {
+    let compared = |link: &Link| match link.exact {
+        Some(bits) => Some(Compared { similarity: f32::from_bits(bits).into(), is_exact: true }),
+        None => similarities.of(link.doc, link.neighbour),
+    };
+    let row = |(number, (population, links)): (usize, &(u64, Vec<Link>))| {
+        let pairs: Vec<Compared> = links.iter().filter_map(compared).collect();
+        let row = counted(AccuracyKind::Links, *population, &pairs, enough)?;
+        Some(AccuracyRow { low: Some(BANDS[number]), high: Some(upper_end(number)), ..row })
+    };
+    samples.links.iter().enumerate().filter_map(row).collect()
+}
+
+/// The rows of the largest clusters.
+fn cluster_rows(samples: &Samples, similarities: &Similarities, enough: f64) -> Vec<AccuracyRow> {
+    let row = |cluster: &SampledCluster| {
+        let pairs: Vec<Compared> = cluster.pairs.iter().filter_map(|(a, b)| similarities.of(*a, *b)).collect();
+        let row = counted(AccuracyKind::Clusters, cluster.pages, &pairs, enough)?;
+        Some(AccuracyRow { cluster: Some(cluster.root.to_table()), ..row })
+    };
+    samples.clusters.iter().filter_map(row).collect()
+}
+
+/// The upper end of a band.
+fn upper_end(band: usize) -> f64 {
+    BANDS.get(band + 1).copied().unwrap_or(1.0)
+}
+
+/// The row of some pairs that were compared; `None` if there are none.
+fn counted(kind: AccuracyKind, population: u64, compared: &[Compared], enough: f64) -> Option<AccuracyRow> {
+    let good = compared.iter().filter(|pair| pair.is_enough(enough)).count();
+    let share = SampledShare::of_counts(good as f64, compared.len() as f64)?;
+    Some(AccuracyRow {
+        kind,
+        low: None,
+        high: None,
+        cluster: None,
+        population: population as i64,
+        sampled: compared.len() as i64,
+        exact: compared.iter().filter(|pair| pair.is_exact).count() as i64,
+        good: good as i64,
+        share: share.share,
+        share_low: share.low,
+        share_high: share.high,
+        expected: None,
+        similarity: compared.iter().map(|pair| pair.similarity).sum::<f64>() / compared.len() as f64,
+    })
+}
+
+/// A pair of a sampled page with one that is similar enough.
+struct RecallPair {
+    /// The number of the sampled page.
+    probe: usize,
+    /// How many pairs of that page it stands for.
+    weight: f64,
+    compared: Compared,
+    /// Whether the two pages are in one cluster.
+    is_together: bool,
+    /// How likely they are linked directly.
+    chance: f64,
+}
+
+/// The similar pairs of sampled pages.
+struct Recall {
+    pairs: Vec<RecallPair>,
+}
+
+impl Recall {
+    fn new(samples: &Samples, similarities: &Similarities, shape: Shape, enough: f64) -> Recall {
+        let mut pairs = Vec::new();
+        for (number, (probe, (population, near))) in samples.probes.iter().zip(&samples.near).enumerate() {
+            let weight = *population as f64 / near.len().max(1) as f64;
+            for near in near {
+                let Some(compared) = similarities.of(probe.doc, near.doc) else { continue };
+                if compared.is_enough(enough) {
+                    let (is_together, chance) = (near.root == probe.root, shape.chance(compared.similarity));
+                    pairs.push(RecallPair { probe: number, weight, compared, is_together, chance });
+                }
+            }
+        }
+        Recall { pairs }
+    }
+
+    /// The share of pairs that are linked directly, by the S-curve.
+    fn expected(&self) -> Option<f64> {
+        weighted(self.pairs.iter().map(|pair| (pair.weight, pair.chance)))
+    }
+
+    /// The rows, by band.
+    fn rows(&self, samples: &Samples, enough: f64) -> Vec<AccuracyRow> {
+        let mut bands: BTreeMap<usize, Vec<&RecallPair>> = BTreeMap::new();
+        for pair in &self.pairs {
+            bands.entry(band(pair.compared.similarity)).or_default().push(pair);
+        }
+        let row = |(number, pairs): (&usize, &Vec<&RecallPair>)| {
+            let share = share_together(pairs)?;
+            Some(AccuracyRow {
+                kind: AccuracyKind::Recall,
+                low: Some(BANDS[*number].max(enough)),
+                high: Some(upper_end(*number)),
+                cluster: None,
+                population: samples.probes.len() as i64,
+                sampled: pairs.len() as i64,
+                exact: pairs.iter().filter(|pair| pair.compared.is_exact).count() as i64,
+                good: pairs.iter().filter(|pair| pair.is_together).count() as i64,
+                share: share.share,
+                share_low: share.low,
+                share_high: share.high,
+                expected: weighted(pairs.iter().map(|pair| (pair.weight, pair.chance))),
+                similarity: weighted(pairs.iter().map(|pair| (pair.weight, pair.compared.similarity)))?,
+            })
+        };
+        bands.iter().filter_map(row).collect()
+    }
+}
+
+/// The share of pairs in one cluster. Pairs of one page, which follow each other, are one draw.
+fn share_together(pairs: &[&RecallPair]) -> Option<SampledShare> {
+    let of_probe = |pairs: &[&RecallPair]| {
+        let together = pairs.iter().filter(|pair| pair.is_together).count();
+        (pairs[0].weight, together as f64, pairs.len() as f64)
+    };
+    let groups: Vec<_> = pairs.chunk_by(|a, b| a.probe == b.probe).map(of_probe).collect();
+    SampledShare::of_groups(&groups)
+}
+
+/// The weighted mean of values, each with its weight; `None` of nothing.
+fn weighted(values: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
+    let (sum, weights) =
+        values.fold((0.0, 0.0), |(sum, weights), (weight, value)| (sum + weight * value, weights + weight));
+    (weights > 0.0).then(|| sum / weights)
+}
+
+/// The largest clusters, the largest first, with pairs of their members.
+fn sampled_clusters(
+    worker: &mut Worker,
+    week: &IngestedWeek<'_>,
+    similar: &LevelClusters,
+) -> Result<Vec<SampledCluster>> {
+    let mut own: Vec<(Reverse<u64>, DocId)> =
+        similar.sizes.of_own_roots().map(|(root, pages)| (Reverse(pages), root)).collect();
+    own.retain(|(pages, _)| pages.0 > 1);
+    own.sort_unstable();
+    own.truncate(CLUSTERS);
+    let mut chosen =
+        all_gather(worker, own.iter().map(|(pages, root)| (u64::MAX - pages.0, *root)).collect(), week.watch)?;
+    chosen.truncate(CLUSTERS);
+    let numbers: BTreeMap<DocId, usize> = chosen.iter().map(|(_, root)| *root).zip(0..).collect();
+    let mut members: Vec<Sample<DocId>> = vec![Sample::new(2 * PAIRS); chosen.len()];
+    for (doc, root) in week.owned.docs().zip(&similar.roots) {
+        if let Some(number) = numbers.get(root) {
+            members[*number].add(sample_hash(week.plan.method.seed, 2, doc), doc);
+        }
+    }
+    let members = Sample::gather(worker, members, week.watch)?;
+    let cluster = |((pages, root), members): ((u64, DocId), Sample<DocId>)| {
+        let members = members.into_things();
+        let pairs = members.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+        SampledCluster { root, pages: u64::MAX - pages, pairs }
+    };
+    Ok(chosen.into_iter().zip(members).map(cluster).collect())
+}
+
+/// The sampled pages with their features, the same at every worker.
+fn probes(worker: &mut Worker, week: &IngestedWeek<'_>, similar: &LevelClusters) -> Result<Rc<[Probe]>> {
+    let (plan, owned) = (week.plan, week.owned);
+    let files = week.vector_files(plan.method.supershingles)?;
+    let mut sample = Sample::new(sample_size(week) as usize);
+    files.docs(owned)?.into_iter().for_each(|doc| sample.add(sample_hash(plan.method.seed, 3, doc), doc));
+    let chosen = Sample::gather(worker, vec![sample], week.watch)?.remove(0).into_things();
+    let mut own: Vec<DocId> = chosen.into_iter().filter(|doc| owned.has(*doc)).collect();
+    own.sort_unstable();
+    let (docs, features) = read_features(&own, plan.method.features, &files, week.vectors())?;
+    let features = features.chunks_exact(plan.method.features);
+    let probe = |(doc, features): (DocId, &[u32])| Probe {
+        doc,
+        root: similar.roots[owned.index(doc)],
+        features: features.to_vec(),
+    };
+    Ok(all_gather(worker, docs.into_iter().zip(features).map(probe).collect(), week.watch)?.into())
+}

@@ -1,0 +1,101 @@
+//! Where the pages of documents are in the crawl files, so that they can be read again.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail};
+use arrow_array::{FixedSizeBinaryArray, Int64Array, StringArray};
+use timely::worker::Worker;
+
+use super::week::IngestedWeek;
+use crate::features::{Fingerprinter, Polynomials};
+use crate::kernels;
+use crate::operators::ingest::kept_shingles;
+use crate::operators::scan::own_segments;
+use crate::operators::verify::{FilesAgain, IfMissing, PagePlace, ReadAgain, read_again};
+use crate::records::{DocId, UrlHash};
+use crate::tables::{DocumentRow, Scan, Table, field};
+
+/// Where the pages of some own documents are, and how many words they have.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    /// The places, in no particular order.
+    pub places: Vec<PagePlace>,
+    /// The words of each.
+    pub words: Vec<u64>,
+}
+
+/// Finds the places of own documents, which ascend. `root` gives the root under which the sets of a document are gathered.
+///
+/// # Errors
+/// If a table cannot be read; or names a crawl file that the plan does not have, and that must not be missing.
+pub(crate) fn places(
+    week: &IngestedWeek<'_>,
+    wanted: &[DocId],
+    root: impl Fn(DocId) -> DocId,
+    if_missing: IfMissing,
+) -> Result<Places> {
+    let names: BTreeMap<&str, u64> = week.plan.inputs.iter().map(|input| input.name.as_str()).zip(0..).collect();
+    let mut found = Places::default();
+    for segment in own_segments(week.journal, week.owned) {
+        let path = week.unfinished.table(DocumentRow::NAME, &segment.file());
+        Scan::open(&path, &["doc", "url", "checksum", "words", "file", "offset"])?.for_each(|batch| {
+            let (docs, offsets): (&Int64Array, &Int64Array) = (field(batch, "doc")?, field(batch, "offset")?);
+            let (urls, files): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "file")?);
+            let (checksums, words): (&FixedSizeBinaryArray, &Int64Array) =
+                (field(batch, "checksum")?, field(batch, "words")?);
+            for row in 0..batch.num_rows() {
+                let doc = DocId::from_table(docs.value(row));
+                if wanted.binary_search(&doc).is_err() {
+                    continue;
+                }
+                let file = match (names.get(files.value(row)), if_missing) {
+                    (Some(file), _) => *file,
+                    (None, IfMissing::LeaveOut) => continue,
+                    (None, IfMissing::Fail) => bail!(
+                        "{} is not at hand, and its pages must be read again to verify their clusters: put the crawl files of the week back, \
+                         under the names that they had; or run `nigh verify --by estimate` on the store, which needs no file",
+                        files.value(row)
+                    ),
+                };
+                let sum = checksums.value(row).try_into().context("a checksum has 16 bytes")?;
+                found.words.push(words.value(row) as u64);
+                found.places.push(PagePlace {
+                    file,
+                    offset: offsets.value(row) as u64,
+                    doc,
+                    root: root(doc),
+                    url: UrlHash::of(urls.value(row)).halves(),
+                    checksum: UrlHash::from_bytes(sum).halves(),
+                });
+            }
+            Ok(())
+        })?;
+    }
+    Ok(found)
+}
+
+/// The files that this worker reads again for the places of all workers.
+///
+/// # Errors
+/// If a worker of this process failed.
+pub(crate) fn files_again(
+    worker: &mut Worker,
+    week: &IngestedWeek<'_>,
+    polynomials: &Polynomials,
+    places: Vec<PagePlace>,
+    if_missing: IfMissing,
+) -> Result<FilesAgain> {
+    let plan = week.plan;
+    // A week that is computed again from its own tables has no waves, and no shingles.
+    let wave_of = |input: usize| plan.waves.iter().position(|(first, end)| (*first..*end).contains(&input));
+    let kept = |input| kept_shingles(week.unfinished, wave_of(input).unwrap_or_default(), input);
+    let again = ReadAgain {
+        inputs: &plan.inputs,
+        reading: &plan.reading,
+        fingerprinter: Fingerprinter::new(&plan.method, polynomials, 0, kernels::chosen()?),
+        kept: (0..plan.inputs.len()).map(kept).collect(),
+        if_missing,
+        watch: week.watch,
+    };
+    read_again(worker, again, places)
+}

@@ -1,0 +1,231 @@
+//! The accuracy of clusters: samples against a plain walk over all pages.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use arrow_array::{Array, Float32Array, Float64Array, Int64Array};
+use nigh::config::STUDY;
+use nigh::operators::accuracy::sample_hash;
+use nigh::records::{DocId, mix};
+use nigh::stats::{BANDS, band};
+
+use crate::program::{Made, each, features, job, longs, roots, texts};
+
+/// Pages of families whose members differ by some words, so that similarities of all sizes occur.
+fn pages(count: u64, vocabulary: u64) -> BTreeMap<String, String> {
+    let mut state = 3;
+    let mut random = |below: u64| {
+        state = mix(state);
+        state % below
+    };
+    let mut all: Vec<Vec<u64>> = Vec::new();
+    for number in 0..count {
+        let mut words: Vec<u64> = match all.len() as u64 {
+            known if known > 0 && random(3) > 0 => all[random(known) as usize].clone(),
+            _ => (0..200).map(|_| random(vocabulary)).collect(),
+        };
+        let changed = random(20);
+        (0..changed).for_each(|_| words[random(200) as usize] = 1_000_000 + number);
+        all.push(words);
+    }
+    let text = |words: Vec<u64>| words.iter().map(|word| format!("w{word}")).collect::<Vec<_>>().join(" ");
+    all.into_iter().enumerate().map(|(n, words)| (format!("http://h{}.example/{n}", n % 9), text(words))).collect()
+}
+
+fn write(path: &Path, pages: &BTreeMap<String, String>) {
+    let lines = pages.iter().map(|(url, text)| format!("{{\"url\": \"{url}\", \"text\": \"{text}\"}}\n"));
+    std::fs::write(path, lines.collect::<String>()).unwrap();
+}
+
+fn resemblance(a: &str, b: &str) -> f64 {
+    let set = |text: &str| -> BTreeSet<String> {
+        let words: Vec<&str> = text.split(' ').collect();
+        (0..words.len())
+            .map(|at| words.iter().cycle().skip(at).take(5).copied().collect::<Vec<_>>().join(" "))
+            .collect()
+    };
+    let (a, b) = (set(a), set(b));
+    let shared = a.intersection(&b).count();
+    shared as f64 / (a.len() + b.len() - shared) as f64
+}
+
+/// A row of the table: its kind, the cluster or the lower end of the band, and the numbers of pairs.
+type Row = (String, i64, [i64; 4]);
+
+fn rows(week: &Path) -> Vec<Row> {
+    let mut keys = Vec::new();
+    each(week, "accuracy", "low", |array: &Float64Array| {
+        keys.extend(
+            (0..array.len()).map(|at| if array.is_null(at) { -1 } else { (array.value(at) * 100.0).round() as i64 }),
+        );
+    });
+    let mut at = 0;
+    each(week, "accuracy", "cluster", |array: &Int64Array| {
+        for cluster in array.iter() {
+            keys[at] = cluster.unwrap_or(keys[at]);
+            at += 1;
+        }
+    });
+    let numbers = ["population", "sampled", "exact", "good"].map(|name| longs(week, "accuracy", name));
+    let kinds = texts(week, "accuracy", "kind");
+    let row = |(at, kind): (usize, String)| (kind, keys[at], numbers.each_ref().map(|column| column[at]));
+    kinds.into_iter().enumerate().map(row).collect()
+}
+
+/// The things with the smallest hashes.
+fn smallest<T: Ord>(things: impl Iterator<Item = (u64, T)>, most: usize) -> Vec<T> {
+    let mut all: Vec<(u64, T)> = things.collect();
+    all.sort_unstable();
+    all.truncate(most);
+    all.into_iter().map(|(_, thing)| thing).collect()
+}
+
+/// The rows that a walk over all pages gives: for the study's numbers and the similarity 0.8.
+fn twin(week: &Path, pages: &BTreeMap<String, String>) -> Vec<Row> {
+    const SEED: u64 = 20_031_107;
+    let docs = longs(week, "documents", "doc");
+    let text: BTreeMap<i64, &String> =
+        docs.iter().copied().zip(texts(week, "documents", "url").iter().map(|url| &pages[url])).collect();
+    let exact = |a: i64, b: i64| resemblance(text[&a], text[&b]);
+    let hash = |sample: u64, doc: i64| sample_hash(SEED, sample, DocId::from_table(doc));
+    let size = (docs.len() / 400).clamp(20, 1000);
+    let mut found: Vec<Row> = Vec::new();
+
+    let mut similarities = Vec::new();
+    each(week, "evidence", "similarity", |array: &Float32Array| similarities.extend(array.values().to_vec()));
+    let links: Vec<(i64, i64)> =
+        longs(week, "evidence", "doc").into_iter().zip(longs(week, "evidence", "neighbour")).collect();
+    for (number, low) in BANDS.iter().enumerate() {
+        let of_band = (0..links.len()).filter(|at| band(similarities[*at].into()) == number);
+        let population = of_band.clone().count() as i64;
+        let sampled = smallest(of_band.map(|at| (hash(0, links[at].0), links[at])), size.div_ceil(BANDS.len()));
+        let good = sampled.iter().filter(|(a, b)| exact(*a, *b) >= 0.8).count() as i64;
+        let count = sampled.len() as i64;
+        if count > 0 {
+            found.push(("links".into(), (low * 100.0).round() as i64, [population, count, count, good]));
+        }
+    }
+
+    let root_of = roots(week, "similar");
+    let mut clusters: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
+    root_of.iter().for_each(|(doc, root)| clusters.entry(*root).or_default().push(*doc));
+    let mut largest: Vec<(i64, i64)> = clusters
+        .iter()
+        .filter(|(_, pages)| pages.len() > 1)
+        .map(|(root, pages)| (-(pages.len() as i64), *root))
+        .collect();
+    largest.sort_unstable();
+    for (pages, root) in largest.into_iter().take(20) {
+        let members = smallest(clusters[&root].iter().map(|doc| (hash(2, *doc), *doc)), 10);
+        let pairs: Vec<f64> = members.chunks_exact(2).map(|pair| exact(pair[0], pair[1])).collect();
+        let (count, good) = (pairs.len() as i64, pairs.iter().filter(|pair| **pair >= 0.8).count() as i64);
+        found.push(("clusters".into(), root, [-pages, count, count, good]));
+    }
+
+    let features = features(week);
+    let probes = smallest(features.keys().map(|doc| (hash(3, *doc), *doc)), size);
+    let least = (84.0 * (0.8 - 4.0 * (0.8f64 * 0.2 / 84.0).sqrt())).floor() as usize;
+    let mut bands: BTreeMap<usize, [i64; 2]> = BTreeMap::new();
+    for probe in &probes {
+        let equal = |doc: &i64| features[probe].iter().zip(&features[doc]).filter(|(a, b)| a == b).count();
+        let near = features.keys().filter(|doc| *doc != probe && equal(doc) >= least);
+        let seed = mix(SEED ^ *probe as u64);
+        for near in smallest(near.map(|doc| (sample_hash(seed, 1, DocId::from_table(*doc)), *doc)), 4) {
+            let similarity = exact(*probe, near);
+            if similarity >= 0.8 {
+                let counts = bands.entry(band(similarity)).or_default();
+                counts[0] += 1;
+                counts[1] += i64::from(root_of[probe] == root_of[&near]);
+            }
+        }
+    }
+    for (number, [pairs, together]) in bands {
+        let low = (BANDS[number].max(0.8) * 100.0).round() as i64;
+        found.push(("recall".into(), low, [probes.len() as i64, pairs, pairs, together]));
+    }
+    found
+}
+
+#[test]
+fn samples_are_those_of_a_walk_over_all_pages() {
+    assert_eq!((STUDY.features, STUDY.supershingles), (84, 6));
+    let folder = tempfile::tempdir().unwrap();
+    let (pages, crawl) = (pages(1500, 3000), folder.path().join("crawl.jsonl"));
+    write(&crawl, &pages);
+    let job = job(folder.path(), "[cluster]\nweek = \"2024-01-08\"\n[cluster.method]\nshards = 8\n");
+    let made = Made::with_job(&job, &["--input", crawl.to_str().unwrap(), "--workers", "2"]);
+    let (found, wanted) = (rows(&made.week()), twin(&made.week(), &pages));
+    assert!(wanted.iter().filter(|row| row.0 == "recall").count() >= 3, "{wanted:?}");
+    assert_eq!(found, wanted);
+    // Whatever the workers, and whichever shares: the same bytes.
+    let tables = |flags: &[&str]| {
+        let flags = [&["--input", crawl.to_str().unwrap()], flags].concat();
+        Made::with_job(&job, &flags).tables()
+    };
+    let one = tables(&["--workers", "1"]);
+    assert!(tables(&["--workers", "4"]) == one && tables(&["--processes", "2"]) == one && made.tables() == one);
+}
+
+#[test]
+fn shares_have_intervals_and_recall_is_near_what_the_curve_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let (pages, crawl) = (pages(6000, 4000), folder.path().join("crawl.jsonl"));
+    write(&crawl, &pages);
+    let job = job(folder.path(), "[cluster]\nweek = \"2024-01-08\"\n[cluster.method]\nshards = 8\n");
+    let made = Made::with_job(&job, &["--input", crawl.to_str().unwrap()]);
+    let column = |name: &str| {
+        let mut values = Vec::new();
+        each(&made.week(), "accuracy", name, |array: &Float64Array| values.extend(array.iter()));
+        values
+    };
+    let (low, share, high) = (column("share_low"), column("share"), column("share_high"));
+    assert!(!share.is_empty() && (0..share.len()).all(|at| low[at] <= share[at] && share[at] <= high[at]));
+    let (kinds, expected) = (texts(&made.week(), "accuracy", "kind"), column("expected"));
+    for at in (0..kinds.len()).filter(|at| kinds[*at] == "recall") {
+        // Pairs that are linked directly share a cluster; others may, too.
+        assert!(high[at] >= expected[at], "{:?} {:?}", high[at], expected[at]);
+    }
+}
+
+#[test]
+fn loose_clusters_are_an_alarm_that_verification_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let crawl = folder.path().join("crawl.jsonl");
+    // A few words only: pages share shingles by chance, and single features link them to one chain.
+    write(&crawl, &pages(800, 12));
+    let run = |more: &str, flags: &[&str]| {
+        let text = format!(
+            "[cluster]\nweek = \"2024-01-08\"\n[cluster.method]\nshards = 4\npreset = \"minhash-64x1\"\n{more}"
+        );
+        let (job, store) = (job(folder.path(), &text), tempfile::tempdir().unwrap());
+        let path = store.path().join("store");
+        let arguments = ["run", job.to_str().unwrap(), "-q", "--store", path.to_str().unwrap()];
+        let arguments = [&arguments[..], &["--input", crawl.to_str().unwrap()], flags].concat();
+        crate::program::run_well(&arguments).stdout
+    };
+    let loose = run("", &[]);
+    assert!(loose.contains("ALARM    the cluster of http://") && loose.contains("% of all pages"), "{loose}");
+    assert!(loose.contains("of the links are at least 0.80 similar"), "{loose}");
+    let verified = run("similarity = 0.8\nverify = \"exact\"\n", &[]);
+    assert!(!verified.contains("holds pages that are not similar"), "{verified}");
+    let without = run("", &["--no-accuracy"]);
+    assert!(!without.contains("ALARM") && !without.contains("Accuracy"), "{without}");
+}
+
+#[test]
+fn pages_that_cannot_be_read_at_their_places_are_compared_by_features() {
+    use std::io::Write as _;
+    let folder = tempfile::tempdir().unwrap();
+    let (plain, packed) = (folder.path().join("crawl.jsonl"), folder.path().join("crawl.jsonl.gz"));
+    write(&plain, &pages(500, 3000));
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&std::fs::read(&plain).unwrap()).unwrap();
+    std::fs::write(&packed, gzip.finish().unwrap()).unwrap();
+    let job = job(folder.path(), "[cluster]\nweek = \"2024-01-08\"\n[cluster.method]\nshards = 4\n");
+    let made = Made::with_job(&job, &["--input", packed.to_str().unwrap()]);
+    let rows = rows(&made.week());
+    assert!(
+        !rows.is_empty() && rows.iter().all(|(_, _, [_, sampled, exact, _])| *sampled > 0 && *exact == 0),
+        "{rows:?}"
+    );
+}
