@@ -36,7 +36,7 @@ impl Column {
 /// ```
 /// use nigh::tables::{EvidenceRow, Table};
 /// let names: Vec<&str> = EvidenceRow::columns(&[]).iter().map(|column| column.name).collect();
-/// assert_eq!(names, ["doc", "neighbour", "agreements", "similarity"]);
+/// assert_eq!(names, ["doc", "neighbour", "agreements", "similarity", "found"]);
 /// assert_eq!(EvidenceRow::NAME, "evidence");
 /// ```
 pub trait Table: Sized {
