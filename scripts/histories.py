@@ -7,7 +7,7 @@
     scripts/histories.py --nigh target/release/nigh --seeds 1..150 --bucket --each-operation
 
 A history is some commands, drawn by its seed: a first week, later weeks (mode full, delta or auto), a week again with the same
-or other input (--replace), deletions by URL, host or prefix, vacuum, evolution, mirrors, overlap, collections, mirrors by URL, paragraphs, with gaps between weeks, little memory, several
+or other input (--replace), deletions by URL, host or prefix, `verify`, vacuum, evolution, mirrors, overlap, collections, mirrors by URL, paragraphs, samplers, with gaps between weeks, little memory, several
 workers and processes. Some commands are killed at their N-th operation on files (rename, unlink, mkdir, creation, ...) or on a
 connection (a piece of a request), by a library that `cc` compiles and LD_PRELOAD loads; then the same command is given again, or the week is abandoned. After each command every
 table of the store must equal that of a second store, which had the same history with mode = "full", one worker and no kills: row by
@@ -301,6 +301,8 @@ class History:
                 text += "least-urls = 2\n"
             elif kind == "paragraphs":
                 text += f'least-characters = 5\nparts = 4\nboilerplate = 2\nmode = "{mode}"\n'
+            elif kind == "samplers":
+                text += "seeds = 2\npairs = 5\n"
             elif kind != "evolution":
                 text += f"max-reject-share = 1.0\nwave-bytes = {self.wave_bytes}\n"
                 text += f'mode = "{mode}"\n' if mode else ""
@@ -315,6 +317,10 @@ class History:
             print(f"  seed {self.seed}: {text}", flush=True)
 
     def run(self, arguments, environment=None):
+        if arguments[0] == "verify":
+            # The store is not a flag.
+            at = arguments.index("--store")
+            arguments = ["verify", arguments[at + 1], *arguments[1:at], *arguments[at + 2 :]]
         command = [self.args.nigh, *arguments]
         environment = {**os.environ, "HOME": str(self.folder), **self.bucket.environment(), **(environment or {})}
         try:
@@ -455,6 +461,12 @@ class History:
         )
         self.both(["delete", *what, "-q", *self.how()], ["delete", *what, "-q", "--workers", "1"])
 
+    def verify(self):
+        by = self.rng.choice(["exact", "estimate"])
+        inputs = [str(folder) for folder in list(self.inputs.values())[-1:]] if by == "exact" else []
+        what = ["--similarity", self.rng.choice(["0.6", "0.8", "0.9"]), "--by", by, *(["--input", *inputs] if inputs else [])]
+        self.both(["verify", *what, "-q", *self.how()], ["verify", *what, "-q", "--workers", "1"])
+
     def remove_weeks(self):
         keep = self.rng.randint(1, 3)
         before = self.weeks[max(0, len(self.weeks) - keep)]
@@ -485,6 +497,10 @@ class History:
         full = ["run", self.job("paragraphs", "full"), "-q", "--workers", "1"]
         self.both(["run", self.job("paragraphs", self.rng.choice(["auto", "auto", "full"])), "-q", *self.how()], full)
 
+    def samplers(self):
+        job = self.job("samplers")
+        self.both(["run", job, "-q", *self.how()], ["run", job, "-q", "--workers", "1"])
+
     def forget_postings(self):
         """Removes what is kept beside the weeks to make the next one quicker."""
         root = self.folder / f"mirror-{self.rng.choice('ab')}" if self.args.bucket else self.store
@@ -496,11 +512,11 @@ class History:
         """Yields after each command that left both stores to be compared."""
         commands = [self.add, self.replace, self.delete, self.remove_weeks, self.forget_postings]
         commands += [self.evolution, self.mirrors, self.overlap, self.collections, self.mirrors_by_url]
-        commands += [self.paragraphs]
+        commands += [self.paragraphs, self.samplers, self.verify]
         for self.step in range(1 + self.args.steps):
             # The draws of a step do not depend on whether the kills before it came in time.
             self.rng.seed(f"{self.seed}, step {self.step}")
-            command = self.rng.choices(commands, [10, 4, 5, 1, 1, 1, 1, 4, 4, 3, 5])[0] if self.weeks else self.add
+            command = self.rng.choices(commands, [10, 4, 5, 1, 1, 1, 1, 4, 4, 3, 5, 1, 2])[0] if self.weeks else self.add
             command()
             yield
 

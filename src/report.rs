@@ -9,6 +9,7 @@ mod mirrors;
 mod mirrors_by_url;
 mod overlap;
 mod paragraphs;
+mod samplers;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -34,6 +35,7 @@ pub fn study(summary: &StudySummary, tables: &std::path::Path) -> String {
         StudySummary::Collections(summary) => collections::collections(summary, tables),
         StudySummary::MirrorsByUrl(summary) => mirrors_by_url::mirrors_by_url(summary, tables),
         StudySummary::Paragraphs(summary) => paragraphs::paragraphs(summary, tables),
+        StudySummary::Samplers(summary) => samplers::samplers(summary, tables),
     }
 }
 

@@ -7,6 +7,7 @@ mod mirrors;
 mod mirrors_by_url;
 mod overlap;
 mod paragraphs;
+mod samplers;
 mod study;
 
 use std::collections::BTreeMap;
@@ -37,6 +38,7 @@ pub use paragraphs::{
     BirthsSummary, CoverageSummary, Estimate, FollowedWeek, ParagraphTurnover, ParagraphsSummary, PublishedYears,
     REGIONS, RegionSummary, ShapeOfClusters,
 };
+pub use samplers::{SamplerBand, SamplerSummary, SamplersSummary};
 pub use study::StudySummary;
 
 /// The summary of a week: kept as `summary.json` in the week's folder, printed by `run` and `show`.

@@ -84,6 +84,8 @@ enum Benchmark {
     MirrorsByUrl(dataflow::MirrorsByUrlArgs),
     /// Duplicates, near-duplicates and repeated paragraphs of a made-up web; or what its links lead to.
     Paragraphs(dataflow::ParagraphsArgs),
+    /// A check of made-up clusters by features, beside the stage that finds their candidates.
+    Verify(dataflow::VerifyArgs),
 }
 
 /// Runs a benchmark and prints its report. `as_text` formats a task as a new process of this program reads it.
@@ -113,6 +115,7 @@ pub fn bench(args: &BenchArgs, as_text: fn(BenchTask) -> Result<String>) -> Resu
         Benchmark::Overlap(args) => dataflow::bench_overlap(args, |task| as_text(BenchTask::Overlap(task))),
         Benchmark::Mirrors(args) => dataflow::bench_mirrors(args, |task| as_text(BenchTask::Mirrors(task))),
         Benchmark::Collections(args) => dataflow::bench_collections(args, |task| as_text(BenchTask::Collections(task))),
+        Benchmark::Verify(args) => dataflow::bench_verify(args, |task| as_text(BenchTask::Verify(task))),
         Benchmark::Paragraphs(args) => dataflow::bench_paragraphs(args, |task| as_text(BenchTask::Paragraphs(task))),
         Benchmark::MirrorsByUrl(args) => {
             dataflow::bench_mirrors_by_url(args, |task| as_text(BenchTask::MirrorsByUrl(task)))

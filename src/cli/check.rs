@@ -83,6 +83,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
         Some(Job::Collections(job)) => (job.store, Vec::new(), None),
         Some(Job::MirrorsByUrl(job)) => (job.store, job.input, None),
         Some(Job::Paragraphs(job)) => (job.store, Vec::new(), None),
+        Some(Job::Samplers(job)) => (job.store, job.input, None),
     };
     let input = if args.input.is_empty() { input } else { args.input.clone() };
     let inputs =

@@ -49,7 +49,7 @@ pub(crate) fn run(job: Chunks, config: &Config, pool: &Pool, args: &RunArgs, log
         print(&format!("Week {week} of {} has its chunks already\n", folder.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let reading = reading_of(&store, committed)?;
+    let (_, reading) = crawl_of(&store, committed)?;
     let inputs = crate::readers::list(&input, &reading)?;
     let workers = WorkerCount::new(args.workers, config, pool).of_shards(manifest.method.shards as usize)?;
     warn_above_cores(workers, pool, log);
@@ -86,23 +86,15 @@ pub(crate) fn run(job: Chunks, config: &Config, pool: &Pool, args: &RunArgs, log
     Ok(ExitCode::SUCCESS)
 }
 
-/// How the job of a committed week read pages.
-pub(super) fn reading_of(store: &Store, week: &CommittedWeek) -> Result<Reading> {
+/// The crawl files that the job of a committed week names, and how it read pages.
+pub(super) fn crawl_of(store: &Store, week: &CommittedWeek) -> Result<(Vec<String>, Reading)> {
     let path = store.records(week).join("job.toml");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let job: Job = toml::from_str(&text).with_context(|| format!("{} is damaged", path.display()))?;
     match job {
-        Job::Cluster(job) => Ok(job.read),
-        Job::Weekly(job) => Ok(job.read),
-        Job::Chunks(_)
-        | Job::Evolution(_)
-        | Job::Mirrors(_)
-        | Job::Overlap(_)
-        | Job::Collections(_)
-        | Job::MirrorsByUrl(_)
-        | Job::Paragraphs(_) => {
-            bail!("{} is not the job of a week", path.display())
-        }
+        Job::Cluster(job) => Ok((job.input, job.read)),
+        Job::Weekly(job) => Ok((job.input, job.read)),
+        _ => bail!("{} is not the job of a week", path.display()),
     }
 }
 

@@ -47,6 +47,7 @@ fn run_job(job: Job, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> 
         Job::Overlap(job) => super::study::run(Study::Overlap(job), config, &pool, args, log),
         Job::MirrorsByUrl(job) => super::study::run(Study::MirrorsByUrl(job), config, &pool, args, log),
         Job::Paragraphs(job) => super::study::run(Study::Paragraphs(job), config, &pool, args, log),
+        Job::Samplers(job) => super::study::run(Study::Samplers(job), config, &pool, args, log),
         Job::Collections(job) => super::study::run(Study::Collections(job), config, &pool, args, log),
     }
 }
@@ -63,6 +64,7 @@ fn job_name(job: &Job, args: &RunArgs) -> String {
         Job::Collections(job) => ("collections", args.week.or(job.week)),
         Job::MirrorsByUrl(job) => ("mirrors-by-url", args.week.or(job.week)),
         Job::Paragraphs(job) => ("paragraphs", args.week.or(job.week)),
+        Job::Samplers(job) => ("samplers", args.week.or(job.week)),
     };
     week.map_or_else(|| kind.to_owned(), |week| format!("{kind} {week}"))
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::args::RunArgs;
 use super::errors::WrongUse;
@@ -13,13 +13,14 @@ use super::session::{Session, check_name, locate_store, lock, notify, open_bucke
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, study};
 use super::workers::{WorkerCount, warn_above_cores};
-use crate::config::{Bytes, Config, Method, MirrorsByUrl, Reading, Study};
+use crate::config::{Bytes, Config, Method, MirrorsByUrl, Reading, Samplers, Study};
 use crate::jobs::studies::{
     StudyFiles, StudyPlan, check_chunks, check_level, former_list, former_overlap, former_paragraphs,
 };
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
+use crate::records::Week;
 use crate::report;
 use crate::report::print;
 use crate::state::{History, PastWeek, Results, Store};
@@ -76,10 +77,10 @@ pub(crate) fn run(mut job: Study, config: &Config, pool: &Pool, args: &RunArgs, 
 fn check_flags(job: &mut Study, args: &RunArgs) -> Result<PathBuf> {
     let wrong_use = |text: &str| Err(WrongUse(format!("{}: {text}", args.job.display())).into());
     if !args.input.is_empty() {
-        let Study::MirrorsByUrl(job) = job else {
+        let Some(input) = job.input_mut() else {
             return wrong_use("--input is for jobs that read a crawl; this one reads the weeks of a store");
         };
-        job.input.clone_from(&args.input);
+        input.clone_from(&args.input);
     }
     if args.week.is_some_and(|week| !job.set_week(week)) {
         return wrong_use("--week is for jobs about one week: set `first` and `last` in the job");
@@ -173,10 +174,17 @@ fn make_plan(
             files = study_files(store, job, &history)?;
             history
         }
+        Study::Samplers(job) => {
+            let last = store.manifest()?.and_then(|manifest| manifest.weeks.last().map(|week| week.week));
+            let week = job.week.or(last);
+            let history = History::open(store, week, week)?;
+            files = crawl_files(store, job, history.last().week)?;
+            history
+        }
         _ => History::open(store, first, last)?,
     };
     match study {
-        Study::Evolution(_) | Study::Mirrors(_) | Study::MirrorsByUrl(_) => {}
+        Study::Evolution(_) | Study::Mirrors(_) | Study::MirrorsByUrl(_) | Study::Samplers(_) => {}
         Study::Overlap(_) => check_chunks(&history, "overlap")?,
         Study::Paragraphs(_) => check_chunks(&history, "paragraphs")?,
         Study::Collections(job) => {
@@ -221,13 +229,23 @@ fn study_files(store: &Store, job: &MirrorsByUrl, history: &History) -> Result<S
     let lists = if job.lists.is_empty() { Vec::new() } else { crate::readers::url_files(&job.lists)? };
     let manifest = store.manifest()?;
     let reading = match history.weeks.last() {
-        Some(week) if !job.input.is_empty() => super::chunks::reading_of(store, &store.committed(week.week)?)?,
+        Some(week) if !job.input.is_empty() => super::chunks::crawl_of(store, &store.committed(week.week)?)?.1,
         _ => Reading::default(),
     };
     let crawl = if job.input.is_empty() { Vec::new() } else { crate::readers::list(&job.input, &reading)? };
     crawl.iter().try_for_each(|input| crate::readers::check(input, &reading))?;
     let method = manifest.map_or_else(Method::default, |manifest| manifest.method);
     Ok(StudyFiles { lists, crawl, reading, method })
+}
+
+/// The crawl files of the week of a samplers job: those that it names, or those that the job of the week names.
+fn crawl_files(store: &Store, job: &Samplers, week: Week) -> Result<StudyFiles> {
+    let (input, reading) = super::chunks::crawl_of(store, &store.committed(week)?)?;
+    let input = if job.input.is_empty() { input } else { job.input.clone() };
+    let crawl = crate::readers::list(&input, &reading)
+        .with_context(|| format!("the crawl files of week {week} are read again: give them with --input"))?;
+    let method = store.manifest()?.map_or_else(Method::default, |manifest| manifest.method);
+    Ok(StudyFiles { lists: Vec::new(), crawl, reading, method })
 }
 
 /// The weeks of a plan of which every page is read.
@@ -240,7 +258,11 @@ fn weeks_read(plan: &StudyPlan) -> &[PastWeek] {
             let from = weeks.iter().position(|past| Some(past.week) == job.week).unwrap_or(weeks.len() - 1);
             &weeks[from..if job.judge { weeks.len() } else { from + 1 }]
         }
-        Study::Evolution(_) | Study::Mirrors(_) | Study::MirrorsByUrl(_) | Study::Paragraphs(_) => weeks,
+        Study::Evolution(_)
+        | Study::Mirrors(_)
+        | Study::MirrorsByUrl(_)
+        | Study::Paragraphs(_)
+        | Study::Samplers(_) => weeks,
     }
 }
 
@@ -251,6 +273,7 @@ fn lasting_bytes(plan: &StudyPlan) -> u64 {
     let workers = (plan.processes * plan.workers) as u64;
     match &plan.study {
         Study::Evolution(_) => 144 * urls,
+        Study::Samplers(_) => 8 * urls,
         // If all pages of the largest week are on hosts in pairs.
         Study::Mirrors(_) => 56 * plan.history.weeks.iter().map(PastWeek::documents).max().unwrap_or_default(),
         Study::Overlap(_) => 120 * urls,

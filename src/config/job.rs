@@ -12,6 +12,7 @@ use super::mirrors_by_url::{MirrorsByUrl, checked_mirrors_by_url};
 use super::mode::Mode;
 use super::overlap::{Overlap, checked_overlap};
 use super::paragraphs::{Paragraphs, checked_paragraphs};
+use super::samplers::{Samplers, checked_samplers};
 use super::units::{Bytes, Share};
 use crate::records::Week;
 
@@ -42,6 +43,9 @@ pub enum Job {
     /// Finds duplicates by their paragraphs, and where in the web they are.
     #[serde(deserialize_with = "checked_paragraphs")]
     Paragraphs(Paragraphs),
+    /// Compares samplers of shingles with exact resemblance.
+    #[serde(deserialize_with = "checked_samplers")]
+    Samplers(Samplers),
 }
 
 /// A job that reads committed weeks of a store, and writes tables about them into a folder of its own.
@@ -60,6 +64,8 @@ pub enum Study {
     MirrorsByUrl(MirrorsByUrl),
     /// Finds duplicates by their paragraphs, and where in the web they are.
     Paragraphs(Paragraphs),
+    /// Compares samplers of shingles with exact resemblance.
+    Samplers(Samplers),
 }
 
 impl Study {
@@ -72,6 +78,7 @@ impl Study {
             Study::Collections(_) => "collections",
             Study::MirrorsByUrl(_) => "mirrors-by-url",
             Study::Paragraphs(_) => "paragraphs",
+            Study::Samplers(_) => "samplers",
         }
     }
 
@@ -84,6 +91,7 @@ impl Study {
             Study::Collections(job) => job.store.as_ref(),
             Study::MirrorsByUrl(job) => job.store.as_ref(),
             Study::Paragraphs(job) => job.store.as_ref(),
+            Study::Samplers(job) => job.store.as_ref(),
         }
     }
 
@@ -96,6 +104,7 @@ impl Study {
             Study::Collections(job) => job.store = Some(store),
             Study::MirrorsByUrl(job) => job.store = Some(store),
             Study::Paragraphs(job) => job.store = Some(store),
+            Study::Samplers(job) => job.store = Some(store),
         }
     }
 
@@ -107,6 +116,7 @@ impl Study {
             Study::Overlap(job) => (job.week, job.week),
             Study::MirrorsByUrl(job) => (job.week, job.week),
             Study::Paragraphs(job) => (job.week, job.week),
+            Study::Samplers(job) => (job.week, job.week),
             // The weeks before say which pages are old, and those behind judge.
             Study::Collections(_) => (None, None),
         }
@@ -114,24 +124,28 @@ impl Study {
 
     /// Names the week, if the job is about one; returns whether it is.
     pub fn set_week(&mut self, week: Week) -> bool {
+        let week_of_job = match self {
+            Study::Evolution(_) | Study::Mirrors(_) => return false,
+            Study::Overlap(job) => &mut job.week,
+            Study::Collections(job) => &mut job.week,
+            Study::MirrorsByUrl(job) => &mut job.week,
+            Study::Paragraphs(job) => &mut job.week,
+            Study::Samplers(job) => &mut job.week,
+        };
+        *week_of_job = Some(week);
+        true
+    }
+
+    /// The names of crawl files in the job, if it reads some; none for a job that reads tables only.
+    pub fn input_mut(&mut self) -> Option<&mut Vec<String>> {
         match self {
-            Study::Evolution(_) | Study::Mirrors(_) => false,
-            Study::Overlap(job) => {
-                job.week = Some(week);
-                true
-            }
-            Study::Collections(job) => {
-                job.week = Some(week);
-                true
-            }
-            Study::MirrorsByUrl(job) => {
-                job.week = Some(week);
-                true
-            }
-            Study::Paragraphs(job) => {
-                job.week = Some(week);
-                true
-            }
+            Study::MirrorsByUrl(job) => Some(&mut job.input),
+            Study::Samplers(job) => Some(&mut job.input),
+            Study::Evolution(_)
+            | Study::Mirrors(_)
+            | Study::Overlap(_)
+            | Study::Collections(_)
+            | Study::Paragraphs(_) => None,
         }
     }
 }

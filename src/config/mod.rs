@@ -1,7 +1,7 @@
 //! Job files say what to compute, config files say where. The same job makes the same tables, byte for byte, under any config.
 //!
 //! Both are TOML with kebab-case keys. The outer table of a job is its kind: `[cluster]`, `[weekly]`, `[chunks]`,
-//! `[evolution]`, `[mirrors]`, `[overlap]`, `[collections]`, `[mirrors-by-url]` or `[paragraphs]`. Only `week`, `store` and `input`
+//! `[evolution]`, `[mirrors]`, `[overlap]`, `[collections]`, `[mirrors-by-url]`, `[paragraphs]` or `[samplers]`. Only `week`, `store` and `input`
 //! have no default:
 //!
 //! ```
@@ -47,7 +47,7 @@
 //! assert!(error.contains("unknown field `imput`, expected one of `week`, `store`, `input`"));
 //! ```
 //!
-//! In reading order: `job` (the kinds of jobs), `overlap`, `collections`, `mirrors_by_url` and `paragraphs` (four of them), `method` (the
+//! In reading order: `job` (the kinds of jobs), `overlap`, `collections`, `mirrors_by_url`, `paragraphs` and `samplers` (five of them), `method` (the
 //! numbers of the study), `s_curve` (what they find), `preset` (numbers by name, and those for a similarity), `pool` (the machines of a config),
 //! `tasks` (processes that a scheduler starts), `units` (sizes, shares and counts), `memory` (that of this machine).
 
@@ -62,6 +62,7 @@ mod paragraphs;
 mod pool;
 mod preset;
 mod s_curve;
+mod samplers;
 mod tasks;
 mod units;
 
@@ -77,6 +78,7 @@ pub use self::paragraphs::{Paragraphs, PartOrder};
 pub use self::pool::{Destination, HostTable, Ports, Variables};
 pub use self::preset::{RECALL, STUDY};
 pub use self::s_curve::{CURVE, Shape};
+pub use self::samplers::Samplers;
 pub use self::tasks::{Scheduler, Tasks};
 pub use self::units::{Bytes, Count, Share, age};
 

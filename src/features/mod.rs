@@ -17,12 +17,13 @@
 //!
 //! In reading order: `rabin` (the polynomials of a method), `shingles` (words to pre-images), `sketch` (pre-images to
 //! features, supershingles and megashingles), `chunks` (words to the hashes of lines and paragraphs), `chunk_sets` (these to sets of chunks), `page` (the
-//! bytes of a page to words, sketch, chunks, title and links).
+//! bytes of a page to words, sketch, chunks, title and links); and apart from these `samplers` (other ways to estimate resemblance, to compare with).
 
 mod chunk_sets;
 mod chunks;
 mod page;
 mod rabin;
+mod samplers;
 mod shingles;
 mod sketch;
 
@@ -31,5 +32,6 @@ pub use chunks::PageChunks;
 pub(crate) use page::distinct;
 pub use page::{Fingerprinter, PageFacts};
 pub use rabin::{Polynomials, irreducible, polynomials, primitive};
+pub use samplers::{ExactPair, SampleMaker, Sampler, Samples};
 pub use shingles::Shingler;
 pub use sketch::{Sketch, Sketcher, VectorKeys, equal_features};

@@ -21,7 +21,9 @@ use super::places::{Places, files_again, places};
 use super::week::IngestedWeek;
 use crate::config::{Shape, Verify};
 use crate::features::{Polynomials, equal_features};
-use crate::operators::accuracy::{NearProbe, NearRule, Probe, Sample, compare_pairs, near_probes, sample_hash};
+use crate::operators::accuracy::{
+    NearProbe, NearRule, Probe, Sample, compare_pairs, near_probes, representatives, sample_hash,
+};
 use crate::operators::exchange::{all_gather, send_rows};
 use crate::operators::output::LevelClusters;
 use crate::operators::verify::{IfMissing, read_features};
@@ -36,12 +38,14 @@ const ENOUGH: f64 = 0.8;
 /// Of so many documents one is in the sample of links, and one in that of pages.
 const ONE_IN: u64 = 400;
 /// The least and the most things in these samples.
-const SAMPLED: [u64; 2] = [20, 1000];
+const SAMPLED: [u64; 2] = [50, 1000];
 /// The most clusters that are looked at, and the pairs of each.
 const CLUSTERS: usize = 20;
 const PAIRS: usize = 5;
 /// The most pages that one page is compared with.
 const NEAR: usize = 4;
+/// Of pages that are near each other, how many stand for all.
+const REPRESENTATIVES: usize = 4;
 /// Pages with more words are compared by their features: all sampled pages are in memory together.
 const MOST_WORDS: u64 = 20_000;
 
@@ -57,22 +61,50 @@ struct Link {
 /// The samples of the rows of `evidence`, by band of their similarity.
 pub(crate) struct LinkSamples {
     seed: u64,
+    enough: f64,
     bands: Vec<Sample<Link>>,
+    exact: Vec<ExactLinks>,
+}
+
+/// The links of a band whose similarity is exact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+struct ExactLinks {
+    links: u64,
+    /// Those that are similar enough.
+    good: u64,
+    /// The sum of their similarities, in millionths.
+    millionths: u64,
 }
 
 impl LinkSamples {
     /// Empty samples of a week.
     pub(crate) fn new(week: &IngestedWeek<'_>) -> LinkSamples {
         let most = sample_size(week).div_ceil(BANDS.len() as u64) as usize;
-        LinkSamples { seed: week.plan.method.seed, bands: vec![Sample::new(most); BANDS.len()] }
+        LinkSamples {
+            seed: week.plan.method.seed,
+            enough: enough(week),
+            bands: vec![Sample::new(most); BANDS.len()],
+            exact: vec![ExactLinks::default(); BANDS.len()],
+        }
     }
 
     /// Adds a row.
     pub(crate) fn add(&mut self, row: &EvidenceRow) {
         let [doc, neighbour] = [row.doc, row.neighbour].map(DocId::from_table);
         let exact = (row.found != Found::Features).then(|| row.similarity.to_bits());
+        if exact.is_some() {
+            let of_band = &mut self.exact[band(row.similarity.into())];
+            of_band.links += 1;
+            of_band.good += u64::from(row.similarity >= self.enough as f32);
+            of_band.millionths += (f64::from(row.similarity) * 1e6).round() as u64;
+        }
         self.bands[band(row.similarity.into())].add(sample_hash(self.seed, 0, doc), Link { doc, neighbour, exact });
     }
+}
+
+/// The similarity that counts as enough.
+fn enough(week: &IngestedWeek<'_>) -> f64 {
+    week.plan.method.similarity.map_or(ENOUGH, f64::from)
 }
 
 /// How many links, and how many pages, are sampled.
@@ -92,8 +124,12 @@ struct SampledCluster {
 struct Samples {
     /// By band: how many links there are, and some of them.
     links: Vec<(u64, Vec<Link>)>,
+    /// By band: the links whose similarity is exact.
+    exact: Vec<ExactLinks>,
     clusters: Vec<SampledCluster>,
     probes: Rc<[Probe]>,
+    /// By probe: how many sampled pages it stands for.
+    stands_for: Vec<f64>,
     /// By probe: how many pages are near it, and some of them.
     near: Vec<(u64, Vec<NearProbe>)>,
 }
@@ -127,7 +163,7 @@ pub(crate) fn accuracy(
     polynomials: &Polynomials,
 ) -> Result<Option<AccuracySummary>> {
     week.watch.enter(Stage::Accuracy);
-    let enough = week.plan.method.similarity.map_or(ENOUGH, f64::from);
+    let enough = enough(week);
     let samples = samples(worker, week, similar, links, enough)?;
     let similarities = similarities(worker, week, &samples.pairs(), polynomials)?;
     if worker.index() > 0 {
@@ -155,19 +191,32 @@ fn samples(
     enough: f64,
 ) -> Result<Samples> {
     let (plan, watch) = (week.plan, week.watch);
+    let mut exact = vec![ExactLinks::default(); BANDS.len()];
+    let of_workers = (0u64..).zip(links.exact).map(|(number, of_band)| (number, worker.index() as u64, of_band));
+    for (number, _, ExactLinks { links, good, millionths }) in all_gather(worker, of_workers.collect(), watch)? {
+        let sum = &mut exact[number as usize];
+        *sum = ExactLinks { links: sum.links + links, good: sum.good + good, millionths: sum.millionths + millionths };
+    }
     let links = Sample::gather(worker, links.bands, watch)?;
     let clusters = sampled_clusters(worker, week, similar)?;
-    let probes = probes(worker, week, similar)?;
-    let root = |doc: DocId| similar.roots[week.owned.index(doc)];
     let features = plan.method.features as f64;
     // Pages whose estimate is four standard errors below are not similar enough.
     let least = features * (enough - 4.0 * (enough * (1.0 - enough) / features).sqrt());
     let rule = NearRule { least: least.floor().max(1.0) as u32, most: NEAR, seed: plan.method.seed };
+    let all = probes(worker, week, similar)?;
+    let (chosen, stands_for): (Vec<Probe>, Vec<f64>) = representatives(&all, rule.least, REPRESENTATIVES)
+        .into_iter()
+        .map(|(number, weight)| (all[number].clone(), weight))
+        .unzip();
+    let probes: Rc<[Probe]> = chosen.into();
+    let root = |doc: DocId| similar.roots[week.owned.index(doc)];
     let near = near_probes(worker, &probes, rule, root, week.vectors()(), watch)?;
     Ok(Samples {
         links: links.into_iter().map(|sample| (sample.population, sample.into_things())).collect(),
+        exact,
         clusters,
         probes,
+        stands_for,
         near: near.into_iter().map(|sample| (sample.population, sample.into_things())).collect(),
     })
 }
@@ -215,7 +264,8 @@ fn similarities(
     let own: BTreeSet<DocId> = pairs.iter().flat_map(|(a, b)| [*a, *b]).filter(|doc| owned.has(*doc)).collect();
     let own: Vec<DocId> = own.into_iter().collect();
     // All sets meet at worker 0, which owns the first shard.
-    let Places { places, words } = places(week, &own, |_| DocId::new(0, 0), IfMissing::LeaveOut)?;
+    let Places { places, words } =
+        places(week.documents(), &plan.inputs, &own, |_| DocId::new(0, 0), IfMissing::LeaveOut)?;
     let places =
         places.into_iter().zip(words).filter(|(_, words)| *words <= MOST_WORDS).map(|(place, _)| place).collect();
     let again = files_again(worker, week, polynomials, places, IfMissing::LeaveOut)?;
@@ -277,11 +327,36 @@ fn link_rows(samples: &Samples, similarities: &Similarities, enough: f64) -> Vec
         None => similarities.of(link.doc, link.neighbour),
     };
     let row = |(number, (population, links)): (usize, &(u64, Vec<Link>))| {
-        let pairs: Vec<Compared> = links.iter().filter_map(compared).collect();
-        let row = counted(AccuracyKind::Links, *population, &pairs, enough)?;
+        let exact = samples.exact[number];
+        let row = if exact.links == *population {
+            all_links(exact)?
+        } else {
+            let pairs: Vec<Compared> = links.iter().filter_map(compared).collect();
+            counted(AccuracyKind::Links, *population, &pairs, enough)?
+        };
         Some(AccuracyRow { low: Some(BANDS[number]), high: Some(upper_end(number)), ..row })
     };
     samples.links.iter().enumerate().filter_map(row).collect()
+}
+
+/// The row of a band of which all similarities are exact: nothing is uncertain. `None` without links.
+fn all_links(ExactLinks { links, good, millionths }: ExactLinks) -> Option<AccuracyRow> {
+    let share = good as f64 / links as f64;
+    (links > 0).then(|| AccuracyRow {
+        kind: AccuracyKind::Links,
+        low: None,
+        high: None,
+        cluster: None,
+        population: links as i64,
+        sampled: links as i64,
+        exact: links as i64,
+        good: good as i64,
+        share,
+        share_low: share,
+        share_high: share,
+        expected: None,
+        similarity: millionths as f64 / 1e6 / links as f64,
+    })
 }
 
 /// The rows of the largest clusters.
@@ -342,7 +417,7 @@ impl Recall {
     fn new(samples: &Samples, similarities: &Similarities, shape: Shape, enough: f64) -> Recall {
         let mut pairs = Vec::new();
         for (number, (probe, (population, near))) in samples.probes.iter().zip(&samples.near).enumerate() {
-            let weight = *population as f64 / near.len().max(1) as f64;
+            let weight = samples.stands_for[number] * *population as f64 / near.len().max(1) as f64;
             for near in near {
                 let Some(compared) = similarities.of(probe.doc, near.doc) else { continue };
                 if compared.is_enough(enough) {
@@ -435,7 +510,7 @@ fn sampled_clusters(
 }
 
 /// The sampled pages with their features, the same at every worker.
-fn probes(worker: &mut Worker, week: &IngestedWeek<'_>, similar: &LevelClusters) -> Result<Rc<[Probe]>> {
+fn probes(worker: &mut Worker, week: &IngestedWeek<'_>, similar: &LevelClusters) -> Result<Vec<Probe>> {
     let (plan, owned) = (week.plan, week.owned);
     let files = week.vector_files(plan.method.supershingles)?;
     let mut sample = Sample::new(sample_size(week) as usize);
@@ -450,5 +525,5 @@ fn probes(worker: &mut Worker, week: &IngestedWeek<'_>, similar: &LevelClusters)
         root: similar.roots[owned.index(doc)],
         features: features.to_vec(),
     };
-    Ok(all_gather(worker, docs.into_iter().zip(features).map(probe).collect(), week.watch)?.into())
+    all_gather(worker, docs.into_iter().zip(features).map(probe).collect(), week.watch)
 }

@@ -10,10 +10,10 @@ use super::week::IngestedWeek;
 use crate::features::{Fingerprinter, Polynomials};
 use crate::kernels;
 use crate::operators::ingest::kept_shingles;
-use crate::operators::scan::own_segments;
 use crate::operators::verify::{FilesAgain, IfMissing, PagePlace, ReadAgain, read_again};
+use crate::readers::Input;
 use crate::records::{DocId, UrlHash};
-use crate::tables::{DocumentRow, Scan, Table, field};
+use crate::tables::{RowGroups, Scan, field};
 
 /// Where the pages of some own documents are, and how many words they have.
 #[derive(Debug, Default)]
@@ -24,21 +24,22 @@ pub(crate) struct Places {
     pub words: Vec<u64>,
 }
 
-/// Finds the places of own documents, which ascend. `root` gives the root under which the sets of a document are gathered.
+/// Finds the places of documents, which ascend, in `rows` of the table `documents`. `inputs` are the crawl files of the week, and `root` gives
+/// the root under which the set of a document is gathered.
 ///
 /// # Errors
-/// If a table cannot be read; or names a crawl file that the plan does not have, and that must not be missing.
+/// If a table cannot be read; or names a crawl file that is not among the inputs, and must not be missing.
 pub(crate) fn places(
-    week: &IngestedWeek<'_>,
+    rows: impl Iterator<Item = RowGroups>,
+    inputs: &[Input],
     wanted: &[DocId],
     root: impl Fn(DocId) -> DocId,
     if_missing: IfMissing,
 ) -> Result<Places> {
-    let names: BTreeMap<&str, u64> = week.plan.inputs.iter().map(|input| input.name.as_str()).zip(0..).collect();
+    let names: BTreeMap<&str, u64> = inputs.iter().map(|input| input.name.as_str()).zip(0..).collect();
     let mut found = Places::default();
-    for segment in own_segments(week.journal, week.owned) {
-        let path = week.unfinished.table(DocumentRow::NAME, &segment.file());
-        Scan::open(&path, &["doc", "url", "checksum", "words", "file", "offset"])?.for_each(|batch| {
+    for rows in rows {
+        Scan::open(rows, &["doc", "url", "checksum", "words", "file", "offset"])?.for_each(|batch| {
             let (docs, offsets): (&Int64Array, &Int64Array) = (field(batch, "doc")?, field(batch, "offset")?);
             let (urls, files): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "file")?);
             let (checksums, words): (&FixedSizeBinaryArray, &Int64Array) =
@@ -51,9 +52,9 @@ pub(crate) fn places(
                 let file = match (names.get(files.value(row)), if_missing) {
                     (Some(file), _) => *file,
                     (None, IfMissing::LeaveOut) => continue,
-                    (None, IfMissing::Fail) => bail!(
-                        "{} is not at hand, and its pages must be read again to verify their clusters: put the crawl files of the week back, \
-                         under the names that they had; or run `nigh verify --by estimate` on the store, which needs no file",
+                    (None, IfMissing::Fail { otherwise }) => bail!(
+                        "{} is not at hand, and its pages must be read again: put the crawl files of the week back, under the names that they \
+                         had; or {otherwise}",
                         files.value(row)
                     ),
                 };

@@ -28,6 +28,10 @@ use crate::records::DocId;
 use crate::tables::{ClusterRow, DocumentRow, Scan, Table, field};
 use crate::watch::Stage;
 
+/// What the user can do if a crawl file is not there.
+const IF_MISSING: IfMissing =
+    IfMissing::Fail { otherwise: "run `nigh verify --by estimate` on the store, which needs no file" };
+
 /// Verifies the clusters of candidates in `roots`, and puts those that are left in their place. Does nothing if the method does not ask for
 /// it.
 ///
@@ -103,9 +107,9 @@ fn by_shingles(
     let wanted = |root: DocId| roots.known.has(root);
     let nodes = nodes(worker, owned, &candidates.similar, &roots.exact, wanted, watch)?;
     let root = |doc| candidates.similar[owned.index(doc)];
-    let Places { places, words } = places(week, &nodes, root, IfMissing::Fail)?;
+    let Places { places, words } = places(week.documents(), &plan.inputs, &nodes, root, IF_MISSING)?;
     let large = large_clusters(worker, places.iter().map(|place| place.root).zip(words), watch)?;
-    let files = files_again(worker, week, polynomials, places, IfMissing::Fail)?;
+    let files = files_again(worker, week, polynomials, places, IF_MISSING)?;
     let share = Share::of_millionths(similarity.millionths()).context("a similarity is above 0")?;
     let (scratch, shared) = (week.unfinished.spill(), week.shared.clone());
     let memory = plan.worker_memory / 4;

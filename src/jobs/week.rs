@@ -12,7 +12,7 @@ use crate::operators::scan::{VectorFiles, Vectors, own_segments};
 use crate::plan::Plan;
 use crate::state::{CommittedWeek, Journal, PostingRuns, Segment, Unfinished, WeekTables, shard_file};
 use crate::structures::Ownership;
-use crate::tables::{FeatureRow, RowGroups, Table as _};
+use crate::tables::{DocumentRow, FeatureRow, RowGroups, Table as _};
 use crate::watch::Watch;
 
 /// A week whose waves are all committed, as one worker sees it.
@@ -60,6 +60,12 @@ impl IngestedWeek<'_> {
     /// The file of a table with one file for each shard.
     pub(crate) fn table(&self, table: &str, shard: u32) -> PathBuf {
         self.unfinished.table(table, &shard_file(shard))
+    }
+
+    /// The own rows of the table `documents`.
+    pub(crate) fn documents(&self) -> impl Iterator<Item = RowGroups> {
+        let segments = own_segments(self.journal, self.owned).into_iter();
+        segments.map(|segment| self.unfinished.table(DocumentRow::NAME, &segment.file()).into())
     }
 
     /// The own vectors, `width` supershingles each.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CollectionsSummary, EvolutionSummary, MirrorsByUrlSummary, MirrorsSummary, OverlapSummary, ParagraphsSummary,
+    SamplersSummary,
 };
 
 /// The summary of a study: kept as `summary.json` with its tables, printed by `run` and `show`.
@@ -27,6 +28,8 @@ pub enum StudySummary {
     MirrorsByUrl(MirrorsByUrlSummary),
     /// Of a paragraphs job.
     Paragraphs(ParagraphsSummary),
+    /// Of a samplers job.
+    Samplers(SamplersSummary),
 }
 
 impl StudySummary {
@@ -48,6 +51,7 @@ impl StudySummary {
             StudySummary::Collections(summary) => summary.store = store,
             StudySummary::MirrorsByUrl(summary) => summary.store = store,
             StudySummary::Paragraphs(summary) => summary.store = store,
+            StudySummary::Samplers(summary) => summary.store = store,
         }
     }
 }

@@ -142,8 +142,8 @@ mod tests {
         LifetimeRow, LinkRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow,
         MirrorSizeRow, MirrorSpanRow, MirroredRow, MissingRow, MostRow, NearPageRow, OverlapRow, ParagraphPageRow,
         ParagraphTurnoverRow, ParentRow, PathTestRow, ProbeRow, RankingRow, ReasonRow, RedirectRow, RegionRow,
-        RejectRow, ReplicaRow, RetentionRow, SavingRow, SeedRow, SizeRow, SplitOffRow, SummaryRow, UrlDomainRow,
-        UrlGroupRow, UrlLevelRow, UrlRow,
+        RejectRow, ReplicaRow, RetentionRow, SamplerErrorRow, SamplerRow, SavingRow, SeedRow, SizeRow, SplitOffRow,
+        SummaryRow, UrlDomainRow, UrlGroupRow, UrlLevelRow, UrlRow,
     };
 
     /// The name of a type in DuckDB.
@@ -178,7 +178,7 @@ mod tests {
     }
 
     /// Every table that a store keeps.
-    fn kept() -> [(String, String); 69] {
+    fn kept() -> [(String, String); 71] {
         [
             markdown::<ClusterRow>(),
             markdown::<DocumentRow>(),
@@ -249,6 +249,8 @@ mod tests {
             markdown_in::<ParentRow>("paragraphs/"),
             markdown_in::<LifetimeRow>("paragraphs/"),
             markdown_in::<ParagraphTurnoverRow>("paragraphs/"),
+            markdown_in::<SamplerRow>("samplers/"),
+            markdown_in::<SamplerErrorRow>("samplers/"),
         ]
     }
 

@@ -68,7 +68,7 @@ pub use studies::{
     GrowthRow, HostChangeRow, HostOverlapRow, JudgedRow, LifetimeRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow,
     MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow, MirroredRow, MostRow, NearPageRow, OverlapRow,
     ParagraphPageRow, ParagraphTurnoverRow, ParentRow, PathTestRow, ProbeRow, RankingRow, ReasonRow, RegionRow,
-    ReplicaRow, RetentionRow, SavingRow, SeedRow, UrlDomainRow, UrlGroupRow, UrlLevelRow,
+    ReplicaRow, RetentionRow, SamplerErrorRow, SamplerRow, SavingRow, SeedRow, UrlDomainRow, UrlGroupRow, UrlLevelRow,
 };
 pub use week::{Pack, RESULTS, ResultTables, StoreTable, WEEK_TABLES, name_pages, result_tables};
 pub use write::Writer;

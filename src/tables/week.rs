@@ -19,7 +19,7 @@ use super::studies::{
     GrowthRow, HostChangeRow, HostOverlapRow, JudgedRow, LifetimeRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow,
     MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow, MirroredRow, MostRow, NearPageRow, OverlapRow,
     ParagraphPageRow, ParagraphTurnoverRow, ParentRow, PathTestRow, ProbeRow, RankingRow, ReasonRow, RegionRow,
-    ReplicaRow, RetentionRow, SavingRow, SeedRow, UrlDomainRow, UrlGroupRow, UrlLevelRow,
+    ReplicaRow, RetentionRow, SamplerErrorRow, SamplerRow, SavingRow, SeedRow, UrlDomainRow, UrlGroupRow, UrlLevelRow,
 };
 
 /// [`pack_labelled`] for the rows of one table.
@@ -76,7 +76,7 @@ pub struct ResultTables {
 }
 
 /// The tables of all jobs that read committed weeks, in the order of their folders.
-pub const RESULTS: [ResultTables; 6] = [
+pub const RESULTS: [ResultTables; 7] = [
     ResultTables {
         folder: "collections",
         name_pages: true,
@@ -164,6 +164,11 @@ pub const RESULTS: [ResultTables; 6] = [
             StoreTable::of::<RegionRow>(),
             StoreTable::of::<ParagraphTurnoverRow>(),
         ],
+    },
+    ResultTables {
+        folder: "samplers",
+        name_pages: false,
+        tables: &[StoreTable::of::<SamplerErrorRow>(), StoreTable::of::<SamplerRow>()],
     },
 ];
 

@@ -58,6 +58,27 @@ fn the_cluster_stage_has_the_labels_of_a_single_thread() {
 }
 
 #[test]
+fn a_check_by_features_has_the_labels_of_a_single_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("sketches");
+    let mut checksums = Vec::new();
+    for flags in [
+        &["--workers", "1"][..],
+        &["--workers", "2"],
+        &["--workers", "4", "--memory", "4MB"],
+        &["--workers", "1", "--processes", "2"],
+    ] {
+        let arguments = ["verify", "--documents", "30000", "--unlike", "0.2", "--data", data.to_str().unwrap()];
+        let figures = figures(&[&arguments[..], flags].concat());
+        assert_eq!(figures["labels_match"], true, "{flags:?}");
+        assert!(figures["split_off"].as_u64().unwrap() > 100, "{figures}");
+        assert!(figures["doubtful_clusters"].as_u64().unwrap() > 100, "{figures}");
+        checksums.push(figures["checksum"].as_str().unwrap().to_owned());
+    }
+    assert!(checksums.windows(2).all(|pair| pair[0] == pair[1]), "{checksums:?}");
+}
+
+#[test]
 fn components_of_every_shape_have_the_labels_of_a_single_thread() {
     for shape in ["chain", "star", "power-law", "grid"] {
         for flags in [&["--workers", "1"][..], &["--apart"], &["--workers", "4", "--apart"], &["--processes", "2"]] {

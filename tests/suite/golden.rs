@@ -132,6 +132,9 @@ const PARAGRAPHS: [GoldenTable; 13] = [
     golden("turnover", &["week"]),
 ];
 
+/// Of the samplers job, for the last week.
+const SAMPLERS: [GoldenTable; 2] = [golden("samplers", &["sampler"]), golden("sampler-errors", &["sampler", "low"])];
+
 /// Of the week of damaged files.
 const DIRTY: [GoldenTable; 1] = [golden("rejects", &["file", "offset"])];
 
@@ -272,6 +275,9 @@ fn shipped_weeks(folder: &Path, kernels: Option<&str>) -> PathBuf {
         let flags = ["-q", "--store", store.to_str().unwrap(), "--week", week];
         run_well(kernels, &[&["run", paragraphs.to_str().unwrap()][..], &flags].concat());
     }
+    std::fs::create_dir(folder.join("samplers")).unwrap();
+    let samplers = job(&folder.join("samplers"), "[samplers]\nbits = [2]\nmoduli = [8]\nseeds = 3\n");
+    run_well(kernels, &["run", samplers.to_str().unwrap(), "-q", "--store", store.to_str().unwrap()]);
     store
 }
 
@@ -300,6 +306,7 @@ fn found() -> &'static Golden {
         add(&store.join("collections"), "collections", &COLLECTIONS);
         add(&store.join("mirrors-by-url"), "mirrors-by-url", &MIRRORS_BY_URL);
         add(&store.join("paragraphs"), "paragraphs", &PARAGRAPHS);
+        add(&store.join("samplers"), "samplers", &SAMPLERS);
 
         let job = job(folder.path(), "[cluster]\nmax-reject-share = 1.0\n[cluster.method]\nshards = 8\n");
         let dirty = folder.path().join("dirty");

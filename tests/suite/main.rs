@@ -67,6 +67,8 @@ mod pool;
 mod queries;
 /// The items of hostile files and good weeks, record by record.
 mod readers;
+/// Samplers of shingles against sets of images.
+mod samplers;
 /// The set join against all pairs by brute force.
 mod set_join;
 /// Interrupted runs continue where they stopped; full disks and damaged stores are reported.

@@ -62,15 +62,7 @@ impl Setting {
             Some(job) => match read_job(job)? {
                 Job::Cluster(job) => (job.read, job.method),
                 Job::Weekly(job) => (job.read, job.method.unwrap_or_default()),
-                Job::Chunks(_)
-                | Job::Evolution(_)
-                | Job::Mirrors(_)
-                | Job::Overlap(_)
-                | Job::Collections(_)
-                | Job::MirrorsByUrl(_)
-                | Job::Paragraphs(_) => {
-                    bail!("{}: a benchmark needs a [cluster] or a [weekly] job", job.display())
-                }
+                _ => bail!("{}: a benchmark needs a [cluster] or a [weekly] job", job.display()),
             },
             None => (Reading::default(), Method::default()),
         };

@@ -132,7 +132,7 @@ pub(crate) fn bench_cluster(
         documents: args.vectors.documents,
         resources: args.vectors.resources(&temporary),
     };
-    let plan = DatasetPlan { documents: task.documents, shards: SHARDS, noise: args.noise, change: 0.0 };
+    let plan = DatasetPlan { documents: task.documents, shards: SHARDS, noise: args.noise, change: 0.0, unlike: None };
     args.vectors.write(&[(&task.folder, plan)])?;
     // Writes to the disk that are still under way would disturb the measurement.
     sync_folder(&task.folder)?;

@@ -2,7 +2,7 @@
 //!
 //! In reading order: `harness` (runs a benchmark on all workers and adds up their counts), `task` (the list of benchmarks, as a new
 //! process receives one), `setup` (what `clusters` and `weeks` share), `clusters`, `components`, `weeks`, `exchange`, `overlap`, `mirrors`,
-//! `collections`, `mirrors_by_url`, `paragraphs` (the benchmarks), `meter` (peak memory), `temporary` (the folder of a benchmark).
+//! `collections`, `mirrors_by_url`, `paragraphs`, `verify` (the benchmarks), `meter` (peak memory), `temporary` (the folder of a benchmark).
 
 mod clusters;
 mod collections;
@@ -17,6 +17,7 @@ mod paragraphs;
 mod setup;
 mod task;
 mod temporary;
+mod verify;
 mod weeks;
 
 pub(crate) use self::clusters::{ClusterArgs, bench_cluster};
@@ -28,4 +29,5 @@ pub(crate) use self::mirrors_by_url::{MirrorsByUrlArgs, bench_mirrors_by_url};
 pub(crate) use self::overlap::{OverlapArgs, bench_overlap};
 pub(crate) use self::paragraphs::{ParagraphsArgs, bench_paragraphs};
 pub use self::task::{BenchTask, serve_task};
+pub(crate) use self::verify::{VerifyArgs, bench_verify};
 pub(crate) use self::weeks::{WeeksArgs, bench_weeks};

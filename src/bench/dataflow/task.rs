@@ -14,6 +14,7 @@ use super::mirrors::MirrorsTask;
 use super::mirrors_by_url::MirrorsByUrlTask;
 use super::overlap::OverlapTask;
 use super::paragraphs::ParagraphsTask;
+use super::verify::VerifyTask;
 use super::weeks::WeeksTask;
 use crate::launch::Peers;
 use crate::watch::Watch;
@@ -40,6 +41,8 @@ pub enum BenchTask {
     MirrorsByUrl(MirrorsByUrlTask),
     /// `nigh bench paragraphs`.
     Paragraphs(ParagraphsTask),
+    /// `nigh bench verify`.
+    Verify(VerifyTask),
 }
 
 /// Runs one process of a benchmark. The process of worker 0 returns the figures of all processes as JSON, the others `None`.
@@ -57,6 +60,7 @@ pub fn serve_task(task: &BenchTask, peers: Peers, watch: &Arc<Watch>) -> Result<
         BenchTask::Collections(task) => measure_as_json(task, peers, watch),
         BenchTask::MirrorsByUrl(task) => measure_as_json(task, peers, watch),
         BenchTask::Paragraphs(task) => measure_as_json(task, peers, watch),
+        BenchTask::Verify(task) => measure_as_json(task, peers, watch),
     }
 }
 

@@ -241,7 +241,8 @@ fn make_input(
     as_text: &impl Fn(WeeksTask) -> Result<String>,
 ) -> Result<Option<f64>> {
     let placement = Placement::of(args.vectors.processes.0);
-    let plan = |change| DatasetPlan { documents: task.documents, shards: SHARDS, noise: Noise::default(), change };
+    let (noise, unlike) = (Noise::default(), None);
+    let plan = |change| DatasetPlan { documents: task.documents, shards: SHARDS, noise, change, unlike };
     let (first, second) = (task.first_week(), task.second_week());
     args.vectors.write(&[(&first.folder, plan(0.0)), (&second.folder, plan(task.change))])?;
     if (0..SHARDS).any(|shard| !task.roots(shard).exists()) {

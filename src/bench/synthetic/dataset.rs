@@ -1,6 +1,6 @@
 //! Made-up vectors as Parquet files, one per shard: the input of the cluster stage, without crawls and pages before it.
 //!
-//! A file has the columns `doc`, `vector` and `supershingles` of the table `features`. Supershingles are six little-endian words per
+//! A file has the columns `doc`, `vector` and `supershingles` of the table `features`, and `features` if they are wanted. Supershingles are six little-endian words per
 //! row. All columns are plain-encoded, without compression and dictionaries, and here without statistics except for `doc`. A Parquet
 //! page has 20,000 rows, nearly 1 MiB.
 //!
@@ -15,6 +15,7 @@ use std::{fmt, io};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
+use super::features::{FEATURES, features};
 use super::vectors::{GENERATION, Noise, Synthetic, WIDTH};
 use crate::operators::scan::{VectorFile, VectorFiles};
 use crate::records::{DocId, MAX_SHARDS, fold};
@@ -56,6 +57,8 @@ pub(crate) struct DatasetPlan {
     pub noise: Noise,
     /// The share of documents that changed since the first week: 0 for the first week itself.
     pub change: f64,
+    /// Whether documents have features: then the share of vectors that resemble no other vector of their cluster.
+    pub unlike: Option<f64>,
 }
 
 /// The content of `dataset.json`.
@@ -66,15 +69,18 @@ struct Description {
     shards: u32,
     noise: Noise,
     change: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unlike: Option<f64>,
     generation: u32,
 }
 
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Description { documents, shards, noise, change, generation } = self;
+        let Description { documents, shards, noise, change, unlike, generation } = self;
+        let features = unlike.map_or_else(String::new, |unlike| format!(" with features, {unlike} unlike,"));
         write!(
             f,
-            "{documents} documents in {shards} shards with the noise {noise}, {change} of them changed, generation {generation}"
+            "{documents} documents{features} in {shards} shards with the noise {noise}, {change} of them changed, generation {generation}"
         )
     }
 }
@@ -83,6 +89,30 @@ impl fmt::Display for Description {
 struct SyntheticRow {
     doc: i64,
     supershingles: [u64; WIDTH],
+}
+
+/// A row of a file with features.
+struct SketchRow {
+    row: SyntheticRow,
+    features: [u32; FEATURES],
+}
+
+impl Table for SketchRow {
+    const NAME: &'static str = "sketches";
+    const UNIQUE: &'static [&'static str] = &["doc", "vector", "supershingles", "features"];
+    const RANDOM: &'static [&'static str] = &["doc", "vector", "supershingles", "features"];
+    const UNORDERED: &'static [&'static str] = &["vector", "supershingles", "features"];
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        let supershingles = rows.iter().map(|row| bytemuck::bytes_of(&row.row.supershingles));
+        let features = rows.iter().map(|row| bytemuck::cast_slice(&row.features));
+        vec![
+            Column::longs("doc", rows.iter().map(|row| row.row.doc)),
+            Column::longs("vector", rows.iter().map(|row| fold(&row.row.supershingles) as i64)),
+            Column::bytes("supershingles", size_of::<[u64; WIDTH]>(), supershingles),
+            Column::bytes("features", size_of::<[u32; FEATURES]>(), features),
+        ]
+    }
 }
 
 impl Table for SyntheticRow {
@@ -114,11 +144,11 @@ impl Dataset {
         threads: usize,
         progress: impl Fn(u64) + Sync,
     ) -> Result<Dataset> {
-        let DatasetPlan { documents, shards, noise, change } = *plan;
+        let DatasetPlan { documents, shards, noise, change, unlike } = *plan;
         if !(1..=MAX_SHARDS).contains(&shards) {
             bail!("a dataset has from 1 to {MAX_SHARDS} shards, not {shards}");
         }
-        describe(folder, &Description { documents, shards, noise, change, generation: GENERATION })?;
+        describe(folder, &Description { documents, shards, noise, change, unlike, generation: GENERATION })?;
         let dataset = Dataset { folder: folder.to_owned(), documents, shards };
         let synthetic = Synthetic::new(documents, noise).later(change);
         let next = AtomicU32::new(0);
@@ -129,7 +159,18 @@ impl Dataset {
                     return Ok(());
                 }
                 // After a failure the other threads stop. There are at most 2^16 shards, so their additions do not overflow.
-                dataset.write(shard, &synthetic, &progress).inspect_err(|_| next.store(shards, Ordering::Relaxed))?;
+                let written = match unlike {
+                    None => dataset.write(shard, &progress, |doc, document| SyntheticRow {
+                        doc,
+                        supershingles: synthetic.vector(document),
+                    }),
+                    Some(unlike) => dataset.write(shard, &progress, |doc, document| {
+                        let supershingles = synthetic.vector(document);
+                        let features = features(synthetic.cluster(document), &supershingles, unlike);
+                        SketchRow { row: SyntheticRow { doc, supershingles }, features }
+                    }),
+                };
+                written.inspect_err(|_| next.store(shards, Ordering::Relaxed))?;
             }
         };
         std::thread::scope(|scope| {
@@ -169,7 +210,7 @@ impl Dataset {
         (u128::from(shard) * u128::from(self.documents) / u128::from(self.shards)) as u64
     }
 
-    fn write(&self, shard: u32, synthetic: &Synthetic, progress: &impl Fn(u64)) -> Result<()> {
+    fn write<T: Table>(&self, shard: u32, progress: &impl Fn(u64), row: impl Fn(i64, u64) -> T) -> Result<()> {
         let (path, range) = (self.path(shard), self.first(shard)..self.first(shard + 1));
         if path.exists() {
             progress(range.end - range.start);
@@ -180,7 +221,7 @@ impl Dataset {
             let end = range.end.min(start + STEP);
             for document in start..end {
                 let doc = DocId::new(shard, document - range.start).to_table();
-                writer.push(SyntheticRow { doc, supershingles: synthetic.vector(document) })?;
+                writer.push(row(doc, document))?;
             }
             progress(end - start);
         }
@@ -241,7 +282,7 @@ mod tests {
         let noise = Noise::default();
         let done = AtomicU64::new(0);
         let progress = |more| _ = done.fetch_add(more, Ordering::Relaxed);
-        let plan = DatasetPlan { documents, shards, noise, change: 0.0 };
+        let plan = DatasetPlan { documents, shards, noise, change: 0.0, unlike: None };
         let dataset = Dataset::make(folder, &plan, threads, progress)?;
         assert_eq!(done.into_inner(), documents);
         Ok(dataset)

@@ -1,12 +1,13 @@
 //! Made-up input for benchmarks, of any size, and the same in every run and on every machine.
 //!
 //! In reading order: `sizes` (cluster sizes by a power law), `permutation` (a random order that takes no memory), `vectors` (vectors
-//! of supershingles with known clusters), `dataset` (files of them), `graphs` (graphs with known components), `chunk_sets` (pages with shared
+//! of supershingles with known clusters), `features` (features that fit them), `dataset` (files of them), `graphs` (graphs with known components), `chunk_sets` (pages with shared
 //! chunks), `host_clusters` (hosts with shared clusters), `linked_hosts` (hosts that copy others, with their links), `url_hosts` (hosts that
 //! copy the paths of others).
 
 mod chunk_sets;
 mod dataset;
+mod features;
 mod graphs;
 mod host_clusters;
 mod linked_hosts;
@@ -18,6 +19,7 @@ mod vectors;
 
 pub(crate) use self::chunk_sets::ChunkSets;
 pub(crate) use self::dataset::{Dataset, DatasetPlan, SHARDS, files};
+pub(crate) use self::features::FEATURES;
 pub(crate) use self::graphs::{Graph, GraphShape};
 pub(crate) use self::host_clusters::HostClusters;
 pub(crate) use self::linked_hosts::LinkedHosts;

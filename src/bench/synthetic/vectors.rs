@@ -171,7 +171,6 @@ impl Synthetic {
         vector
     }
 
-    #[cfg(test)]
     /// The number of a document's cluster, by construction. A document outside clusters has a number of its own.
     pub(crate) fn cluster(&self, document: u64) -> u64 {
         self.place(self.slots.at(document)).0

@@ -12,6 +12,7 @@ use super::mirrors_by_url::mirrors_by_url;
 use super::overlap::overlap;
 use super::paragraphs::paragraphs;
 use super::plan::StudyPlan;
+use super::samplers::samplers;
 use crate::config::Study;
 use crate::operators::InProcess;
 use crate::operators::exchange::barrier;
@@ -37,6 +38,7 @@ pub fn study(
         Study::Overlap(job) => overlap(worker, plan, job, in_process, watch)?.map(StudySummary::Overlap),
         Study::MirrorsByUrl(job) => mirrors_by_url(worker, plan, job, watch)?.map(StudySummary::MirrorsByUrl),
         Study::Paragraphs(job) => paragraphs(worker, plan, job, in_process, watch)?.map(StudySummary::Paragraphs),
+        Study::Samplers(job) => samplers(worker, plan, job, watch)?.map(StudySummary::Samplers),
         Study::Collections(job) => collections(worker, plan, job, in_process, watch)?.map(StudySummary::Collections),
     };
     // All workers have written their tables.

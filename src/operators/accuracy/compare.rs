@@ -34,11 +34,16 @@ pub fn compare_pairs(
     let (mut found, mut of_first) = (BTreeMap::new(), WordSet::default());
     for (a, b) in pairs {
         let (Some(first), Some(second)) = (elements.get(a), elements.get(b)) else { continue };
-        of_first.reset(first.len());
-        first.iter().for_each(|element| _ = of_first.insert(*element));
-        let shared = of_first.count_in(second, 0).unwrap_or_default();
+        let shared = shared_elements(first, second, &mut of_first);
         let union = first.len() + second.len() - shared;
         found.insert((*a, *b), if union == 0 { 0.0 } else { shared as f64 / union as f64 });
     }
     Ok(found)
+}
+
+/// How many elements two sets have both. `of_first` is used for it.
+pub fn shared_elements(first: &[u64], second: &[u64], of_first: &mut WordSet) -> usize {
+    of_first.reset(first.len());
+    first.iter().for_each(|element| _ = of_first.insert(*element));
+    of_first.count_in(second, 0).unwrap_or_default()
 }

@@ -10,6 +10,6 @@ mod compare;
 mod probes;
 mod sample;
 
-pub use self::compare::compare_pairs;
-pub use self::probes::{NearProbe, NearRule, Probe, near_probes};
+pub use self::compare::{compare_pairs, shared_elements};
+pub use self::probes::{NearProbe, NearRule, Probe, near_probes, own_near_pages, representatives};
 pub use self::sample::{Sample, sample_hash};

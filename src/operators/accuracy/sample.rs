@@ -41,13 +41,19 @@ impl<T: Ord + Clone> Sample<T> {
     /// ```
     #[inline]
     pub fn add(&mut self, hash: u64, thing: T) {
+        self.add_with(hash, || thing);
+    }
+
+    /// Adds a thing with its hash, which is made only if it is kept.
+    #[inline]
+    pub fn add_with(&mut self, hash: u64, thing: impl FnOnce() -> T) {
         self.population += 1;
         self.keep(hash, thing);
     }
 
-    fn keep(&mut self, hash: u64, thing: T) {
+    fn keep(&mut self, hash: u64, thing: impl FnOnce() -> T) {
         if self.chosen.len() < self.most || self.chosen.last().is_some_and(|(largest, _)| hash < *largest) {
-            self.chosen.insert((hash, thing));
+            self.chosen.insert((hash, thing()));
             if self.chosen.len() > self.most {
                 self.chosen.pop_last();
             }
@@ -75,7 +81,7 @@ impl<T: Ord + Clone + Serialize + DeserializeOwned + Send + Sync + 'static> Samp
             .zip(own)
             .flat_map(|(number, sample)| sample.chosen.into_iter().map(move |(hash, thing)| (number, hash, thing)));
         for (number, hash, thing) in all_gather(worker, things.collect(), watch)? {
-            all[number as usize].keep(hash, thing);
+            all[number as usize].keep(hash, || thing);
         }
         Ok(all)
     }

@@ -9,16 +9,15 @@ use arrow_array::{Array, FixedSizeBinaryArray, Int64Array};
 
 use super::pages::own_segments;
 use crate::records::DocId;
-use crate::state::{Journal, Segment, Unfinished};
+use crate::state::{Journal, Unfinished};
 use crate::structures::Ownership;
-use crate::tables::{FeatureRow, Scan, Table, field};
+use crate::tables::{FeatureRow, RowGroups, Scan, Table, field};
 
 /// A scan of the sketches of a worker's documents, segment by segment.
 pub struct Vectors {
-    unfinished: Unfinished,
-    /// The segments to read.
-    segments: VecDeque<Segment>,
-    /// The segment that is read.
+    /// The rows to read.
+    rows: VecDeque<RowGroups>,
+    /// Those that are read.
     open: Option<Scan>,
 }
 
@@ -36,9 +35,13 @@ pub struct VectorBatch {
 impl Vectors {
     /// Starts a scan of the worker's shards, from the segments that have features.
     pub fn open(unfinished: &Unfinished, journal: &Journal, owned: &Ownership) -> Vectors {
-        let mut segments = own_segments(journal, owned);
-        segments.retain(|segment| segment.features > 0);
-        Vectors { unfinished: unfinished.clone(), segments, open: None }
+        let segments = own_segments(journal, owned).into_iter().filter(|segment| segment.features > 0);
+        Vectors::of_rows(segments.map(|segment| unfinished.table(FeatureRow::NAME, &segment.file()).into()))
+    }
+
+    /// Starts a scan of these rows, which have the columns `doc`, `supershingles` and `features`.
+    pub fn of_rows(rows: impl Iterator<Item = RowGroups>) -> Vectors {
+        Vectors { rows: rows.collect(), open: None }
     }
 
     /// Returns the sketches of the next documents; `None` at the end.
@@ -48,9 +51,8 @@ impl Vectors {
     pub fn batch(&mut self) -> Result<Option<VectorBatch>> {
         loop {
             let Some(scan) = &mut self.open else {
-                let Some(segment) = self.segments.pop_front() else { return Ok(None) };
-                let path = self.unfinished.table(FeatureRow::NAME, &segment.file());
-                self.open = Some(Scan::open(&path, &["doc", "supershingles", "features"])?);
+                let Some(rows) = self.rows.pop_front() else { return Ok(None) };
+                self.open = Some(Scan::open(rows, &["doc", "supershingles", "features"])?);
                 continue;
             };
             let Some(batch) = scan.batch()? else {

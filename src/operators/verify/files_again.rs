@@ -56,7 +56,10 @@ fn identity(page: &Page) -> Option<([u64; 2], [u64; 2])> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IfMissing {
     /// They are an error that names the file.
-    Fail,
+    Fail {
+        /// What the user can do instead of putting the file back: the end of the message.
+        otherwise: &'static str,
+    },
     /// They are left out; and so are those of files that can be read from their beginning only: for samples, which must be cheap.
     LeaveOut,
 }
@@ -125,7 +128,7 @@ impl FilesAgain {
     /// Begins to read the crawl file from its beginning.
     fn whole(&self, file: u64) -> Result<Way> {
         let input = &self.inputs[file as usize];
-        ensure!(self.if_missing == IfMissing::Fail, "{} is not read from its beginning for a sample", input.name);
+        ensure!(self.if_missing != IfMissing::LeaveOut, "{} is not read from its beginning for a sample", input.name);
         Ok(Way::Whole(readers::open(input, &self.reading)?))
     }
 
@@ -192,10 +195,16 @@ impl FilesAgain {
                 open.way = self.whole(file)?;
                 return Ok(Step::Passed);
             }
-            (Way::Whole(_), None) => bail!(
-                "{name} does not have the page of document {doc} at {target} any more: the file has changed since it was read. Put the file \
-                 back and run again, or run `nigh verify --by estimate` on the store, which needs no file"
-            ),
+            (Way::Whole(_), None) => {
+                let otherwise = match self.if_missing {
+                    IfMissing::Fail { otherwise } => otherwise,
+                    IfMissing::LeaveOut => "",
+                };
+                bail!(
+                    "{name} does not have the page of document {doc} at {target} any more: the file has changed since it was read. Put it \
+                     back and run again; or {otherwise}"
+                )
+            }
             _ => {}
         }
         let Some(Item::Page(page)) = item else { return Ok(Step::Passed) };
@@ -247,7 +256,7 @@ impl CandidateSource for FilesAgain {
             (None, None) => Ok(Step::End),
         };
         match self.if_missing {
-            IfMissing::Fail => step,
+            IfMissing::Fail { .. } => step,
             // The file is not open any more.
             IfMissing::LeaveOut => Ok(step.unwrap_or(Step::Passed)),
         }
@@ -260,6 +269,8 @@ mod tests {
     use crate::config::Method;
     use crate::operators::ingest::{KeptPage, ShingleWriter};
     use crate::readers::{Format, Location};
+
+    const FAIL: IfMissing = IfMissing::Fail { otherwise: "do something else" };
 
     #[test]
     fn kept_shingles_are_read_instead_of_the_crawl_file() {
@@ -302,8 +313,8 @@ mod tests {
             }
         };
         // The crawl file is not there.
-        assert_eq!(again(&[2, 3, 8], IfMissing::Fail).unwrap(), [(2, vec![2, 9]), (3, vec![3, 10]), (8, vec![8, 15])]);
-        let error = format!("{:#}", again(&[2, 11], IfMissing::Fail).unwrap_err());
+        assert_eq!(again(&[2, 3, 8], FAIL).unwrap(), [(2, vec![2, 9]), (3, vec![3, 10]), (8, vec![8, 15])]);
+        let error = format!("{:#}", again(&[2, 11], FAIL).unwrap_err());
         assert!(error.contains("crawl.jsonl"), "a page that was not kept is looked for in the file: {error}");
         assert_eq!(again(&[2, 11], IfMissing::LeaveOut).unwrap(), [(2, vec![2, 9])]);
     }

@@ -78,8 +78,10 @@ pub fn split(
         let same_vector = same_vector.clone();
         (0..same_vector.len()).map(move |place| same_vector[place].1)
     };
-    let own_roots = roots.similar.clone();
-    let answers = LocalAnswers::own(worker, move |number: usize| [own_roots[number].to_table() as u64]);
+    // Fresh memory for all documents costs more than what is asked: the answers share the roots.
+    let shared = Rc::new(roots);
+    let own = shared.clone();
+    let answers = LocalAnswers::own(worker, move |number: usize| [own.similar[number].to_table() as u64]);
     lookup(worker, owned, questions, &answers, watch, |place, [root_of_first]| {
         let (doc, first) = same_vector[place];
         let root = components[owned.index(doc)];
@@ -88,6 +90,7 @@ pub fn split(
         }
     })?;
     drop(answers);
+    let mut roots = Rc::unwrap_or_clone(shared);
     for Parted { root, doc, .. } in first_of_parted(worker, parted, watch)? {
         roots.identical[owned.index(doc)] = root;
     }
@@ -102,14 +105,20 @@ pub fn split(
         let copies = copies.clone();
         (0..copies.len()).map(move |place| copies[place].1)
     };
-    let own = roots.clone();
+    let shared = Rc::new(roots);
+    let own = shared.clone();
+    let mut of_copies: Vec<(usize, [DocId; 2])> = Vec::with_capacity(copies.len());
     let answers = LocalAnswers::own(worker, move |number: usize| {
         [own.similar[number], own.identical[number]].map(|root| root.to_table() as u64)
     });
     lookup(worker, owned, questions, &answers, watch, |place, of_first| {
-        let number = owned.index(copies[place].0);
-        [roots.similar[number], roots.identical[number]] = of_first.map(|root| DocId::from_table(root as i64));
+        of_copies.push((owned.index(copies[place].0), of_first.map(|root| DocId::from_table(root as i64))));
     })?;
+    drop(answers);
+    let mut roots = Rc::unwrap_or_clone(shared);
+    for (number, of_copy) in of_copies {
+        [roots.similar[number], roots.identical[number]] = of_copy;
+    }
     Ok(SplitClusters { roots, nearest: chains.nearest })
 }
 

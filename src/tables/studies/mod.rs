@@ -7,6 +7,7 @@ mod mirrors;
 mod mirrors_by_url;
 mod overlap;
 mod paragraphs;
+mod samplers;
 
 pub use self::collections::{
     AvoidRow, CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow,
@@ -28,3 +29,4 @@ pub use self::paragraphs::{
     BoilerplateRow, ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, NearPageRow, ParagraphPageRow, RegionRow,
     SeedRow,
 };
+pub use self::samplers::{SamplerErrorRow, SamplerRow};
