@@ -392,10 +392,13 @@ class History:
         return done.returncode == 0
 
     def is_prepared(self):
-        """Whether a mirror has a commit that was prepared, or made and not published: the next run of its machine completes it."""
+        """Whether a commit was prepared, or made in a mirror and not published: the next run of its machine completes it."""
+        if not self.args.bucket:
+            # Vacuum completes it, too, but not that of a first week.
+            return any(path.exists() for path in self.store.glob("_nigh/work*/commit/manifest.json"))
         own = [path for mirror in "ab" for path in (self.folder / f"mirror-{mirror}").glob("_nigh/*")]
         is_work = lambda path: path.name.startswith("work") and (path / "commit" / "manifest.json").exists()
-        return self.args.bucket and any(path.name == "manifest.json" or is_work(path) for path in own)
+        return any(path.name == "manifest.json" or is_work(path) for path in own)
 
     def vacuum(self, mirror):
         done = self.run(["vacuum", "--keep", "1000", *self.where(mirror)])
