@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128, xxh3_128_with_seed};
 
 #[cfg(target_endian = "big")]
 compile_error!("records are hashed and exchanged as little-endian bytes");
@@ -144,22 +144,56 @@ impl From<Week> for String {
     }
 }
 
-/// The 128-bit hash of a canonical URL. Its top bits give the shard; the order of the hashes gives the order of the rows.
+/// What a document is, and so what two records have in common if they are the same document.
 ///
 /// ```
-/// use nigh::records::UrlHash;
-/// let hash = UrlHash::of("http://example.org/");
-/// assert_eq!(UrlHash::from_bytes(hash.to_bytes()), hash);
+/// use nigh::records::DocumentKey;
+/// assert_eq!(DocumentKey::default().to_string(), "url");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DocumentKey {
+    /// The page of a URL.
+    #[default]
+    Url,
+    /// What has an id, which the user gave.
+    Id,
+    /// A record: a row or line of a file.
+    Row,
+}
+
+impl fmt::Display for DocumentKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DocumentKey::Url => "url",
+            DocumentKey::Id => "id",
+            DocumentKey::Row => "row",
+        })
+    }
+}
+
+/// The 128-bit hash of a document's key: its canonical URL, its id, or its file and place. Its top bits give the shard; the order of the
+/// hashes gives the order of the rows.
+///
+/// ```
+/// use nigh::records::KeyHash;
+/// let hash = KeyHash::of("http://example.org/");
+/// assert_eq!(KeyHash::from_bytes(hash.to_bytes()), hash);
 /// assert_eq!(hash.shard(1), 0);
 /// assert_eq!(hash.shard(256), u32::from(hash.to_bytes()[0]));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct UrlHash(u128);
+pub struct KeyHash(u128);
 
-impl UrlHash {
-    /// Hashes a canonical URL.
-    pub fn of(canonical: &str) -> UrlHash {
-        UrlHash(xxh3_128(canonical.as_bytes()))
+impl KeyHash {
+    /// Hashes a canonical URL, or an id.
+    pub fn of(key: &str) -> KeyHash {
+        KeyHash(xxh3_128(key.as_bytes()))
+    }
+
+    /// Hashes the place of a record: the name of its file, and its offset there.
+    pub fn of_place(file: &str, offset: u64) -> KeyHash {
+        KeyHash(xxh3_128_with_seed(file.as_bytes(), offset))
     }
 
     /// The shard, of `shards`, which must be a power of two: the top bits of the hash.
@@ -174,8 +208,8 @@ impl UrlHash {
     }
 
     /// The hash of a value of a table.
-    pub fn from_bytes(bytes: [u8; 16]) -> UrlHash {
-        UrlHash(u128::from_be_bytes(bytes))
+    pub fn from_bytes(bytes: [u8; 16]) -> KeyHash {
+        KeyHash(u128::from_be_bytes(bytes))
     }
 
     /// The high and the low half, for records that workers exchange.
@@ -184,8 +218,8 @@ impl UrlHash {
     }
 
     /// The hash with these high and low halves.
-    pub fn from_halves([high, low]: [u64; 2]) -> UrlHash {
-        UrlHash((high as u128) << 64 | low as u128)
+    pub fn from_halves([high, low]: [u64; 2]) -> KeyHash {
+        KeyHash((high as u128) << 64 | low as u128)
     }
 }
 
@@ -331,7 +365,7 @@ mod tests {
 
     #[test]
     fn the_shard_is_the_top_of_the_hash() {
-        let hash = UrlHash(0xABCD << 112);
+        let hash = KeyHash(0xABCD << 112);
         assert_eq!(hash.shard(1), 0);
         assert_eq!(hash.shard(2), 1);
         assert_eq!(hash.shard(16), 0xA);
@@ -340,9 +374,9 @@ mod tests {
 
     #[test]
     fn a_hash_comes_back_from_its_bytes_and_its_halves() {
-        let hash = UrlHash::of("http://example.org/");
-        assert_eq!(UrlHash::from_bytes(hash.to_bytes()), hash);
-        assert_eq!(UrlHash::from_halves(hash.halves()), hash);
+        let hash = KeyHash::of("http://example.org/");
+        assert_eq!(KeyHash::from_bytes(hash.to_bytes()), hash);
+        assert_eq!(KeyHash::from_halves(hash.halves()), hash);
     }
 
     #[test]

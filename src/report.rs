@@ -18,6 +18,7 @@ use anyhow::{Context, Result};
 
 use crate::config::Bytes;
 use crate::plan::Plan;
+use crate::records::DocumentKey;
 use crate::state::Counts;
 use crate::summary::{CurvePoint, LevelSummary, Summary};
 use crate::text::{printable, printable_lines};
@@ -119,7 +120,7 @@ fn largest_lines(level: &LevelSummary) -> Vec<String> {
         lines.push(format!(
             "{urls:>12} {:>7} {machines:>10}  {}{title}",
             grouped(cluster.hosts),
-            printable(&cluster.url)
+            printable(&cluster.name)
         ));
     }
     lines
@@ -176,6 +177,12 @@ pub fn plan(plan: &Plan, disk: &Disk) -> String {
     line("Week", plan.week.to_string());
     line("Store", plan.store.display().to_string());
     line("Input", format!("{} files, {}", grouped(plan.inputs.len() as u64), Bytes(bytes)));
+    let known_by = match plan.method.documents {
+        DocumentKey::Url => "known by their URLs",
+        DocumentKey::Id => "known by their ids",
+        DocumentKey::Row => "known by file and place",
+    };
+    line("Documents", known_by.to_owned());
     line("Waves", format!("{}, committed one by one", grouped(plan.waves.len() as u64)));
     line("Workers", format!("{} in each of {} processes", plan.workers, plan.processes));
     line(

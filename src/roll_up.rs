@@ -12,7 +12,7 @@ use arrow_array::{Int64Array, RecordBatch, StringArray};
 use serde::Serialize;
 
 use crate::config::{Chunking, ReplicaLevel};
-use crate::records::UrlHash;
+use crate::records::KeyHash;
 use crate::state::{CommittedWeek, Results, Store};
 use crate::structures::DocHasher;
 use crate::summary::CollectionsSummary;
@@ -64,7 +64,7 @@ struct Place {
 pub struct RollUp(Map<Place>);
 
 fn key(url: &str) -> u64 {
-    UrlHash::of(url).halves()[1]
+    KeyHash::of(url).halves()[1]
 }
 
 impl RollUp {

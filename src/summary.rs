@@ -166,8 +166,8 @@ pub struct LargestCluster {
     pub unresolved: u64,
     /// The title of the canonical page.
     pub title: String,
-    /// The URL of the canonical page.
-    pub url: String,
+    /// The name of the canonical page: its URL, its id, or its file and place.
+    pub name: String,
 }
 
 impl From<&LargestRow> for LargestCluster {
@@ -178,7 +178,7 @@ impl From<&LargestRow> for LargestCluster {
             machines: row.machines as u64,
             unresolved: row.unresolved as u64,
             title: row.title.clone(),
-            url: row.url.clone(),
+            name: row.name.clone(),
         }
     }
 }

@@ -12,7 +12,7 @@ use super::remake::{Opened, RemakeArgs};
 use super::workers::warn_above_cores;
 use crate::jobs::deletion;
 use crate::log::Log;
-use crate::records::{DocId, Week};
+use crate::records::{DocId, DocumentKey, Week};
 use crate::report::{grouped, print};
 use crate::state::{Earlier, Manifest, Store};
 use crate::tables::name_pages;
@@ -57,6 +57,12 @@ struct PageSelection {
     /// Delete all pages whose URL starts with one of these.
     #[arg(long, num_args = 1.., value_name = "URL")]
     prefix: Vec<String>,
+    /// Delete the documents with these ids, in a store that knows documents by their ids.
+    #[arg(long, num_args = 1.., value_name = "ID", conflicts_with_all = ["url", "urls", "host", "prefix"])]
+    id: Vec<String>,
+    /// Delete the documents with the ids in this file, one on each line.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "urls", "host", "prefix"])]
+    ids: Option<PathBuf>,
 }
 
 /// The result of the command, as `--json` prints it.
@@ -79,6 +85,7 @@ struct DeletionSummary {
 pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
     let patterns = args.selection.patterns()?;
     let mut opened = Opened::new(&args.store, &args.remake, args.dry_run, log)?;
+    args.selection.check(opened.manifest.method.documents)?;
     let plan = opened.plan(&args.remake, &patterns)?;
     let Opened { pool, store, manifest, .. } = &opened;
     log.name(format!("delete {}", plan.week));
@@ -98,11 +105,45 @@ pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
 }
 
 impl PageSelection {
+    fn is_of_ids(&self) -> bool {
+        !self.id.is_empty() || self.ids.is_some()
+    }
+
+    /// Checks that the flags fit what the documents of the store are known by.
+    fn check(&self, documents: DocumentKey) -> Result<()> {
+        let has_urls = !self.url.is_empty() || self.urls.is_some() || !self.host.is_empty() || !self.prefix.is_empty();
+        let text = match documents {
+            DocumentKey::Url if self.is_of_ids() => {
+                "this store knows documents by their URLs: give --url, --urls, --host or --prefix"
+            }
+            DocumentKey::Id if has_urls => "this store knows documents by their ids: give --id or --ids",
+            DocumentKey::Row => {
+                "this store knows documents by file and place only, and none can be named: make the store with the column of ids"
+            }
+            _ => return Ok(()),
+        };
+        Err(WrongUse(text.into()).into())
+    }
+
     /// The patterns of the flags.
     ///
     /// # Errors
     /// Names the flag, or the line of the file, that is not a URL or a host.
     fn patterns(&self) -> Result<UrlPatterns> {
+        if self.is_of_ids() {
+            let mut ids = self.id.clone();
+            if let Some(path) = &self.ids {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|error| WrongUse(format!("--ids: cannot read {}: {error}", path.display())))?;
+                ids.extend(text.lines().filter(|line| !line.is_empty()).map(str::to_owned));
+            }
+            let patterns = UrlPatterns::of_ids(ids);
+            return if patterns.is_empty() {
+                Err(WrongUse("--ids: the file has no id".into()).into())
+            } else {
+                Ok(patterns)
+            };
+        }
         let mut urls = self.url.clone();
         if let Some(path) = &self.urls {
             let text = std::fs::read_to_string(path)

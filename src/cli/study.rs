@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::args::RunArgs;
 use super::errors::WrongUse;
@@ -13,14 +13,14 @@ use super::session::{Session, check_name, locate_store, lock, notify, open_bucke
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, study};
 use super::workers::{WorkerCount, warn_above_cores};
-use crate::config::{Bytes, Config, Method, MirrorsByUrl, Reading, Samplers, Study};
+use crate::config::{Bytes, Config, Method, MirrorsByUrl, Reading, Samplers, Study, Unit};
 use crate::jobs::studies::{
     StudyFiles, StudyPlan, check_chunks, check_level, former_list, former_overlap, former_paragraphs,
 };
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
-use crate::records::Week;
+use crate::records::{DocumentKey, Week};
 use crate::report;
 use crate::report::print;
 use crate::state::{History, PastWeek, Results, Store};
@@ -183,6 +183,9 @@ fn make_plan(
         }
         _ => History::open(store, first, last)?,
     };
+    if let Some(manifest) = store.manifest()? {
+        check_documents(study, manifest.method.documents)?;
+    }
     match study {
         Study::Evolution(_) | Study::Mirrors(_) | Study::MirrorsByUrl(_) | Study::Samplers(_) => {}
         Study::Overlap(_) => check_chunks(&history, "overlap")?,
@@ -213,6 +216,20 @@ fn make_plan(
     })
 }
 
+/// Checks that the documents are known by what the study is about.
+fn check_documents(study: &Study, documents: DocumentKey) -> Result<()> {
+    let is_of_hosts = match study {
+        Study::Mirrors(_) | Study::MirrorsByUrl(_) | Study::Collections(_) => true,
+        Study::Overlap(job) => job.unit == Unit::Host,
+        Study::Evolution(_) | Study::Paragraphs(_) | Study::Samplers(_) => false,
+    };
+    ensure!(
+        !is_of_hosts || documents == DocumentKey::Url,
+        "this study compares hosts, and the store knows documents by their {documents}, not by URLs"
+    );
+    Ok(())
+}
+
 /// The week of a mirrors-by-url job; none, if the store has no week yet and the job has lists.
 fn history_beside_lists(store: &Store, job: &MirrorsByUrl, notice: &dyn Fn(&str)) -> Result<History> {
     let last = store.manifest()?.and_then(|manifest| manifest.weeks.last().map(|week| week.week));
@@ -233,7 +250,7 @@ fn study_files(store: &Store, job: &MirrorsByUrl, history: &History) -> Result<S
         _ => Reading::default(),
     };
     let crawl = if job.input.is_empty() { Vec::new() } else { crate::readers::list(&job.input, &reading)? };
-    crawl.iter().try_for_each(|input| crate::readers::check(input, &reading))?;
+    crawl.iter().try_for_each(|input| crate::readers::check(input, &reading).map(drop))?;
     let method = manifest.map_or_else(Method::default, |manifest| manifest.method);
     Ok(StudyFiles { lists, crawl, reading, method })
 }

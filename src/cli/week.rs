@@ -12,14 +12,14 @@ use super::session::{Session, check_name, locate_store, lock, notify, open_bucke
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, cluster};
 use super::workers::{WorkerCount, warn_above_cores};
-use crate::config::{Bytes, Cluster, Config, Job, Keep, Method, Mode, RECALL, Reading, Share, Verify, Weekly};
+use crate::config::{Bytes, Cluster, Config, Job, Keep, Method, Mode, RECALL, Reading, SameId, Share, Verify, Weekly};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
 use crate::objects::refuse_secrets;
 use crate::plan::{Plan, cut_waves, job_text};
-use crate::readers::{FoundInputs, Input, Location, Pipes, Spool, list_with_pipes};
-use crate::records::Week;
+use crate::readers::{FoundInputs, Input, KeysOfInput, Location, Pipes, Spool, list_with_pipes};
+use crate::records::{DocumentKey, Week};
 use crate::report;
 use crate::report::{Disk, print};
 use crate::state::{Begun, Earlier, InputKey, Journal, Manifest, Store};
@@ -31,11 +31,17 @@ const MOST_NAMED: usize = 5;
 
 /// Makes the week, or resumes making it, and prints its summary.
 pub(crate) fn run(job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
-    let request = WeekRequest::new(job, config, pool, args, log)?;
+    let mut request = WeekRequest::new(job, config, pool, args, log)?;
     let location = locate_store(&request.store, args.mirror.as_deref(), config)?;
     let store = location.store().clone();
     store.check_writable()?;
-    request.check_inputs(args.dry_run)?;
+    request.documents = request.check_inputs(args.dry_run)?;
+    if request.documents == Some(DocumentKey::Row) && request.reading().same_id != SameId::Row {
+        log.notice(&format!(
+            "the input has no field `{}`: each row is a document, known by its file and place. `id` in [cluster.read.columns] names a column of ids",
+            request.reading().columns.url()
+        ));
+    }
     let early_guard = open_bucket(&location, args.dry_run, log)?;
     let state = request.week_state(&store)?;
     let (WeekState::Made(plan) | WeekState::ToMake(plan)) = &state;
@@ -185,6 +191,8 @@ struct WeekRequest {
     /// The store as the user names it.
     store: PathBuf,
     inputs: Vec<Input>,
+    /// What the documents of the inputs can be known by; `None` if that cannot be seen.
+    documents: Option<DocumentKey>,
     /// The copies of pipes among the inputs.
     spool: Spool,
     pool: Pool,
@@ -192,6 +200,34 @@ struct WeekRequest {
     /// Memory for the buffers of all processes, in bytes.
     memory: u64,
     replace: bool,
+}
+
+/// What documents are known by, given what is known of inputs; `None` if nothing is.
+///
+/// # Errors
+/// If some inputs have what documents are known by and others have not: a sentence that names one of each.
+fn document_key(inputs: &[(&str, KeysOfInput)], reading: &Reading) -> Result<Option<DocumentKey>, String> {
+    let first = |wanted: &[KeysOfInput]| inputs.iter().find(|(_, keys)| wanted.contains(keys)).map(|(name, _)| *name);
+    let without_ids = first(&[KeysOfInput::Pages, KeysOfInput::Files]);
+    let with_urls = first(&[KeysOfInput::Pages, KeysOfInput::RowsWithUrls]);
+    let url = reading.columns.url();
+    match (reading.same_id, &reading.columns.id, first(&[KeysOfInput::Rows, KeysOfInput::Files])) {
+        (SameId::Row, ..) => Ok(Some(DocumentKey::Row)),
+        (_, Some(_), _) => match without_ids {
+            Some(name) => Err(format!(
+                "{name} has no ids: leave `id` out of [cluster.read.columns], or this file out of the input"
+            )),
+            None => Ok(Some(DocumentKey::Id)),
+        },
+        (_, None, Some(without)) => match with_urls {
+            Some(with) => Err(format!(
+                "{with} has URLs, and {without} has none in a field `{url}`: set `url` or `id` in [cluster.read.columns], or same-id = \"row\" in \
+                 [cluster.read], which makes each record a document of its own"
+            )),
+            None => Ok(Some(DocumentKey::Row)),
+        },
+        (_, None, None) => Ok(with_urls.map(|_| DocumentKey::Url)),
+    }
 }
 
 /// The state of a week in its store.
@@ -260,7 +296,8 @@ impl WeekRequest {
         }
         ensure!(u32::try_from(inputs.len()).is_ok(), "{} inputs are too many for one week", inputs.len());
         let (memory, replace) = (config.memory(), args.replace);
-        Ok(WeekRequest { job, week, store, inputs, spool, pool, workers, memory, replace })
+        let documents = None;
+        Ok(WeekRequest { job, week, store, inputs, documents, spool, pool, workers, memory, replace })
     }
 
     fn reading(&self) -> &Reading {
@@ -286,10 +323,19 @@ impl WeekRequest {
 
     /// Opens every input file, so that one that cannot be read fails the run now and not hours later. Objects in a bucket were
     /// requested when they were listed; a dry run opens them too.
-    fn check_inputs(&self, dry_run: bool) -> Result<()> {
+    fn check_inputs(&self, dry_run: bool) -> Result<Option<DocumentKey>> {
         let is_file = |input: &&Input| !matches!(input.place, Location::Object { .. });
-        let mut inputs = self.inputs.iter().filter(|input| dry_run || is_file(input));
-        inputs.try_for_each(|input| crate::readers::check(input, self.reading()))
+        let inputs = self.inputs.iter().filter(|input| dry_run || is_file(input));
+        let mut keys = Vec::new();
+        for input in inputs {
+            keys.push((input.name.as_str(), crate::readers::check(input, self.reading())?));
+        }
+        if keys.iter().all(|(_, keys)| *keys == KeysOfInput::Unknown)
+            && let Some(first) = self.inputs.first()
+        {
+            keys.push((&first.name, crate::readers::keys(first, self.reading())?));
+        }
+        document_key(&keys, self.reading()).map_err(|text| WrongUse(text).into())
     }
 
     /// The inputs that are damaged from their beginning, with the reason.
@@ -385,6 +431,15 @@ impl WeekRequest {
     fn settings(&self, manifest: Option<&Manifest>, earlier: &Earlier) -> Result<WeekSettings> {
         let root = self.store.display();
         let mut job = self.job.clone();
+        let of_store = manifest.filter(|manifest| manifest.has_had_weeks()).map(|manifest| manifest.method.documents);
+        let documents = self.documents.or(of_store).unwrap_or_default();
+        if let Some(of_store) = of_store {
+            ensure!(
+                of_store == documents,
+                "the store {root} knows documents by their {of_store}, and the documents of this input would be known by their {documents}: set \
+                 `id` or `url` in [weekly.read.columns], or same-id in [weekly.read], as they were for the weeks before"
+            );
+        }
         let (method, mode, max_reject_share, allow_empty, wave_bytes) = match (&mut job, manifest, earlier.last()) {
             (CrawlJob::First(_), _, Some(last)) => bail!(
                 "the store {root} holds week {} already, and this job makes the first week of a store: add a week with jobs/weekly.toml, or \
@@ -395,10 +450,12 @@ impl WeekRequest {
                 bail!("the store {root} has no week before {}: make its first week with jobs/cluster.toml", self.week)
             }
             (CrawlJob::First(job), ..) => {
+                job.method.documents = documents;
                 (job.method.clone(), Mode::Full, job.max_reject_share, job.allow_empty, job.wave_bytes)
             }
             (CrawlJob::Later(job), Some(manifest), _) => {
                 let method = job.method.get_or_insert_with(|| manifest.method.clone());
+                method.documents = documents;
                 (method.clone(), job.mode, job.max_reject_share, job.allow_empty, job.wave_bytes)
             }
         };

@@ -362,8 +362,23 @@ pub struct Reading {
     pub listing_anywhere: bool,
     /// How many links of a page are kept, in order of appearance. Default: 10,000.
     pub max_links: usize,
+    /// What becomes of two records with one URL or id. Default: the first is the document.
+    pub same_id: SameId,
     /// The columns of JSONL and Parquet input files.
     pub columns: Columns,
+}
+
+/// What becomes of two records with one URL or id.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SameId {
+    /// The first one is the document; the others are counted.
+    #[default]
+    First,
+    /// The first one is the document; the others are bad records.
+    Reject,
+    /// Each is a document of its own.
+    Row,
 }
 
 /// The largest `max-page-bytes`: positions in a text have 32 bits, and decoding can triple the size of a body.
@@ -386,8 +401,16 @@ impl Default for Reading {
             base_url: None,
             listing_anywhere: false,
             max_links: 10_000,
+            same_id: SameId::First,
             columns: Columns::default(),
         }
+    }
+}
+
+impl Columns {
+    /// The column of the URLs, if the files have it.
+    pub fn url(&self) -> &str {
+        self.url.as_deref().unwrap_or("url")
     }
 }
 
@@ -402,8 +425,10 @@ impl Reading {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Columns {
-    /// The URL of the page. Default: `url`.
-    pub url: String,
+    /// The id of the document: text or integers. Default: none; a document is the page of a URL, or a row if the files have no URLs.
+    pub id: Option<String>,
+    /// The URL of the page. Default: `url`, if the files have it.
+    pub url: Option<String>,
     /// The text of the page, without markup. Default: `text`.
     pub text: Option<String>,
     /// The HTML of the page; used instead of `text` if both are named. Default: none.
@@ -416,6 +441,6 @@ pub struct Columns {
 
 impl Default for Columns {
     fn default() -> Columns {
-        Columns { url: "url".into(), text: Some("text".into()), html: None, ip: None, date: None }
+        Columns { id: None, url: None, text: Some("text".into()), html: None, ip: None, date: None }
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::preset::{Given, MAX_FEATURES, MAX_MEGASHINGLES, MAX_SUPERSHINGLES, STUDY, cheapest, name_of, preset};
 use super::s_curve::Shape;
-use crate::records::{MAX_SHARDS, short_hash};
+use crate::records::{DocumentKey, MAX_SHARDS, short_hash};
 
 /// The `[cluster.method]` or `[weekly.method]` table: the numbers of Fetterly 2004, section 2, what a link means, and the number of shards.
 ///
@@ -49,6 +49,8 @@ pub struct Method {
     pub seed: u64,
     /// Shards of the documents: a power of two, 1 to 65536. Default: 64.
     pub shards: u32,
+    /// What a document is. The options for reading and the inputs of the first week decide it.
+    pub documents: DocumentKey,
 }
 
 /// The table as it is written; [`Method`] is the checked form.
@@ -68,6 +70,8 @@ struct MethodTable {
     fold_case: Option<bool>,
     seed: Option<u64>,
     shards: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    documents: Option<DocumentKey>,
 }
 
 /// How the similarity of linked documents is checked.
@@ -134,6 +138,7 @@ impl Default for Method {
             fold_case: false,
             seed: 20_031_107,
             shards: 64,
+            documents: DocumentKey::Url,
         }
     }
 }
@@ -151,6 +156,7 @@ impl From<Method> for MethodTable {
             fold_case: Some(m.fold_case),
             seed: Some(m.seed),
             shards: Some(m.shards),
+            documents: (m.documents != DocumentKey::Url).then_some(m.documents),
         }
     }
 }
@@ -171,6 +177,7 @@ impl TryFrom<MethodTable> for Method {
             fold_case: t.fold_case.unwrap_or(defaults.fold_case),
             seed: t.seed.unwrap_or(defaults.seed),
             shards: t.shards.unwrap_or(defaults.shards),
+            documents: t.documents.unwrap_or_default(),
         };
         let within = |name: &str, value: usize, low: usize, high: usize| {
             if (low..=high).contains(&value) {
@@ -258,7 +265,18 @@ impl Method {
 
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Method { words, features, supershingles, agreements, similarity, verify, fold_case, seed, shards } = self;
+        let Method {
+            words,
+            features,
+            supershingles,
+            agreements,
+            similarity,
+            verify,
+            fold_case,
+            seed,
+            shards,
+            documents,
+        } = self;
         write!(
             f,
             "words = {words}, features = {features}, supershingles = {supershingles}, agreements = {agreements}, "
@@ -271,7 +289,11 @@ impl fmt::Display for Method {
             Verify::Estimate => write!(f, "verify = estimate, ")?,
             Verify::Exact => write!(f, "verify = exact, ")?,
         }
-        write!(f, "fold-case = {fold_case}, seed = {seed}, shards = {shards}")
+        write!(f, "fold-case = {fold_case}, seed = {seed}, shards = {shards}")?;
+        match documents {
+            DocumentKey::Url => Ok(()),
+            DocumentKey::Id | DocumentKey::Row => write!(f, ", documents = {documents}"),
+        }
     }
 }
 

@@ -68,7 +68,7 @@ mod units;
 
 pub use self::collections::{CollectionLinks, Collections, Merge, ReplicaLevel};
 pub use self::job::{
-    Chunks, Cluster, Columns, Evolution, HostPairs, Job, Keep, Mirrors, Reading, Study, Unresolved, Weekly,
+    Chunks, Cluster, Columns, Evolution, HostPairs, Job, Keep, Mirrors, Reading, SameId, Study, Unresolved, Weekly,
 };
 pub use self::method::{Method, Similarity, Verify};
 pub use self::mirrors_by_url::{MirrorsByUrl, Unfetched, UrlChoice};

@@ -106,8 +106,8 @@ impl Fingerprinter {
         self.text(text).sketch
     }
 
-    /// Reads an HTML page at the URL `page`. `label` is the charset of its HTTP header.
-    pub fn html(&mut self, body: &[u8], label: Option<&str>, page: &urls::Canonical) -> PageFacts {
+    /// Reads an HTML page at the URL `page`, if it has one. `label` is the charset of its HTTP header.
+    pub fn html(&mut self, body: &[u8], label: Option<&str>, page: Option<&urls::Canonical>) -> PageFacts {
         let mut extract = std::mem::take(&mut self.extract);
         let decoded = charset::decode_bytes(body, label, &mut self.decoded);
         html::scan(decoded, self.max_links, self.kernels, &mut extract);
@@ -226,7 +226,7 @@ mod tests {
         let facts = fingerprinter(false).html(
             b"<html><title>A  page</title><body class=x>One<b>two</b> three &eacute;t&eacute; <a href=\"../b#c\">four</a>",
             None,
-            &page,
+            Some(&page),
         );
         assert_eq!((facts.words, facts.title.as_str()), (7, "A page"));
         assert_eq!(facts.links, ["http://example.org/b"]);
@@ -252,7 +252,7 @@ mod tests {
         let text = fingerprinter.text("A title\none two three\nfour").chunks;
         assert_eq!(text.as_ref().unwrap().lines.len(), 3 * 4);
         let html = b"<title>A title</title>\n<p>one\ntwo <b>three</b></p>four";
-        assert_eq!(fingerprinter.html(html, None, &page).chunks, text);
+        assert_eq!(fingerprinter.html(html, None, Some(&page)).chunks, text);
         assert_eq!(fingerprinter.plain(b"A title\r\none two\tthree\r\nfour\r\n", None).chunks, text);
         assert_eq!(fingerprinter.text(" -- ").chunks, None);
     }

@@ -264,8 +264,13 @@ fn similarities(
     let own: BTreeSet<DocId> = pairs.iter().flat_map(|(a, b)| [*a, *b]).filter(|doc| owned.has(*doc)).collect();
     let own: Vec<DocId> = own.into_iter().collect();
     // All sets meet at worker 0, which owns the first shard.
-    let Places { places, words } =
-        places(week.documents(), &plan.inputs, &own, |_| DocId::new(0, 0), IfMissing::LeaveOut)?;
+    let Places { places, words } = places(
+        week.documents(),
+        (plan.method.documents, &plan.inputs),
+        &own,
+        |_| DocId::new(0, 0),
+        IfMissing::LeaveOut,
+    )?;
     let places =
         places.into_iter().zip(words).filter(|(_, words)| *words <= MOST_WORDS).map(|(place, _)| place).collect();
     let again = files_again(worker, week, polynomials, places, IfMissing::LeaveOut)?;
@@ -297,7 +302,7 @@ impl Measured {
         let sampled_links = self.links.iter().map(|row| row.sampled).sum();
         let cluster = |row: &AccuracyRow| LoosestCluster {
             root: row.cluster.unwrap_or_default(),
-            url: String::new(),
+            name: String::new(),
             pages: row.population as u64,
             similarity: row.similarity,
             share: row.share,

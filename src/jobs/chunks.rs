@@ -20,19 +20,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
-use arrow_array::{FixedSizeBinaryArray, Int64Array, StringArray};
+use arrow_array::{FixedSizeBinaryArray, Int64Array};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Reading;
 use crate::features::{Fingerprinter, PageChunks, polynomials};
 use crate::kernels;
-use crate::operators::ingest::page_facts;
+use crate::operators::ingest::{PageKey, page_facts};
 use crate::readers::{Input, Item};
-use crate::records::{DocId, UrlHash, Week, checksum};
+use crate::records::{DocId, KeyHash, Week, checksum};
 use crate::state::{CommittedWeek, Earlier, Part, Piece, Segment, Store, UrlIndex, WeekTables, WholeWeek};
 use crate::structures::{ExternalSort, Sortable, Sorted};
-use crate::tables::{ChunkRow, DocumentRow, RowGroups, Scan, Table, Writer, field, pack_labelled, parts};
-use crate::text::canonical;
+use crate::tables::{ChunkRow, DocumentRow, Names, RowGroups, Scan, Table, Writer, field, pack_labelled, parts};
 use crate::watch::{Stage, Watch};
 
 /// The number of missing pages that are named.
@@ -78,7 +77,7 @@ pub struct ChunksSummary {
 /// A page of the files.
 #[derive(Serialize, Deserialize)]
 struct FoundPage {
-    hash: UrlHash,
+    hash: KeyHash,
     file: u32,
     ordinal: u64,
     checksum: u128,
@@ -86,7 +85,7 @@ struct FoundPage {
 }
 
 impl Sortable for FoundPage {
-    type Key = (UrlHash, u32, u64);
+    type Key = (KeyHash, u32, u64);
 
     fn key(&self) -> Self::Key {
         (self.hash, self.file, self.ordinal)
@@ -154,7 +153,7 @@ pub fn make_chunks(plan: &ChunksPlan, watch: &Watch) -> Result<ChunksSummary> {
             }
         }
     }
-    summary.missing = urls_of(&tables, &unnamed)?;
+    summary.missing = names_of(&tables, &unnamed)?;
     ensure!(
         summary.chunks > 0 || summary.pages == 0,
         "no page of these files is one of week {} (of its {} pages, {} have other content there): name the files that the week was made \
@@ -189,11 +188,12 @@ fn read_pages(plan: &ChunksPlan, whole: &WholeWeek, watch: &Watch) -> Result<Sor
                 (position, ordinal) = (reader.position().max(position), ordinal + 1);
                 let Item::Page(page) = item else { continue };
                 watch.add_record(true, false);
-                let Some(url) = canonical(&page.url) else { continue };
-                let (bytes, facts) = page_facts(&mut fingerprinter, &page.body, page.charset.as_deref(), &url);
+                let Ok(PageKey { hash, url }) = PageKey::of(whole.method.documents, &page, &input.name) else {
+                    continue;
+                };
+                let (bytes, facts) = page_facts(&mut fingerprinter, &page.body, page.charset.as_deref(), url.as_ref());
                 let Some(chunks) = facts.chunks else { continue };
-                let (hash, checksum) = (UrlHash::of(url.as_str()), checksum(bytes));
-                let page = FoundPage { hash, file: file as u32, ordinal, checksum, chunks };
+                let page = FoundPage { hash, file: file as u32, ordinal, checksum: checksum(bytes), chunks };
                 sort.lock().unwrap_or_else(PoisonError::into_inner).push(page)?;
             }
         }
@@ -298,23 +298,24 @@ impl Shard<'_> {
     }
 }
 
-/// The URLs of these documents.
-fn urls_of(tables: &WeekTables, wanted: &[DocId]) -> Result<Vec<String>> {
-    let mut urls: BTreeMap<DocId, String> = BTreeMap::new();
+/// The names of these documents.
+fn names_of(tables: &WeekTables, wanted: &[DocId]) -> Result<Vec<String>> {
+    let mut found: BTreeMap<DocId, String> = BTreeMap::new();
     let files = tables.all(DocumentRow::NAME).iter();
     for rows in files.filter(|_| !wanted.is_empty()) {
-        Scan::open(rows, &["doc", "url"])?.for_each(|batch| {
-            let (docs, texts): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "url")?);
+        Scan::open(rows, &[&["doc"][..], &Names::COLUMNS].concat())?.for_each(|batch| {
+            let docs: &Int64Array = field(batch, "doc")?;
+            let names = Names::of(batch)?;
             for row in 0..batch.num_rows() {
                 let doc = DocId::from_table(docs.value(row));
                 if wanted.contains(&doc) {
-                    urls.insert(doc, texts.value(row).to_owned());
+                    found.insert(doc, names.name(row).into_owned());
                 }
             }
             Ok(())
         })?;
     }
-    Ok(urls.into_values().collect())
+    Ok(found.into_values().collect())
 }
 
 /// Packs the files of the segments into those of the commit, as a week does.

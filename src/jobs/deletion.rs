@@ -19,13 +19,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
-use arrow_array::{BooleanArray, Int64Array, RecordBatch, StringArray};
+use arrow_array::{Array as _, BooleanArray, Int64Array, RecordBatch, StringArray};
 use timely::worker::Worker;
 
 use crate::operators::exchange::{all_gather, barrier};
 use crate::operators::scan::own_segments;
 use crate::plan::{Deletion, Plan};
-use crate::records::{DocId, UrlHash};
+use crate::records::{DocId, KeyHash};
 use crate::state::{CommittedWeek, Earlier, Journal, Segment, Store, Unfinished, WeekTables, sync_folder};
 use crate::structures::Ownership;
 use crate::tables::{
@@ -47,18 +47,19 @@ pub fn matching_docs(
     threads: usize,
 ) -> Result<Vec<DocId>> {
     let mut files = store.url_files(weeks)?;
-    if let Some(urls) = patterns.only_urls() {
-        let shards_of_urls: BTreeSet<u32> = urls.iter().map(|url| UrlHash::of(url).shard(shards)).collect();
-        files.retain(|shard, _| shards_of_urls.contains(shard));
+    if let Some(keys) = patterns.only_keys() {
+        let shards_of_keys: BTreeSet<u32> = keys.map(|key| KeyHash::of(key).shard(shards)).collect();
+        files.retain(|shard, _| shards_of_keys.contains(shard));
     }
     let files: Vec<_> = files.into_values().flatten().collect();
     let (next_file, matching) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let search = || -> Result<()> {
         while let Some(rows) = files.get(next_file.fetch_add(1, Ordering::Relaxed)) {
             let mut in_file = Vec::new();
-            Scan::open(rows, &["doc", "url"])?.for_each(|batch| {
-                let (docs, urls): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "url")?);
-                let rows = (0..batch.num_rows()).filter(|row| patterns.matches(urls.value(*row)));
+            Scan::open(rows, &["doc", "url", "id"])?.for_each(|batch| {
+                let docs: &Int64Array = field(batch, "doc")?;
+                let (urls, ids): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "id")?);
+                let rows = (0..batch.num_rows()).filter(|row| matches_key(patterns, urls, ids, *row));
                 in_file.extend(rows.map(|row| DocId::from_table(docs.value(row))));
                 Ok(())
             })?;
@@ -73,6 +74,11 @@ pub fn matching_docs(
     let mut matching = matching.into_inner().unwrap_or_else(PoisonError::into_inner);
     matching.sort_unstable();
     Ok(matching)
+}
+
+/// Whether the patterns match the URL or the id of a row.
+fn matches_key(patterns: &UrlPatterns, urls: &StringArray, ids: &StringArray, row: usize) -> bool {
+    urls.is_valid(row) && patterns.matches(urls.value(row)) || ids.is_valid(row) && patterns.has_id(ids.value(row))
 }
 
 /// Whether links, redirects, rejects or failures of a committed week mention a URL or a host that matches the
@@ -170,9 +176,11 @@ pub(crate) fn missing_without(
     deletion: &Deletion,
     mut count: impl FnMut(&str),
 ) -> Result<()> {
-    copy_rows::<MissingRow>(from, to, &["url", "reason"], |batch| {
-        let (urls, reasons): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "reason")?);
-        let kept: BooleanArray = urls.iter().map(|url| url.map(|url| !deletion.patterns.matches(url))).collect();
+    copy_rows::<MissingRow>(from, to, &["url", "id", "reason"], |batch| {
+        let texts = |name| field::<StringArray>(batch, name);
+        let (urls, ids, reasons) = (texts("url")?, texts("id")?, texts("reason")?);
+        let keep = |row| Some(!matches_key(&deletion.patterns, urls, ids, row));
+        let kept: BooleanArray = (0..batch.num_rows()).map(keep).collect();
         (0..batch.num_rows()).filter(|row| kept.value(*row)).for_each(|row| count(reasons.value(row)));
         Ok(kept)
     })

@@ -31,7 +31,7 @@ use super::week::IngestedWeek;
 use crate::operators::exchange::run_to_end;
 use crate::operators::ingest::FailedUrls;
 use crate::plan::Deletion;
-use crate::records::{DocId, UrlHash};
+use crate::records::{DocId, KeyHash};
 use crate::state::UrlIndex;
 use crate::tables::{HostFailureRow, RedirectRow, Table, Writer, copy_rows, field};
 use crate::watch::Watch;
@@ -62,7 +62,7 @@ pub(crate) fn failed_urls(worker: &mut Worker, week: &IngestedWeek<'_>, roots: &
             }
             let doc = urls.find(url.hash)?;
             if doc.is_none_or(|doc| roots[week.owned.index(doc)] == DocId::NONE) {
-                let of_host = UrlHash::of(&url.host).shard(shards);
+                let of_host = KeyHash::of(&url.host).shard(shards);
                 *counts.entry((of_host, url.host, url.reason)).or_default() += 1;
             }
         }

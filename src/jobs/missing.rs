@@ -21,7 +21,7 @@ use super::week::IngestedWeek;
 use crate::operators::ingest::FailureReasons;
 use crate::records::DocId;
 use crate::summary::OTHER_REASONS;
-use crate::tables::{MissingRow, RowGroups, Scan, Table, Writer, field};
+use crate::tables::{MissingRow, RowGroups, Scan, Table, Writer, field, maybe_text};
 
 /// The reason for a URL of which the week has no record.
 const NOT_SEEN: &str = "not seen";
@@ -67,8 +67,9 @@ fn missing_of_shard(
     let mut last = None;
     for rows in url_files {
         let path = rows.path();
-        Scan::open(rows, &["doc", "url"])?.for_each(|batch| {
-            let (docs, urls): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "url")?);
+        Scan::open(rows, &["doc", "url", "id"])?.for_each(|batch| {
+            let docs: &Int64Array = field(batch, "doc")?;
+            let (urls, ids): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "id")?);
             for row in 0..batch.num_rows() {
                 let doc = DocId::from_table(docs.value(row));
                 ensure!(last < Some(doc), "{} has {doc} out of order: the table is damaged", path.display());
@@ -79,7 +80,12 @@ fn missing_of_shard(
                 }
                 let reason = reasons.of(doc)?.unwrap_or_else(|| NOT_SEEN.to_owned());
                 counts.add(&reason);
-                writer.push(MissingRow { doc: doc.to_table(), url: urls.value(row).to_owned(), reason })?;
+                writer.push(MissingRow {
+                    doc: doc.to_table(),
+                    url: maybe_text(urls, row),
+                    id: maybe_text(ids, row),
+                    reason,
+                })?;
             }
             Ok(())
         })?;

@@ -12,7 +12,7 @@ use crate::kernels;
 use crate::operators::ingest::kept_shingles;
 use crate::operators::verify::{FilesAgain, IfMissing, PagePlace, ReadAgain, read_again};
 use crate::readers::Input;
-use crate::records::{DocId, UrlHash};
+use crate::records::{DocId, DocumentKey, KeyHash};
 use crate::tables::{RowGroups, Scan, field};
 
 /// Where the pages of some own documents are, and how many words they have.
@@ -24,14 +24,15 @@ pub(crate) struct Places {
     pub words: Vec<u64>,
 }
 
-/// Finds the places of documents, which ascend, in `rows` of the table `documents`. `inputs` are the crawl files of the week, and `root` gives
+/// Finds the places of documents, which ascend, in `rows` of the table `documents`. `documents` says what they are known by,
+/// `inputs` are the crawl files of the week, and `root` gives
 /// the root under which the set of a document is gathered.
 ///
 /// # Errors
 /// If a table cannot be read; or names a crawl file that is not among the inputs, and must not be missing.
 pub(crate) fn places(
     rows: impl Iterator<Item = RowGroups>,
-    inputs: &[Input],
+    (documents, inputs): (DocumentKey, &[Input]),
     wanted: &[DocId],
     root: impl Fn(DocId) -> DocId,
     if_missing: IfMissing,
@@ -39,9 +40,10 @@ pub(crate) fn places(
     let names: BTreeMap<&str, u64> = inputs.iter().map(|input| input.name.as_str()).zip(0..).collect();
     let mut found = Places::default();
     for rows in rows {
-        Scan::open(rows, &["doc", "url", "checksum", "words", "file", "offset"])?.for_each(|batch| {
+        Scan::open(rows, &["doc", "id", "url", "checksum", "words", "file", "offset"])?.for_each(|batch| {
             let (docs, offsets): (&Int64Array, &Int64Array) = (field(batch, "doc")?, field(batch, "offset")?);
-            let (urls, files): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "file")?);
+            let texts = |name| field::<StringArray>(batch, name);
+            let (ids, urls, files) = (texts("id")?, texts("url")?, texts("file")?);
             let (checksums, words): (&FixedSizeBinaryArray, &Int64Array) =
                 (field(batch, "checksum")?, field(batch, "words")?);
             for row in 0..batch.num_rows() {
@@ -65,8 +67,13 @@ pub(crate) fn places(
                     offset: offsets.value(row) as u64,
                     doc,
                     root: root(doc),
-                    url: UrlHash::of(urls.value(row)).halves(),
-                    checksum: UrlHash::from_bytes(sum).halves(),
+                    key: match documents {
+                        DocumentKey::Url => KeyHash::of(urls.value(row)),
+                        DocumentKey::Id => KeyHash::of(ids.value(row)),
+                        DocumentKey::Row => KeyHash::of_place(files.value(row), offsets.value(row) as u64),
+                    }
+                    .halves(),
+                    checksum: KeyHash::from_bytes(sum).halves(),
                 });
             }
             Ok(())
@@ -91,6 +98,7 @@ pub(crate) fn files_again(
     let wave_of = |input: usize| plan.waves.iter().position(|(first, end)| (*first..*end).contains(&input));
     let kept = |input| kept_shingles(week.unfinished, wave_of(input).unwrap_or_default(), input);
     let again = ReadAgain {
+        documents: plan.method.documents,
         inputs: &plan.inputs,
         reading: &plan.reading,
         fingerprinter: Fingerprinter::new(&plan.method, polynomials, 0, kernels::chosen()?),

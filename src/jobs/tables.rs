@@ -27,7 +27,7 @@ use crate::stats;
 use crate::summary::{AccuracySummary, LargestCluster, LevelSummary, Since, Summary};
 use crate::tables::{
     ChangeRow, ClusterRow, DocumentRow, EvidenceRow, Found, LargestRow, RowGroups, Scan, SizeRow, SplitOffRow,
-    SummaryRow, Table, Writer, field, pack,
+    SummaryRow, Table, Writer, field, maybe_text, pack,
 };
 
 /// The number of clusters of each size, by level (its place in the list of levels) and size.
@@ -138,9 +138,10 @@ pub(crate) fn cluster_map(week: &IngestedWeek<'_>, levels: &[LevelClusters; 3], 
         let path = week.unfinished.table(ClusterRow::NAME, &segment.file());
         let mut writer: Writer<ClusterRow> = Writer::create(&path)?;
         let documents = week.unfinished.table(DocumentRow::NAME, &segment.file());
-        Scan::open(&documents, &["doc", "url", "host"])?.for_each(|batch| {
+        Scan::open(&documents, &["doc", "id", "url", "host"])?.for_each(|batch| {
             let docs: &Int64Array = field(batch, "doc")?;
-            let (urls, hosts): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "host")?);
+            let texts = |name| field::<StringArray>(batch, name);
+            let (ids, urls, hosts) = (texts("id")?, texts("url")?, texts("host")?);
             for row in 0..batch.num_rows() {
                 let doc = DocId::from_table(docs.value(row));
                 let number = owned.index(doc);
@@ -150,8 +151,9 @@ pub(crate) fn cluster_map(week: &IngestedWeek<'_>, levels: &[LevelClusters; 3], 
                 };
                 let cluster_id = cluster_ids[number];
                 writer.push(ClusterRow {
-                    url: urls.value(row).to_owned(),
-                    host: hosts.value(row).to_owned(),
+                    id: maybe_text(ids, row),
+                    url: maybe_text(urls, row),
+                    host: maybe_text(hosts, row),
                     doc: doc.to_table(),
                     levels: [root_and_size(0), root_and_size(1), root_and_size(2)],
                     cluster_id: (cluster_id != DocId::NONE).then(|| cluster_id.to_table()),
@@ -283,9 +285,9 @@ pub(crate) fn statistics(
     };
     let summaries: Vec<LevelSummary> = levels.iter().enumerate().map(summary).collect();
     for cluster in accuracy.iter_mut().flat_map(|accuracy| accuracy.loosest.iter_mut().chain(&mut accuracy.loose)) {
-        // It is one of the largest ones, whose URLs are known.
+        // It is one of the largest ones, whose names are known.
         let row = largest.iter().find(|row| row.level == Level::Similar.name() && row.doc == cluster.root);
-        cluster.url = row.map_or_else(String::new, |row| row.url.clone());
+        cluster.name = row.map_or_else(String::new, |row| row.name.clone());
     }
     if worker.index() == 0 {
         write_statistics(week, &sizes, levels, &largest, &summaries)?;

@@ -107,7 +107,8 @@ fn by_shingles(
     let wanted = |root: DocId| roots.known.has(root);
     let nodes = nodes(worker, owned, &candidates.similar, &roots.exact, wanted, watch)?;
     let root = |doc| candidates.similar[owned.index(doc)];
-    let Places { places, words } = places(week.documents(), &plan.inputs, &nodes, root, IF_MISSING)?;
+    let Places { places, words } =
+        places(week.documents(), (plan.method.documents, &plan.inputs), &nodes, root, IF_MISSING)?;
     let large = large_clusters(worker, places.iter().map(|place| place.root).zip(words), watch)?;
     let files = files_again(worker, week, polynomials, places, IF_MISSING)?;
     let share = Share::of_millionths(similarity.millionths()).context("a similarity is above 0")?;

@@ -1,5 +1,6 @@
 //! An input: a file or object to read, with its format and its location.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,7 @@ pub struct Input {
     pub format: Format,
     /// The local path, or the object in its store.
     pub place: Location,
-    /// The URL of the page, for an HTML file; `None` for every other format.
+    /// The URL of the page, for a file of HTML, or of text if there is a `base-url`; `None` for every other format.
     pub page_url: Option<String>,
     /// What changes with the content: `modified TIME` of a local file, `etag TAG` or `modified TIME` of an object, `content DIGEST`
     /// of a pipe. Empty if it is unknown.
@@ -36,10 +37,33 @@ pub enum Format {
     Jsonl,
     /// Parquet rows.
     Parquet,
-    /// One page.
+    /// Records with commas between fields.
+    Csv,
+    /// Records with tabs between fields.
+    Tsv,
+    /// One page of HTML.
     Html,
+    /// One page of text.
+    Text,
     /// One failed download in each line, tab-separated.
     Failed,
+}
+
+/// The name of the format, as it begins the reasons of rejects.
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Format::Warc => "warc",
+            Format::Arc => "arc",
+            Format::Wacz => "wacz",
+            Format::Jsonl => "jsonl",
+            Format::Parquet => "parquet",
+            Format::Csv => "csv",
+            Format::Tsv | Format::Failed => "tsv",
+            Format::Html => "html",
+            Format::Text => "text",
+        })
+    }
 }
 
 /// The location of an input.

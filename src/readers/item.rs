@@ -18,18 +18,20 @@ pub enum Item {
 /// A page: one response with status 200, or one row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
-    /// The URL as written in the input, not made canonical.
-    pub url: String,
+    /// The id, if the job names a column for it.
+    pub id: Option<String>,
+    /// The URL as written in the input, not made canonical; none in a row without one.
+    pub url: Option<String>,
     /// The address of the server.
     pub ip: Option<IpAddr>,
     /// The time of the fetch: microseconds since 1970, UTC.
     pub fetched: Option<i64>,
     /// Whether the input has a time of the fetch that cannot be read.
     pub date_unread: bool,
-    /// HTTP status; 200 where the format has none.
-    pub status: u16,
-    /// Media type, lower case, without parameters.
-    pub media_type: String,
+    /// HTTP status, where the format has one.
+    pub status: Option<u16>,
+    /// Media type, lower case, without parameters, where the format has one.
+    pub media_type: Option<String>,
     /// Charset label of the Content-Type header, lower case; `utf-8` for HTML from a string column.
     pub charset: Option<String>,
     /// The content.

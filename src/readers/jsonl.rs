@@ -74,22 +74,23 @@ impl Reader for JsonlReader {
     }
 }
 
-/// Checks that one of the first lines has the columns of the job, as a Parquet file must have them.
+/// Checks that the first lines have the columns of the job, as a Parquet file must have them. Returns whether one has a URL; `None` if there
+/// is no line with an object.
 ///
 /// # Errors
-/// If the file cannot be read or is an array, or all of its first lines are objects and none has a URL, or none has a body. The
-/// message names the fields that the first one has.
-pub fn check(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> anyhow::Result<()> {
+/// If the file cannot be read or is an array, or all of its first lines are objects and none has an id, or a URL, that the job names, or none
+/// has a body. The message names the fields that the first one has.
+pub fn check(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> anyhow::Result<Option<bool>> {
     let failed = || format!("cannot read {name}");
     let mut lines = JsonlReader::new(source, name, reading).with_context(failed)?.lines;
     let columns = &reading.columns;
     let bodies: Vec<&str> = [&columns.text, &columns.html].into_iter().flatten().map(String::as_str).collect();
     let mut fields: Option<Vec<String>> = None;
-    let (mut has_url, mut has_body) = (false, false);
+    let (mut has_id, mut has_url, mut has_body) = (columns.id.is_none(), false, false);
     for _ in 0..CHECKED {
         match lines.advance().with_context(failed)? {
             Some(LineStep::Line(_)) => {}
-            Some(_) => return Ok(()),
+            Some(_) => return Ok(None),
             None => break,
         }
         let line = lines.line().trim_ascii();
@@ -101,18 +102,24 @@ pub fn check(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> any
             bail!("{name} {ARRAY}");
         }
         let Ok(object) = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(line) else {
-            return Ok(());
+            return Ok(None);
         };
         let names = field_names(&object);
-        has_url |= names.contains(&columns.url);
+        has_id |= columns.id.as_ref().is_some_and(|id| names.contains(id));
+        has_url |= names.iter().any(|name| name == columns.url());
         has_body |= bodies.iter().any(|body| names.iter().any(|name| name == body));
-        if has_url && has_body {
-            return Ok(());
+        if has_id && has_url && has_body {
+            return Ok(Some(true));
         }
         fields.get_or_insert(names);
     }
-    let Some(fields) = fields else { return Ok(()) };
-    let missing = if has_url { bodies.join("` and no field `") } else { columns.url.clone() };
+    let Some(fields) = fields else { return Ok(None) };
+    let missing = match (&columns.id, &columns.url) {
+        (Some(id), _) if !has_id => id.clone(),
+        (_, Some(url)) if !has_url => url.clone(),
+        _ if !has_body => bodies.join("` and no field `"),
+        _ => return Ok(Some(has_url)),
+    };
     bail!("{name} has no field `{missing}`: it has {}; set the names in [cluster.read.columns]", fields.join(", "))
 }
 
@@ -146,6 +153,10 @@ fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
         return Some(Item::Reject(Reject { offset, url, reason: "jsonl: no JSON object".to_owned() }));
     }
     let row = PageRow {
+        id: match fields.id {
+            JsonScalar::Integer(id) => Some(Cow::Owned(id.to_string())),
+            other => other.text(),
+        },
         url: fields.url.text(),
         html: fields.html.text().map(|html| match html {
             Cow::Borrowed(html) => Cow::Borrowed(html.as_bytes()),
@@ -157,7 +168,8 @@ fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
         fetched: match fields.date {
             JsonScalar::Null => Date::None,
             JsonScalar::Text(date) => super::fields::date(&date),
-            JsonScalar::Number(number) => super::fields::epoch(number),
+            JsonScalar::Integer(number) => super::fields::epoch(number as f64),
+            JsonScalar::Float(number) => super::fields::epoch(number),
             JsonScalar::Other => Date::Unreadable,
         },
     };
@@ -167,6 +179,7 @@ fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
 /// The fields of a line that the job names as columns.
 #[derive(Default)]
 struct JsonFields<'a> {
+    id: JsonScalar<'a>,
     url: JsonScalar<'a>,
     text: JsonScalar<'a>,
     html: JsonScalar<'a>,
@@ -178,8 +191,10 @@ impl<'a> JsonFields<'a> {
     /// Returns the field to fill if `name` is a column of the job.
     fn slot(&mut self, name: &str, columns: &Columns) -> Option<&mut JsonScalar<'a>> {
         let is = |column: &Option<String>| column.as_deref() == Some(name);
-        if columns.url == name {
+        if columns.url() == name {
             Some(&mut self.url)
+        } else if is(&columns.id) {
+            Some(&mut self.id)
         } else if is(&columns.text) {
             Some(&mut self.text)
         } else if is(&columns.html) {
@@ -200,7 +215,8 @@ enum JsonScalar<'a> {
     #[default]
     Null,
     Text(Cow<'a, str>),
-    Number(f64),
+    Integer(i128),
+    Float(f64),
     /// A value of another type.
     Other,
 }
@@ -210,7 +226,7 @@ impl<'a> JsonScalar<'a> {
     fn text(self) -> Option<Cow<'a, str>> {
         match self {
             JsonScalar::Text(text) => Some(text),
-            JsonScalar::Null | JsonScalar::Number(_) | JsonScalar::Other => None,
+            JsonScalar::Null | JsonScalar::Integer(_) | JsonScalar::Float(_) | JsonScalar::Other => None,
         }
     }
 }
@@ -259,8 +275,8 @@ impl<'a> Visitor<'a> for JsonObject<'_, 'a> {
 /// Whether a column is inside the object of this name.
 fn holds_column(name: &str, columns: &Columns) -> bool {
     let inside = |column: &str| column.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
-    let optional = [&columns.text, &columns.html, &columns.ip, &columns.date];
-    inside(&columns.url) || optional.into_iter().flatten().any(|column| inside(column))
+    let optional = [&columns.id, &columns.text, &columns.html, &columns.ip, &columns.date];
+    inside(columns.url()) || optional.into_iter().flatten().any(|column| inside(column))
 }
 
 /// Deserializes any value; only a string or a number is kept.
@@ -298,15 +314,15 @@ impl<'a> Visitor<'a> for JsonValue {
     }
 
     fn visit_i64<E>(self, number: i64) -> Result<JsonScalar<'a>, E> {
-        Ok(JsonScalar::Number(number as f64))
+        Ok(JsonScalar::Integer(number.into()))
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<JsonScalar<'a>, E> {
-        Ok(JsonScalar::Number(number as f64))
+        Ok(JsonScalar::Integer(number.into()))
     }
 
     fn visit_f64<E>(self, number: f64) -> Result<JsonScalar<'a>, E> {
-        Ok(JsonScalar::Number(number))
+        Ok(JsonScalar::Float(number))
     }
 
     fn visit_seq<A: SeqAccess<'a>>(self, mut list: A) -> Result<JsonScalar<'a>, A::Error> {
@@ -339,9 +355,11 @@ mod tests {
     /// Writes each item as one line.
     fn short(items: &[Item]) -> Vec<String> {
         let line = |item: &Item| match item {
-            Item::Page(Page { url, body: Body::Text(text), offset, .. }) => format!("{offset} {url} {text}"),
+            Item::Page(Page { url, body: Body::Text(text), offset, .. }) => {
+                format!("{offset} {} {text}", url.as_deref().unwrap_or("none"))
+            }
             Item::Page(Page { url, body: Body::Html(html), offset, .. }) => {
-                format!("{offset} {url} html {}", String::from_utf8_lossy(html))
+                format!("{offset} {} html {}", url.as_deref().unwrap_or("none"), String::from_utf8_lossy(html))
             }
             Item::Reject(reject) => format!("{} {}", reject.offset, reject.reason),
             other => format!("{other:?}"),
@@ -358,7 +376,7 @@ mod tests {
             "0 http://a/ one\ntwo",
             "65 jsonl: no text",
             "85 jsonl: no JSON object",
-            "93 jsonl: no url",
+            "93 none x",
             "106 jsonl: no JSON object",
             "110 http://c/ last",
         ];
@@ -372,40 +390,52 @@ mod tests {
     #[test]
     fn fields_are_read_from_the_columns_of_the_job() {
         let columns = Columns {
-            url: "metadata.url".into(),
+            id: Some("metadata.key".into()),
+            url: Some("metadata.url".into()),
             text: Some("content".into()),
             html: Some("raw".into()),
             ip: Some("ip".into()),
             date: Some("metadata.date".into()),
         };
         let reading = Reading { columns, ..Reading::default() };
-        let line = r#"{"raw":"<p>","content":"p","ip":"192.0.2.1","metadata":{"date":"2024-01-08T12:00:00.5Z","url":"http://a/","x":1}}"#;
+        let line = r#"{"raw":"<p>","content":"p","ip":"192.0.2.1","metadata":{"date":"2024-01-08T12:00:00.5Z","url":"http://a/","key":9007199254740993,"x":1}}"#;
         let items = read(line.as_bytes(), &reading);
         let [Item::Page(page)] = &items[..] else { panic!("{items:?}") };
-        assert_eq!((page.url.as_str(), &page.body), ("http://a/", &Body::Html(b"<p>".to_vec())));
+        assert_eq!((page.url.as_deref(), &page.body), (Some("http://a/"), &Body::Html(b"<p>".to_vec())));
+        assert_eq!(page.id.as_deref(), Some("9007199254740993"));
         assert_eq!((page.ip, page.fetched), (Some("192.0.2.1".parse().unwrap()), Some(1_704_715_200_500_000)));
         assert_eq!(page.charset.as_deref(), Some("utf-8"));
     }
 
     #[test]
     fn a_file_without_the_columns_of_the_job_is_found_before_the_run() {
-        let check = |lines: &str| {
+        let check_for = |columns: Columns, lines: &str| {
             let source = Box::new(io::Cursor::new(lines.as_bytes().to_vec()));
-            check(source, "x.jsonl", &Reading::default()).map_err(|error| format!("{error:#}"))
+            check(source, "x.jsonl", &Reading { columns, ..Reading::default() }).map_err(|error| format!("{error:#}"))
         };
+        let check = |lines: &str| check_for(Columns::default(), lines);
         let error = |lines: &str| check(lines).unwrap_err();
-        let named =
-            "x.jsonl has no field `url`: it has id, meta, meta.url, text; set the names in [cluster.read.columns]";
-        assert_eq!(error(r#"{"id":1,"meta":{"url":"http://a/"},"text":"x"}"#), named);
+        let line = r#"{"id":1,"meta":{"url":"http://a/"},"text":"x"}"#;
+        for columns in [
+            Columns { id: Some("key".into()), ..Columns::default() },
+            Columns { url: Some("key".into()), ..Columns::default() },
+        ] {
+            let named =
+                "x.jsonl has no field `key`: it has id, meta, meta.url, text; set the names in [cluster.read.columns]";
+            assert_eq!(check_for(columns, line).unwrap_err(), named);
+        }
+        assert_eq!(check(line), Ok(Some(false)));
+        assert_eq!(check_for(Columns { url: Some("meta.url".into()), ..Columns::default() }, line), Ok(Some(true)));
         assert!(
             error("{\"url\":\"http://a/\",\"content\":\"x\"}\n")
                 .starts_with("x.jsonl has no field `text`: it has content, url")
         );
         assert!(error("\n[\n{\"url\":1}]").contains("jq -c '.[]'"));
         // A line of another kind is bad data, and no reason to refuse the file; nor is a null.
-        for lines in ["", "\n", "no JSON", "{\"id\":1}\n{\"url\":null,\"text\":null}", "{\"id\":1}\n[1]"] {
-            assert_eq!(check(lines), Ok(()), "{lines}");
+        for lines in ["", "\n", "no JSON", "{\"id\":1}\n[1]"] {
+            assert_eq!(check(lines), Ok(None), "{lines}");
         }
+        assert_eq!(check("{\"id\":1}\n{\"url\":null,\"text\":null}"), Ok(Some(true)));
     }
 
     #[test]

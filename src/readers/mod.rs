@@ -1,5 +1,5 @@
-//! Reads crawls: WARC, WET, ARC, WACZ, JSONL and Parquet files, folders of HTML, and side files of failed downloads, from disks and object
-//! stores.
+//! Reads crawls and datasets: WARC, WET, ARC, WACZ, JSONL, Parquet, CSV and TSV files, folders of HTML and text, and side files of failed
+//! downloads, from disks and object stores.
 //!
 //! [`list`] finds the input files and [`open`] reads one as a sequence of [`Item`]s. Crawls are dirty. Damaged or malformed data is
 //! an [`Item::Reject`] with its place and reason, and reading continues; only a failing disk or network is an error, or an input
@@ -28,23 +28,23 @@
 //!         Item::Failed(_) | Item::Skip(_) => {}
 //!     }
 //! }
-//! assert_eq!(texts[0], ("http://a.example/".to_owned(), Body::Text("one two".to_owned())));
-//! assert_eq!(texts[1], ("http://b.example/".to_owned(), Body::Text("three".to_owned())));
+//! assert_eq!(texts[0], (Some("http://a.example/".to_owned()), Body::Text("one two".to_owned())));
+//! assert_eq!(texts[1], (Some("http://b.example/".to_owned()), Body::Text("three".to_owned())));
 //! assert_eq!(rejects, [(45, "jsonl: no JSON object".to_owned())]);
 //! std::fs::remove_dir_all(&folder)?;
 //! # anyhow::Ok(())
 //! ```
 //!
 //! In reading order: `item` (what a reader returns), `input` (a file or object, its format and location), `find` (from what a user
-//! names to inputs), `open` (an input to its reader); the formats `warc`, `wacz`, `jsonl`, `parquet`, `html` and `failed`; and what they
+//! names to inputs), `open` (an input to its reader); the formats `warc`, `wacz`, `jsonl`, `parquet`, `csv`, `whole` (a file is one page) and `failed`; and what they
 //! share: `streams` (compressed files as streams of bytes and lines), `rows` (a row or line as a page), `fields` (dates and UTF-8),
 //! `sniff` (what bytes are, whatever their label says), `url_list` (files with URLs instead of pages), `contained` (panics of decoders as reasons).
 
 mod contained;
+mod csv;
 mod failed;
 mod fields;
 mod find;
-mod html;
 mod input;
 mod item;
 mod jsonl;
@@ -56,10 +56,11 @@ mod streams;
 mod url_list;
 mod wacz;
 mod warc;
+mod whole;
 
 pub(crate) use self::contained::is_contained;
 pub use self::find::{FoundInputs, LeftOut, Pipes, Spool, list, list_with_pipes, url_files};
 pub use self::input::{Format, Input, Location, Packing};
 pub use self::item::{Body, Failure, Item, Page, Reader, RedirectAnswer, Reject, Skip, Unread};
-pub use self::open::{check, damage, open, open_at};
+pub use self::open::{KeysOfInput, check, damage, keys, open, open_at};
 pub use self::url_list::{ListLines, Listed, UrlFile, each_listed_url};

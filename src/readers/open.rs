@@ -9,6 +9,7 @@ use super::input::{Format, Input, Location, cannot};
 use super::item::{Item, Reader, RejectedFile};
 use super::wacz::EntryReader;
 use super::warc::{Dialect, WarcReader};
+use super::whole::{Content, WholeReader};
 use crate::config::Reading;
 
 /// Opens one input.
@@ -30,7 +31,7 @@ use crate::config::Reading;
 ///     stamp: String::new(),
 /// };
 /// let mut reader = readers::open(&input, &Reading::default())?;
-/// assert!(matches!(reader.next()?, Some(Item::Page(page)) if page.url == "http://a.example/"));
+/// assert!(matches!(reader.next()?, Some(Item::Page(page)) if page.url.as_deref() == Some("http://a.example/")));
 /// assert_eq!(reader.next()?, None);
 /// std::fs::remove_file(&path)?;
 /// # anyhow::Ok(())
@@ -76,9 +77,14 @@ pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>>
         Format::Failed => {
             Box::new(super::failed::FailedReader::new(source(name, *bytes, place)?, name).with_context(failed)?)
         }
-        Format::Html => {
-            let url = page_url.as_deref().with_context(|| format!("the HTML file {name} has no URL"))?;
-            Box::new(super::html::HtmlReader::new(source(name, *bytes, place)?, name, url, reading.page_limit()))
+        Format::Csv | Format::Tsv => {
+            let delimiter = if *format == Format::Csv { b',' } else { b'\t' };
+            Box::new(super::csv::CsvReader::new(source(name, *bytes, place)?, delimiter, name, reading)?)
+        }
+        Format::Html | Format::Text => {
+            let content = if *format == Format::Html { Content::Html } else { Content::Text };
+            let (source, url) = (source(name, *bytes, place)?, page_url.as_deref());
+            Box::new(WholeReader::new(source, content, name, url, reading.page_limit()).with_context(failed)?)
         }
     })
 }
@@ -139,12 +145,52 @@ impl Reader for FromOffset {
     }
 }
 
+/// What the records of an input have that a document can be known by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeysOfInput {
+    /// Pages, which have URLs and no ids.
+    Pages,
+    /// Rows with the id, if the job names a column for it, and with URLs.
+    RowsWithUrls,
+    /// Rows with the id, if the job names a column for it, and without URLs.
+    Rows,
+    /// Files that are one document each, without id and URL.
+    Files,
+    /// The input has no record, or they are seen only when it is read.
+    Unknown,
+}
+
+impl KeysOfInput {
+    fn of_rows(has_url: Option<bool>) -> KeysOfInput {
+        match has_url {
+            Some(true) => KeysOfInput::RowsWithUrls,
+            Some(false) => KeysOfInput::Rows,
+            None => KeysOfInput::Unknown,
+        }
+    }
+}
+
+/// What the records of an input have, also of an object, which is read for it.
+///
+/// # Errors
+/// As [`check`].
+pub fn keys(input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
+    match (input.format, &input.place) {
+        (Format::Parquet, Location::Object { .. }) => {
+            let source = source(&input.name, input.bytes, &input.place)?;
+            let file = downloaded(source).with_context(|| cannot("read", &input.name))?;
+            Ok(KeysOfInput::of_rows(super::parquet::check(file, &input.name, reading)?))
+        }
+        _ => check(input, reading),
+    }
+}
+
 /// Opens one input and reads its first bytes, so that a run fails before it starts and not in its middle.
 ///
 /// # Errors
 /// If the input cannot be read, is a git-lfs pointer or a JSON array, or is a local Parquet file or a file of JSON Lines without a
 /// column of the job. The message names the input.
-pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<()> {
+pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
     let mut first = [0; 64];
     let mut source = source(&input.name, input.bytes.min(first.len() as u64), &input.place)?;
     let mut filled = 0;
@@ -159,12 +205,24 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<()> {
         bail!("{} {advice}", input.name);
     }
     match (input.format, &input.place) {
-        (Format::Parquet, Location::File(_)) => open(input, reading).map(drop),
+        (Format::Parquet, Location::File(path)) => {
+            let file = File::open(path).with_context(|| cannot("open", &input.name))?;
+            Ok(KeysOfInput::of_rows(super::parquet::check(file, &input.name, reading)?))
+        }
         (Format::Jsonl, place) => {
             let source = self::source(&input.name, input.bytes, place)?;
-            super::jsonl::check(source, &input.name, reading)
+            Ok(KeysOfInput::of_rows(super::jsonl::check(source, &input.name, reading)?))
         }
-        _ => Ok(()),
+        (Format::Csv | Format::Tsv, place) => {
+            let source = self::source(&input.name, input.bytes, place)?;
+            let delimiter = if input.format == Format::Csv { b',' } else { b'\t' };
+            let reader = super::csv::CsvReader::new(source, delimiter, &input.name, reading)?;
+            Ok(KeysOfInput::of_rows(reader.has_url()?))
+        }
+        (Format::Text, _) if input.page_url.is_none() => Ok(KeysOfInput::Files),
+        (Format::Text, _) => Ok(KeysOfInput::Pages),
+        (Format::Parquet | Format::Failed | Format::Wacz, _) => Ok(KeysOfInput::Unknown),
+        (Format::Warc | Format::Arc | Format::Html, _) => Ok(KeysOfInput::Pages),
     }
 }
 

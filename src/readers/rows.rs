@@ -1,4 +1,4 @@
-//! A row of a Parquet file, or a line of JSON, as a page. Both formats reject and cut by the same rules: a row needs a URL and a body,
+//! A row of a Parquet file, or a line of JSON, as a page. Both formats reject and cut by the same rules: a row needs a body,
 //! HTML is used instead of text if both are there, and the body is cut at the limit.
 
 use std::borrow::Cow;
@@ -9,6 +9,8 @@ use super::item::{Body, Item, Page, Reject};
 
 /// The values of a row in the columns that the job names.
 pub struct PageRow<'a> {
+    /// The id as written.
+    pub id: Option<Cow<'a, str>>,
     /// The URL as written.
     pub url: Option<Cow<'a, str>>,
     /// HTML; used instead of the text.
@@ -29,10 +31,8 @@ impl PageRow<'_> {
         let reject = |url: Option<Cow<'_, str>>, missing: &str| {
             Item::Reject(Reject { offset, url: url.map(Cow::into_owned), reason: format!("{format}: {missing}") })
         };
-        let Some(url) = self.url.filter(|url| !url.is_empty()) else {
-            return reject(None, "no url");
-        };
-        let (body, charset, media_type, cut) = match (self.html, self.text) {
+        let url = self.url.filter(|url| !url.is_empty());
+        let (body, charset, cut) = match (self.html, self.text) {
             (Some(html), _) => {
                 let cut = html.len() > limit;
                 let bytes = match html {
@@ -42,21 +42,22 @@ impl PageRow<'_> {
                         bytes
                     }
                 };
-                (Body::Html(bytes), self.html_is_text.then(|| "utf-8".to_owned()), "text/html", cut)
+                (Body::Html(bytes), self.html_is_text.then(|| "utf-8".to_owned()), cut)
             }
             (None, Some(text)) => {
                 let (text, cut) = super::fields::cut(text, limit);
-                (Body::Text(text), None, "text/plain", cut)
+                (Body::Text(text), None, cut)
             }
-            (None, None) => return reject(Some(url), "no text"),
+            (None, None) => return reject(url, "no text"),
         };
         Item::Page(Page {
-            url: url.into_owned(),
+            id: self.id.filter(|id| !id.is_empty()).map(Cow::into_owned),
+            url: url.map(Cow::into_owned),
             ip: self.ip.and_then(|ip| ip.parse::<IpAddr>().ok()),
             fetched: self.fetched.microseconds(),
             date_unread: self.fetched == Date::Unreadable,
-            status: 200,
-            media_type: media_type.to_owned(),
+            status: None,
+            media_type: None,
             charset,
             body,
             offset,

@@ -33,7 +33,7 @@ pub fn accuracy(accuracy: &AccuracySummary) -> Vec<String> {
             "         loosest of the largest clusters: {} pages of mean similarity {:.2}, {}",
             grouped(loosest.pages),
             loosest.similarity,
-            loosest.url
+            loosest.name
         ));
     }
     lines.extend(accuracy.alarms().into_iter().map(|alarm| format!("ALARM    {alarm}")));

@@ -12,7 +12,7 @@ use super::grouped;
 use crate::records::Week;
 use crate::state::WeekTables;
 use crate::summary::{OTHER_REASONS, Since};
-use crate::tables::{ChangeRow, ClusterRow, Scan, Table, field};
+use crate::tables::{ChangeRow, ClusterRow, Scan, Table, field, maybe_text};
 use crate::text::printable;
 
 /// How many events are listed: those with the most documents.
@@ -46,8 +46,8 @@ pub struct Change {
     pub after: i64,
     /// Pages of the event; see [`ChangeRow::documents`].
     pub documents: i64,
-    /// The URL of the cluster's canonical page; that of the week before if the cluster is gone.
-    pub url: Option<String>,
+    /// The name of the cluster's canonical page: its URL, or its id; that of the week before if the cluster is gone.
+    pub name: Option<String>,
 }
 
 /// Reads the changes of a week from the week's `tables` and from `last`, the tables of the week before.
@@ -70,28 +70,32 @@ pub fn changes(week: Week, tables: &WeekTables, last: &WeekTables, since: Since)
                     before: befores.value(row),
                     after: afters.value(row),
                     documents: documents.value(row),
-                    url: None,
+                    name: None,
                 }));
                 keep_largest(&mut rows);
                 Ok(())
             })?;
     }
-    let mut urls: HashMap<i64, Option<String>> = rows.iter().map(|row| (row.cluster_id, None)).collect();
+    let mut names: HashMap<i64, Option<String>> = rows.iter().map(|row| (row.cluster_id, None)).collect();
     for tables in [tables, last] {
         for rows_of_file in tables.all(ClusterRow::NAME) {
-            Scan::open(rows_of_file, &["url", "cluster_id", "canonical"])?.for_each(|batch| {
-                let (ids, pages): (&Int64Array, &StringArray) = (field(batch, "cluster_id")?, field(batch, "url")?);
+            Scan::open(rows_of_file, &["doc", "id", "url", "cluster_id", "canonical"])?.for_each(|batch| {
+                let (docs, ids): (&Int64Array, &Int64Array) = (field(batch, "doc")?, field(batch, "cluster_id")?);
+                let (given, pages): (&StringArray, &StringArray) = (field(batch, "id")?, field(batch, "url")?);
                 let canonical: &BooleanArray = field(batch, "canonical")?;
                 for row in (0..batch.num_rows()).filter(|row| canonical.value(*row) && !ids.is_null(*row)) {
-                    if let Some(url) = urls.get_mut(&ids.value(row)) {
-                        url.get_or_insert_with(|| pages.value(row).to_owned());
+                    if let Some(name) = names.get_mut(&ids.value(row)) {
+                        name.get_or_insert_with(|| {
+                            let name = maybe_text(pages, row).or_else(|| maybe_text(given, row));
+                            name.unwrap_or_else(|| format!("document {}", docs.value(row)))
+                        });
                     }
                 }
                 Ok(())
             })?;
         }
     }
-    rows.iter_mut().for_each(|row| row.url = urls.get(&row.cluster_id).cloned().flatten());
+    rows.iter_mut().for_each(|row| row.name = names.get(&row.cluster_id).cloned().flatten());
     Ok(Changes { week, since, largest: rows })
 }
 
@@ -146,8 +150,8 @@ impl std::fmt::Display for Changes {
             let (documents, before, after) =
                 (grouped(row.documents as u64), grouped(row.before as u64), grouped(row.after as u64));
             let with = row.other_cluster_id.map_or(String::new(), |other| format!(" with {other}"));
-            let url = printable(row.url.as_deref().unwrap_or_default());
-            writeln!(f, "{:7} {documents:>10} {before:>12} {after:>12}  {}{with} {url}", row.event, row.cluster_id)?;
+            let name = printable(row.name.as_deref().unwrap_or_default());
+            writeln!(f, "{:7} {documents:>10} {before:>12} {after:>12}  {}{with} {name}", row.event, row.cluster_id)?;
         }
         Ok(())
     }

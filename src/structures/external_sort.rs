@@ -230,20 +230,22 @@ mod tests {
     use super::*;
     use crate::features::Sketch;
     use crate::operators::ingest::Capture;
-    use crate::records::{UrlHash, mix};
+    use crate::records::{KeyHash, mix};
 
     fn capture(i: u64) -> Capture {
         let url = format!("http://h/{}", mix(i) % 500);
         Capture {
-            hash: UrlHash::of(&url),
+            hash: KeyHash::of(&url),
             file: (i % 3) as u32,
             ordinal: i,
-            host: "h".into(),
-            url,
+            id: None,
+            host: Some("h".into()),
+            url: Some(url),
+            given_url: None,
             ip: None,
             fetched: Some(-1),
-            status: 200,
-            media_type: "text/html".into(),
+            status: Some(200),
+            media_type: Some("text/html".into()),
             bytes: 1,
             checksum: i.into(),
             words: 1,

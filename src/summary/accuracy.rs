@@ -48,8 +48,8 @@ pub struct SharePair {
 pub struct LoosestCluster {
     /// Its root.
     pub root: i64,
-    /// The URL of its canonical page.
-    pub url: String,
+    /// The name of its canonical page.
+    pub name: String,
     /// Its pages.
     pub pages: u64,
     /// The mean similarity of sampled pairs of its pages.
@@ -68,10 +68,10 @@ impl AccuracySummary {
 
     /// What a user should look at: a cluster that is too large, or whose pages are not similar.
     pub fn alarms(&self) -> Vec<String> {
-        let loose = self.loose.iter().map(|LoosestCluster { url, pages, share, .. }| {
+        let loose = self.loose.iter().map(|LoosestCluster { name, pages, share, .. }| {
             let advice = if self.verified { "" } else { ". `verify` in the method splits such clusters" };
             format!(
-                "the cluster of {url} ({pages} pages) holds pages that are not similar: of its sampled pairs {:.0}% are{advice}",
+                "the cluster of {name} ({pages} pages) holds pages that are not similar: of its sampled pairs {:.0}% are{advice}",
                 100.0 * share
             )
         });

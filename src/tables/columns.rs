@@ -82,6 +82,10 @@ pub(super) fn ints(values: impl Iterator<Item = i32>) -> ArrayRef {
     Arc::new(Int32Array::from_iter_values(values))
 }
 
+pub(super) fn maybe_ints(values: impl Iterator<Item = Option<i32>>) -> ArrayRef {
+    Arc::new(Int32Array::from_iter(values))
+}
+
 pub(super) fn texts<'a>(values: impl Iterator<Item = &'a str>) -> ArrayRef {
     let mut builder = StringBuilder::new();
     values.for_each(|value| builder.append_value(value));

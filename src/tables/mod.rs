@@ -4,7 +4,7 @@
 //! committed weeks), `describe` (what each file says of its table), `write` (rows to files), `row_groups` (a file or a part of it, as all
 //! readers take it), `read` (files to record batches, only the columns asked for), `pack` (many small files to a few large
 //! ones), `sift` (a copy of a file without some of its rows), `plain` (an uncompressed column read straight from the file),
-//! `ascending` (a column of document ids, searched by id), `week` (the tables by name), `delta_log` (a table as Delta Lake knows it).
+//! `names` (what a document is called), `ascending` (a column of document ids, searched by id), `week` (the tables by name), `delta_log` (a table as Delta Lake knows it).
 //!
 //! Files lie in hive folders (`TABLE/week=YYYY-MM-DD/*.parquet`) and are compressed with zstd, except columns of hashes. No
 //! column is an unsigned 64-bit number, because Spark reads those poorly. The same rows always give the same bytes.
@@ -37,6 +37,7 @@ mod ascending;
 mod columns;
 mod delta_log;
 mod describe;
+mod names;
 mod pack;
 mod plain;
 mod read;
@@ -51,9 +52,10 @@ pub use ascending::AscendingColumn;
 pub use columns::{Column, Table};
 pub(crate) use delta_log::{DataFile, DeltaLog, LOG_FOLDER};
 pub use describe::{ColumnDescription, Description};
+pub use names::Names;
 pub use pack::{PART_BYTES, pack, pack_labelled, parts};
 pub use plain::{PlainColumn, Words};
-pub use read::{Scan, field};
+pub use read::{Scan, field, maybe_text};
 pub use row_groups::RowGroups;
 pub use rows::{
     AccuracyKind, AccuracyRow, ChangeRow, ChunkRow, ClusterRow, DeletedRow, DocumentRow, Event, EvidenceRow,

@@ -141,13 +141,15 @@ mod tests {
     fn document(doc: u64) -> DocumentRow {
         DocumentRow {
             doc: doc as i64,
-            url: format!("http://h{}/{doc}", doc % 97),
-            host: format!("h{}", doc % 97),
-            domain: "h".into(),
+            id: None,
+            url: Some(format!("http://h{}/{doc}", doc % 97)),
+            given_url: None,
+            host: Some(format!("h{}", doc % 97)),
+            domain: Some("h".into()),
             ip: doc.is_multiple_of(3).then(|| "10.0.0.1".into()),
             fetched: doc.is_multiple_of(2).then_some(doc as i64),
-            status: 200,
-            media_type: "text/html".into(),
+            status: Some(200),
+            media_type: Some("text/html".into()),
             bytes: mix(doc) as i64,
             checksum: u128::from(mix(doc)).to_be_bytes(),
             words: 7,
@@ -355,7 +357,7 @@ mod tests {
         writer.push(SizeRow { level: "exact", size: 1, clusters: 1 }).unwrap();
         writer.finish().unwrap();
         let mut writer: Writer<UrlRow> = Writer::create(&urls).unwrap();
-        writer.push(UrlRow { doc: 1, hash: [3; 16], url: "http://h/".into() }).unwrap();
+        writer.push(UrlRow { doc: 1, hash: [3; 16], url: Some("http://h/".into()), id: None }).unwrap();
         writer.finish().unwrap();
         let error = pack::<SizeRow>(&[(&sizes).into(), (&urls).into()], &to).unwrap_err().to_string();
         assert!(error.contains("urls.parquet") && !to.exists(), "{error}");

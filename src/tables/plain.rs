@@ -306,7 +306,7 @@ mod tests {
         // A column that is encoded or compressed is refused: its bytes are not its values.
         let path = folder.path().join("urls.parquet");
         let mut writer: Writer<UrlRow> = Writer::create(&path).unwrap();
-        writer.push(UrlRow { doc: 1, hash: [0; 16], url: "http://h/".into() }).unwrap();
+        writer.push(UrlRow { doc: 1, hash: [0; 16], url: Some("http://h/".into()), id: None }).unwrap();
         writer.finish().unwrap();
         let error = PlainColumn::open(&path, "doc", 1).err().unwrap().to_string();
         assert!(error.contains("is not plain"), "{error}");
@@ -350,7 +350,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("urls.parquet");
         let mut writer: Writer<UrlRow> = Writer::create(&path).unwrap();
-        writer.push(UrlRow { doc: 1, hash: [0; 16], url: "http://h/".into() }).unwrap();
+        writer.push(UrlRow { doc: 1, hash: [0; 16], url: Some("http://h/".into()), id: None }).unwrap();
         writer.finish().unwrap();
         for (name, width, wanted) in
             [("hash", 6, "another column"), ("url", 2, "another column"), ("supershingles", 6, "no column")]

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, RecordBatch, StringArray};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection};
 
@@ -85,6 +85,11 @@ impl Scan {
         }
         Ok(())
     }
+}
+
+/// The text in a row of a column; `None` if it is null.
+pub fn maybe_text(column: &StringArray, row: usize) -> Option<String> {
+    column.is_valid(row).then(|| column.value(row).to_owned())
 }
 
 /// A column of a batch, as the array type that the table's [`columns`](super::Table::columns) have.

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use arrow_array::{Float32Array, TimestampMicrosecondArray};
 
 use super::columns::{
-    Column, Table, binaries, booleans, bytes, doubles, ints, longs, maybe_doubles, maybe_longs, maybe_texts, nullable,
-    required, texts,
+    Column, Table, binaries, booleans, bytes, doubles, ints, longs, maybe_doubles, maybe_ints, maybe_longs,
+    maybe_texts, nullable, required, texts,
 };
 use crate::records::{DocId, fold};
 
@@ -22,20 +22,24 @@ use crate::records::{DocId, fold};
 pub struct DocumentRow {
     /// The page's id; joins all tables with a column `doc`.
     pub doc: i64,
-    /// The canonical URL.
-    pub url: String,
+    /// The user's id; null if the job names no column for it.
+    pub id: Option<String>,
+    /// The canonical URL; null in a row without one.
+    pub url: Option<String>,
+    /// The URL as written; null if that is the canonical one.
+    pub given_url: Option<String>,
     /// The URL's host in lower case, with the port if it is not the default one.
-    pub host: String,
+    pub host: Option<String>,
     /// The host's registered domain.
-    pub domain: String,
+    pub domain: Option<String>,
     /// The IP address of the machine that sent the page; null if the crawl does not have it.
     pub ip: Option<String>,
     /// When the page was fetched: a timestamp in UTC, in microseconds; null if the crawl does not have it.
     pub fetched: Option<i64>,
-    /// The HTTP status of the response.
-    pub status: i32,
-    /// The media type, without parameters: `text/html`.
-    pub media_type: String,
+    /// The HTTP status of the response; null for rows and HTML files.
+    pub status: Option<i32>,
+    /// The media type, without parameters: `text/html`; null for rows.
+    pub media_type: Option<String>,
     /// Size of the body, markup included, in bytes as read.
     pub bytes: i64,
     /// XXH3-128 of these bytes, big-endian: 16 bytes. Equal for exact copies.
@@ -54,8 +58,8 @@ impl Table for DocumentRow {
     const NAME: &'static str = "documents";
     const DESCRIPTION: &'static str = "One row for each page of a week, in the order of `doc`.";
     const SORTED_BY: Option<&'static str> = Some("doc");
-    const SEARCHED: &'static [&'static str] = &["url", "host", "checksum"];
-    const UNIQUE: &'static [&'static str] = &["url", "checksum", "offset"];
+    const SEARCHED: &'static [&'static str] = &["id", "url", "host", "checksum"];
+    const UNIQUE: &'static [&'static str] = &["id", "url", "given_url", "checksum", "offset"];
     const ASCENDING: &'static [&'static str] = &["doc"];
     const RANDOM: &'static [&'static str] = &["checksum"];
 
@@ -63,17 +67,31 @@ impl Table for DocumentRow {
         let fetched = TimestampMicrosecondArray::from_iter(rows.iter().map(|r| r.fetched)).with_timezone("UTC");
         vec![
             required("doc", "document id", longs(rows.iter().map(|r| r.doc))),
-            required(
-                "url",
-                "canonical URL: after the WHATWG URL standard, without fragment, user and password",
-                texts(rows.iter().map(|r| r.url.as_str())),
+            nullable(
+                "id",
+                "the id that the input gives it; null if the job names no column for ids",
+                maybe_texts(rows.iter().map(|r| r.id.as_deref())),
             ),
-            required(
+            nullable(
+                "url",
+                "canonical URL: after the WHATWG URL standard, without fragment, user and password; null for a row without one",
+                maybe_texts(rows.iter().map(|r| r.url.as_deref())),
+            ),
+            nullable(
+                "given_url",
+                "the URL as it was written; null if that is the canonical one",
+                maybe_texts(rows.iter().map(|r| r.given_url.as_deref())),
+            ),
+            nullable(
                 "host",
                 "its host in lower case, with the port if that is not the default",
-                texts(rows.iter().map(|r| r.host.as_str())),
+                maybe_texts(rows.iter().map(|r| r.host.as_deref())),
             ),
-            required("domain", "the registered domain of the host", texts(rows.iter().map(|r| r.domain.as_str()))),
+            nullable(
+                "domain",
+                "the registered domain of the host",
+                maybe_texts(rows.iter().map(|r| r.domain.as_deref())),
+            ),
             nullable(
                 "ip",
                 "address of the machine that answered; null if the crawl does not have it",
@@ -84,11 +102,11 @@ impl Table for DocumentRow {
                 "fetch time, in microseconds UTC; null if the crawl does not have it",
                 Arc::new(fetched),
             ),
-            required("status", "HTTP status; 200 for formats without one", ints(rows.iter().map(|r| r.status))),
-            required(
+            nullable("status", "HTTP status; null for formats without one", maybe_ints(rows.iter().map(|r| r.status))),
+            nullable(
                 "media_type",
-                "without parameters; `text/plain` for texts of JSONL and Parquet",
-                texts(rows.iter().map(|r| r.media_type.as_str())),
+                "without parameters; null for formats without one",
+                maybe_texts(rows.iter().map(|r| r.media_type.as_deref())),
             ),
             required("bytes", "bytes of the body as read", longs(rows.iter().map(|r| r.bytes))),
             required(
@@ -217,31 +235,46 @@ impl Table for ChunkRow {
     }
 }
 
-/// `urls`: one row for every URL first seen in a week. The order of the hashes is the order of the ids.
+/// `urls`: one row for every URL, or id, or row first seen in a week: for every new document. The order of the hashes is that of `doc`.
 #[derive(Clone, Debug)]
 pub struct UrlRow {
-    /// The id of the URL, which no later week changes.
+    /// The document, which no later week changes.
     pub doc: i64,
-    /// XXH3-128 of the canonical URL, big-endian: 16 bytes.
+    /// The hash of its key, big-endian: 16 bytes.
     pub hash: [u8; 16],
-    /// The canonical URL.
-    pub url: String,
+    /// The canonical URL, if documents are known by it.
+    pub url: Option<String>,
+    /// The id, if documents are known by it.
+    pub id: Option<String>,
 }
 
 impl Table for UrlRow {
     const NAME: &'static str = "urls";
-    const DESCRIPTION: &'static str = "One row for each URL first seen in the week, in the order of `doc`.";
+    const DESCRIPTION: &'static str = "One row for each URL (or id, or row, where documents are known by these) first seen in the week, in the order of `doc`.";
     const SORTED_BY: Option<&'static str> = Some("doc");
-    const SEARCHED: &'static [&'static str] = &["url"];
-    const UNIQUE: &'static [&'static str] = &["hash", "url"];
+    const SEARCHED: &'static [&'static str] = &["url", "id"];
+    const UNIQUE: &'static [&'static str] = &["hash", "url", "id"];
     const ASCENDING: &'static [&'static str] = &["doc"];
     const RANDOM: &'static [&'static str] = &["hash"];
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
-            required("doc", "the id that the URL keeps", longs(rows.iter().map(|r| r.doc))),
-            required("hash", "XXH3-128 of the URL, 16 bytes, big-endian", bytes(16, rows.iter().map(|r| &r.hash[..]))),
-            required("url", "canonical URL", texts(rows.iter().map(|r| r.url.as_str()))),
+            required("doc", "the document id that it keeps", longs(rows.iter().map(|r| r.doc))),
+            required(
+                "hash",
+                "XXH3-128 of the URL or id, or of file and offset; 16 bytes, big-endian",
+                bytes(16, rows.iter().map(|r| &r.hash[..])),
+            ),
+            nullable(
+                "url",
+                "canonical URL; null if documents are not known by it",
+                maybe_texts(rows.iter().map(|r| r.url.as_deref())),
+            ),
+            nullable(
+                "id",
+                "the user's id; null if documents are not known by it",
+                maybe_texts(rows.iter().map(|r| r.id.as_deref())),
+            ),
         ]
     }
 }
@@ -327,8 +360,10 @@ impl Table for FailureRow {
 pub struct MissingRow {
     /// The URL's id; joins the tables of the earlier weeks.
     pub doc: i64,
-    /// The canonical URL.
-    pub url: String,
+    /// The canonical URL, if documents are known by it.
+    pub url: Option<String>,
+    /// The id, if documents are known by it.
+    pub id: Option<String>,
     /// Why: `status 404`, for instance, or the reason given in a side file of failed downloads; `not seen` if the crawl has no
     /// record of the URL.
     pub reason: String,
@@ -339,14 +374,15 @@ impl Table for MissingRow {
     const DESCRIPTION: &'static str =
         "One row for each URL of an earlier week that has no page in this one (Fetterly 2004, section 3).";
     const SORTED_BY: Option<&'static str> = Some("doc");
-    const SEARCHED: &'static [&'static str] = &["url"];
-    const UNIQUE: &'static [&'static str] = &["url"];
+    const SEARCHED: &'static [&'static str] = &["url", "id"];
+    const UNIQUE: &'static [&'static str] = &["url", "id"];
     const ASCENDING: &'static [&'static str] = &["doc"];
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
             required("doc", "document id", longs(rows.iter().map(|r| r.doc))),
-            required("url", "canonical URL", texts(rows.iter().map(|r| r.url.as_str()))),
+            nullable("url", "canonical URL, as in `urls`", maybe_texts(rows.iter().map(|r| r.url.as_deref()))),
+            nullable("id", "the user's id, as in `urls`", maybe_texts(rows.iter().map(|r| r.id.as_deref()))),
             required(
                 "reason",
                 "`status 404` and the like, the reason of a side file of failed downloads, or `not seen`",
@@ -520,10 +556,12 @@ impl Table for RejectRow {
 /// `clusters`: the cluster map: one row for every page of a week, by `doc` (Fetterly 2004, section 2).
 #[derive(Clone, Debug)]
 pub struct ClusterRow {
-    /// The page's canonical URL.
-    pub url: String,
+    /// The user's id; as `documents.id`.
+    pub id: Option<String>,
+    /// The page's canonical URL; as `documents.url`.
+    pub url: Option<String>,
     /// The URL's host; as `documents.host`.
-    pub host: String,
+    pub host: Option<String>,
     /// The page's id; joins `documents.doc`, `features.doc` and `evidence.doc`.
     pub doc: i64,
     /// The page's cluster at each level: its root (the smallest `doc` of the cluster) and its number of pages. These are the
@@ -543,16 +581,17 @@ impl Table for ClusterRow {
     const DESCRIPTION: &'static str =
         "The cluster map: one row for each page, in the order of `doc` (Fetterly 2004, section 2).";
     const SORTED_BY: Option<&'static str> = Some("doc");
-    const SEARCHED: &'static [&'static str] = &["url", "host"];
-    const UNIQUE: &'static [&'static str] = &["url"];
+    const SEARCHED: &'static [&'static str] = &["id", "url", "host"];
+    const UNIQUE: &'static [&'static str] = &["id", "url"];
     const ASCENDING: &'static [&'static str] = &["doc", "similar_root", "identical_root", "exact_root"];
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         let root = |level: usize| longs(rows.iter().map(move |r| r.levels[level].0));
         let size = |level: usize| longs(rows.iter().map(move |r| r.levels[level].1));
         vec![
-            required("url", "canonical URL", texts(rows.iter().map(|r| r.url.as_str()))),
-            required("host", "its host, as in `documents`", texts(rows.iter().map(|r| r.host.as_str()))),
+            nullable("id", "the user's id, as in `documents`", maybe_texts(rows.iter().map(|r| r.id.as_deref()))),
+            nullable("url", "canonical URL, as in `documents`", maybe_texts(rows.iter().map(|r| r.url.as_deref()))),
+            nullable("host", "its host, as in `documents`", maybe_texts(rows.iter().map(|r| r.host.as_deref()))),
             required("doc", "document id", longs(rows.iter().map(|r| r.doc))),
             required("similar_root", "smallest document id of its very similar cluster", root(0)),
             required("similar_size", "number of pages of its very similar cluster", size(0)),
@@ -938,9 +977,9 @@ pub struct LargestRow {
     pub unresolved: i64,
     /// The title of the canonical page.
     pub title: String,
-    /// The canonical URL of the canonical page.
-    pub url: String,
-    /// The id of the canonical page, which is the cluster's root; joins `documents.doc`, and `clusters.similar_root`,
+    /// The name of the canonical page: its URL, its id, or its file and place.
+    pub name: String,
+    /// The document id of the canonical page, which is the cluster's root; joins `documents.doc`, and `clusters.similar_root`,
     /// `identical_root` or `exact_root`, by level.
     pub doc: i64,
 }
@@ -962,7 +1001,11 @@ impl Table for LargestRow {
                 longs(rows.iter().map(|r| r.unresolved)),
             ),
             required("title", "title of the canonical page", texts(rows.iter().map(|r| r.title.as_str()))),
-            required("url", "canonical URL of the canonical page", texts(rows.iter().map(|r| r.url.as_str()))),
+            required(
+                "name",
+                "the canonical page: its canonical URL, or where it has none its id, or file and offset",
+                texts(rows.iter().map(|r| r.name.as_str())),
+            ),
             required(
                 "doc",
                 "document id of the canonical page: the `similar_root`, `identical_root` or `exact_root` of the cluster's pages, by level",

@@ -105,7 +105,7 @@ mod tests {
         let rows = 10_000;
         let mut writer: Writer<UrlRow> = Writer::create(&from).unwrap();
         for doc in 0..rows {
-            writer.push(UrlRow { doc, hash: [doc as u8; 16], url: format!("u{doc}") }).unwrap();
+            writer.push(UrlRow { doc, hash: [doc as u8; 16], url: Some(format!("u{doc}")), id: None }).unwrap();
         }
         writer.finish().unwrap();
         let sifted = |keep: fn(i64) -> bool| {
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(sifted(|doc| doc % 5000 == 7), (2, 9_998));
         let mut writer: Writer<UrlRow> = Writer::create(&from).unwrap();
         for doc in [7, 5007] {
-            writer.push(UrlRow { doc, hash: [doc as u8; 16], url: format!("u{doc}") }).unwrap();
+            writer.push(UrlRow { doc, hash: [doc as u8; 16], url: Some(format!("u{doc}")), id: None }).unwrap();
         }
         writer.finish().unwrap();
         assert!(std::fs::read(&to).unwrap() == std::fs::read(&from).unwrap(), "as if only these had been written");

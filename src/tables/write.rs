@@ -239,7 +239,7 @@ mod tests {
     fn urls(path: &Path, count: i64) {
         let mut writer: Writer<UrlRow> = Writer::create(path).unwrap();
         for doc in 0..count {
-            writer.push(UrlRow { doc, hash: [doc as u8; 16], url: format!("http://h/{doc}") }).unwrap();
+            writer.push(UrlRow { doc, hash: [doc as u8; 16], url: Some(format!("http://h/{doc}")), id: None }).unwrap();
         }
         writer.finish().unwrap();
     }
@@ -267,7 +267,7 @@ mod tests {
         let path = folder.path().join("missing.parquet");
         let writer: Writer<MissingRow> = Writer::create(&path).unwrap();
         let mut writer = writer.labelled(&[("nigh.week", "2024-01-01"), ("nigh.week", "2024-01-08")]);
-        writer.push(MissingRow { doc: 1, url: "http://h/".into(), reason: "not seen".into() }).unwrap();
+        writer.push(MissingRow { doc: 1, url: Some("http://h/".into()), id: None, reason: "not seen".into() }).unwrap();
         writer.finish().unwrap();
         let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
         let metadata = reader.metadata();
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(value("nigh.table"), "missing");
         assert_eq!(value("nigh.week"), "2024-01-08");
         assert_eq!(value("nigh.version"), env!("CARGO_PKG_VERSION"));
-        assert_eq!(value("nigh.column.url"), "canonical URL");
+        assert_eq!(value("nigh.column.url"), "canonical URL, as in `urls`");
         assert!(value("nigh.description").starts_with("One row for each URL"));
         let sorted = metadata.row_group(0).sorting_columns().unwrap();
         assert_eq!(sorted, &vec![SortingColumn { column_idx: 0, descending: false, nulls_first: false }]);

@@ -1,4 +1,4 @@
-//! Sets of URLs: single URLs, all URLs of a host, all URLs with a prefix.
+//! Sets of documents: single URLs or ids, all URLs of a host, all URLs with a prefix.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -14,6 +14,7 @@ pub struct UrlPatterns {
     hosts: BTreeSet<String>,
     /// No prefix is a prefix of another one.
     prefixes: BTreeSet<String>,
+    ids: BTreeSet<String>,
 }
 
 /// The text that is not a valid pattern: not an `http` or `https` URL, not a host, or an ambiguous prefix.
@@ -64,7 +65,17 @@ impl UrlPatterns {
             }
         }
         let (urls, hosts) = (urls.iter().map(form).collect::<Result<_, _>>()?, hosts.iter().map(host));
-        Ok(UrlPatterns { urls, hosts: hosts.collect::<Result<_, _>>()?, prefixes })
+        Ok(UrlPatterns { urls, hosts: hosts.collect::<Result<_, _>>()?, prefixes, ids: BTreeSet::new() })
+    }
+
+    /// The set of the documents with these ids.
+    pub fn of_ids(ids: impl IntoIterator<Item = String>) -> UrlPatterns {
+        UrlPatterns { ids: ids.into_iter().collect(), ..UrlPatterns::default() }
+    }
+
+    /// Whether the set has an id.
+    pub fn has_id(&self, id: &str) -> bool {
+        self.ids.contains(id)
     }
 
     /// Whether a canonical URL is in the set.
@@ -87,21 +98,26 @@ impl UrlPatterns {
         self.hosts.contains(host)
     }
 
-    /// The URLs of the set, if it has no host and no prefix.
-    pub fn only_urls(&self) -> Option<&BTreeSet<String>> {
-        (self.hosts.is_empty() && self.prefixes.is_empty()).then_some(&self.urls)
+    /// The URLs and ids of the set, if it has no host and no prefix.
+    pub fn only_keys(&self) -> Option<impl Iterator<Item = &String>> {
+        (self.hosts.is_empty() && self.prefixes.is_empty()).then(|| self.urls.iter().chain(&self.ids))
     }
 
     /// Whether the set has no pattern.
     pub fn is_empty(&self) -> bool {
-        self.urls.is_empty() && self.hosts.is_empty() && self.prefixes.is_empty()
+        self.urls.is_empty() && self.hosts.is_empty() && self.prefixes.is_empty() && self.ids.is_empty()
     }
 }
 
 /// The number of patterns of each kind, as in `2 URLs, 1 host`.
 impl std::fmt::Display for UrlPatterns {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kinds = [(self.urls.len(), "URL"), (self.hosts.len(), "host"), (self.prefixes.len(), "prefix")];
+        let kinds = [
+            (self.urls.len(), "URL"),
+            (self.hosts.len(), "host"),
+            (self.prefixes.len(), "prefix"),
+            (self.ids.len(), "id"),
+        ];
         let counts = kinds.into_iter().filter(|(count, _)| *count > 0).map(|(count, kind)| match (count, kind) {
             (1, _) => format!("1 {kind}"),
             (_, "prefix") => format!("{count} prefixes"),

@@ -208,7 +208,7 @@ proptest! {
             }
         }
         if let Some(url) = super::canonical("http://a.example/b") {
-            super::out_links(&url, Some(&html), [&html[..], &String::from_utf8_lossy(&body)]);
+            super::out_links(Some(&url), Some(&html), [&html[..], &String::from_utf8_lossy(&body)]);
         }
         super::domain(&html);
     }

@@ -69,7 +69,8 @@ pub fn canonical(url: &str) -> Option<Canonical> {
     canonical_form(Url::parse(url).ok()?)
 }
 
-/// Resolves the hrefs of a page against its `<base>` (itself relative to the page), or else against the page. Returns the
+/// Resolves the hrefs of a page against its `<base>` (itself relative to the page), or else against the page; of a page without a URL only
+/// those count that need none. Returns the
 /// canonical forms of those that are `http` or `https`, each once, in order of first appearance. It stops at 32 MiB of
 /// links, repeated ones included. A link to the page itself (`#top`) counts like any other.
 ///
@@ -77,21 +78,22 @@ pub fn canonical(url: &str) -> Option<Canonical> {
 /// # use nigh::text::{canonical, out_links};
 /// let page = canonical("http://example.com/a/b").unwrap();
 /// let hrefs = ["c", "#top", "mailto:d@example.com", "./c"];
-/// let links = out_links(&page, None, hrefs);
+/// let links = out_links(Some(&page), None, hrefs);
 /// assert_eq!(links, ["http://example.com/a/c", "http://example.com/a/b"]);
+/// assert_eq!(out_links(None, None, ["c", "http://b.example"]), ["http://b.example/"]);
 /// ```
 pub fn out_links<'a>(
-    page: &Canonical,
+    page: Option<&Canonical>,
     base: Option<&str>,
     hrefs: impl IntoIterator<Item = &'a str, IntoIter: ExactSizeIterator>,
 ) -> Vec<String> {
     let base = base
         .filter(|base| base.len() <= URL_BYTES)
-        .and_then(|base| page.url.join(base).ok())
+        .and_then(|base| page.map_or_else(|| Url::parse(base), |page| page.url.join(base)).ok())
         .filter(|base| !matches!(base.scheme(), "data" | "javascript"))
         .filter(|base| base.as_str().len() <= URL_BYTES);
-    let base = base.as_ref().unwrap_or(&page.url);
-    let plain = Plain::new(base);
+    let base = base.as_ref().or(page.map(|page| &page.url));
+    let plain = base.and_then(Plain::new);
     let hrefs = hrefs.into_iter();
     let mut distinct = DistinctLinks::new(hrefs.len());
     let mut link = String::new();
@@ -101,7 +103,7 @@ pub fn out_links<'a>(
         match plain.as_ref().map_or(Resolution::General, |plain| plain.resolve(href, &mut link)) {
             Resolution::Plain => {}
             Resolution::NotWeb => continue,
-            Resolution::General => match resolve(base, href) {
+            Resolution::General => match base.map_or_else(|| canonical(href), |base| resolve(base, href)) {
                 Some(resolved) => link = resolved.into(),
                 None => continue,
             },
@@ -199,7 +201,7 @@ mod tests {
     }
 
     fn links(page: &str, base: Option<&str>, hrefs: &[&str]) -> Vec<String> {
-        out_links(&canonical(page).unwrap(), base, hrefs.iter().copied())
+        out_links(Some(&canonical(page).unwrap()), base, hrefs.iter().copied())
     }
 
     #[test]
@@ -277,7 +279,7 @@ mod tests {
     fn links_of_a_page_are_bounded_in_bytes() {
         let page = canonical(&format!("http://a.example/{}/", "x".repeat(8000))).unwrap();
         let hrefs: Vec<String> = (0..10_000).map(|n| n.to_string()).collect();
-        let bytes: usize = out_links(&page, None, hrefs.iter().map(String::as_str)).iter().map(String::len).sum();
+        let bytes: usize = out_links(Some(&page), None, hrefs.iter().map(String::as_str)).iter().map(String::len).sum();
         assert!(bytes <= LINK_BYTES && bytes > LINK_BYTES - URL_BYTES, "{bytes}");
     }
 

@@ -188,7 +188,7 @@ fn by_url(weeks: &Weeks, week: usize, without: &UrlPatterns) -> ByUrl {
     let (level, size, clusters) = (text("sizes", "level"), long("sizes", "size"), long("sizes", "clusters"));
     all.sizes = level.into_iter().zip(size).zip(clusters).map(|((a, b), c)| (a, b, c)).collect();
     let (level, rank) = (text("largest", "level"), long("largest", "urls"));
-    let (hosts, url) = (long("largest", "hosts"), text("largest", "url"));
+    let (hosts, url) = (long("largest", "hosts"), text("largest", "name"));
     for (((level, urls), hosts), url) in level.into_iter().zip(rank).zip(hosts).zip(url) {
         all.largest.insert((level, urls, hosts, url));
     }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use arrow_array::{Array, Date32Array, Float64Array, Int32Array, Int64Array, StringArray};
 use nigh::config::Method;
-use nigh::records::{DocId, UrlHash, Week, mix};
+use nigh::records::{DocId, KeyHash, Week, mix};
 use nigh::state::{
     CommittedWeek, Counts, InputKey, Journal, Manifest, Part, Piece, Segment, Store, WeekFiles, WholeWeek,
 };
@@ -441,8 +441,13 @@ impl Synthetic {
             let of_shard: Vec<&Url> = born.iter().filter(|url| url.doc.shard() == shard).collect();
             urls[shard as usize] = of_shard.len() as u64;
             if !of_shard.is_empty() {
-                let hash = |url: &Url| UrlHash::of(&url.url).to_bytes();
-                let row = |url: &&Url| UrlRow { doc: url.doc.to_table(), hash: hash(url), url: url.url.clone() };
+                let hash = |url: &Url| KeyHash::of(&url.url).to_bytes();
+                let row = |url: &&Url| UrlRow {
+                    doc: url.doc.to_table(),
+                    hash: hash(url),
+                    url: Some(url.url.clone()),
+                    id: None,
+                };
                 write(&path(UrlRow::NAME, format!("shard{shard:05}-wave00000.parquet")), of_shard.iter().map(row));
             }
         }
@@ -489,13 +494,15 @@ fn document(page: &Url) -> DocumentRow {
     let body = format!("{:?} {}", page.features, page.version);
     DocumentRow {
         doc: page.doc.to_table(),
-        url: page.url.clone(),
-        host: page.host.clone(),
-        domain: "example".into(),
+        id: None,
+        url: Some(page.url.clone()),
+        given_url: None,
+        host: Some(page.host.clone()),
+        domain: Some("example".into()),
         ip: None,
         fetched: None,
-        status: 200,
-        media_type: "text/html".into(),
+        status: Some(200),
+        media_type: Some("text/html".into()),
         bytes: body.len() as i64,
         checksum: nigh::records::checksum(body.as_bytes()).to_be_bytes(),
         words: 1,
@@ -508,8 +515,9 @@ fn document(page: &Url) -> DocumentRow {
 fn cluster(page: &Url, members: &[DocId]) -> ClusterRow {
     let level = (members[0].to_table(), members.len() as i64);
     ClusterRow {
-        url: page.url.clone(),
-        host: page.host.clone(),
+        id: None,
+        url: Some(page.url.clone()),
+        host: Some(page.host.clone()),
         doc: page.doc.to_table(),
         levels: [level; 3],
         cluster_id: None,
@@ -714,8 +722,9 @@ fn tables_that_contradict_each_other_are_reported_as_damage() {
     let batch = scan.batch().unwrap().unwrap();
     let docs: &Int64Array = field(&batch, "doc").unwrap();
     let claims = docs.values().iter().map(|doc| ClusterRow {
-        url: String::new(),
-        host: String::new(),
+        id: None,
+        url: None,
+        host: None,
         doc: *doc,
         levels: [(docs.value(0), 2); 3],
         cluster_id: None,

@@ -251,9 +251,9 @@ fn mistaken_inputs_and_stores_get_a_sentence_that_says_what_to_do() {
         ran.stderr
     };
     for flags in [&[][..], &["--dry-run"]] {
-        let stderr = failed("a.jsonl", b"{\"id\": 17, \"text\": \"one two\"}\n", flags);
+        let stderr = failed("a.jsonl", b"{\"id\": 17, \"content\": \"one two\"}\n", flags);
         assert!(
-            stderr.contains("no field `url`: it has id, text; set the names in [cluster.read.columns]"),
+            stderr.contains("no field `text`: it has content, id; set the names in [cluster.read.columns]"),
             "{stderr}"
         );
         let stderr = failed("b.json", b"[{\"url\": \"http://a.example/\", \"text\": \"one\"}]", flags);

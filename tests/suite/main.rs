@@ -28,6 +28,7 @@ mod commandline;
 /// The components operators against sequential union-find and differential dataflow's `propagate`.
 mod components;
 /// Deleted pages and removed weeks.
+mod datasets;
 mod deletion;
 /// The same bytes whatever the workers, the processes and the order of inputs.
 mod determinism;

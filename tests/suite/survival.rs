@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nigh::config::Reading;
 use nigh::plan::cut_waves;
 use nigh::readers::{self, Item};
-use nigh::records::UrlHash;
+use nigh::records::KeyHash;
 use nigh::state::{Piece, Store};
 use nigh::tables::{FailedUrlRow, WEEK_TABLES, Writer};
 use nigh::text::canonical;
@@ -33,13 +33,13 @@ fn write_failed_urls(scratch: &Path) {
     let reading = Reading::default();
     let inputs = readers::list(&INPUTS.map(str::to_owned), &reading).unwrap();
     for (wave, (first, end)) in cut_waves(&inputs, 1).into_iter().enumerate() {
-        let mut rows: BTreeMap<UrlHash, FailedUrlRow> = BTreeMap::new();
+        let mut rows: BTreeMap<KeyHash, FailedUrlRow> = BTreeMap::new();
         for input in &inputs[first..end] {
             let mut reader = readers::open(input, &reading).unwrap();
             while let Some(item) = reader.next().unwrap() {
                 let Item::Failed(failure) = item else { continue };
                 let Some(url) = canonical(&failure.url) else { continue };
-                let (hash, host) = (UrlHash::of(url.as_str()), url.host().to_owned());
+                let (hash, host) = (KeyHash::of(url.as_str()), url.host().to_owned());
                 let redirect =
                     failure.redirect.and_then(|answer| Some((url.resolve(&answer.location)?, answer.status)));
                 rows.entry(hash).or_insert(FailedUrlRow {

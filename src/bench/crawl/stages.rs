@@ -28,7 +28,7 @@ pub(crate) fn html(setting: &Setting) -> Result<StageReport> {
     let pages = pages(setting)?;
     let bodies: Vec<(&[u8], Option<&str>, urls::Canonical)> = pages
         .iter()
-        .filter_map(|page| match (&page.body, urls::canonical(&page.url)) {
+        .filter_map(|page| match (&page.body, page.url.as_deref().and_then(urls::canonical)) {
             (Body::Html(body), Some(url)) => Some((body.as_slice(), page.charset.as_deref(), url)),
             _ => None,
         })
@@ -57,7 +57,7 @@ pub(crate) fn html(setting: &Setting) -> Result<StageReport> {
         for (body, label, url) in &bodies {
             let decoded = charset::decode_bytes(body, *label, &mut decoded);
             html::scan(decoded, links, setting.kernels, &mut extract);
-            std::hint::black_box(urls::out_links(url, extract.base.as_deref(), extract.hrefs.iter()));
+            std::hint::black_box(urls::out_links(Some(url), extract.base.as_deref(), extract.hrefs.iter()));
         }
     });
     let row = |stage, seconds: f64| StageRow::new(stage, setting.kernels, work, seconds.max(1e-9));
@@ -282,10 +282,10 @@ fn fingerprinter(setting: &Setting, polynomials: &Polynomials) -> Fingerprinter 
 
 /// Fingerprints a page, and returns its number of words.
 fn fingerprint(fingerprinter: &mut Fingerprinter, page: &Page) -> u64 {
-    let Some(url) = urls::canonical(&page.url) else { return 0 };
+    let url = page.url.as_deref().and_then(urls::canonical);
     let label = page.charset.as_deref();
     let facts = match &page.body {
-        Body::Html(body) => fingerprinter.html(body, label, &url),
+        Body::Html(body) => fingerprinter.html(body, label, url.as_ref()),
         Body::Plain(body) => fingerprinter.plain(body, label),
         Body::Text(text) => fingerprinter.text(text),
     };

@@ -116,6 +116,7 @@ impl PendingWave {
                 self.counts.add(&made.counts);
                 self.made += 1;
                 self.segments.extend(made.segments);
+                made.rejected.into_iter().try_for_each(|bad| self.rejects.push(bad))?;
             }
             WaveNote::Failures => self.failures += 1,
         }
@@ -165,8 +166,8 @@ pub fn check_rejects(plan: &Plan, journal: &Journal, end: bool) -> Result<()> {
     reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let reasons: Vec<String> =
         reasons.iter().take(MOST_NAMED).map(|(reason, count)| format!("{count} x {reason}")).collect();
-    let lacks_column =
-        counts.rejects.keys().any(|reason| reason.ends_with(": no url") || reason.ends_with(": no text"));
+    let missing = [": no id", ": no url", ": no text"];
+    let lacks_column = counts.rejects.keys().any(|reason| missing.iter().any(|missing| reason.ends_with(missing)));
     let columns = if lacks_column { " Fields of other names are set in [cluster.read.columns]." } else { "" };
     let folder = plan.open_store().unfinished(plan.week).folder().join(RejectRow::NAME);
     bail!(TooManyRejects(format!(

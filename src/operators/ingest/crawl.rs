@@ -16,10 +16,11 @@ use timely::dataflow::{Scope, StreamVec};
 
 use super::failures::{FailedDownload, Redirect};
 use super::kept_shingles::{KeptPage, ShingleWriter, kept_shingles};
+use super::keys::PageKey;
 use crate::features::{Fingerprinter, PageChunks, PageFacts, Sketch};
 use crate::plan::Plan;
-use crate::readers::{Body, Failure, Format, Item, Page, Reader, RedirectAnswer, Reject, Skip, Unread};
-use crate::records::{UrlHash, checksum};
+use crate::readers::{Body, Failure, Format, Input, Item, Page, Reader, RedirectAnswer, Reject, Skip, Unread};
+use crate::records::{DocumentKey, KeyHash, checksum};
 use crate::state::Counts;
 use crate::structures::Sortable;
 use crate::text::urls;
@@ -38,23 +39,27 @@ const COMMIT_POLL: Duration = Duration::from_millis(5);
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Capture {
     /// The hash of the canonical URL; the owner of its shard receives the capture.
-    pub hash: UrlHash,
+    pub hash: KeyHash,
     /// The input's number in the plan.
     pub file: u32,
     /// The record's number in the input. Of several captures of a URL, the first by (file, ordinal) becomes the document.
     pub ordinal: u64,
+    /// The user's id.
+    pub id: Option<String>,
     /// The canonical URL.
-    pub url: String,
+    pub url: Option<String>,
     /// The host of the URL.
-    pub host: String,
+    pub host: Option<String>,
+    /// The URL as written, if that is not the canonical one.
+    pub given_url: Option<String>,
     /// The IP address of the server.
     pub ip: Option<String>,
     /// The time of the fetch, in microseconds since 1970, UTC.
     pub fetched: Option<i64>,
     /// The HTTP status.
-    pub status: u16,
+    pub status: Option<u16>,
     /// The media type, without parameters.
-    pub media_type: String,
+    pub media_type: Option<String>,
     /// The length of the body in bytes, as read.
     pub bytes: u64,
     /// The checksum of these bytes.
@@ -76,7 +81,7 @@ pub struct Capture {
 }
 
 impl Sortable for Capture {
-    type Key = (UrlHash, u32, u64);
+    type Key = (KeyHash, u32, u64);
 
     fn key(&self) -> Self::Key {
         (self.hash, self.file, self.ordinal)
@@ -84,10 +89,12 @@ impl Sortable for Capture {
 
     fn weight(&self) -> usize {
         size_of::<Capture>()
-            + self.url.len()
-            + self.host.len()
+            + [&self.id, &self.url, &self.host, &self.given_url, &self.media_type]
+                .into_iter()
+                .flatten()
+                .map(String::len)
+                .sum::<usize>()
             + self.title.len()
-            + self.media_type.len()
             + 8 * self.sketch.supershingles.len()
             + 4 * self.sketch.features.len()
             + self.chunks.as_ref().map_or(0, |chunks| chunks.lines.len() + chunks.paragraphs.len())
@@ -274,7 +281,7 @@ impl WaveShare {
             let record = match item {
                 Item::Page(page) => {
                     self.counts.unread_dates += u64::from(page.date_unread);
-                    match capture(&mut self.fingerprinter, page, file, ordinal) {
+                    match capture(&mut self.fingerprinter, self.plan.method.documents, page, input, (file, ordinal)) {
                         Ok(capture) => {
                             if let Some(kept) = open.kept.as_mut().filter(|_| capture.words > 0) {
                                 kept.push(kept_page(&capture), self.fingerprinter.last_shingles())?;
@@ -316,7 +323,7 @@ impl WaveShare {
 /// Which page the kept shingles of a capture are of.
 fn kept_page(capture: &Capture) -> KeptPage {
     let checksum = [(capture.checksum >> 64) as u64, capture.checksum as u64];
-    KeptPage { offset: capture.offset, url: capture.hash.halves(), checksum }
+    KeptPage { offset: capture.offset, key: capture.hash.halves(), checksum }
 }
 
 /// The row of `rejects` of a bad record: its URL is cut at [`BAD_URL_BYTES`].
@@ -352,16 +359,16 @@ fn failed(failure: Failure, file: u32, ordinal: u64) -> Option<FailedDownload> {
         let target_url = url.resolve(&location)?.into();
         Some(Redirect { url: url.as_str().to_owned(), target_url, status })
     });
-    let (hash, host) = (UrlHash::of(url.as_str()), url.host().to_owned());
+    let (hash, host) = (KeyHash::of(url.as_str()), url.host().to_owned());
     Some(FailedDownload { hash, file, ordinal, host, reason: failure.reason, redirect })
 }
 
-/// The bytes of a page's content at the canonical URL `url`, and what is read from them. `label` is the charset of its HTTP header.
+/// The bytes of a page's content at the canonical URL `url`, if it has one, and what is read from them. `label` is the charset of its HTTP header.
 pub fn page_facts<'a>(
     fingerprinter: &mut Fingerprinter,
     body: &'a Body,
     label: Option<&str>,
-    url: &urls::Canonical,
+    url: Option<&urls::Canonical>,
 ) -> (&'a [u8], PageFacts) {
     match body {
         Body::Html(body) => (body, fingerprinter.html(body, label, url)),
@@ -379,19 +386,33 @@ pub fn page_shingles(fingerprinter: &mut Fingerprinter, body: &Body, label: Opti
     }
 }
 
-/// Computes the features of a page. A page whose URL has no canonical form is rejected.
-fn capture(fingerprinter: &mut Fingerprinter, page: Page, file: u32, ordinal: u64) -> Result<Capture, Reject> {
-    let Some(url) = urls::canonical(&page.url) else {
-        let reason = "url: not an http or https address".into();
-        return Err(Reject { offset: page.offset, url: Some(page.url), reason });
+/// Computes the features of a page that was read from `input`. A page that has not what documents are known by is rejected. `place` is the
+/// number of the input in the plan, and that of the record in the input.
+fn capture(
+    fingerprinter: &mut Fingerprinter,
+    documents: DocumentKey,
+    page: Page,
+    input: &Input,
+    place: (u32, u64),
+) -> Result<Capture, Reject> {
+    let PageKey { hash, url } = match PageKey::of(documents, &page, &input.name) {
+        Ok(key) => key,
+        Err(reason) => {
+            // What the format has no place for is named with the format.
+            let reason = if reason.starts_with("no ") { format!("{}: {reason}", input.format) } else { reason.into() };
+            return Err(Reject { offset: page.offset, url: page.url, reason });
+        }
     };
-    let (bytes, facts) = page_facts(fingerprinter, &page.body, page.charset.as_deref(), &url);
+    let (bytes, facts) = page_facts(fingerprinter, &page.body, page.charset.as_deref(), url.as_ref());
+    let is_canonical = |given: &String| url.as_ref().is_some_and(|url| url.as_str() == given);
     Ok(Capture {
-        hash: UrlHash::of(url.as_str()),
-        file,
-        ordinal,
-        host: url.host().to_owned(),
-        url: url.as_str().to_owned(),
+        hash,
+        file: place.0,
+        ordinal: place.1,
+        id: page.id,
+        host: url.as_ref().map(|url| url.host().to_owned()),
+        given_url: page.url.filter(|given| !is_canonical(given)),
+        url: url.map(String::from),
         ip: page.ip.map(|ip| ip.to_string()),
         fetched: page.fetched,
         status: page.status,

@@ -22,7 +22,7 @@ use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::generic::Operator;
 
 use crate::plan::Plan;
-use crate::records::{DocId, UrlHash};
+use crate::records::{DocId, KeyHash};
 use crate::state::{Unfinished, UrlIndex, sync_folder};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 use crate::tables::{FailedUrlRow, FailureRow, RowGroups, Scan, Table, Writer, field};
@@ -32,7 +32,7 @@ use crate::watch::Watch;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FailedDownload {
     /// The hash of the canonical URL; the owner of its shard receives the failure.
-    pub hash: UrlHash,
+    pub hash: KeyHash,
     /// The input's number in the plan.
     pub file: u32,
     /// The record's number in the input. Of several failures of a URL, the first by (file, ordinal) counts.
@@ -57,7 +57,7 @@ pub struct Redirect {
 }
 
 impl Sortable for FailedDownload {
-    type Key = (UrlHash, u32, u64);
+    type Key = (KeyHash, u32, u64);
 
     fn key(&self) -> Self::Key {
         (self.hash, self.file, self.ordinal)
@@ -293,7 +293,7 @@ struct FailedUrlOfWave {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedUrl {
     /// The hash of the canonical URL.
-    pub hash: UrlHash,
+    pub hash: KeyHash,
     /// Its host.
     pub host: String,
     /// The reason of the first failure.
@@ -303,7 +303,7 @@ pub struct FailedUrl {
 }
 
 impl Sortable for FailedUrlOfWave {
-    type Key = (UrlHash, (u64, u64));
+    type Key = (KeyHash, (u64, u64));
 
     fn key(&self) -> Self::Key {
         (self.failed.hash, self.place)
@@ -348,7 +348,7 @@ impl FailedUrls {
                         target_url: targets.value(row).to_owned(),
                         status: statuses.value(row) as u16,
                     });
-                    let hash = UrlHash::from_bytes(hashes.value(row).try_into().unwrap_or_default());
+                    let hash = KeyHash::from_bytes(hashes.value(row).try_into().unwrap_or_default());
                     let (host, reason) = (hosts.value(row).to_owned(), reasons.value(row).to_owned());
                     failures.push(FailedUrlOfWave { place, failed: FailedUrl { hash, host, reason, redirect } })?;
                     place.1 += 1;

@@ -3,7 +3,7 @@
 //! A worker writes one file for each crawl file that it reads: a record for each page with words, in the order of the crawl file.
 //!
 //! ```text
-//! record = offset, URL hash (2), checksum of the body (2), number of shingles, hash of what follows, shingles     words of 64 bits
+//! record = offset, hash of the key (2), checksum of the body (2), number of shingles, hash of what follows, shingles     words of 64 bits
 //! ```
 //!
 //! The file gets its name when the crawl file has ended, and the name has the wave: files of incomplete waves are removed like other ones. A
@@ -33,8 +33,8 @@ pub fn kept_shingles(unfinished: &Unfinished, wave: usize, input: usize) -> Path
 pub struct KeptPage {
     /// Its place in the crawl file.
     pub offset: u64,
-    /// The hash of its URL, in two halves.
-    pub url: [u64; 2],
+    /// The hash of its key, in two halves.
+    pub key: [u64; 2],
     /// The checksum of its body, in two halves.
     pub checksum: [u64; 2],
 }
@@ -62,9 +62,9 @@ impl ShingleWriter {
     /// # Errors
     /// Names the file that cannot be written.
     pub fn push(&mut self, page: KeptPage, shingles: &[u64]) -> Result<()> {
-        let KeptPage { offset, url, checksum } = page;
+        let KeptPage { offset, key, checksum } = page;
         let bytes: &[u8] = bytemuck::cast_slice(shingles);
-        let head = [offset, url[0], url[1], checksum[0], checksum[1], shingles.len() as u64, xxh3_64(bytes)];
+        let head = [offset, key[0], key[1], checksum[0], checksum[1], shingles.len() as u64, xxh3_64(bytes)];
         let written = self.file.write_all(bytemuck::cast_slice(&head)).and_then(|()| self.file.write_all(bytes));
         written.with_context(|| format!("cannot write {}", self.path.display()))
     }
@@ -107,9 +107,9 @@ impl ShingleReader {
         }
         let mut head = [0u64; HEAD];
         self.file.read_exact(bytemuck::cast_slice_mut(&mut head)).ok()?;
-        let [offset, url_high, url_low, sum_high, sum_low, count, hash] = head;
+        let [offset, key_high, key_low, sum_high, sum_low, count, hash] = head;
         self.open = Some((count, hash));
-        Some(KeptPage { offset, url: [url_high, url_low], checksum: [sum_high, sum_low] })
+        Some(KeptPage { offset, key: [key_high, key_low], checksum: [sum_high, sum_low] })
     }
 
     /// The shingles of this page; `None` if they are not whole. Called once for each page at most.
@@ -132,7 +132,7 @@ mod tests {
     fn records_are_read_as_they_were_written_and_broken_ones_are_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kept").join("input00000003-wave00001.shingles");
-        let page = |n: u64| KeptPage { offset: 100 * n, url: [n, n + 1], checksum: [n + 2, n + 3] };
+        let page = |n: u64| KeptPage { offset: 100 * n, key: [n, n + 1], checksum: [n + 2, n + 3] };
         let shingles = |n: u64| -> Vec<u64> { (0..n % 40).map(|word| word * word + n).collect() };
         let mut writer = ShingleWriter::create(path.clone()).unwrap();
         (0..200).for_each(|n| writer.push(page(n), &shingles(n)).unwrap());

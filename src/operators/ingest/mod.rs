@@ -2,8 +2,10 @@
 //!
 //! In reading order:
 //!
+//! - `keys`: what makes two records the same document;
 //! - `crawl`: reads input files, and computes the features of their pages;
 //! - `segments`: the captures of a wave become the rows of each shard's tables;
+//! - `duplicates`: the captures whose URL or id another one had before;
 //! - `kept_shingles`: the shingles of pages, if a later step wants them again;
 //! - `failures`: the failed downloads of a wave become rows, too;
 //! - `commit`: worker 0 makes the waves durable, one by one.
@@ -13,12 +15,15 @@
 
 mod commit;
 mod crawl;
+mod duplicates;
 mod failures;
 mod kept_shingles;
+mod keys;
 mod segments;
 
 pub use self::commit::{TooManyRejects, WaveNote, check_pages, check_rejects, commit};
 pub use self::crawl::{BadRecord, Capture, CrawlRecord, crawl, page_facts, page_shingles};
 pub use self::failures::{FailedDownload, FailedUrl, FailedUrls, FailureReasons, Redirect, failures};
 pub use self::kept_shingles::{KeptPage, ShingleReader, ShingleWriter, kept_shingles};
+pub use self::keys::PageKey;
 pub use self::segments::{WaveSegments, segments};

@@ -12,6 +12,8 @@
 //!         count the others as duplicates
 //! ```
 //!
+//! The same for ids, where documents are known by these. What is counted as a duplicate can be a bad record instead.
+//!
 //! New ids follow the order of URL hashes, so they depend only on the waves. Rows ascend by document id in every file. In a
 //! store's first week this is the order of the hashes; in later weeks the documents of a wave are sorted a second time.
 
@@ -26,10 +28,11 @@ use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::generic::Operator;
 
-use super::crawl::Capture;
+use super::crawl::{BadRecord, Capture};
+use super::duplicates::Duplicates;
 use crate::features::PageChunks;
 use crate::plan::Plan;
-use crate::records::DocId;
+use crate::records::{DocId, DocumentKey};
 use crate::state::{Counts, Segment, Unfinished, UrlIndex, sync_folder};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 use crate::tables::{ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, RowGroups, Scan, Table, UrlRow, Writer, field};
@@ -43,6 +46,8 @@ pub struct WaveSegments {
     pub segments: Vec<Segment>,
     /// The counts of their documents, and of duplicates.
     pub counts: Counts,
+    /// The records with a URL or id of another one, if the job says that these are bad.
+    pub rejected: Vec<BadRecord>,
 }
 
 /// Writes the segments of every wave from `first_wave` on. Each worker emits one [`WaveSegments`] for every wave, once its
@@ -140,7 +145,7 @@ impl ShardWriter {
     /// Writes the segments of a wave for all shards of this worker, and merges their url indexes.
     fn write(&mut self, sort: ExternalSort<Capture>, wave: usize) -> Result<WaveSegments> {
         let mut sorted = sort.sorted()?;
-        let mut written = WaveSegments { segments: Vec::new(), counts: Counts::default() };
+        let mut written = WaveSegments { segments: Vec::new(), counts: Counts::default(), rejected: Vec::new() };
         let mut next = sorted.record()?;
         while let Some(first) = next.take() {
             next = self.write_shard(first, &mut sorted, wave, &mut written)?;
@@ -173,7 +178,8 @@ impl ShardWriter {
         let mut writer = SegmentWriter::create(&self.plan, &self.unfinished, wave, shard, row)?;
         let prefix = self.unfinished.spill().join(format!("shard{shard}-wave{wave}"));
         let mut by_doc = ExternalSort::new(&prefix, self.plan.worker_memory / 8);
-        let (mut next, mut duplicates) = (Some(first), 0);
+        let mut duplicates = Duplicates::new(&self.plan);
+        let mut next = Some(first);
         while let Some(page) = next.take_if(|capture| capture.hash.shard(shards) == shard) {
             // The captures of one URL follow each other, in the order of (file, ordinal).
             let hash = page.hash;
@@ -186,13 +192,13 @@ impl ShardWriter {
                 }
             };
             match doc {
-                None => duplicates += 1,
+                None => duplicates.add(page),
                 Some(doc) if earlier == 0 => writer.push(doc, page, &mut written.counts)?,
                 Some(doc) => by_doc.push(NumberedPage { doc, page })?,
             }
             next = sorted.record()?;
-            while next.as_ref().is_some_and(|capture| capture.hash == hash) {
-                duplicates += 1;
+            while let Some(again) = next.take_if(|capture| capture.hash == hash) {
+                duplicates.add(again);
                 next = sorted.record()?;
             }
         }
@@ -206,9 +212,7 @@ impl ShardWriter {
             segments.push(segment);
             written.segments.push(segment);
         }
-        if duplicates > 0 {
-            *written.counts.skipped.entry("duplicate of a URL".into()).or_default() += duplicates;
-        }
+        written.rejected.append(&mut duplicates.count(&mut written.counts));
         Ok(next)
     }
 
@@ -327,17 +331,25 @@ impl SegmentWriter {
             self.links.push(FoundLinkRow { doc, target_url })?;
         }
         if is_new_url {
-            self.urls.push(UrlRow { doc, hash: page.hash.to_bytes(), url: page.url.clone() })?;
+            let known_by = |key, value: &Option<String>| value.clone().filter(|_| self.plan.method.documents == key);
+            self.urls.push(UrlRow {
+                doc,
+                hash: page.hash.to_bytes(),
+                url: known_by(DocumentKey::Url, &page.url),
+                id: known_by(DocumentKey::Id, &page.id),
+            })?;
         }
         let file = self.plan.inputs.get(page.file as usize).context("a capture names an input of the plan")?;
         self.documents.push(DocumentRow {
             doc,
-            domain: urls::domain(&page.host).to_owned(),
+            domain: page.host.as_deref().map(|host| urls::domain(host).to_owned()),
+            id: page.id,
             url: page.url,
+            given_url: page.given_url,
             host: page.host,
             ip: page.ip,
             fetched: page.fetched,
-            status: page.status.into(),
+            status: page.status.map(i32::from),
             media_type: page.media_type,
             bytes: page.bytes as i64,
             checksum: page.checksum.to_be_bytes(),

@@ -164,7 +164,7 @@ impl TestPages {
             watch.add_bytes(reader.position().saturating_sub(position));
             (position, record) = (reader.position().max(position), record + 1);
             let (url, page) = match item {
-                Item::Page(page) => (canonical(&page.url), Some(page)),
+                Item::Page(page) => (page.url.as_deref().and_then(canonical), Some(page)),
                 Item::Failed(failure)
                     if failure.redirect.is_some() || UrlState::of_failure(&failure.reason).is_some() =>
                 {
@@ -183,7 +183,7 @@ impl TestPages {
                 self.known.push((name, Known::Gone));
                 continue;
             };
-            let (bytes, facts) = page_facts(fingerprinter, &page.body, page.charset.as_deref(), &url);
+            let (bytes, facts) = page_facts(fingerprinter, &page.body, page.charset.as_deref(), Some(&url));
             let (mut vector, mut features) = (0, FeaturePlace::None);
             if facts.words > 0 {
                 vector = fold(&facts.sketch.supershingles).max(1);

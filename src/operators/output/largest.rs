@@ -15,7 +15,7 @@ use crate::operators::scan::own_segments;
 use crate::records::DocId;
 use crate::state::{Journal, Unfinished};
 use crate::structures::Ownership;
-use crate::tables::{DocumentRow, LargestRow, Scan, Table, field};
+use crate::tables::{DocumentRow, LargestRow, Names, Scan, Table, field};
 use crate::watch::Watch;
 
 /// Clusters of each level in the table.
@@ -63,7 +63,7 @@ fn choose(worker: &mut Worker, levels: &[LevelClusters], watch: &Watch) -> Resul
 struct ClusterDetails {
     /// Hosts, with the address of the machine where it is known.
     hosts: Vec<(usize, String, Option<String>)>,
-    /// URL and title of the root.
+    /// Name and title of the root.
     pages: Vec<(usize, String, String)>,
 }
 
@@ -81,19 +81,22 @@ fn read_details(
     let mut pages: Vec<(usize, String, String)> = Vec::new();
     for segment in own_segments(journal, owned) {
         let path = unfinished.table(DocumentRow::NAME, &segment.file());
-        Scan::open(&path, &["doc", "url", "host", "ip", "title"])?.for_each(|batch| {
+        Scan::open(&path, &[&["doc", "host", "ip", "title"][..], &Names::COLUMNS].concat())?.for_each(|batch| {
             let docs: &Int64Array = field(batch, "doc")?;
             let text = |name| field::<StringArray>(batch, name);
-            let (urls, names, ips, titles) = (text("url")?, text("host")?, text("ip")?, text("title")?);
+            let (of_pages, ips, titles) = (text("host")?, text("ip")?, text("title")?);
+            let names = Names::of(batch)?;
             for row in 0..batch.num_rows() {
                 let doc = DocId::from_table(docs.value(row));
                 for (level, clusters) in levels.iter().enumerate() {
                     let root = clusters.roots[owned.index(doc)];
                     let Some(&position) = positions.get(&(level, root.to_table())) else { continue };
                     let ip = (!ips.is_null(row)).then(|| ips.value(row).to_owned());
-                    hosts.insert((position, names.value(row).to_owned(), ip));
+                    if of_pages.is_valid(row) {
+                        hosts.insert((position, of_pages.value(row).to_owned(), ip));
+                    }
                     if root == doc {
-                        pages.push((position, urls.value(row).to_owned(), titles.value(row).to_owned()));
+                        pages.push((position, names.name(row).into_owned(), titles.value(row).to_owned()));
                     }
                 }
             }
@@ -106,7 +109,7 @@ fn read_details(
 /// The rows of the table, from the details of all workers.
 fn rows(levels: &[LevelClusters], chosen: &[RankedCluster], details: ClusterDetails) -> Vec<LargestRow> {
     let pages: BTreeMap<usize, (String, String)> =
-        details.pages.into_iter().map(|(position, url, title)| (position, (url, title))).collect();
+        details.pages.into_iter().map(|(position, name, title)| (position, (name, title))).collect();
     let mut rows: Vec<LargestRow> = Vec::new();
     for (position, (level, members, root)) in chosen.iter().enumerate() {
         let level = levels[*level].level.name();
@@ -118,7 +121,7 @@ fn rows(levels: &[LevelClusters], chosen: &[RankedCluster], details: ClusterDeta
             *resolved.entry(host).or_default() |= ip.is_some();
             machines.extend(ip.as_deref());
         }
-        let (url, title) = pages.get(&position).cloned().unwrap_or_default();
+        let (name, title) = pages.get(&position).cloned().unwrap_or_default();
         rows.push(LargestRow {
             level,
             rank,
@@ -127,7 +130,7 @@ fn rows(levels: &[LevelClusters], chosen: &[RankedCluster], details: ClusterDeta
             machines: machines.len() as i64,
             unresolved: resolved.values().filter(|has_address| !**has_address).count() as i64,
             title,
-            url,
+            name,
             doc: *root,
         });
     }

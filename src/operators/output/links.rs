@@ -17,7 +17,7 @@ use timely::worker::Worker;
 use crate::operators::exchange::{Answerer, Asked, Asker, Block, Dealer, ask};
 use crate::operators::scan::own_segments;
 use crate::plan::Plan;
-use crate::records::{DocId, UrlHash};
+use crate::records::{DocId, KeyHash};
 use crate::state::{Journal, Segment, Unfinished, UrlIndex};
 use crate::structures::Ownership;
 use crate::tables::{FoundLinkRow, LinkRow, RowGroups, Scan, Table, Writer, field};
@@ -106,7 +106,7 @@ impl Asker<LinkQuestion, LinkAnswer> for OwnLinks {
         let asked = self.rows.len();
         let more = self.read()?;
         for (number, (_, row)) in self.rows.iter().enumerate().skip(asked) {
-            let hash = UrlHash::of(&row.target_url);
+            let hash = KeyHash::of(&row.target_url);
             let question = LinkQuestion { hash: hash.halves(), number: number as u64, worker: self.index };
             questions.deal(u64::from(hash.shard(self.shards)) % self.peers, question);
         }
@@ -189,7 +189,7 @@ impl Answerer<LinkQuestion, LinkAnswer> for LinkTargets {
     fn end_round(&mut self, answers: &mut Dealer<LinkAnswer>) -> Result<()> {
         let mut questions = std::mem::take(&mut self.questions);
         questions.sort_unstable_by_key(|question| question.hash);
-        let hash = |question: &LinkQuestion| UrlHash::from_halves(question.hash);
+        let hash = |question: &LinkQuestion| KeyHash::from_halves(question.hash);
         for of_shard in questions.chunk_by(|a, b| hash(a).shard(self.shards) == hash(b).shard(self.shards)) {
             let shard = hash(&of_shard[0]).shard(self.shards);
             let segments = self.segments.get(&shard).map_or(&[][..], |segments| segments);

@@ -13,7 +13,7 @@ use timely::worker::Worker;
 
 use super::units::{Units, hash_of};
 use crate::operators::exchange::{all_gather, send_rows};
-use crate::records::{DocId, UrlHash};
+use crate::records::{DocId, KeyHash};
 use crate::structures::Ownership;
 use crate::watch::Watch;
 
@@ -70,7 +70,7 @@ pub(super) fn number_hosts(
 ) -> Result<Units> {
     let (index, peers) = (worker.index(), worker.peers());
     let HostPages { hosts, pages } = of_host;
-    let shard_of = |name: &str| UrlHash::of(name).shard(shards);
+    let shard_of = |name: &str| KeyHash::of(name).shard(shards);
     let sent =
         hosts.into_values().map(|host| (shard_of(&host.name) as usize % peers, PagesOfHost { from: index, ..host }));
     let mut received = send_rows(worker, sent.collect(), watch)?;

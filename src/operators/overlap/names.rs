@@ -14,7 +14,7 @@ use crate::operators::set_join::TooManyPairs;
 use crate::records::DocId;
 use crate::state::History;
 use crate::structures::Ownership;
-use crate::tables::{DocumentRow, Scan, Table, field};
+use crate::tables::{DocumentRow, Names, Scan, Table, field};
 use crate::watch::Watch;
 
 /// The URL and the title of a page.
@@ -42,13 +42,14 @@ pub fn page_names(
     let mut own = Vec::new();
     for shard in owned.shards().filter(|shard| wanted.iter().any(|doc| doc.shard() == *shard)) {
         for rows in history.rows(number, &tables, DocumentRow::NAME, shard)? {
-            Scan::open(&rows, &["doc", "url", "title"])?.for_each(|batch| {
+            Scan::open(&rows, &[&["doc", "title"][..], &Names::COLUMNS].concat())?.for_each(|batch| {
                 let docs: &Int64Array = field(batch, "doc")?;
-                let (urls, titles): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "title")?);
+                let titles: &StringArray = field(batch, "title")?;
+                let names = Names::of(batch)?;
                 for (row, doc) in docs.values().iter().enumerate() {
                     let doc = DocId::from_table(*doc);
                     if wanted.contains(&doc) {
-                        own.push((doc, urls.value(row).to_owned(), titles.value(row).to_owned()));
+                        own.push((doc, names.name(row).into_owned(), titles.value(row).to_owned()));
                     }
                 }
                 Ok(())

@@ -19,11 +19,10 @@ use bytemuck::{Pod, Zeroable};
 use super::candidate_sets::{CandidateSet, CandidateSource, Step};
 use crate::config::Reading;
 use crate::features::{Fingerprinter, distinct};
-use crate::operators::ingest::{ShingleReader, page_shingles};
+use crate::operators::ingest::{PageKey, ShingleReader, page_shingles};
 use crate::readers::{self, Input, Item, Page, Reader};
-use crate::records::{DocId, UrlHash, checksum};
+use crate::records::{DocId, DocumentKey, checksum};
 use crate::structures::WordSet;
-use crate::text::canonical;
 
 /// Up to so many bytes to the next wanted page are read rather than left out: to begin at another place costs as much.
 const GAP: u64 = 128 << 10;
@@ -40,16 +39,16 @@ pub struct PagePlace {
     pub doc: DocId,
     /// The root of its cluster of candidates.
     pub root: DocId,
-    /// The hash of its URL: see [`UrlHash::halves`].
-    pub url: [u64; 2],
+    /// The hash of its key: see [`KeyHash::halves`].
+    pub key: [u64; 2],
     /// The high and the low half of its checksum.
     pub checksum: [u64; 2],
 }
 
-/// The hash of a page's URL and its checksum, as a place has them; `None` for a URL without a canonical form.
-fn identity(page: &Page) -> Option<([u64; 2], [u64; 2])> {
+/// The hash of a page's key and its checksum, as a place has them; `None` for a page without a key.
+fn identity(documents: DocumentKey, page: &Page, file: &str) -> Option<([u64; 2], [u64; 2])> {
     let sum = checksum(page.body.as_bytes());
-    Some((UrlHash::of(canonical(&page.url)?.as_str()).halves(), [(sum >> 64) as u64, sum as u64]))
+    Some((PageKey::of(documents, page, file).ok()?.hash.halves(), [(sum >> 64) as u64, sum as u64]))
 }
 
 /// What becomes of pages whose file cannot be read, or that are not there any more.
@@ -66,6 +65,7 @@ pub enum IfMissing {
 
 /// The files that one worker reads again, and the progress in them.
 pub struct FilesAgain {
+    documents: DocumentKey,
     inputs: Vec<Input>,
     reading: Reading,
     fingerprinter: Fingerprinter,
@@ -105,6 +105,7 @@ enum Way {
 impl FilesAgain {
     /// Nothing is read yet. `wanted` are the pages, by file and offset; `kept` the files with kept shingles, by input.
     pub(super) fn new(
+        documents: DocumentKey,
         inputs: Vec<Input>,
         reading: Reading,
         fingerprinter: Fingerprinter,
@@ -113,7 +114,19 @@ impl FilesAgain {
         if_missing: IfMissing,
     ) -> FilesAgain {
         let (found, distinct) = (vec![false; wanted.len()], WordSet::default());
-        FilesAgain { inputs, reading, fingerprinter, wanted, found, kept, if_missing, distinct, next: 0, open: None }
+        FilesAgain {
+            documents,
+            inputs,
+            reading,
+            fingerprinter,
+            wanted,
+            found,
+            kept,
+            if_missing,
+            distinct,
+            next: 0,
+            open: None,
+        }
     }
 
     /// Begins to read the crawl file at a wanted offset, or from its beginning.
@@ -146,7 +159,7 @@ impl FilesAgain {
         let mut here = (wanted.start + first..wanted.start + end).filter(|number| !self.found[*number]).peekable();
         here.peek()?;
         let identity = identity()?;
-        here.find(|number| (self.wanted[*number].url, self.wanted[*number].checksum) == identity)
+        here.find(|number| (self.wanted[*number].key, self.wanted[*number].checksum) == identity)
     }
 
     /// The set of a wanted page, which is found now.
@@ -160,7 +173,7 @@ impl FilesAgain {
     fn step_kept(&mut self, open: &mut OpenFile) -> Result<Step> {
         let Way::Kept(reader) = &mut open.way else { return Ok(Step::Passed) };
         if let Some(page) = reader.page() {
-            let identity = || Some((page.url, page.checksum));
+            let identity = || Some((page.key, page.checksum));
             let Some(number) = self.find(&open.wanted, page.offset, identity) else { return Ok(Step::Passed) };
             if let Some(shingles) = reader.shingles() {
                 let elements = distinct(shingles, &mut self.distinct);
@@ -208,7 +221,7 @@ impl FilesAgain {
             _ => {}
         }
         let Some(Item::Page(page)) = item else { return Ok(Step::Passed) };
-        let Some(number) = self.find(&open.wanted, page.offset, || identity(&page)) else {
+        let Some(number) = self.find(&open.wanted, page.offset, || identity(self.documents, &page, &name)) else {
             return Ok(Step::Passed);
         };
         let elements = page_shingles(&mut self.fingerprinter, &page.body, page.charset.as_deref());
@@ -284,18 +297,19 @@ mod tests {
             page_url: None,
             stamp: String::new(),
         };
-        let page = |n: u64| KeptPage { offset: 100 * n, url: [n, 1], checksum: [n, 2] };
+        let page = |n: u64| KeptPage { offset: 100 * n, key: [n, 1], checksum: [n, 2] };
         let mut writer = ShingleWriter::create(kept.clone()).unwrap();
         (0..9).for_each(|n| writer.push(page(n), &[n, n, 7 + n]).unwrap());
         writer.finish().unwrap();
         let place = |n: u64| {
-            let KeptPage { offset, url, checksum } = page(n);
-            PagePlace { file: 0, offset, doc: DocId::new(0, n), root: DocId::new(0, 1), url, checksum }
+            let KeptPage { offset, key, checksum } = page(n);
+            PagePlace { file: 0, offset, doc: DocId::new(0, n), root: DocId::new(0, 1), key, checksum }
         };
         let again = |wanted: &[u64], if_missing| {
             let fingerprinter = Fingerprinter::of_method(&Method::default()).unwrap();
             let wanted = wanted.iter().map(|n| place(*n)).collect();
             let mut files = FilesAgain::new(
+                DocumentKey::Url,
                 vec![input.clone()],
                 Reading::default(),
                 fingerprinter,

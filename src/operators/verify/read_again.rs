@@ -12,10 +12,13 @@ use crate::config::Reading;
 use crate::features::Fingerprinter;
 use crate::operators::exchange::{Dealer, all_to_all};
 use crate::readers::Input;
+use crate::records::DocumentKey;
 use crate::watch::Watch;
 
 /// What is read again, and how.
 pub struct ReadAgain<'a> {
+    /// What the documents of the week are known by.
+    pub documents: DocumentKey,
     /// The crawl files of the week.
     pub inputs: &'a [Input],
     /// How they are read.
@@ -35,7 +38,7 @@ pub struct ReadAgain<'a> {
 /// # Errors
 /// If a worker of this process failed.
 pub fn read_again(worker: &mut Worker, again: ReadAgain<'_>, places: Vec<PagePlace>) -> Result<FilesAgain> {
-    let ReadAgain { inputs, reading, fingerprinter, kept, if_missing, watch } = again;
+    let ReadAgain { documents, inputs, reading, fingerprinter, kept, if_missing, watch } = again;
     let peers = worker.peers();
     let reader_of = readers_of(inputs, peers);
     let mut dealer = Dealer::new(worker.index(), peers, watch);
@@ -45,7 +48,7 @@ pub fn read_again(worker: &mut Worker, again: ReadAgain<'_>, places: Vec<PagePla
     let mut wanted: Vec<PagePlace> = Vec::new();
     all_to_all(worker, dealer, watch)?.iter().for_each(|block| wanted.extend_from_slice(block.records()));
     wanted.sort_unstable();
-    Ok(FilesAgain::new(inputs.to_vec(), reading.clone(), fingerprinter, wanted, kept, if_missing))
+    Ok(FilesAgain::new(documents, inputs.to_vec(), reading.clone(), fingerprinter, wanted, kept, if_missing))
 }
 
 /// Which worker reads each input: the largest first, each by the worker with the fewest bytes so far.

@@ -127,7 +127,7 @@ fn list(target: &ObjectUrl, store: &Store, objects: &mut Vec<FoundInput>) -> any
         }
         let relative = key.strip_prefix(prefix).unwrap_or(&key).trim_start_matches('/').to_owned();
         let name = format!("{}{key}", target.store);
-        let by = if glob { FoundBy::Glob } else { FoundBy::Folder };
+        let by = if glob { FoundBy::glob(&target.key, &relative) } else { FoundBy::Folder };
         objects.push(FoundInput {
             name,
             bytes: meta.size,

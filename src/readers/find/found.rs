@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::readers::input::Location;
 
+/// The endings of compressed files.
+pub const COMPRESSED: [&str; 4] = [".gz", ".zst", ".bz2", ".xz"];
+
 /// A file or object that may become an input.
 pub struct FoundInput {
     /// Its path or URL.
@@ -37,12 +40,25 @@ pub fn modified(metadata: &Metadata) -> String {
     time.map_or_else(String::new, |time| format!("modified {time}"))
 }
 
+impl FoundBy {
+    /// A glob that the file `relative` matches.
+    pub fn glob(pattern: &str, relative: &str) -> FoundBy {
+        let last = pattern.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+        let name = relative.to_ascii_lowercase();
+        let plain = COMPRESSED.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
+        let ending = plain.rfind('.').map_or("", |at| &plain[at..]);
+        if !ending.is_empty() && last.contains(ending) { FoundBy::Ending } else { FoundBy::Glob }
+    }
+}
+
 /// What the user named. A named file is always an input; files found in folders or by globs need a known ending.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FoundBy {
     /// The file or object itself.
     Name,
-    /// A glob that it matches.
+    /// A glob that it matches, and that names the ending of the file: `*.csv`.
+    Ending,
+    /// Another glob that it matches.
     Glob,
     /// A folder or prefix that it lies below.
     Folder,

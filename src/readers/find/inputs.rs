@@ -5,7 +5,8 @@
 //!
 //! The ending of a name decides the format. A named file without a known ending is recognised by its first bytes; in folders and
 //! globs such files are skipped. So are names that begin with `.` or `_` and, in folders, `.json` files, which in a mirrored site
-//! are rarely lines of pages. A `.tsv` file is an input (failed downloads) if its name begins with `failed`.
+//! are rarely lines of pages. A `.tsv` file whose name begins with `failed` has failed downloads. Other tables (`.csv`, `.tsv`) and texts
+//! (`.txt`, `.md`) of folders and globs are inputs if the glob names their ending, or if nothing else is: beside a crawl they are its reports.
 
 use std::collections::HashSet;
 use std::fs;
@@ -16,7 +17,7 @@ use anyhow::{Context as _, bail};
 use globset::{GlobBuilder, GlobMatcher};
 use walkdir::{DirEntry, WalkDir};
 
-use super::found::{FoundBy, FoundInput, modified};
+use super::found::{COMPRESSED, FoundBy, FoundInput, modified};
 use super::left_out::LeftOut;
 use super::listings::{items_of, listing_of};
 use super::spool::{Pipes, STANDARD_INPUT, is_own_descriptor};
@@ -31,10 +32,8 @@ const FIRST: u64 = 1 << 20;
 /// The kind under which folders and globs leave out what is neither file nor folder.
 const PIPES: &str = "pipes, sockets or devices";
 /// The endings of inputs, for messages.
-const KNOWN: &str = ".warc, .wet, .arc, .jsonl, .ndjson, .json, failed*.tsv (each also .gz, .zst, .bz2 or .xz), .wacz, .parquet, \
-                     .html or .htm";
-/// The endings of compressed files.
-const COMPRESSED: [&str; 4] = [".gz", ".zst", ".bz2", ".xz"];
+const KNOWN: &str = ".warc, .wet, .arc, .jsonl, .ndjson, .json, .csv, .tsv, .html, .htm, .txt, .md (each also .gz, .zst, .bz2 or .xz), \
+                     .wacz or .parquet";
 
 /// Lists the input files that the items name, sorted by name. A file with two names counts once.
 ///
@@ -95,12 +94,21 @@ pub fn list_with_pipes(items: &[String], reading: &Reading, pipes: Pipes<'_>) ->
     }
     let Search { files, mut left_out, .. } = search;
     let mut inputs = Vec::with_capacity(files.len());
+    let mut of_folders = Vec::new();
     for file in files {
+        let (by, kind) = (file.by, kind_of_name(&file.relative));
         match input(file, reading, &mut left_out)? {
             Some(wacz) if wacz.format == Format::Wacz => inputs.extend(wacz::list(wacz)?),
+            Some(input) if matches!(by, FoundBy::Folder | FoundBy::Glob) && is_report(input.format) => {
+                of_folders.push((input, kind))
+            }
             input => inputs.extend(input),
         }
     }
+    for (input, kind) in of_folders.split_off(if inputs.is_empty() { of_folders.len() } else { 0 }) {
+        left_out.add(kind, &input.name);
+    }
+    inputs.extend(of_folders.into_iter().map(|(input, _)| input));
     inputs.sort_by(|a, b| a.name.cmp(&b.name));
     let mut seen = HashSet::new();
     inputs.retain(|input| seen.insert(unique_place(&input.place)));
@@ -150,6 +158,12 @@ impl Search<'_> {
     /// Finds the files and objects that the items name.
     fn find(&mut self, items: &[String]) -> anyhow::Result<()> {
         let (remote, local): (Vec<&String>, Vec<&String>) = items.iter().partition(|item| super::objects::is_url(item));
+        if let Some(item) = local.iter().find(|item| item.starts_with("hf://")) {
+            bail!(
+                "{item} is not read from Hugging Face itself: `hf download` fetches a dataset, and files are read at \
+                 https://huggingface.co/datasets/ORG/NAME/resolve/main/FILE"
+            );
+        }
         for item in local {
             self.find_local(item.strip_prefix("file://").unwrap_or(item))?;
         }
@@ -200,7 +214,8 @@ impl Search<'_> {
                 Err(error) => {
                     let is_input = |path: &Path| {
                         let relative = path.strip_prefix(folder).unwrap_or(path).to_string_lossy();
-                        !is_hidden(&relative) && format_if_unnamed(&relative, FoundBy::Folder).is_some()
+                        !is_hidden(&relative)
+                            && format_if_unnamed(&relative, FoundBy::Folder).is_some_and(|format| !is_report(format))
                     };
                     self.pass_link(error, is_input)
                         .with_context(|| format!("cannot read the folder {}", folder.display()))?;
@@ -237,7 +252,8 @@ impl Search<'_> {
                 Err(error) => {
                     let is_input = |path: &Path| {
                         let relative = path.strip_prefix(prefix).unwrap_or(path).to_string_lossy();
-                        matcher.is_match(tidy(path)) && format_if_unnamed(&relative, FoundBy::Glob).is_some()
+                        matcher.is_match(tidy(path))
+                            && format_if_unnamed(&relative, FoundBy::Glob).is_some_and(|format| !is_report(format))
                     };
                     self.pass_link(error, is_input).with_context(|| format!("cannot search for {pattern}"))?;
                     continue;
@@ -252,7 +268,8 @@ impl Search<'_> {
                 entries.skip_current_dir();
             } else if entry.file_type().is_file() {
                 let relative = path.strip_prefix(prefix).unwrap_or(&path).to_string_lossy().into_owned();
-                self.files.push(local(&entry, path, relative, FoundBy::Glob)?);
+                let by = FoundBy::glob(&pattern, &relative);
+                self.files.push(local(&entry, path, relative, by)?);
             } else {
                 self.left_out.add(PIPES, &path.to_string_lossy());
             }
@@ -310,9 +327,15 @@ fn input(file: FoundInput, reading: &Reading, left_out: &mut LeftOut) -> anyhow:
         Format::Html => Some(page_url(&relative, reading).with_context(|| {
             format!("cannot tell the URL of {name}: set base-url in [cluster.read], or arrange the folder as HOST/PATH")
         })?),
+        Format::Text => reading.base_url.is_some().then(|| page_url(&relative, reading)).flatten(),
         _ => None,
     };
     Ok(Some(Input { name, bytes, format, place, page_url, stamp }))
+}
+
+/// Whether files of this format, beside others in a folder, are rather reports about these.
+fn is_report(format: Format) -> bool {
+    matches!(format, Format::Csv | Format::Tsv | Format::Text)
 }
 
 /// Whether folders and globs skip a file of this name without counting it.
@@ -347,8 +370,11 @@ fn format_of_name(name: &str) -> Option<Format> {
         (_, "wacz") => Some(Format::Wacz),
         ("jsonl" | "ndjson" | "json", _) => Some(Format::Jsonl),
         ("tsv", _) if plain.starts_with("failed") => Some(Format::Failed),
+        ("csv", _) => Some(Format::Csv),
+        ("tsv", _) => Some(Format::Tsv),
         (_, "parquet") => Some(Format::Parquet),
-        (_, "html" | "htm" | "xhtml") => Some(Format::Html),
+        ("html" | "htm" | "xhtml", _) => Some(Format::Html),
+        ("txt" | "md" | "markdown", _) => Some(Format::Text),
         _ => None,
     }
 }
@@ -588,6 +614,11 @@ mod tests {
             ("a.jsonl.xz", Format::Jsonl),
             ("failed.tsv.bz2", Format::Failed),
             ("a.wacz", Format::Wacz),
+            ("a.csv", Format::Csv),
+            ("a.TSV.gz", Format::Tsv),
+            ("a.txt.zst", Format::Text),
+            ("README.md", Format::Text),
+            ("a.html.gz", Format::Html),
         ] {
             assert_eq!(format_of_name(name), Some(format), "{name}");
         }
@@ -676,8 +707,22 @@ mod tests {
     #[test]
     fn errors_name_the_item() {
         assert!(error(&["/no/such/file"]).starts_with("no input matches /no/such/file"));
+        assert!(error(&["hf://datasets/a/b/*.parquet"]).contains("`hf download` fetches a dataset"));
         assert!(error(&["/no/such/*.warc"]).starts_with("no input matches /no/such/*.warc"));
-        let folder = folder(&["notes.txt"]);
+        let folder = folder(&["notes.doc"]);
         assert!(error(&[&folder.path().display().to_string()]).starts_with("no input in"));
+    }
+
+    #[test]
+    fn tables_and_texts_are_inputs_if_they_are_named_or_alone() {
+        let files = ["mixed/a.jsonl", "mixed/b.csv", "mixed/c.tsv", "mixed/d.txt.gz", "alone/a.csv", "alone/b.md"];
+        let folder = folder(&files);
+        let names = |items: &[&str]| names(folder.path(), items, &Reading::default());
+        assert_eq!(names(&["mixed"]), ["mixed/a.jsonl"]);
+        assert_eq!(names(&["mixed/*"]), ["mixed/a.jsonl"]);
+        assert_eq!(left_out(folder.path(), &["mixed"]).matches(": 1 (").count(), 3);
+        assert_eq!(names(&["mixed/*.csv", "mixed/*.txt.gz"]), ["mixed/b.csv", "mixed/d.txt.gz"]);
+        assert_eq!(names(&["mixed", "mixed/c.tsv"]), ["mixed/a.jsonl", "mixed/c.tsv"]);
+        assert_eq!(names(&["alone"]), ["alone/a.csv", "alone/b.md"]);
     }
 }

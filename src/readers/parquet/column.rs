@@ -23,6 +23,8 @@ pub struct Column {
     levels: Vec<i16>,
     /// Whether the values are text by the schema.
     is_text: bool,
+    /// Whether integers are without a sign.
+    is_unsigned: bool,
     unit: Unit,
 }
 
@@ -65,6 +67,11 @@ impl Column {
         let (logical, converted) = (descriptor.logical_type_ref().cloned(), descriptor.converted_type());
         let is_text = matches!(logical, Some(LogicalType::String | LogicalType::Json))
             || matches!(converted, ConvertedType::UTF8 | ConvertedType::JSON);
+        let is_unsigned = matches!(&logical, Some(LogicalType::Integer(integer)) if !integer.is_signed)
+            || matches!(
+                converted,
+                ConvertedType::UINT_8 | ConvertedType::UINT_16 | ConvertedType::UINT_32 | ConvertedType::UINT_64
+            );
         let unit = match (logical, converted) {
             (Some(LogicalType::Date), _) | (None, ConvertedType::DATE) => Unit::Days,
             (Some(LogicalType::Timestamp(timestamp)), _) => match timestamp.unit {
@@ -87,7 +94,7 @@ impl Column {
             ColumnReader::DoubleColumnReader(reader) => Values::Double(ValueReader::new(reader)),
             ColumnReader::BoolColumnReader(_) => Values::Other,
         };
-        Ok(Column { values, levels: Vec::new(), is_text, unit })
+        Ok(Column { values, levels: Vec::new(), is_text, is_unsigned, unit })
     }
 
     /// Advances to the next row.
@@ -124,6 +131,21 @@ impl Column {
     /// Returns the value of the row as text, with invalid bytes as U+FFFD.
     pub fn text(&self) -> Option<Cow<'_, str>> {
         self.bytes().map(fields::utf8)
+    }
+
+    /// Returns the value of the row as an id: text, or an integer.
+    pub fn id(&self) -> Option<Cow<'_, str>> {
+        match &self.values {
+            Values::Int32(values) => values.value.first().map(|value| match self.is_unsigned {
+                true => value.cast_unsigned().to_string().into(),
+                false => value.to_string().into(),
+            }),
+            Values::Int64(values) => values.value.first().map(|value| match self.is_unsigned {
+                true => value.cast_unsigned().to_string().into(),
+                false => value.to_string().into(),
+            }),
+            _ => self.text(),
+        }
     }
 
     /// Returns the value of the row as a time.

@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail};
 
 use super::column::Column;
 use super::file::ChunkedFile;
-use crate::config::Reading;
+use crate::config::{Columns, Reading};
 use crate::readers::contained::contained;
 use crate::readers::fields::Date;
 use crate::readers::item::{Item, Reader, Reject, RejectedFile};
@@ -43,7 +43,8 @@ struct GroupDamage {
 
 /// The fields of a page that the job names: their columns.
 struct Fields<T> {
-    url: T,
+    id: Option<T>,
+    url: Option<T>,
     text: Option<T>,
     html: Option<T>,
     ip: Option<T>,
@@ -55,6 +56,22 @@ struct Fields<T> {
 /// # Errors
 /// If the file cannot be read, or lacks a column of the job.
 pub fn open(file: File, name: &str, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
+    Ok(match open_columns(file, name, reading)? {
+        Ok(reader) => Box::new(reader),
+        Err(damaged) => Box::new(damaged),
+    })
+}
+
+/// Checks that a file can be read, and has the columns of the job. Returns whether it has that of the URLs; `None` if it is not a whole Parquet
+/// file.
+///
+/// # Errors
+/// As [`open`].
+pub fn check(file: File, name: &str, reading: &Reading) -> anyhow::Result<Option<bool>> {
+    Ok(open_columns(file, name, reading)?.ok().map(|reader| reader.columns.url.is_some()))
+}
+
+fn open_columns(file: File, name: &str, reading: &Reading) -> anyhow::Result<Result<ParquetReader, RejectedFile>> {
     let failed = || format!("cannot read {name}");
     let file = Arc::new(ChunkedFile::new(file).with_context(failed)?);
     let metadata = contained(|| ParquetMetaDataReader::new().parse_and_finish(&*file));
@@ -62,18 +79,31 @@ pub fn open(file: File, name: &str, reading: &Reading) -> anyhow::Result<Box<dyn
         return Err(error).with_context(failed);
     }
     let reason = match metadata {
-        Ok(Ok(metadata)) => return Ok(Box::new(ParquetReader::new(file, metadata, name, reading)?)),
+        Ok(Ok(metadata)) => return Ok(Ok(ParquetReader::new(file, metadata, name, reading)?)),
         Ok(Err(_)) => "parquet: not a whole file".to_owned(),
         Err(cause) => format!("parquet: not a whole file: {cause}"),
     };
-    Ok(Box::new(RejectedFile::new(reason, file.bytes())))
+    Ok(Err(RejectedFile::new(reason, file.bytes())))
 }
 
 impl<T> Fields<T> {
-    /// Returns all columns, that of the URLs first.
+    /// Returns all columns.
     fn all(&mut self) -> impl Iterator<Item = &mut T> {
-        let optional = [&mut self.text, &mut self.html, &mut self.ip, &mut self.date];
-        std::iter::once(&mut self.url).chain(optional.into_iter().flatten())
+        let Fields { id, url, text, html, ip, date } = self;
+        [id, url, text, html, ip, date].into_iter().flatten()
+    }
+
+    /// The same fields with something made of each column.
+    fn map<U, E>(&self, make: impl Fn(&T) -> Result<U, E>) -> Result<Fields<U>, E> {
+        let make = |column: &Option<T>| column.as_ref().map(&make).transpose();
+        Ok(Fields {
+            id: make(&self.id)?,
+            url: make(&self.url)?,
+            text: make(&self.text)?,
+            html: make(&self.html)?,
+            ip: make(&self.ip)?,
+            date: make(&self.date)?,
+        })
     }
 }
 
@@ -97,14 +127,10 @@ impl ParquetReader {
             }
             Ok(leaf)
         };
-        let optional = |column: &Option<String>| column.as_ref().map(find).transpose();
-        let columns = Fields {
-            url: find(&names.url)?,
-            text: optional(&names.text)?,
-            html: optional(&names.html)?,
-            ip: optional(&names.ip)?,
-            date: optional(&names.date)?,
-        };
+        let Columns { id, url, text, html, ip, date } = names.clone();
+        let has_url = || schema.columns().iter().any(|column| column.path().string() == names.url());
+        let url = url.or_else(|| has_url().then(|| names.url().to_owned()));
+        let columns = Fields { id, url, text, html, ip, date }.map(find)?;
         Ok(ParquetReader {
             bytes: file.bytes(),
             file,
@@ -134,17 +160,8 @@ impl ParquetReader {
             Some(column) => Column::new(&self.file, column, rows),
             None => Err(ParquetError::General("a row group without a column of the schema".to_owned())),
         };
-        let optional = |leaf: Option<usize>| leaf.map(open).transpose();
         let columns = &self.columns;
-        let opened = contained(|| {
-            Ok(Box::new(Fields {
-                url: open(columns.url)?,
-                text: optional(columns.text)?,
-                html: optional(columns.html)?,
-                ip: optional(columns.ip)?,
-                date: optional(columns.date)?,
-            }))
-        });
+        let opened = contained(|| columns.map(|leaf| open(*leaf)).map(Box::new));
         self.group = self.unless_damaged(opened)?;
         Ok(true)
     }
@@ -210,7 +227,8 @@ impl Reader for ParquetReader {
 fn page(group: &Fields<Column>, offset: u64, reading: &Reading) -> Item {
     let html = group.html.as_ref().and_then(Column::bytes).map(Cow::Borrowed);
     let row = PageRow {
-        url: group.url.text(),
+        id: group.id.as_ref().and_then(Column::id),
+        url: group.url.as_ref().and_then(Column::text),
         // Read only if needed: it would be searched for invalid UTF-8.
         text: group.text.as_ref().filter(|_| html.is_none()).and_then(Column::text),
         html,
@@ -229,12 +247,11 @@ mod tests {
     use ::parquet::arrow::ArrowWriter;
     use ::parquet::file::properties::WriterProperties;
     use arrow_array::{
-        ArrayRef, BinaryArray, DictionaryArray, Int32Array, LargeStringArray, RecordBatch, StringArray, StructArray,
-        TimestampMillisecondArray,
+        ArrayRef, BinaryArray, DictionaryArray, Int32Array, Int64Array, LargeStringArray, RecordBatch, StringArray,
+        StructArray, TimestampMillisecondArray, UInt64Array,
     };
 
     use super::*;
-    use crate::config::Columns;
     use crate::readers::item::Body;
 
     /// Writes a file with `group` rows in each row group.
@@ -269,7 +286,10 @@ mod tests {
         assert_eq!(items.len(), 1000);
         for (row, item) in items.iter().enumerate() {
             let Item::Page(page) = item else { panic!("{item:?}") };
-            assert_eq!((page.offset, &page.url, &page.body), (row as u64, &urls[row], &Body::Text(urls[row].clone())));
+            assert_eq!(
+                (page.offset, page.url.as_ref(), &page.body),
+                (row as u64, Some(&urls[row]), &Body::Text(urls[row].clone()))
+            );
         }
     }
 
@@ -288,7 +308,7 @@ mod tests {
         let mut reader = open(written(columns, 1000), "test.parquet", &reading).unwrap();
         for (row, url) in urls.iter().enumerate() {
             let Some(Item::Page(page)) = reader.next().unwrap() else { panic!("no page at {row}") };
-            assert_eq!((&page.url, page.cut), (url, row % 3 > 0));
+            assert_eq!((page.url.as_ref(), page.cut), (Some(url), row % 3 > 0));
             assert_eq!(page.body.bytes(), if row % 3 > 0 { 1 << 20 } else { 5 });
         }
         assert_eq!(reader.next().unwrap(), None);
@@ -377,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_without_url_or_body_in_the_columns_of_the_job_are_rejects() {
+    fn rows_without_a_body_in_the_columns_of_the_job_are_rejects() {
         let times = TimestampMillisecondArray::from(vec![Some(1500), None, None]).with_timezone("UTC");
         let inside =
             RecordBatch::try_from_iter(vec![("url", text(&[Some("http://a/"), Some("http://b/"), None]))]).unwrap();
@@ -389,7 +409,8 @@ mod tests {
         ];
         let reading = Reading {
             columns: Columns {
-                url: "meta.url".into(),
+                id: None,
+                url: Some("meta.url".into()),
                 text: None,
                 html: Some("raw".into()),
                 ip: Some("ip".into()),
@@ -398,11 +419,11 @@ mod tests {
             ..Reading::default()
         };
         let items = read(written(columns, 100), &reading);
-        let [Item::Page(page), Item::Reject(no_text), Item::Reject(no_url)] = &items[..] else { panic!("{items:?}") };
+        let [Item::Page(page), Item::Reject(no_text), Item::Page(no_url)] = &items[..] else { panic!("{items:?}") };
         assert_eq!((page.body.clone(), page.charset.as_deref()), (Body::Html(b"<p>".to_vec()), Some("utf-8")));
         assert_eq!((page.fetched, page.ip), (Some(1_500_000), Some("192.0.2.7".parse().unwrap())));
         assert_eq!((no_text.reason.as_str(), no_text.url.as_deref()), ("parquet: no text", Some("http://b/")));
-        assert_eq!((no_url.reason.as_str(), no_url.offset), ("parquet: no url", 2));
+        assert_eq!((no_url.url.as_deref(), no_url.offset), (None, 2));
     }
 
     #[test]
@@ -413,6 +434,34 @@ mod tests {
             error,
             "test.parquet has no column `text` (its columns: url, content); set the names in [cluster.read.columns]"
         );
+    }
+
+    #[test]
+    fn ids_are_integers_or_text_and_urls_may_be_missing() {
+        let ids = Int64Array::from(vec![Some(i64::MAX), None, Some(-3)]);
+        let unsigned = UInt64Array::from(vec![u64::MAX, 1, 2]);
+        let names = text(&[Some("a"), Some(""), Some("c")]);
+        let body = text(&[Some("x"), Some("y"), Some("z")]);
+        let columns: Vec<(&str, ArrayRef)> =
+            vec![("n", Arc::new(ids)), ("u", Arc::new(unsigned)), ("s", names), ("text", body)];
+        for (id, expected) in [
+            ("n", [Some("9223372036854775807"), None, Some("-3")]),
+            ("u", [Some("18446744073709551615"), Some("1"), Some("2")]),
+            ("s", [Some("a"), None, Some("c")]),
+        ] {
+            let columns_of_job = Columns { id: Some(id.into()), ..Columns::default() };
+            let reading = Reading { columns: columns_of_job, ..Reading::default() };
+            let items = read(written(columns.clone(), 100), &reading);
+            let found: Vec<_> = items
+                .iter()
+                .map(|item| match item {
+                    Item::Page(page) => (page.id.as_deref(), page.url.as_deref()),
+                    other => panic!("{other:?}"),
+                })
+                .collect();
+            assert_eq!(found, expected.map(|id| (id, None)), "{id}");
+            assert_eq!(check(written(columns.clone(), 100), "test.parquet", &reading).unwrap(), Some(false));
+        }
     }
 
     #[test]

@@ -77,6 +77,8 @@ impl Stored {
             self.next -= dropped;
             self.base += dropped as u64;
         }
+        // Else the buffer grows by probing: reads of 32 bytes, 8 KiB, 16 KiB and so on.
+        self.buffer.reserve(self.chunk);
         let count = self.source.by_ref().take(self.chunk as u64).read_to_end(&mut self.buffer)?;
         self.chunk = (2 * self.chunk).min(*CHUNKS.end());
         self.ended = count == 0;

@@ -81,12 +81,13 @@ impl WarcReader {
         };
         let date = record.date.map_or(Date::None, |date| fields::date(&date));
         Item::Page(Page {
-            url,
+            id: None,
+            url: Some(url),
             ip: record.ip.and_then(|ip| ip.parse::<IpAddr>().ok()),
             fetched: date.microseconds(),
             date_unread: date == Date::Unreadable,
-            status: content.status,
-            media_type: content.media_type,
+            status: Some(content.status),
+            media_type: Some(content.media_type),
             charset: content.charset,
             body: content.body,
             offset: record.offset,

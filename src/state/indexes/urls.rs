@@ -7,7 +7,7 @@
 //! 16 segments are merged into a run of level 1, after every 16th such run into a run of level 2, and so on:
 //!
 //! ```text
-//! _nigh/work/week=DATE/urls/shard00005-wave00017.parquet                    columns doc, hash, url
+//! _nigh/work/week=DATE/urls/shard00005-wave00017.parquet                    columns doc, hash, url, id
 //! _nigh/work/scratch-DATE/url-runs/shard00005-level1-wave00015.parquet      columns doc, hash; waves 0 to 15
 //! urls/week=DATE/nigh-00001-00000.parquet                                   the segments of a committed week, packed
 //! _nigh/before=DATE/COMMIT/urls|url-runs/shard00005.parquet                 the URLs of removed weeks
@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use arrow_array::{FixedSizeBinaryArray, Int64Array, RecordBatch};
 
-use crate::records::{DocId, UrlHash};
+use crate::records::{DocId, KeyHash};
 use crate::state::weeks::{Segment, Unfinished};
 use crate::tables::{Column, RowGroups, Scan, Table, UrlRow, Writer, field};
 
@@ -131,7 +131,7 @@ impl UrlIndex<'_> {
 pub struct UrlLookup {
     cursors: Vec<UrlCursor>,
     /// The last hash that was looked up.
-    last: Option<UrlHash>,
+    last: Option<KeyHash>,
 }
 
 /// A position in one file.
@@ -159,7 +159,7 @@ impl UrlLookup {
     ///
     /// # Errors
     /// If a file is damaged.
-    pub fn find(&mut self, hash: UrlHash) -> Result<Option<DocId>> {
+    pub fn find(&mut self, hash: KeyHash) -> Result<Option<DocId>> {
         debug_assert!(self.last.is_none_or(|last| last <= hash), "hashes are looked up in ascending order");
         self.last = Some(hash);
         for cursor in &mut self.cursors {
@@ -171,8 +171,8 @@ impl UrlLookup {
     }
 
     /// The next URL of all files, in the order of hashes; `None` at the end.
-    pub(crate) fn next(&mut self) -> Result<Option<(UrlHash, DocId)>> {
-        let mut smallest: Option<(UrlHash, DocId, usize)> = None;
+    pub(crate) fn next(&mut self) -> Result<Option<(KeyHash, DocId)>> {
+        let mut smallest: Option<(KeyHash, DocId, usize)> = None;
         for (file, cursor) in self.cursors.iter_mut().enumerate() {
             if let Some((hash, doc)) = cursor.head()?
                 && smallest.is_none_or(|(least, ..)| hash < least)
@@ -188,12 +188,12 @@ impl UrlLookup {
 
 impl UrlCursor {
     /// The URL at the current row; `None` at the end of the file.
-    fn head(&mut self) -> Result<Option<(UrlHash, DocId)>> {
+    fn head(&mut self) -> Result<Option<(KeyHash, DocId)>> {
         while let Some(batch) = &self.batch {
             if self.row < batch.num_rows() {
                 let (hashes, docs): (&FixedSizeBinaryArray, &Int64Array) =
                     (field(batch, "hash")?, field(batch, "doc")?);
-                let hash = UrlHash::from_bytes(hashes.value(self.row).try_into().unwrap_or_default());
+                let hash = KeyHash::from_bytes(hashes.value(self.row).try_into().unwrap_or_default());
                 return Ok(Some((hash, DocId::from_table(docs.value(self.row)))));
             }
             self.batch = self.scan.batch()?;
@@ -203,10 +203,10 @@ impl UrlCursor {
     }
 
     /// Moves to the first row whose hash is not smaller than `hash`; its document, if the hash is equal.
-    fn find(&mut self, hash: UrlHash) -> Result<Option<DocId>> {
+    fn find(&mut self, hash: KeyHash) -> Result<Option<DocId>> {
         while let Some(batch) = &self.batch {
             let hashes: &FixedSizeBinaryArray = field(batch, "hash")?;
-            let hash_at = |row: usize| UrlHash::from_bytes(hashes.value(row).try_into().unwrap_or_default());
+            let hash_at = |row: usize| KeyHash::from_bytes(hashes.value(row).try_into().unwrap_or_default());
             let rows = batch.num_rows();
             // A batch whose last hash is smaller is skipped at once; within a batch, rows are compared one by one.
             if rows > 0 && hash_at(rows - 1) >= hash {
@@ -234,9 +234,9 @@ mod tests {
         let unfinished = crate::state::store::Store::at(folder.path()).unfinished(week);
         let mut segments: Vec<Segment> = Vec::new();
         let waves = 300;
-        let hash = |wave: usize| UrlHash::of(&format!("http://h/{wave}"));
+        let hash = |wave: usize| KeyHash::of(&format!("http://h/{wave}"));
         for wave in 0..waves {
-            let mut written: Vec<UrlHash> = (0..wave).filter(|wave| wave % 7 != 3).map(hash).collect();
+            let mut written: Vec<KeyHash> = (0..wave).filter(|wave| wave % 7 != 3).map(hash).collect();
             written.sort_unstable();
             let index = UrlIndex { unfinished: &unfinished, shard: 2, segments: &segments, earlier: &[] };
             let mut lookup = index.lookup(wave).unwrap();
@@ -249,7 +249,7 @@ mod tests {
                 let segment = Segment { wave, shard: 2, documents: 1, urls: 1, features: 0, links: 0, chunks: 0 };
                 let mut writer: Writer<UrlRow> =
                     Writer::create(&unfinished.table(UrlRow::NAME, &segment.file())).unwrap();
-                writer.push(UrlRow { doc: wave as i64, hash: hash(wave).to_bytes(), url: String::new() }).unwrap();
+                writer.push(UrlRow { doc: wave as i64, hash: hash(wave).to_bytes(), url: None, id: None }).unwrap();
                 writer.finish().unwrap();
                 segments.push(segment);
             }
@@ -260,14 +260,14 @@ mod tests {
     #[test]
     fn every_url_of_every_file_is_found() {
         let folder = tempfile::tempdir().unwrap();
-        let mut hashes: Vec<UrlHash> = (0..10_000).map(|i| UrlHash::of(&format!("http://h/{i}"))).collect();
+        let mut hashes: Vec<KeyHash> = (0..10_000).map(|i| KeyHash::of(&format!("http://h/{i}"))).collect();
         hashes.sort_unstable();
         let paths: Vec<PathBuf> = (0..3).map(|i| folder.path().join(format!("{i}.parquet"))).collect();
         for (i, path) in paths.iter().enumerate() {
             let mut writer: Writer<UrlRow> = Writer::create(path).unwrap();
             // Every fourth URL is in none of the files.
             for (row, hash) in hashes.iter().enumerate().filter(|(row, _)| row % 4 == i) {
-                writer.push(UrlRow { doc: row as i64, hash: hash.to_bytes(), url: String::new() }).unwrap();
+                writer.push(UrlRow { doc: row as i64, hash: hash.to_bytes(), url: None, id: None }).unwrap();
             }
             writer.finish().unwrap();
         }

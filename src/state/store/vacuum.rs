@@ -149,7 +149,7 @@ impl Store {
                 let path = folder.join(UrlRow::NAME).join(shard_file(*shard));
                 let mut writer: Writer<UrlRow> = Writer::create(&path)?;
                 for rows in *files {
-                    Scan::open(rows, &["doc", "hash", "url"])?.for_each(|batch| writer.push_rows(batch))?;
+                    Scan::open(rows, &["doc", "hash", "url", "id"])?.for_each(|batch| writer.push_rows(batch))?;
                 }
                 writer.finish()?;
                 let path = folder.join(UrlRunRow::NAME).join(shard_file(*shard));

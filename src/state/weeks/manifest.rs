@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! {
-//!   "format": 5,                 of the layout and of the meaning of columns; another number is refused
+//!   "format": 6,                 of the layout and of the meaning of columns; another number is refused
 //!   "version": "…",              of the program that wrote it
 //!   "commits": 7,                the number of commits so far; names of new files have it
 //!   "before": "…",               the hash of the manifest that this one replaced
@@ -36,7 +36,7 @@ use crate::records::{Week, short_hash};
 use crate::state::durable::replace;
 
 /// The version of the layout of a store, and of the meaning of its columns.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 6;
 
 /// The content of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -256,7 +256,7 @@ impl Manifest {
     }
 
     /// Whether the store has weeks, or had some: only then are its parameters those of its weeks.
-    fn has_had_weeks(&self) -> bool {
+    pub fn has_had_weeks(&self) -> bool {
         !self.weeks.is_empty() || self.removed.is_some()
     }
 

@@ -273,7 +273,7 @@ fn answers_to_probes_come_back_as_input() {
                 let html = format!("<p>{text} {}", "and some more words that all pages have ".repeat(3));
                 writeln!(pages, "{}", serde_json::json!({"url": url, "html": html})).unwrap();
                 let canonical = nigh::text::canonical(url).unwrap();
-                let sketch = fingerprinter.html(html.as_bytes(), Some("utf-8"), &canonical).sketch;
+                let sketch = fingerprinter.html(html.as_bytes(), Some("utf-8"), Some(&canonical)).sketch;
                 let (checksum, features) = (checksum(html.as_bytes()).to_be_bytes().to_vec(), Some(sketch.features));
                 known.add_page(name(url), Page { order: i64::MAX, checksum, features });
             }

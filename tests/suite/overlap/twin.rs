@@ -6,7 +6,7 @@ use std::path::Path;
 use arrow_array::BinaryArray;
 use nigh::config::{Chunking, Cut};
 use nigh::features::chunk_set;
-use nigh::records::{DocId, UrlHash};
+use nigh::records::{DocId, KeyHash};
 use nigh::state::Store;
 use nigh::tables::result_tables;
 
@@ -134,7 +134,7 @@ pub fn units<'a>(pages: &'a [Page], store: &Path, chunking: &str, settings: &Set
     let mut units: BTreeMap<(u32, String, i64), Vec<&Page>> = BTreeMap::new();
     for page in pages {
         let name = match settings.host {
-            true => (UrlHash::of(&page.host).shard(shards), page.host.clone(), 0),
+            true => (KeyHash::of(&page.host).shard(shards), page.host.clone(), 0),
             false => (0, String::new(), page.doc),
         };
         units.entry(name).or_default().push(page);

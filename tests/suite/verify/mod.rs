@@ -307,7 +307,7 @@ fn a_killed_run_goes_on_to_the_same_tables() {
 
 /// The text of a page, as it is fingerprinted: words with blanks between them.
 fn words_of(page: &Page) -> String {
-    let (Body::Html(body) | Body::Plain(body)) = &page.body else { panic!("{} is no HTML", page.url) };
+    let (Body::Html(body) | Body::Plain(body)) = &page.body else { panic!("{:?} is no HTML", page.url) };
     let (decoded, _) = charset::decode(body, page.charset.as_deref());
     let mut extract = html::Extract::default();
     html::scan(decoded.as_bytes(), 0, nigh::kernels::chosen().unwrap(), &mut extract);
@@ -324,7 +324,7 @@ fn real_pages_are_read_again_at_their_places() {
         let mut reader = readers::open(input, &Reading::default()).unwrap();
         while let Some(item) = reader.next().unwrap() {
             if let Item::Page(page) = item
-                && let Some(url) = nigh::text::canonical(&page.url)
+                && let Some(url) = page.url.as_deref().and_then(nigh::text::canonical)
             {
                 pages.entry(url.as_str().to_owned()).or_insert_with(|| words_of(&page));
             }

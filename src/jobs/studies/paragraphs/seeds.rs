@@ -7,7 +7,7 @@ use arrow_array::{Int64Array, StringArray};
 use timely::worker::Worker;
 
 use crate::operators::exchange::all_gather;
-use crate::records::{DocId, UrlHash};
+use crate::records::{DocId, KeyHash};
 use crate::state::History;
 use crate::structures::Ownership;
 use crate::tables::{DocumentRow, Scan, Table, field};
@@ -34,7 +34,7 @@ pub(super) fn seed_pages(
     let number = history.weeks.len() - 1;
     let tables = history.tables(number);
     let mut own = Vec::new();
-    for shard in owned.shards().filter(|shard| wanted.keys().any(|url| UrlHash::of(url).shard(shards) == *shard)) {
+    for shard in owned.shards().filter(|shard| wanted.keys().any(|url| KeyHash::of(url).shard(shards) == *shard)) {
         for rows in history.rows(number, &tables, DocumentRow::NAME, shard)? {
             Scan::open(&rows, &["doc", "url"])?.for_each(|batch| {
                 let (docs, urls): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "url")?);

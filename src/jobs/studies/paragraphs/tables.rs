@@ -14,7 +14,8 @@ use crate::operators::paragraphs::{Duplicates, RepeatedParagraph};
 use crate::records::DocId;
 use crate::structures::Ownership;
 use crate::tables::{
-    BoilerplateRow, BornPageRow, DocumentRow, LifetimeRow, NearPageRow, ParagraphPageRow, ParentRow, Scan, Table, field,
+    BoilerplateRow, BornPageRow, DocumentRow, LifetimeRow, Names, NearPageRow, ParagraphPageRow, ParentRow, Scan,
+    Table, field,
 };
 
 /// Writes the tables of own shards.
@@ -140,13 +141,14 @@ impl ParagraphsWriter<'_> {
         let (history, number) = (&self.plan.history, self.plan.history.weeks.len() - 1);
         let (tables, mut names) = (history.tables(number), BTreeMap::new());
         for rows in history.rows(number, &tables, DocumentRow::NAME, shard)? {
-            Scan::open(&rows, &["doc", "url", "host"])?.for_each(|batch| {
+            Scan::open(&rows, &[&["doc", "host"][..], &Names::COLUMNS].concat())?.for_each(|batch| {
                 let docs: &Int64Array = field(batch, "doc")?;
-                let (urls, hosts): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "host")?);
+                let hosts: &StringArray = field(batch, "host")?;
+                let of_rows = Names::of(batch)?;
                 for (row, doc) in docs.values().iter().enumerate() {
                     let doc = DocId::from_table(*doc);
                     if repeated.binary_search_by_key(&doc, |repeated| repeated.doc).is_ok() {
-                        names.insert(doc, (urls.value(row).to_owned(), hosts.value(row).to_owned()));
+                        names.insert(doc, (of_rows.name(row).into_owned(), hosts.value(row).to_owned()));
                     }
                 }
                 Ok(())

@@ -121,9 +121,11 @@ impl SampledWeek<'_> {
         }
         let own: Vec<DocId> = roots.keys().copied().filter(|doc| self.owned.has(*doc)).collect();
         let rows = self.rows(DocumentRow::NAME)?.into_iter().map(|(rows, _)| rows);
-        let Places { places, .. } = places(rows, &files.crawl, &own, |doc| roots[&doc], IF_MISSING)?;
+        let Places { places, .. } =
+            places(rows, (files.method.documents, &files.crawl), &own, |doc| roots[&doc], IF_MISSING)?;
         let polynomials = polynomials(files.method.seed, files.method.features);
         let again = ReadAgain {
+            documents: files.method.documents,
             inputs: &files.crawl,
             reading: &files.reading,
             fingerprinter: Fingerprinter::new(&files.method, &polynomials, 0, kernels::chosen()?),
