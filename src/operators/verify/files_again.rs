@@ -39,7 +39,7 @@ pub struct PagePlace {
     pub doc: DocId,
     /// The root of its cluster of candidates.
     pub root: DocId,
-    /// The hash of its key: see [`KeyHash::halves`].
+    /// The hash of its key: see [`KeyHash::halves`](crate::records::KeyHash::halves).
     pub key: [u64; 2],
     /// The high and the low half of its checksum.
     pub checksum: [u64; 2],
