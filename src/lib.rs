@@ -23,7 +23,8 @@
 //!
 //! # Read a crawl
 //!
-//! [`readers::list`] finds the files and [`readers::open`] reads one: WARC, WET, ARC, JSONL, Parquet or HTML, compressed or not.
+//! [`readers::list`] finds the files and [`readers::open`] reads one: WARC, WET, ARC, JSONL, Parquet, CSV, HTML or text, compressed
+//! or not.
 //!
 //! ```
 //! use nigh::{config::Reading, readers};
@@ -33,7 +34,7 @@
 //!     let mut reader = readers::open(&input, &reading)?;
 //!     while let Some(item) = reader.next()? {
 //!         if let readers::Item::Page(page) = item {
-//!             assert!(page.url.starts_with("http") && page.status == 200);
+//!             assert!(page.url.is_some_and(|url| url.starts_with("http")) && page.status == Some(200));
 //!         }
 //!     }
 //! }
