@@ -24,7 +24,7 @@ pub struct Samplers {
     pub moduli: Vec<u64>,
     /// How many bits of each minimum are compared, besides all 64; 1 to 32 each. Default: 32, 16, 8, 4, 2, 1.
     pub bits: Vec<u32>,
-    /// How often each sampler is drawn anew, with other random functions, 1 to 1000. Default: 12.
+    /// How often each sampler is made again, with other random functions, 1 to 1000. Default: 12.
     pub seeds: NonZeroU32,
     /// The most pairs of pages of each band of resemblance. Default: 400.
     pub pairs: NonZeroU32,

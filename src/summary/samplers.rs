@@ -22,7 +22,7 @@ pub struct SamplersSummary {
     pub pages: u64,
     /// The min-wise functions.
     pub functions: u64,
-    /// How often each sampler was drawn anew.
+    /// How often each sampler was made again.
     pub seeds: u64,
     /// The pairs of pages that were compared.
     pub pairs: u64,
