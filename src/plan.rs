@@ -229,7 +229,7 @@ mod tests {
             deletion: None,
             accuracy: true,
             mode: Mode::Full,
-            method: job.method.clone(),
+            method: job.method.clone().unwrap_or_default(),
             reading: job.read.clone(),
             keep: job.keep,
             waves: cut_waves(&inputs, wave_bytes),

@@ -12,19 +12,19 @@ use crate::records::Week;
 const RUN_EXAMPLES: &str = "\
 Examples:
   The first week of a store:
-    nigh run jobs/cluster.toml --input 'crawl/*.warc.gz' \\
-        --week 2024-01-08 --store crawls
+    nigh run --input 'crawl/*.warc.gz' --week 2024-01-08 --store crawls
   A later week:
-    nigh run jobs/weekly.toml --input 'crawl-2/*.warc.gz' \\
-        --week 2024-01-15 --store crawls
+    nigh run --input 'crawl-2/*.warc.gz' --week 2024-01-15 --store crawls
+  A job of another kind, with its defaults:
+    nigh run jobs/overlap.toml --store crawls
 
 If a run is interrupted, give the same command again: it continues.";
 
 #[derive(Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// Job file: what to compute, for example jobs/cluster.toml.
-    pub(crate) job: PathBuf,
+    /// Job file: what to compute. `nigh init` writes one [default: cluster a week, with the defaults of jobs/cluster.toml].
+    pub(crate) job: Option<PathBuf>,
     /// Config file: where to compute [default: this machine].
     #[arg(long)]
     pub(crate) config: Option<PathBuf>,
@@ -70,6 +70,13 @@ pub(crate) struct RunArgs {
     /// Print the plan before the run, and the time of each stage after it (if there is one process).
     #[arg(short, long)]
     pub(crate) verbose: bool,
+}
+
+impl RunArgs {
+    /// The job file, as messages name it.
+    pub(crate) fn job_name(&self) -> String {
+        self.job.as_ref().map_or_else(|| "the built-in job".to_owned(), |job| job.display().to_string())
+    }
 }
 
 #[derive(Args)]

@@ -75,7 +75,6 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
     let (store, input, reading) = match job {
         None => (None, Vec::new(), None),
         Some(Job::Cluster(job)) => (job.store, job.input, Some(job.read)),
-        Some(Job::Weekly(job)) => (job.store, job.input, Some(job.read)),
         Some(Job::Chunks(job)) => (job.store, job.input, None),
         Some(Job::Evolution(job)) => (job.store, Vec::new(), None),
         Some(Job::Mirrors(job)) => (job.store, Vec::new(), None),

@@ -19,7 +19,7 @@ use crate::state::{CommittedWeek, Earlier, Store};
 
 /// Runs the job, and prints what it made.
 pub(crate) fn run(job: Chunks, config: &Config, pool: &Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
-    let wrong_use = |text: &str| WrongUse(format!("{}: {text}", args.job.display()));
+    let wrong_use = |text: &str| WrongUse(format!("{}: {text}", args.job_name()));
     if args.replace || args.allow_empty {
         bail!(wrong_use("--replace and --allow-empty are for jobs that make a week: this job adds a table to one"));
     }
@@ -93,7 +93,6 @@ pub(super) fn crawl_of(store: &Store, week: &CommittedWeek) -> Result<(Vec<Strin
     let job: Job = toml::from_str(&text).with_context(|| format!("{} is damaged", path.display()))?;
     match job {
         Job::Cluster(job) => Ok((job.input, job.read)),
-        Job::Weekly(job) => Ok((job.input, job.read)),
         _ => bail!("{} is not the job of a week", path.display()),
     }
 }

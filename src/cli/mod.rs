@@ -5,6 +5,8 @@
 //! - `nigh run` computes a week, or the evolution of a store's weeks. `run.rs` reads job and config; `week.rs` makes a week from a
 //!   crawl; `chunks.rs` makes a table of a committed week; `study.rs` makes tables of committed weeks; `tasks.rs` serves where
 //!   a scheduler starts the processes.
+//! - `nigh init`: `init.rs` writes a commented job file.
+//! - `nigh completions` and `nigh man`: `help.rs`.
 //! - `nigh show`: `show.rs` prints the summary of a week.
 //! - `nigh roll-up`: `roll_up.rs` puts each set of replicas once into ranked lists.
 //! - `nigh delete`: `delete.rs` removes pages from the last week.
@@ -28,6 +30,8 @@ mod check;
 mod chunks;
 mod delete;
 mod errors;
+mod help;
+mod init;
 #[cfg(feature = "pool")]
 mod pool;
 mod print;
@@ -74,6 +78,8 @@ pub struct Cli {
 enum Command {
     /// Run a job: cluster the pages of a crawl, or compare the weeks of a store.
     Run(RunArgs),
+    /// Write a commented job file.
+    Init(init::InitArgs),
     /// Print the summary of a week.
     Show(ShowArgs),
     /// Put each set of replicas and each replicated collection once into ranked lists of URLs.
@@ -91,6 +97,10 @@ enum Command {
     /// Make TLS keys for a pool of machines, or check that the machines are ready.
     #[cfg(feature = "pool")]
     Pool(pool::PoolArgs),
+    /// Print the completions of a shell.
+    Completions(help::CompletionsArgs),
+    /// Print the manual page.
+    Man(help::ManArgs),
     /// Work as one process of several; `nigh run` starts it.
     #[command(hide = true)]
     Worker,
@@ -114,6 +124,7 @@ pub fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Run(args) => run(&args, &log),
+        Command::Init(args) => init::run(&args),
         Command::Show(args) => show(&args),
         Command::RollUp(args) => roll_up::run(&args),
         Command::Delete(args) => delete::run(&args, &log),
@@ -125,6 +136,8 @@ pub fn main() -> ExitCode {
         }
         #[cfg(feature = "pool")]
         Command::Pool(args) => pool::pool(&args),
+        Command::Completions(args) => help::completions(&args),
+        Command::Man(args) => help::man(&args),
         Command::Worker => worker(),
         #[cfg(feature = "pool")]
         Command::Probe => crate::launch::serve_probe().map(|()| ExitCode::SUCCESS),
@@ -163,6 +176,6 @@ mod tests {
             assert!(subcommand.get_about().is_some(), "{}", subcommand.get_name());
         }
         let run = command.find_subcommand("run").unwrap().clone().render_long_help().to_string();
-        assert!(run.contains("nigh run jobs/cluster.toml --input"), "{run}");
+        assert!(run.contains("nigh run --input"), "{run}");
     }
 }

@@ -210,7 +210,6 @@ impl Opened {
 fn job_of(job: &str, verify: Verify) -> (Vec<Input>, Reading, bool) {
     let (input, reading, accuracy) = match toml::from_str(job) {
         Ok(Job::Cluster(job)) => (job.input, job.read, job.accuracy),
-        Ok(Job::Weekly(job)) => (job.input, job.read, job.accuracy),
         _ => return (Vec::new(), Reading::default(), false),
     };
     // A file that is not at hand is missed only if a page of it must be read. For samples no server is asked.

@@ -9,15 +9,20 @@ use super::errors::{WrongUse, exit_code};
 use super::session::{check_kernels, pool_of};
 use super::signals::leave_to_handler;
 use super::tasks::{TaskRole, task_role};
-use super::week::CrawlJob;
-use crate::config::{Config, Job, Study, read_config, read_job};
+use crate::config::{Cluster, Config, Job, Study, read_config, read_job};
 use crate::launch::Pool;
 use crate::log::Log;
 
 /// Runs the job. In a task that a scheduler started, other than the first, serves the run instead.
 pub(crate) fn run(args: &RunArgs, log: &Log) -> Result<ExitCode> {
-    let job = read_job(&args.job).map_err(WrongUse::from_error)?;
+    let job = match &args.job {
+        Some(path) => read_job(path).map_err(WrongUse::from_error)?,
+        None => Job::Cluster(Cluster::default()),
+    };
     log.name(job_name(&job, args));
+    if args.job.is_none() {
+        log.notice("no job file is given: every field has the default that `nigh init --out -` prints");
+    }
     let config = args.config.as_deref().map_or_else(|| Ok(Config::default()), read_config);
     let mut config = config.map_err(WrongUse::from_error)?;
     check_kernels()?;
@@ -39,8 +44,7 @@ pub(crate) fn run(args: &RunArgs, log: &Log) -> Result<ExitCode> {
 
 fn run_job(job: Job, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
     match job {
-        Job::Cluster(job) => super::week::run(CrawlJob::First(job), config, pool, args, log),
-        Job::Weekly(job) => super::week::run(CrawlJob::Later(job), config, pool, args, log),
+        Job::Cluster(job) => super::week::run(job, config, pool, args, log),
         Job::Chunks(job) => super::chunks::run(job, config, &pool, args, log),
         Job::Evolution(job) => super::study::run(Study::Evolution(job), config, &pool, args, log),
         Job::Mirrors(job) => super::study::run(Study::Mirrors(job), config, &pool, args, log),
@@ -56,7 +60,6 @@ fn run_job(job: Job, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> 
 fn job_name(job: &Job, args: &RunArgs) -> String {
     let (kind, week) = match job {
         Job::Cluster(job) => ("cluster", args.week.or(job.week)),
-        Job::Weekly(job) => ("weekly", args.week.or(job.week)),
         Job::Chunks(job) => ("chunks", args.week.or(job.week)),
         Job::Evolution(_) => ("evolution", None),
         Job::Mirrors(_) => ("mirrors", None),

@@ -75,7 +75,7 @@ pub(crate) fn run(mut job: Study, config: &Config, pool: &Pool, args: &RunArgs, 
 
 /// Refuses flags that mean nothing for this job. Returns the name of the store.
 fn check_flags(job: &mut Study, args: &RunArgs) -> Result<PathBuf> {
-    let wrong_use = |text: &str| Err(WrongUse(format!("{}: {text}", args.job.display())).into());
+    let wrong_use = |text: &str| Err(WrongUse(format!("{}: {text}", args.job_name())).into());
     if !args.input.is_empty() {
         let Some(input) = job.input_mut() else {
             return wrong_use("--input is for jobs that read a crawl; this one reads the weeks of a store");

@@ -12,7 +12,7 @@ use super::session::{Session, check_name, locate_store, lock, notify, open_bucke
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, cluster};
 use super::workers::{WorkerCount, warn_above_cores};
-use crate::config::{Bytes, Cluster, Config, Job, Keep, Method, Mode, RECALL, Reading, SameId, Share, Verify, Weekly};
+use crate::config::{Bytes, Cluster, Config, Job, Method, Mode, RECALL, Reading, SameId, Share, Verify};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
@@ -30,7 +30,7 @@ use crate::text::printable_lines;
 const MOST_NAMED: usize = 5;
 
 /// Makes the week, or resumes making it, and prints its summary.
-pub(crate) fn run(job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
+pub(crate) fn run(job: Cluster, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
     let mut request = WeekRequest::new(job, config, pool, args, log)?;
     let location = locate_store(&request.store, args.mirror.as_deref(), config)?;
     let store = location.store().clone();
@@ -166,27 +166,9 @@ fn changed_files(plan: &Plan, before: &InputKey) -> Option<String> {
     (!names.is_empty()).then(|| format!("{}{more} changed since", names.join(", ")))
 }
 
-/// A job that makes a week from a crawl.
-#[derive(Clone)]
-pub(crate) enum CrawlJob {
-    /// The first week of a store.
-    First(Cluster),
-    /// A later week.
-    Later(Weekly),
-}
-
-impl CrawlJob {
-    fn into_job(self) -> Job {
-        match self {
-            CrawlJob::First(job) => Job::Cluster(job),
-            CrawlJob::Later(job) => Job::Weekly(job),
-        }
-    }
-}
-
 /// A job with config and flags applied, before the store is read.
 struct WeekRequest {
-    job: CrawlJob,
+    job: Cluster,
     week: Week,
     /// The store as the user names it.
     store: PathBuf,
@@ -238,7 +220,7 @@ enum WeekState {
     ToMake(Box<Plan>),
 }
 
-/// The fields of the two kinds of jobs that a plan needs.
+/// The fields of the job that a plan needs.
 struct WeekSettings {
     method: Method,
     mode: Mode,
@@ -251,15 +233,8 @@ struct WeekSettings {
 
 impl WeekRequest {
     /// Applies config and flags, and lists the inputs.
-    fn new(mut job: CrawlJob, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<WeekRequest> {
-        let (week, store, input, allow_empty, accuracy, reading, method) = match &mut job {
-            CrawlJob::First(Cluster { week, store, input, allow_empty, accuracy, read, method, .. }) => {
-                (week, store, input, allow_empty, accuracy, &*read, Some(&*method))
-            }
-            CrawlJob::Later(Weekly { week, store, input, allow_empty, accuracy, read, method, .. }) => {
-                (week, store, input, allow_empty, accuracy, &*read, method.as_ref())
-            }
-        };
+    fn new(mut job: Cluster, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<WeekRequest> {
+        let Cluster { week, store, input, allow_empty, accuracy, read: reading, method, .. } = &mut job;
         *accuracy &= !args.no_accuracy;
         *allow_empty |= args.allow_empty;
         if !args.input.is_empty() {
@@ -268,7 +243,7 @@ impl WeekRequest {
         *week = args.week.or(*week);
         *store = args.store.clone().or(store.take());
         let missing = |field: &str, flag: &str| {
-            WrongUse(format!("{}: no {field}: give {flag}, or set it in the job", args.job.display()))
+            WrongUse(format!("{}: no {field}: give {flag}, or set it in the job", args.job_name()))
         };
         let week = week.ok_or_else(|| missing("week", "--week YYYY-MM-DD"))?;
         let store = store.clone().ok_or_else(|| missing("store", "--store DIR"))?;
@@ -277,6 +252,7 @@ impl WeekRequest {
             bail!(missing("input", "--input PATH_OR_GLOB_OR_URL"));
         }
         // The job is kept with the week, and the names of inputs are in its tables.
+        let reading = &*reading;
         input.iter().chain(&reading.base_url).try_for_each(|url| refuse_secrets(url)).map_err(WrongUse::from_error)?;
         let workers = WorkerCount::new(args.workers, config, &pool);
         if let Some(method) = method {
@@ -301,24 +277,7 @@ impl WeekRequest {
     }
 
     fn reading(&self) -> &Reading {
-        match &self.job {
-            CrawlJob::First(job) => &job.read,
-            CrawlJob::Later(job) => &job.read,
-        }
-    }
-
-    fn accuracy(&self) -> bool {
-        match &self.job {
-            CrawlJob::First(job) => job.accuracy,
-            CrawlJob::Later(job) => job.accuracy,
-        }
-    }
-
-    fn keep(&self) -> Keep {
-        match &self.job {
-            CrawlJob::First(job) => job.keep,
-            CrawlJob::Later(job) => job.keep,
-        }
+        &self.job.read
     }
 
     /// Opens every input file, so that one that cannot be read fails the run now and not hours later. Objects in a bucket were
@@ -377,7 +336,7 @@ impl WeekRequest {
         if let Some(manifest) = &manifest {
             manifest.check(&self.store, &settings.method)?;
         }
-        if self.keep().shingles && settings.method.verify != Verify::Exact {
+        if self.job.keep.shingles && settings.method.verify != Verify::Exact {
             bail!(WrongUse(
                 "`keep.shingles = true` is for `verify = \"exact\"` in the method: nothing else reads them".into()
             ));
@@ -427,39 +386,26 @@ impl WeekRequest {
     /// The fields of the job that the plan needs. A later week has the method of its store if the job does not name one.
     ///
     /// # Errors
-    /// If the job makes a first week and the store has an earlier one, or the other way round.
+    /// If the documents of the store are known by something else than those of the input.
     fn settings(&self, manifest: Option<&Manifest>, earlier: &Earlier) -> Result<WeekSettings> {
         let root = self.store.display();
         let mut job = self.job.clone();
-        let of_store = manifest.filter(|manifest| manifest.has_had_weeks()).map(|manifest| manifest.method.documents);
-        let documents = self.documents.or(of_store).unwrap_or_default();
-        if let Some(of_store) = of_store {
+        let of_store = manifest.filter(|manifest| manifest.has_had_weeks()).map(|manifest| &manifest.method);
+        let known_by = of_store.map(|method| method.documents);
+        let documents = self.documents.or(known_by).unwrap_or_default();
+        if let Some(known_by) = known_by {
             ensure!(
-                of_store == documents,
-                "the store {root} knows documents by their {of_store}, and the documents of this input would be known by their {documents}: set \
-                 `id` or `url` in [weekly.read.columns], or same-id in [weekly.read], as they were for the weeks before"
+                known_by == documents,
+                "the store {root} knows documents by their {known_by}, and the documents of this input would be known by their {documents}: set \
+                 `id` or `url` in [cluster.read.columns], or same-id in [cluster.read], as they were for the weeks before"
             );
         }
-        let (method, mode, max_reject_share, allow_empty, wave_bytes) = match (&mut job, manifest, earlier.last()) {
-            (CrawlJob::First(_), _, Some(last)) => bail!(
-                "the store {root} holds week {} already, and this job makes the first week of a store: add a week with jobs/weekly.toml, or \
-                 give another --store",
-                last.week
-            ),
-            (CrawlJob::Later(_), None, _) | (CrawlJob::Later(_), _, None) => {
-                bail!("the store {root} has no week before {}: make its first week with jobs/cluster.toml", self.week)
-            }
-            (CrawlJob::First(job), ..) => {
-                job.method.documents = documents;
-                (job.method.clone(), Mode::Full, job.max_reject_share, job.allow_empty, job.wave_bytes)
-            }
-            (CrawlJob::Later(job), Some(manifest), _) => {
-                let method = job.method.get_or_insert_with(|| manifest.method.clone());
-                method.documents = documents;
-                (method.clone(), job.mode, job.max_reject_share, job.allow_empty, job.wave_bytes)
-            }
-        };
-        Ok(WeekSettings { method, mode, max_reject_share, allow_empty, wave_bytes, job: job_text(&job.into_job()) })
+        let method = job.method.get_or_insert_with(|| of_store.cloned().unwrap_or_default());
+        method.documents = documents;
+        let method = method.clone();
+        let mode = if earlier.last().is_some() { job.mode } else { Mode::Full };
+        let Cluster { max_reject_share, allow_empty, wave_bytes, .. } = job;
+        Ok(WeekSettings { method, mode, max_reject_share, allow_empty, wave_bytes, job: job_text(&Job::Cluster(job)) })
     }
 
     /// # Errors
@@ -475,11 +421,11 @@ impl WeekRequest {
             stands_on: String::new(),
             commit: 0,
             deletion: None,
-            accuracy: self.accuracy(),
+            accuracy: self.job.accuracy,
             mode,
             method,
             reading: self.reading().clone(),
-            keep: self.keep(),
+            keep: self.job.keep,
             waves: cut_waves(&self.inputs, wave_bytes.0),
             inputs: self.inputs.clone(),
             max_reject_share: max_reject_share.0,

@@ -21,10 +21,9 @@ use crate::records::Week;
 #[serde(rename_all = "kebab-case")]
 #[allow(clippy::large_enum_variant, reason = "a run has one job")]
 pub enum Job {
-    /// Clusters the first week of a store.
+    /// Clusters a week: the first of a store, or a later one.
+    #[serde(alias = "weekly")]
     Cluster(Cluster),
-    /// Clusters a later week of a store.
-    Weekly(Weekly),
     /// Makes the table `chunks` of a committed week.
     Chunks(Chunks),
     /// Measures how the clusters of a store change from week to week.
@@ -150,11 +149,11 @@ impl Study {
     }
 }
 
-/// The `[cluster]` table: reads a crawl, and writes the tables of a store's first week.
+/// The `[cluster]` table, also written `[weekly]`: reads a crawl, and adds the tables of its week to a store, which the first week begins.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Cluster {
-    /// The week of the crawl, `YYYY-MM-DD`. Required, here or as `--week`.
+    /// The week of the crawl, `YYYY-MM-DD`, later than all weeks of the store. Required, here or as `--week`.
     pub week: Option<Week>,
     /// The folder of all tables, or `s3://BUCKET/PREFIX`; later weeks are added to it. Required, here or as `--store`.
     pub store: Option<PathBuf>,
@@ -168,12 +167,14 @@ pub struct Cluster {
     pub wave_bytes: Bytes,
     /// Whether the accuracy of the clusters is measured by samples, some of whose pages are read again. Default: true, or `--no-accuracy`.
     pub accuracy: bool,
+    /// How the clusters of a later week are computed. Default: `auto`.
+    pub mode: Mode,
     /// How pages are read.
     pub read: Reading,
     /// What is kept of pages besides their features.
     pub keep: Keep,
-    /// The numbers of the study. A store keeps the method of its first week.
-    pub method: Method,
+    /// The numbers of the study. Default: those of the store, whose first week has those of the study; others than the store's are refused.
+    pub method: Option<Method>,
 }
 
 impl Default for Cluster {
@@ -186,56 +187,9 @@ impl Default for Cluster {
             allow_empty: false,
             wave_bytes: Bytes(16 << 30),
             accuracy: true,
+            mode: Mode::default(),
             read: Reading::default(),
             keep: Keep::default(),
-            method: Method::default(),
-        }
-    }
-}
-
-/// The `[weekly]` table: reads a later crawl, and adds the tables of its week to a store.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct Weekly {
-    /// The week of the crawl, `YYYY-MM-DD`, later than all weeks of the store. Required, here or as `--week`.
-    pub week: Option<Week>,
-    /// The store with the earlier weeks. Required, here or as `--store`.
-    pub store: Option<PathBuf>,
-    /// As for `[cluster]`.
-    pub input: Vec<String>,
-    /// As for `[cluster]`.
-    pub max_reject_share: Share,
-    /// As for `[cluster]`.
-    pub allow_empty: bool,
-    /// As for `[cluster]`.
-    pub wave_bytes: Bytes,
-    /// As for `[cluster]`.
-    pub accuracy: bool,
-    /// How the clusters are computed. Default: `auto`.
-    pub mode: Mode,
-    /// How pages are read.
-    pub read: Reading,
-    /// What is kept of pages besides their features.
-    pub keep: Keep,
-    /// The numbers of the study. Default: those of the store; others are refused.
-    pub method: Option<Method>,
-}
-
-impl Default for Weekly {
-    fn default() -> Weekly {
-        let Cluster { week, store, input, max_reject_share, allow_empty, wave_bytes, accuracy, read, keep, .. } =
-            Cluster::default();
-        Weekly {
-            week,
-            store,
-            input,
-            max_reject_share,
-            allow_empty,
-            wave_bytes,
-            accuracy,
-            mode: Mode::default(),
-            read,
-            keep,
             method: None,
         }
     }

@@ -1,11 +1,11 @@
 //! Job files say what to compute, config files say where. The same job makes the same tables, byte for byte, under any config.
 //!
-//! Both are TOML with kebab-case keys. The outer table of a job is its kind: `[cluster]`, `[weekly]`, `[chunks]`,
+//! Both are TOML with kebab-case keys. The outer table of a job is its kind: `[cluster]`, `[chunks]`,
 //! `[evolution]`, `[mirrors]`, `[overlap]`, `[collections]`, `[mirrors-by-url]`, `[paragraphs]` or `[samplers]`. Only `week`, `store` and `input`
 //! have no default:
 //!
 //! ```
-//! use nigh::config::{Bytes, Job};
+//! use nigh::config::{Bytes, Job, SameId};
 //!
 //! let job: Job = toml::from_str(
 //!     r#"
@@ -14,12 +14,12 @@
 //!     store = "clusters"
 //!     input = ["crawl/*.warc.gz"]
 //!
-//!     [cluster.method]
-//!     agreements = 3
+//!     [cluster.read]
+//!     same-id = "reject"
 //!     "#,
 //! )?;
 //! let Job::Cluster(job) = job else { panic!("the outer table is the kind") };
-//! assert_eq!((job.method.agreements, job.method.features), (3, 84));
+//! assert_eq!((job.read.same_id, job.method), (SameId::Reject, None));
 //! assert_eq!(job.wave_bytes, Bytes(16 << 30));
 //! # Ok::<(), toml::de::Error>(())
 //! ```
@@ -48,9 +48,10 @@
 //! ```
 //!
 //! In reading order: `job` (the kinds of jobs), `overlap`, `collections`, `mirrors_by_url`, `paragraphs` and `samplers` (five of them), `method` (the
-//! numbers of the study), `s_curve` (what they find), `preset` (numbers by name, and those for a similarity), `pool` (the machines of a config),
+//! numbers of the study), `s_curve` (what they find), `preset` (numbers by name, and those for a similarity), `built_in` (the job files that come with nigh), `pool` (the machines of a config),
 //! `tasks` (processes that a scheduler starts), `units` (sizes, shares and counts), `memory` (that of this machine).
 
+mod built_in;
 mod collections;
 mod job;
 mod memory;
@@ -66,9 +67,10 @@ mod samplers;
 mod tasks;
 mod units;
 
+pub use self::built_in::{built_in_job, built_in_jobs};
 pub use self::collections::{CollectionLinks, Collections, Merge, ReplicaLevel};
 pub use self::job::{
-    Chunks, Cluster, Columns, Evolution, HostPairs, Job, Keep, Mirrors, Reading, SameId, Study, Unresolved, Weekly,
+    Chunks, Cluster, Columns, Evolution, HostPairs, Job, Keep, Mirrors, Reading, SameId, Study, Unresolved,
 };
 pub use self::method::{Method, Similarity, Verify};
 pub use self::mirrors_by_url::{MirrorsByUrl, Unfetched, UrlChoice};
@@ -208,15 +210,31 @@ impl Config {
     }
 }
 
-/// Reads a job file.
+/// Reads a job file; `jobs/NAME.toml` is built in where there is no such file, for those who have no clone.
 ///
 /// # Errors
 /// Names the file. For a mistake in it, the error shows line and column with a caret, and what is allowed.
 pub fn read_job(path: &Path) -> Result<Job> {
-    let text = std::fs::read_to_string(path).with_context(|| {
-        format!("cannot read the job {} (the ones that come with nigh are in jobs/)", path.display())
-    })?;
-    parse(path, &text)
+    match std::fs::read_to_string(path) {
+        Ok(text) => parse(path, &text),
+        Err(error) => match built_in_of(path) {
+            Some(text) if error.kind() == std::io::ErrorKind::NotFound => parse(path, text),
+            _ => Err(error).with_context(|| {
+                let names: Vec<&str> = built_in_jobs().collect();
+                format!(
+                    "cannot read the job {} (`nigh init` writes one; jobs/NAME.toml is built in, where NAME is one of {})",
+                    path.display(),
+                    names.join(", ")
+                )
+            }),
+        },
+    }
+}
+
+/// The built-in job that a path names, `jobs/NAME.toml`.
+fn built_in_of(path: &Path) -> Option<&'static str> {
+    let name = path.to_str()?.strip_prefix("jobs/")?.strip_suffix(".toml")?;
+    built_in_job(name).filter(|_| name != "example")
 }
 
 /// Reads a config file, and checks the rules that concern several keys.
@@ -253,7 +271,7 @@ mod tests {
             panic!("the outer table is the kind");
         };
         assert_eq!(cluster.week.unwrap().to_string(), "2024-01-08");
-        assert_eq!(cluster.method, Method { agreements: 3, ..Method::default() });
+        assert_eq!(cluster.method.unwrap(), Method { agreements: 3, ..Method::default() });
         assert_eq!(cluster.read.max_page_bytes, Bytes(16 << 20));
     }
 

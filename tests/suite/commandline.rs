@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use crate::program::{Made, WEEK, data, job, nigh, ran, run, run_well, shipped_job, skipped};
+use crate::program::{Made, WEEK, data, job, nigh, ran, run, run_well, shipped_job, skipped, tables};
 use crate::skips::Need;
 
 #[test]
 fn the_readme_command_clusters_the_shipped_crawl() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
-    let ran = run_well(&["run", "jobs/cluster.toml", "--store", store.to_str().unwrap()]);
+    let ran = run_well(&["run", "jobs/example.toml", "--store", store.to_str().unwrap()]);
     for wanted in [
         "Week 2024-01-08: 523 documents",
         "very similar",
@@ -44,7 +44,7 @@ fn named(event: &serde_json::Value) -> (&str, u64) {
 fn json_is_one_object_on_stdout_and_events_on_stderr() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
-    let ran = run_well(&["run", "jobs/cluster.toml", "--json", "--store", store.to_str().unwrap()]);
+    let ran = run_well(&["run", "jobs/example.toml", "--json", "--store", store.to_str().unwrap()]);
     let summary: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(summary["week"], WEEK);
     assert_eq!(summary["counts"]["documents"], 523);
@@ -61,17 +61,17 @@ fn json_is_one_object_on_stdout_and_events_on_stderr() {
     }
     // What a person sees of the plan, and of the times of a run, is no event.
     let other = folder.path().join("other");
-    for job in ["jobs/cluster.toml", "jobs/evolution.toml"] {
+    for job in ["jobs/example.toml", "jobs/evolution.toml"] {
         let verbose = run_well(&["run", job, "--json", "--verbose", "--store", other.to_str().unwrap()]);
         for line in verbose.stderr.lines() {
             assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "{line}");
         }
     }
-    let again = run_well(&["run", "jobs/cluster.toml", "--json", "--store", store.to_str().unwrap()]);
+    let again = run_well(&["run", "jobs/example.toml", "--json", "--store", store.to_str().unwrap()]);
     let event: serde_json::Value = serde_json::from_str(again.stderr.trim()).unwrap();
     assert_eq!(event["event"], "notice");
     assert_eq!(named(&event), ("cluster 2024-01-08", 0));
-    let failed = run(&["run", "jobs/cluster.toml", "--json", "--store", store.to_str().unwrap(), "--input", "nothing"]);
+    let failed = run(&["run", "jobs/example.toml", "--json", "--store", store.to_str().unwrap(), "--input", "nothing"]);
     let event: serde_json::Value = serde_json::from_str(failed.stderr.trim()).unwrap();
     assert_eq!((failed.code, &event["event"]), (Some(1), &"error".into()));
     assert_eq!(named(&event), ("cluster 2024-01-08", 0));
@@ -98,17 +98,17 @@ fn a_second_run_over_the_first_changes_nothing() {
     let made = Made::new(&[]);
     let store = made.store();
     let before = made.tables();
-    let again = run_well(&["run", "jobs/cluster.toml", "--store", store.to_str().unwrap()]);
+    let again = run_well(&["run", "jobs/example.toml", "--store", store.to_str().unwrap()]);
     assert!(again.stderr.contains("nothing to do") && again.stdout.contains("523 documents"), "{}", again.stderr);
     assert!(made.tables() == before);
     // Other input for the same week, and another week, are refused with what to do.
     let other =
-        run(&["run", "jobs/cluster.toml", "--store", store.to_str().unwrap(), "--input", "tests/data/week-2024-01-15"]);
+        run(&["run", "jobs/example.toml", "--store", store.to_str().unwrap(), "--input", "tests/data/week-2024-01-15"]);
     assert_eq!(other.code, Some(1));
     assert!(other.stderr.contains("made from other input") && other.stderr.contains("--store"), "{}", other.stderr);
-    let week = run(&["run", "jobs/cluster.toml", "--store", store.to_str().unwrap(), "--week", "2024-01-15"]);
+    let week = run(&["run", "jobs/example.toml", "--store", store.to_str().unwrap(), "--week", "2024-01-01"]);
     assert_eq!(week.code, Some(1));
-    assert!(week.stderr.contains("holds week 2024-01-08 already"), "{}", week.stderr);
+    assert!(week.stderr.contains("weeks must be added in order: 2024-01-01 is older"), "{}", week.stderr);
     assert!(made.tables() == before);
 }
 
@@ -147,7 +147,7 @@ fn typos_are_shown_with_their_line_and_column() {
     }
     let config = folder.path().join("config.toml");
     std::fs::write(&config, "workers = 2\nmemroy = \"1GiB\"\n").unwrap();
-    let ran = run(&["run", "jobs/cluster.toml", "--config", config.to_str().unwrap(), "--store", "nowhere"]);
+    let ran = run(&["run", "jobs/example.toml", "--config", config.to_str().unwrap(), "--store", "nowhere"]);
     assert_eq!(ran.code, Some(2));
     for wanted in ["config.toml", "line 2, column 1", "memroy", "`memory`", "^"] {
         assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
@@ -164,9 +164,13 @@ fn wrong_use_exits_with_two() {
         (vec!["run", empty], "--week"),
         (vec!["run", empty, "--week", "2024-01-08"], "--store"),
         (vec!["run", empty, "--week", "2024-01-08", "--store", "nowhere"], "--input"),
-        (vec!["run", "jobs/cluster.toml", "--week", "yesterday"], "YYYY-MM-DD"),
-        (vec!["run", "jobs/cluster.toml", "--workers", "0"], "1 to 1024"),
+        (vec!["run", "jobs/example.toml", "--week", "yesterday"], "YYYY-MM-DD"),
+        (vec!["run", "jobs/example.toml", "--workers", "0"], "1 to 1024"),
         (vec!["run", "jobs/no-such.toml"], "jobs/no-such.toml"),
+        (vec!["run", "jobs/cluster.toml", "--week", "2024-01-08"], "jobs/cluster.toml: no store: give --store"),
+        (vec!["run", "--week", "2024-01-08"], "the built-in job: no store: give --store"),
+        (vec!["run", "jobs/overlap.toml"], "--store"),
+        (vec!["init", "clutser"], "possible values: cluster, weekly"),
         (vec!["rnu"], "unrecognized subcommand"),
         (vec![], "Usage"),
     ] {
@@ -179,12 +183,43 @@ fn wrong_use_exits_with_two() {
 }
 
 #[test]
+fn a_program_without_its_clone_has_jobs_completions_and_a_manual() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = data("week-2024-01-08");
+    let here = |arguments: &[&str]| {
+        let ran = ran(nigh(arguments).current_dir(folder.path()));
+        assert_eq!(ran.code, Some(0), "{arguments:?} {}", ran.stderr);
+        ran.stdout
+    };
+    let week = ["--week", "2024-01-08", "--input", input.to_str().unwrap(), "-q"];
+    // Without a job, with the built-in one, and with the one that is written: the same tables.
+    here(&[&["run", "--store", "none"], &week[..]].concat());
+    here(&[&["run", "jobs/cluster.toml", "--store", "built-in"], &week[..]].concat());
+    assert!(here(&["init"]).contains("Wrote cluster.toml"));
+    here(&[&["run", "cluster.toml", "--store", "written"], &week[..]].concat());
+    let made = |store: &str| tables(&crate::program::week(&folder.path().join(store), "2024-01-08"));
+    assert!(made("none") == made("built-in") && made("none") == made("written"));
+    here(&["run", "jobs/evolution.toml", "--store", "none", "-q"]);
+    assert_eq!(here(&["init", "overlap", "--out", "-"]), std::fs::read_to_string("jobs/overlap.toml").unwrap());
+    let again = ran(nigh(&["init"]).current_dir(folder.path()));
+    assert!(again.code == Some(2) && again.stderr.contains("cluster.toml exists already"), "{}", again.stderr);
+    assert!(!folder.path().join("stores").exists(), "no store that nobody named");
+
+    assert!(here(&["completions", "bash"]).contains("roll-up"));
+    assert!(here(&["completions", "zsh"]).starts_with("#compdef nigh"));
+    assert!(here(&["completions", "fish"]).contains("complete -c nigh"));
+    assert!(here(&["man"]).contains(".TH nigh 1"));
+    here(&["man", "--out", "man"]);
+    assert!(folder.path().join("man/nigh-run.1").exists());
+}
+
+#[test]
 fn more_workers_than_shards_are_refused_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let (store, config) = (folder.path().join("store"), folder.path().join("config.toml"));
     let path = store.to_str().unwrap();
     std::fs::write(&config, "workers = 33\nprocesses = 2\n").unwrap();
-    let first = ["run", "jobs/cluster.toml", "--store", path];
+    let first = ["run", "jobs/example.toml", "--store", path];
     for (flags, number) in [
         (&["--workers", "1000"][..], "1000 workers"),
         (&["--workers", "40", "--processes", "2"], "80 workers"),
@@ -213,7 +248,7 @@ fn more_workers_than_shards_are_refused_before_anything_is_written() {
 
 #[test]
 fn more_workers_than_cores_are_warned_of() {
-    let arguments = ["run", "jobs/cluster.toml", "--dry-run", "--store", "nowhere", "--workers"];
+    let arguments = ["run", "jobs/example.toml", "--dry-run", "--store", "nowhere", "--workers"];
     let cores = std::thread::available_parallelism().unwrap().get();
     if cores < 64 {
         let ran = run_well(&[&arguments[..], &[&format!("{}", cores + 1)]].concat());
@@ -315,7 +350,7 @@ fn urls_with_passwords_and_signatures_are_refused_and_not_shown() {
     assert_eq!(run_of(&base, "tests/data/week-2024-01-08").code, Some(2));
     let bucket = "s3://user:s3cret@bucket/store";
     let deletion = ["delete", "--host", "a.example", "--store", bucket];
-    let first = ["run", "jobs/cluster.toml", "--store", bucket];
+    let first = ["run", "jobs/example.toml", "--store", bucket];
     for arguments in [&first[..], &deletion, &["show", bucket], &["vacuum", "--keep", "1", "--store", bucket]] {
         let ran = run(arguments);
         assert_eq!(ran.code, Some(2), "{arguments:?} {}", ran.stderr);
@@ -329,7 +364,7 @@ fn urls_with_passwords_and_signatures_are_refused_and_not_shown() {
 fn other_machines_are_refused_without_the_feature_pool() {
     for (config, table) in [("pool", "[[hosts]]"), ("slurm", "[tasks]"), ("kubernetes", "[tasks]")] {
         let config = format!("configs/{config}.toml");
-        let ran = run(&["run", "jobs/cluster.toml", "--config", &config, "--store", "nowhere"]);
+        let ran = run(&["run", "jobs/example.toml", "--config", &config, "--store", "nowhere"]);
         assert_eq!(ran.code, Some(2), "{}", ran.stderr);
         for wanted in [config.as_str(), table, "built without the feature `pool`"] {
             assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
@@ -355,7 +390,7 @@ fn missing_and_unreadable_inputs_are_refused_before_anything_is_written() {
         Err(_) => inputs.push(secret.to_str().unwrap()),
     }
     for input in inputs {
-        let ran = run(&["run", "jobs/cluster.toml", "--store", store, "--input", input]);
+        let ran = run(&["run", "jobs/example.toml", "--store", store, "--input", input]);
         assert_eq!(ran.code, Some(1), "{}", ran.stderr);
         assert!(ran.stderr.contains(input), "{}", ran.stderr);
     }
@@ -368,7 +403,7 @@ fn a_dry_run_prints_what_a_run_needs_and_writes_nothing() {
     let store = folder.path().join("store");
     let arguments = [
         "run",
-        "jobs/cluster.toml",
+        "jobs/example.toml",
         "--dry-run",
         "--workers",
         "2",
@@ -389,7 +424,7 @@ fn a_dry_run_prints_what_a_run_needs_and_writes_nothing() {
     // A store that cannot be made is found out here, too.
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
-    let ran = run(&["run", "jobs/cluster.toml", "--dry-run", "--store", file.join("store").to_str().unwrap()]);
+    let ran = run(&["run", "jobs/example.toml", "--dry-run", "--store", file.join("store").to_str().unwrap()]);
     assert_eq!(ran.code, Some(1));
     assert!(ran.stderr.contains("is a file"), "{}", ran.stderr);
 }
@@ -399,7 +434,7 @@ fn too_many_rejects_exit_with_three_and_keep_what_was_read() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
     let bad = data("dirty/gzip-truncated-middle.warc.gz");
-    let arguments = ["run", "jobs/cluster.toml", "--store", store.to_str().unwrap(), "--input", bad.to_str().unwrap()];
+    let arguments = ["run", "jobs/example.toml", "--store", store.to_str().unwrap(), "--input", bad.to_str().unwrap()];
     for processes in ["1", "2"] {
         let ran = run(&[&arguments[..], &["--processes", processes]].concat());
         assert_eq!(ran.code, Some(3), "{}", ran.stderr);
@@ -410,7 +445,7 @@ fn too_many_rejects_exit_with_three_and_keep_what_was_read() {
     }
     // The same input under a job that accepts them goes on from what was read.
     let text =
-        std::fs::read_to_string(shipped_job()).unwrap().replace("max-reject-share = 0.05", "max-reject-share = 1.0");
+        std::fs::read_to_string(shipped_job()).unwrap().replace("[cluster]\n", "[cluster]\nmax-reject-share = 1.0\n");
     let job = job(folder.path(), &text);
     let ran =
         run_well(&["run", job.to_str().unwrap(), "--store", store.to_str().unwrap(), "--input", bad.to_str().unwrap()]);
@@ -436,7 +471,7 @@ fn flags_override_the_config() {
     let config = folder.path().join("config.toml");
     std::fs::write(&config, "workers = 3\nprocesses = 2\nmemory = \"64MiB\"\n").unwrap();
     let mut arguments =
-        vec!["run", "jobs/cluster.toml", "--dry-run", "--store", "nowhere", "--config", config.to_str().unwrap()];
+        vec!["run", "jobs/example.toml", "--dry-run", "--store", "nowhere", "--config", config.to_str().unwrap()];
     assert!(run_well(&arguments).stdout.contains("3 in each of 2 processes"));
     arguments.extend(["--workers", "1"]);
     let ran = run_well(&arguments);

@@ -227,7 +227,7 @@ fn the_keys_of_one_command_serve_a_run() {
     // Without its key a process does not begin, and says which file it wants.
     std::fs::remove_file(folder.path().join("pool/process-001.key")).unwrap();
     let store = folder.path().join("store");
-    let failed = run(&["run", "jobs/cluster.toml", "-q", "--config", config, "--store", store.to_str().unwrap()]);
+    let failed = run(&["run", "jobs/example.toml", "-q", "--config", config, "--store", store.to_str().unwrap()]);
     assert_eq!(failed.code, Some(1));
     assert_words(&failed.stderr, &["process 1 cannot join by TLS", "process-001.key", "nigh pool keys"]);
 }

@@ -108,7 +108,7 @@ fn without_chunks_the_other_tables_are_the_same() {
     assert!(features > 500 && chunks == 0);
     // The week was made without, and the command says otherwise.
     let store = without.store();
-    let again = run(&["run", "jobs/cluster.toml", "-q", "--store", store.to_str().unwrap(), "--week", "2024-01-08"]);
+    let again = run(&["run", "jobs/example.toml", "-q", "--store", store.to_str().unwrap(), "--week", "2024-01-08"]);
     assert_ne!(again.code, Some(0), "{}", again.stdout);
 }
 

@@ -635,7 +635,7 @@ fn mirrors_of_the_corpus_are_found() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
     let (store_text, crawl) = (store.to_str().unwrap(), crawl.to_str().unwrap());
-    run_well(&["run", "jobs/cluster.toml", "-q", "--store", store_text, "--week", WEEKS[0], "--input", crawl]);
+    run_well(&["run", "jobs/example.toml", "-q", "--store", store_text, "--week", WEEKS[0], "--input", crawl]);
     Parameters::least(10).run(&store, &[]);
     let rows = found(&store).remove(WEEKS[0]).unwrap();
     assert_eq!(rows.values().filter(|row| row.class == "auto").count(), 3);

@@ -64,7 +64,7 @@ pub fn job(folder: &Path, text: &str) -> PathBuf {
 
 /// The shipped job.
 pub fn shipped_job() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("jobs/cluster.toml")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("jobs/example.toml")
 }
 
 /// A command of the program, run in the repository's folder.

@@ -224,12 +224,12 @@ fn two_runs_into_one_store_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
     let held = nigh::state::Store::at(&store).lock().unwrap();
-    let refused = run(&["run", "jobs/cluster.toml", "--store", store.to_str().unwrap()]);
+    let refused = run(&["run", "jobs/example.toml", "--store", store.to_str().unwrap()]);
     assert_eq!(refused.code, Some(1));
     assert!(refused.stderr.contains("another run writes to the store"), "{}", refused.stderr);
     // Not only dropped: what other tests start beside this one inherits it.
     held.unlock().unwrap();
-    run_well(&["run", "jobs/cluster.toml", "--store", store.to_str().unwrap()]);
+    run_well(&["run", "jobs/example.toml", "--store", store.to_str().unwrap()]);
 }
 
 #[test]
@@ -369,8 +369,8 @@ fn an_unfinished_week_of_other_input_is_dropped_with_a_message() {
     let store = folder.path().join("store");
     run_well(&["run", job.to_str().unwrap(), "-q", "--store", store.to_str().unwrap()]);
     unfinish(&store);
-    let other = ["run", "jobs/cluster.toml", "--store", store.to_str().unwrap()];
-    let text = std::fs::read_to_string("jobs/cluster.toml").unwrap().replace("shards = 64", "shards = 8");
+    let other = ["run", "jobs/example.toml", "--store", store.to_str().unwrap()];
+    let text = std::fs::read_to_string("jobs/example.toml").unwrap().replace("shards = 64", "shards = 8");
     std::fs::write(&job, text).unwrap();
     let again = run_well(&[&["run", job.to_str().unwrap()], &other[2..]].concat());
     assert!(again.stderr.contains("waves are dropped, and it starts again"), "{}", again.stderr);
@@ -395,7 +395,7 @@ fn a_full_disk_is_reported_and_loses_nothing() {
         .map(|processes| {
             run(&[
                 "run",
-                "jobs/cluster.toml",
+                "jobs/example.toml",
                 "--workers",
                 "2",
                 "--processes",
@@ -406,7 +406,7 @@ fn a_full_disk_is_reported_and_loses_nothing() {
         })
         .collect();
     let remount = ran(std::process::Command::new("mount").args(["-o", "remount,size=64m"]).arg(&small));
-    let again = run(&["run", "jobs/cluster.toml", "--store", store.to_str().unwrap()]);
+    let again = run(&["run", "jobs/example.toml", "--store", store.to_str().unwrap()]);
     let found = tables(&store.join("week=2024-01-08"));
     output(std::process::Command::new("umount").arg(&small));
     for result in results {
@@ -424,7 +424,7 @@ fn a_full_disk_is_reported_and_loses_nothing() {
 
 #[test]
 fn a_store_that_cannot_be_written_is_refused() {
-    let ran = run(&["run", "jobs/cluster.toml", "--store", "/proc/nigh-store"]);
+    let ran = run(&["run", "jobs/example.toml", "--store", "/proc/nigh-store"]);
     assert_eq!(ran.code, Some(1));
     assert!(ran.stderr.contains("/proc/nigh-store") && ran.stderr.contains("--store"), "{}", ran.stderr);
 }

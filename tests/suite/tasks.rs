@@ -390,7 +390,7 @@ fn variables_that_the_scheduler_does_not_set_and_mistakes_in_its_config_are_name
         let path = folder.path().join("config.toml");
         std::fs::write(&path, config).unwrap();
         let store = folder.path().join("store");
-        let arguments = ["run", "jobs/cluster.toml", "--config", path.to_str().unwrap()];
+        let arguments = ["run", "jobs/example.toml", "--config", path.to_str().unwrap()];
         let ran = run(&[&arguments[..], &["--store", store.to_str().unwrap()], flags].concat());
         assert_eq!(ran.code, Some(2), "{}", ran.stderr);
         words.iter().for_each(|word| assert!(ran.stderr.contains(word), "{word}: {}", ran.stderr));

@@ -60,9 +60,8 @@ impl Setting {
     pub(crate) fn new(input: &[String], workers: usize, common: &Common) -> Result<Setting> {
         let (reading, method) = match &common.job {
             Some(job) => match read_job(job)? {
-                Job::Cluster(job) => (job.read, job.method),
-                Job::Weekly(job) => (job.read, job.method.unwrap_or_default()),
-                _ => bail!("{}: a benchmark needs a [cluster] or a [weekly] job", job.display()),
+                Job::Cluster(job) => (job.read, job.method.unwrap_or_default()),
+                _ => bail!("{}: a benchmark needs a [cluster] job", job.display()),
             },
             None => (Reading::default(), Method::default()),
         };

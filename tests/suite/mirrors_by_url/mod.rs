@@ -405,7 +405,7 @@ fn the_first_candidates_of_the_corpus_are_mirrors() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
     let flags = ["-q", "--week", WEEK, "--input", crawl.to_str().unwrap(), "--store", store.to_str().unwrap()];
-    run_well(&[&["run", "jobs/cluster.toml"][..], &flags].concat());
+    run_well(&[&["run", "jobs/example.toml"][..], &flags].concat());
     let settings = Settings { least_urls: 10, ..Settings::default() };
     settings.run(&store, &["--workers", "2"]);
     let rows = assert_right(&store, &Known::of_week(&store, WEEK, false), &settings);
