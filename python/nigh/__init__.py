@@ -1,0 +1,220 @@
+"""Clusters of near-duplicate pages and texts.
+
+This module runs the program ``nigh``, which the same package installs, and hands over its tables as pyarrow ones:
+
+>>> import nigh
+>>> clusters = nigh.cluster("shards/*.parquet", id="id", similarity=0.8)  # doctest: +SKIP
+>>> clusters.column_names  # doctest: +SKIP
+['file', 'offset', 'id', 'url', 'doc', 'cluster', 'size', 'rank', 'stays']
+
+Nothing is computed here. A run can be repeated with the program alone: see ``nigh help run``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.dataset
+
+__all__ = ["Failed", "Store", "cluster", "open", "program", "run"]
+
+Level = Literal["similar", "identical", "exact"]
+Policy = Literal["first", "longest", "newest", "shortest-url", "per-host", "root"]
+
+#: The week of a store with one batch of data.
+_WEEK = "2000-01-03"
+
+
+class Failed(RuntimeError):
+    """The program failed. ``code`` is its exit code, ``message`` what it said."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message or f"nigh ended with exit code {code}")
+        self.code = code
+        self.message = message
+
+
+def program() -> str:
+    """The path of the program: that of this installation, or the first one on ``PATH``.
+
+    Raises ``FileNotFoundError`` if there is none.
+    """
+    name = "nigh" + (sysconfig.get_config_var("EXE") or "")
+    here = Path(sysconfig.get_path("scripts")) / name
+    if here.is_file():
+        return str(here)
+    found = shutil.which(name)
+    if found is None:
+        raise FileNotFoundError("the program nigh is neither beside this Python nor on PATH: `pip install nigh` installs it")
+    return found
+
+
+def run(*arguments: str | os.PathLike[str]) -> str:
+    """Runs the program, and returns what it prints. What it says besides goes to standard error at its end.
+
+    Raises ``Failed`` if it ends with another exit code than 0.
+    """
+    command = [program(), *(os.fspath(argument) for argument in arguments)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise Failed(done.returncode, done.stderr.strip())
+    if done.stderr:
+        print(done.stderr, end="", file=sys.stderr)
+    return done.stdout
+
+
+def cluster(
+    data: pyarrow.Table | str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    text: str = "text",
+    id: str | None = None,  # noqa: A002
+    url: str | None = None,
+    similarity: float | None = None,
+    verify: Literal["none", "estimate", "exact"] | None = None,
+    level: Level = "similar",
+    keep: Policy = "first",
+    store: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+) -> pyarrow.Table:
+    """Clusters records, and returns a row for each document: where it is, its cluster, and whether it stays.
+
+    ``data`` is a table, or paths, folders and globs of files as ``nigh run --input`` takes them. ``text``, ``id`` and ``url`` name columns.
+    ``similarity``, ``verify`` and the level are those of the program; without ``similarity`` it has the numbers of Fetterly's study.
+    The tables are kept if ``store`` names a folder for them.
+
+    The columns: ``file`` and ``offset`` (of a table or Parquet file, the number of the row), ``id``, ``url``, ``doc``, ``cluster``,
+    ``size`` (records of the cluster), ``rank`` (in the cluster, from 1), ``stays`` (by ``keep``). The rows are in the order of the inputs. Of
+    a table every row has one; rows that are no documents, as those without a text, have a null ``doc``.
+
+    Raises ``Failed`` if the program fails.
+    """
+    import pyarrow
+    import pyarrow.parquet
+
+    with tempfile.TemporaryDirectory(prefix="nigh-") as folder:
+        scratch = Path(folder)
+        is_table = isinstance(data, pyarrow.Table)
+        if is_table:
+            # Only the columns that are read. Of one that is not there the program says so.
+            wanted = [name for name in (text, id, url) if name in data.column_names]
+            pyarrow.parquet.write_table(data.select(wanted), scratch / "table.parquet", compression="zstd", compression_level=1)
+            inputs = [str(scratch / "table.parquet")]
+        elif isinstance(data, (str, os.PathLike)):
+            inputs = [os.fspath(data)]
+        else:
+            inputs = [os.fspath(path) for path in data]
+        job = scratch / "job.toml"
+        # Rows of a table without a text are in the result, as nulls.
+        accepted = 1.0 if is_table else None
+        columns = {"text": text, "id": id, "url": url}
+        job.write_text(_job(columns, {"similarity": similarity, "verify": verify}, keep, accepted), encoding="utf-8")
+        root = scratch / "store" if store is None else Path(store)
+        flags: list[str] = [] if workers is None else ["--workers", str(workers)]
+        run("run", job, "--quiet", "--store", root, "--week", _WEEK, *flags, "--input", *inputs)
+        listed = scratch / "list.parquet"
+        # The job of the week names the inputs relative to this folder, as they are given here.
+        run("export", root, "--week", _WEEK, "--list", listed, "--what", "annotated", "--level", level)
+        rows = pyarrow.parquet.read_table(listed)
+    return _every_row(rows, data.num_rows) if is_table else rows
+
+
+def _job(columns: dict[str, Any], method: dict[str, Any], keep: str, accepted: float | None) -> str:
+    """The job of a call, as TOML."""
+    lines = ["[cluster]", f"canonical = {json.dumps(keep)}"]
+    lines += [] if accepted is None else [f"max-reject-share = {accepted}"]
+    for table, fields in (("read.columns", columns), ("method", method)):
+        lines.append(f"[cluster.{table}]")
+        lines += [f"{name} = {json.dumps(value)}" for name, value in fields.items() if value is not None]
+    return "\n".join(lines) + "\n"
+
+
+def _every_row(rows: pyarrow.Table, count: int) -> pyarrow.Table:
+    """The rows of a list, with one for each row of a table."""
+    import pyarrow
+
+    if rows.num_rows == count:
+        return rows.drop_columns(["file"])
+    places: list[int | None] = [None] * count
+    for row, offset in enumerate(rows["offset"].to_pylist()):
+        places[offset] = row
+    every = rows.drop_columns(["file", "offset"]).take(pyarrow.array(places, pyarrow.int64()))
+    return every.add_column(0, "offset", pyarrow.array(range(count), pyarrow.int64()))
+
+
+class Store:
+    """The tables of a store. They are attributes too: ``nigh.open("corpus").clusters`` is ``table("clusters")``."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        if not (self.path / "_nigh" / "manifest.json").is_file():
+            raise FileNotFoundError(f"{self.path} is not a store of nigh: it has no _nigh/manifest.json")
+
+    @property
+    def weeks(self) -> list[str]:
+        """The weeks of the store, ascending, as ``YYYY-MM-DD``."""
+        manifest = json.loads((self.path / "_nigh" / "manifest.json").read_text(encoding="utf-8"))
+        return [week["week"] for week in manifest["weeks"]]
+
+    @property
+    def tables(self) -> list[str]:
+        """The names of its tables."""
+        return sorted(folder.name for folder in self.path.iterdir() if folder.is_dir() and not folder.name.startswith("_"))
+
+    def table(self, name: str, week: str | None = None) -> pyarrow.dataset.Dataset:
+        """A table of all weeks, with the column ``week``; or of one.
+
+        Raises ``KeyError`` if the store has no such table or week.
+        """
+        import pyarrow
+        import pyarrow.dataset
+
+        if name not in self.tables:
+            raise KeyError(f"{self.path} has no table {name}: it has {', '.join(self.tables)}")
+        folder = self.path / name
+        if week is not None:
+            folder = folder / f"week={week}"
+            if not folder.is_dir():
+                raise KeyError(f"{self.path} has no {name} of week {week}: it has weeks {', '.join(self.weeks)}")
+        return pyarrow.dataset.dataset(folder, format="parquet", exclude_invalid_files=False)
+
+    def summary(self, week: str | None = None) -> dict[str, Any]:
+        """The summary of a week, by default of the last one, as ``nigh show --json`` prints it."""
+        flags = [] if week is None else ["--week", week]
+        return json.loads(run("show", self.path, "--json", *flags))
+
+    def export(self, out: str | os.PathLike[str], *flags: str) -> dict[str, Any]:
+        """Writes the inputs again without duplicates: ``nigh export`` with further flags. Returns what was written."""
+        return json.loads(run("export", self.path, "--out", out, "--json", *flags))
+
+    def __getattr__(self, name: str) -> pyarrow.dataset.Dataset:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self.table(name.replace("_", "-"))
+        except KeyError as error:
+            raise AttributeError(str(error)) from None
+
+    def __dir__(self) -> Sequence[str]:
+        return [*super().__dir__(), *(name.replace("-", "_") for name in self.tables)]
+
+    def __repr__(self) -> str:
+        return f"nigh.open({str(self.path)!r})"
+
+
+def open(path: str | os.PathLike[str]) -> Store:  # noqa: A001
+    """Opens a store that ``nigh run`` made.
+
+    Raises ``FileNotFoundError`` if there is none.
+    """
+    return Store(path)

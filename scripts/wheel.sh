@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Builds the wheel, installs it in a fresh virtual environment, and runs the main job and the tests of the Python module with it.
+#
+#   scripts/wheel.sh                      as a release
+#   scripts/wheel.sh --profile dev        quicker to build; further arguments go to `maturin build`
+set -euo pipefail
+cd "$(dirname "$0")/.."
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+profile=(--release)
+[ $# -gt 0 ] && profile=("$@")
+
+python3 -m venv "$folder/build"
+"$folder/build/bin/python" -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
+"$folder/build/bin/maturin" build --quiet "${profile[@]}" --out "$folder/wheels"
+
+python3 -m venv "$folder/fresh"
+wheel=("$folder"/wheels/nigh-*.whl)
+"$folder/fresh/bin/python" -m pip install --quiet --disable-pip-version-check "${wheel[0]}[tables]"
+"$folder/fresh/bin/nigh" run jobs/example.toml --quiet --store "$folder/store"
+"$folder/fresh/bin/nigh" show "$folder/store" | head -n 6
+"$folder/fresh/bin/python" tests/python/test_nigh.py
+echo "wheel: $(basename "${wheel[0]}") ($(du -h "${wheel[0]}" | cut -f1)) was installed, ran the main job and passed its tests"

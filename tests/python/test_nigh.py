@@ -1,0 +1,80 @@
+"""The Python module against the program's own tables. Run by scripts/wheel.sh with the wheel installed."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import nigh
+
+CRAWL = Path(__file__).parents[1] / "data" / "week-2024-01-08"
+
+
+def texts() -> list[str | None]:
+    """Twelve texts: four families of three, and one that is missing."""
+    families = [" ".join(f"w{(family + 1) * 7919 + place * 104729}" for place in range(120)) for family in range(4)]
+    return [families[number % 4] + (f" own{number}" if number > 7 else "") for number in range(12)] + [None]
+
+
+class Module(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def test_a_table_gives_a_row_for_each_of_its_rows(self) -> None:
+        table = pa.table({"key": [f"k{number}" for number in range(13)], "body": texts(), "unread": range(13)})
+        found = nigh.cluster(table, text="body", id="key", similarity=0.8, workers=1)
+        self.assertEqual(found.num_rows, 13)
+        self.assertEqual(found["size"].to_pylist(), [3] * 12 + [None])
+        self.assertEqual(found["rank"].to_pylist(), [1] * 4 + [2] * 4 + [3] * 4 + [None])
+        self.assertEqual(found["stays"].to_pylist(), [True] * 4 + [False] * 8 + [None])
+        self.assertEqual(found["id"].to_pylist()[:12], table["key"].to_pylist()[:12])
+        clusters = found["cluster"].to_pylist()
+        self.assertEqual(len(set(clusters[:4])), 4)
+        self.assertEqual(clusters[:4] * 2, clusters[4:12])
+
+    def test_files_give_a_row_for_each_document_and_a_store(self) -> None:
+        for shard in range(2):
+            rows = {"text": texts()[6 * shard : 6 * shard + 6]}
+            pq.write_table(pa.table(rows), self.folder / f"{shard}.parquet")
+        found = nigh.cluster(self.folder / "*.parquet", keep="longest", store=self.folder / "store", similarity=0.8)
+        self.assertEqual(found.num_rows, 12)
+        self.assertEqual(found["stays"].to_pylist(), [False] * 8 + [True] * 4)
+        store = nigh.open(self.folder / "store")
+        self.assertEqual(len(store.weeks), 1)
+        self.assertIn("clusters", store.tables)
+        clusters = store.clusters.to_table(columns=["doc", "canonical"])
+        canonical = {row["doc"] for row in clusters.to_pylist() if row["canonical"]}
+        self.assertEqual(canonical, {row["doc"] for row in found.to_pylist() if row["stays"]})
+        self.assertEqual(store.table("documents", store.weeks[0]).count_rows(), 12)
+        self.assertEqual(store.summary()["counts"]["documents"], 12)
+        written = store.export(self.folder / "out")
+        self.assertEqual((written["documents"], written["written"]), (12, 4))
+        self.assertEqual(pq.read_table(self.folder / "out" / "1.parquet")["text"].to_pylist(), texts()[8:12])
+        with self.assertRaises(KeyError):
+            store.table("cluster")
+        with self.assertRaises(AttributeError):
+            store.no_such_table
+        with self.assertRaises(FileNotFoundError):
+            nigh.open(self.folder)
+
+    def test_what_the_program_refuses_is_an_exception(self) -> None:
+        table = pa.table({"body": texts()})
+        with self.assertRaises(nigh.Failed) as failed:
+            nigh.cluster(table, text="body", id="missing")
+        self.assertTrue(failed.exception.code != 0 and "missing" in failed.exception.message, failed.exception.message)
+
+    def test_the_module_is_the_program(self) -> None:
+        version = subprocess.run([sys.executable, "-m", "nigh", "--version"], capture_output=True, text=True, check=True)
+        self.assertEqual(version.stdout, nigh.run("--version"))
+        self.assertTrue(os.access(nigh.program(), os.X_OK))
+
+
+if __name__ == "__main__":
+    unittest.main()
