@@ -93,6 +93,8 @@ pub mod bench;
 #[doc(hidden)]
 pub mod cli;
 #[doc(hidden)]
+pub mod export;
+#[doc(hidden)]
 pub mod jobs;
 #[doc(hidden)]
 pub mod launch;

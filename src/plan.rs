@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Job, Keep, Method, Mode, Reading};
+use crate::config::{Job, Keep, Method, Mode, Policy, Reading};
 use crate::readers::Input;
 use crate::records::{Week, short_hash};
 use crate::state::{CommittedWeek, Earlier, InputKey, Journal, Store};
@@ -40,6 +40,8 @@ pub struct Plan {
     pub keep: Keep,
     /// The input files, sorted by name.
     pub inputs: Vec<Input>,
+    /// Which document of a cluster is canonical.
+    pub canonical: Policy,
     /// Whether the accuracy of the clusters is measured by samples.
     pub accuracy: bool,
     /// The inputs of each wave, as ranges `first..end` of `inputs`, in order.
@@ -190,7 +192,7 @@ impl Plan {
 /// The hash of an input's name, and that of its size and stamp.
 fn hashed_stamp(input: &Input) -> (String, String) {
     let stamp = format!("{} {}", input.bytes, input.stamp);
-    (short_hash(input.name.as_bytes()), short_hash(stamp.as_bytes()))
+    (input.name.clone(), short_hash(stamp.as_bytes()))
 }
 
 /// The text of the job file that is kept with a week.
@@ -227,6 +229,7 @@ mod tests {
             stands_on: String::new(),
             commit: 1,
             deletion: None,
+            canonical: Policy::First,
             accuracy: true,
             mode: Mode::Full,
             method: job.method.clone().unwrap_or_default(),

@@ -108,7 +108,7 @@ fn level_lines(levels: &[LevelSummary]) -> Vec<String> {
 /// One line for each of the largest clusters of a level. Machines are `m (+n)`: m addresses, n hosts without a known one.
 fn largest_lines(level: &LevelSummary) -> Vec<String> {
     let mut lines = vec![format!("Largest {} clusters", level.level.title())];
-    lines.push(format!("{:>12} {:>7} {:>10}  canonical page", "documents", "hosts", "machines"));
+    lines.push(format!("{:>12} {:>7} {:>10}  page", "documents", "hosts", "machines"));
     for cluster in level.largest.iter().take(LISTED) {
         let machines = match cluster.unresolved {
             0 => grouped(cluster.machines),

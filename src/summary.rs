@@ -141,7 +141,7 @@ pub struct LevelSummary {
     pub clustered: u64,
     /// Clusters of at least two pages.
     pub clusters: u64,
-    /// `clustered` less `clusters`: pages that are not the canonical page of their cluster.
+    /// `clustered` less `clusters`: pages that go if one of each cluster stays.
     pub duplicates: u64,
     /// `duplicates / documents`; 0 for a week without pages.
     pub share: f64,
@@ -164,9 +164,9 @@ pub struct LargestCluster {
     pub machines: u64,
     /// Hosts of these pages without a known IP address.
     pub unresolved: u64,
-    /// The title of the canonical page.
+    /// The title of the root.
     pub title: String,
-    /// The name of the canonical page: its URL, its id, or its file and place.
+    /// The name of the root: its URL, its id, or its file and place.
     pub name: String,
 }
 

@@ -9,12 +9,12 @@ The documents are made up, the same each time: half are texts of their own, half
 so that the resemblance of the two is between 0.5 and 1. Resemblance is that of sets of five-word shingles, around the end of a text. The truth is
 found by brute force: all pairs of at least 0.8, and their components.
 
-Printed for each program: CPU seconds (the median of three runs) and peak memory; of the true pairs, those in one cluster (recall); of the pairs in
+Printed for each program: CPU seconds (the median of three runs) and peak memory; the documents that stay if one of each cluster does; of the true pairs, those in one cluster (recall); of the pairs in
 one cluster, those in one true component (precision); and the largest cluster. Each program has the numbers that it chooses for 0.8 itself, or
 those of its documentation. A program that is not installed is left out.
 """
 
-import json, os, pathlib, pickle, random, statistics, subprocess, sys, tempfile
+import json, os, pathlib, pickle, random, shlex, statistics, subprocess, sys, tempfile
 
 import numpy
 import pyarrow.parquet
@@ -188,6 +188,9 @@ def main():
             path.write_text(JOB.format(store=folder / name, input=source, verify=verify, accuracy=accuracy))
             return [nigh, "run", str(path), "--replace", "--quiet", "--workers", "1"]
 
+        # text-dedup writes the documents that stay, too.
+        export = [nigh, "export", str(folder / "exported"), "--workers", "1", "--out", str(folder / "kept")]
+        exported = ["sh", "-c", f"rm -rf {folder}/kept && {shlex.join(job('exported', 'exact', 'false'))} && {shlex.join(export)}"]
         text_dedup = [sys.executable, "-m", "text_dedup.minhash", "--path", "json", "--data_files", str(source), "--split", "train"]
         text_dedup += ["--column", "text", "--output", str(folder / "text-dedup"), "--threshold", str(SIMILARITY), "--ngram", "5"]
         text_dedup += ["--hash_func", "xxh3", "--debug", "--num_proc", "1", "--cache_dir", str(folder / "cache")]
@@ -196,6 +199,7 @@ def main():
             "nigh, estimate": (job("estimate", "estimate", "false"), lambda: of_nigh(folder / "estimate", count)),
             "nigh, exact": (job("exact", "exact", "false"), lambda: of_nigh(folder / "exact", count)),
             "nigh, exact, accuracy": (job("sampled", "exact", "true"), lambda: of_nigh(folder / "sampled", count)),
+            "nigh, exact, export": (exported, lambda: of_nigh(folder / "exported", count)),
             "Daft, recipe": ([sys.executable, "recipe.py", str(source), str(folder / "daft")], lambda: of_daft(folder / "daft", count)),
             "text-dedup 0.4.0": (text_dedup, lambda: of_text_dedup(folder / "text-dedup", count)),
         }
@@ -207,14 +211,15 @@ def main():
                 measured[name] = ([statistics.median(values) for values in zip(*runs)], labels())
         a, b, _ = true_pairs(source)
         truth = components(a, b, count)
-        print(f"{count} documents, {size / 1e6:.1f} MB of text, {len(a)} pairs of at least {SIMILARITY}")
+        stay = len(numpy.unique(truth))
+        print(f"{count} documents, {size / 1e6:.1f} MB of text, {len(a)} pairs of at least {SIMILARITY}; {stay} stay")
         for name, ((cpu, peak), labels) in measured.items():
             within = pairs_within(labels)
             both = pairs_within(numpy.unique(numpy.stack([labels, truth]), axis=1, return_inverse=True)[1].ravel())
             recall = (labels[a] == labels[b]).mean()
             largest = numpy.unique(labels, return_counts=True)[1].max()
             print(
-                f"{name:<22} {cpu:7.2f} CPU s {peak:7.0f} MB  recall {recall:.4f}  precision {both / max(within, 1):.4f}  largest cluster {largest}"
+                f"{name:<22} {cpu:7.2f} CPU s {peak:7.0f} MB  {len(numpy.unique(labels)):6} stay  recall {recall:.4f}  precision {both / max(within, 1):.4f}  largest cluster {largest}"
             )
 
 

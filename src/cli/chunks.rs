@@ -10,7 +10,7 @@ use super::print::print_json;
 use super::session::{Session, check_name, locate_store, lock, notify, read_manifest, take_work};
 use super::signals::stop_on_signals;
 use super::workers::{WorkerCount, warn_above_cores};
-use crate::config::{Chunks, Config, Job, Reading};
+use crate::config::{Chunks, Cluster, Config, Job};
 use crate::jobs::chunks::{ChunksPlan, ChunksSummary, make_chunks};
 use crate::launch::Pool;
 use crate::log::Log;
@@ -49,7 +49,7 @@ pub(crate) fn run(job: Chunks, config: &Config, pool: &Pool, args: &RunArgs, log
         print(&format!("Week {week} of {} has its chunks already\n", folder.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (_, reading) = crawl_of(&store, committed)?;
+    let reading = job_of_week(&store, committed)?.read;
     let inputs = crate::readers::list(&input, &reading)?;
     let workers = WorkerCount::new(args.workers, config, pool).of_shards(manifest.method.shards as usize)?;
     warn_above_cores(workers, pool, log);
@@ -86,13 +86,13 @@ pub(crate) fn run(job: Chunks, config: &Config, pool: &Pool, args: &RunArgs, log
     Ok(ExitCode::SUCCESS)
 }
 
-/// The crawl files that the job of a committed week names, and how it read pages.
-pub(super) fn crawl_of(store: &Store, week: &CommittedWeek) -> Result<(Vec<String>, Reading)> {
+/// The job of a committed week.
+pub(super) fn job_of_week(store: &Store, week: &CommittedWeek) -> Result<Cluster> {
     let path = store.records(week).join("job.toml");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let job: Job = toml::from_str(&text).with_context(|| format!("{} is damaged", path.display()))?;
     match job {
-        Job::Cluster(job) => Ok((job.input, job.read)),
+        Job::Cluster(job) => Ok(job),
         _ => bail!("{} is not the job of a week", path.display()),
     }
 }

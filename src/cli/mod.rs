@@ -8,6 +8,7 @@
 //! - `nigh init`: `init.rs` writes a commented job file.
 //! - `nigh completions` and `nigh man`: `help.rs`.
 //! - `nigh show`: `show.rs` prints the summary of a week.
+//! - `nigh export`: `export.rs` writes the inputs of a week again without duplicates.
 //! - `nigh roll-up`: `roll_up.rs` puts each set of replicas once into ranked lists.
 //! - `nigh delete`: `delete.rs` removes pages from the last week.
 //! - `nigh verify`: `verify.rs` checks the clusters of the last week. `remake.rs` computes that week again, for both.
@@ -30,6 +31,7 @@ mod check;
 mod chunks;
 mod delete;
 mod errors;
+mod export;
 mod help;
 mod init;
 #[cfg(feature = "pool")]
@@ -82,6 +84,8 @@ enum Command {
     Init(init::InitArgs),
     /// Print the summary of a week.
     Show(ShowArgs),
+    /// Write the inputs of a week again without duplicates, or only these, or with what is known of each record.
+    Export(export::ExportArgs),
     /// Put each set of replicas and each replicated collection once into ranked lists of URLs.
     RollUp(roll_up::RollUpArgs),
     /// Delete pages from the last week of a store, and forget their URLs.
@@ -118,6 +122,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => Log::new(Display::new(args.quiet, args.verbose, args.json), args.json),
         Command::Delete(args) => args.remake.log(),
         Command::Verify(args) => args.remake.log(),
+        Command::Export(args) => Log::new(Display::Person, args.json),
         Command::Vacuum(args) => Log::new(Display::Person, args.json),
         Command::Catalog(args) => Log::new(Display::Person, args.json),
         _ => Log::new(Display::Person, false),
@@ -126,6 +131,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run(&args, &log),
         Command::Init(args) => init::run(&args),
         Command::Show(args) => show(&args),
+        Command::Export(args) => export::run(&args, &log),
         Command::RollUp(args) => roll_up::run(&args),
         Command::Delete(args) => delete::run(&args, &log),
         Command::Verify(args) => verify::run(&args, &log),

@@ -13,7 +13,7 @@ use super::signals::stop_on_signals;
 use super::week::read_summary;
 use super::worker::{ProcessWork, cluster};
 use super::workers::WorkerCount;
-use crate::config::{Config, Count, Job, Keep, Mode, Reading, Verify, read_config};
+use crate::config::{Cluster, Config, Count, Job, Keep, Mode, Policy, Reading, Verify, read_config};
 use crate::jobs::deletion;
 use crate::launch::{Peers, Pool};
 use crate::log::{Display, Log};
@@ -118,7 +118,7 @@ impl Opened {
         let whole = store.whole(last)?;
         let path = store.records(last).join("job.toml");
         let job = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let (inputs, reading, accuracy) = job_of(&job, manifest.method.verify);
+        let JobOfWeek { inputs, reading, canonical, accuracy } = job_of(&job, manifest.method.verify);
         let processes = pool.processes();
         let workers = WorkerCount::new(args.workers, config, pool).of_shards(manifest.method.shards as usize)?;
         Ok(Plan {
@@ -129,6 +129,7 @@ impl Opened {
             stands_on: last.identity(),
             commit: manifest.commits + 1,
             deletion: Some(Deletion { patterns: patterns.clone(), of: last.clone(), key: whole.journal.key }),
+            canonical,
             accuracy,
             mode: Mode::Auto,
             method: manifest.method.clone(),
@@ -206,15 +207,27 @@ impl Opened {
     }
 }
 
-/// What the job of a week says of its crawl files: which they are, how they are read, and whether accuracy is measured by them.
-fn job_of(job: &str, verify: Verify) -> (Vec<Input>, Reading, bool) {
-    let (input, reading, accuracy) = match toml::from_str(job) {
-        Ok(Job::Cluster(job)) => (job.input, job.read, job.accuracy),
-        _ => return (Vec::new(), Reading::default(), false),
+/// What the job of a week says.
+#[derive(Default)]
+struct JobOfWeek {
+    /// Its crawl files.
+    inputs: Vec<Input>,
+    /// How they are read.
+    reading: Reading,
+    /// Which document of a cluster is canonical.
+    canonical: Policy,
+    /// Whether accuracy is measured by the files.
+    accuracy: bool,
+}
+
+/// Reads the job of a week, and finds the crawl files that are at hand.
+fn job_of(job: &str, verify: Verify) -> JobOfWeek {
+    let Ok(Job::Cluster(Cluster { input, read: reading, canonical, accuracy, .. })) = toml::from_str(job) else {
+        return JobOfWeek::default();
     };
     // A file that is not at hand is missed only if a page of it must be read. For samples no server is asked.
     let is_wanted = |name: &&String| verify == Verify::Exact || accuracy && !name.contains("://");
     let inputs = input.iter().filter(is_wanted);
     let inputs = inputs.filter_map(|name| crate::readers::list(std::slice::from_ref(name), &reading).ok());
-    (inputs.flatten().collect(), reading, accuracy)
+    JobOfWeek { inputs: inputs.flatten().collect(), reading, canonical, accuracy }
 }

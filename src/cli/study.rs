@@ -13,7 +13,7 @@ use super::session::{Session, check_name, locate_store, lock, notify, open_bucke
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, study};
 use super::workers::{WorkerCount, warn_above_cores};
-use crate::config::{Bytes, Config, Method, MirrorsByUrl, Reading, Samplers, Study, Unit};
+use crate::config::{Bytes, Cluster, Config, Method, MirrorsByUrl, Reading, Samplers, Study, Unit};
 use crate::jobs::studies::{
     StudyFiles, StudyPlan, check_chunks, check_level, former_list, former_overlap, former_paragraphs,
 };
@@ -246,7 +246,7 @@ fn study_files(store: &Store, job: &MirrorsByUrl, history: &History) -> Result<S
     let lists = if job.lists.is_empty() { Vec::new() } else { crate::readers::url_files(&job.lists)? };
     let manifest = store.manifest()?;
     let reading = match history.weeks.last() {
-        Some(week) if !job.input.is_empty() => super::chunks::crawl_of(store, &store.committed(week.week)?)?.1,
+        Some(week) if !job.input.is_empty() => super::chunks::job_of_week(store, &store.committed(week.week)?)?.read,
         _ => Reading::default(),
     };
     let crawl = if job.input.is_empty() { Vec::new() } else { crate::readers::list(&job.input, &reading)? };
@@ -257,7 +257,7 @@ fn study_files(store: &Store, job: &MirrorsByUrl, history: &History) -> Result<S
 
 /// The crawl files of the week of a samplers job: those that it names, or those that the job of the week names.
 fn crawl_files(store: &Store, job: &Samplers, week: Week) -> Result<StudyFiles> {
-    let (input, reading) = super::chunks::crawl_of(store, &store.committed(week)?)?;
+    let Cluster { input, read: reading, .. } = super::chunks::job_of_week(store, &store.committed(week)?)?;
     let input = if job.input.is_empty() { input } else { job.input.clone() };
     let crawl = crate::readers::list(&input, &reading)
         .with_context(|| format!("the crawl files of week {week} are read again: give them with --input"))?;

@@ -421,6 +421,7 @@ impl WeekRequest {
             stands_on: String::new(),
             commit: 0,
             deletion: None,
+            canonical: self.job.canonical,
             accuracy: self.job.accuracy,
             mode,
             method,

@@ -12,6 +12,7 @@ use super::mirrors_by_url::{MirrorsByUrl, checked_mirrors_by_url};
 use super::mode::Mode;
 use super::overlap::{Overlap, checked_overlap};
 use super::paragraphs::{Paragraphs, checked_paragraphs};
+use super::policy::Policy;
 use super::samplers::{Samplers, checked_samplers};
 use super::units::{Bytes, Share};
 use crate::records::Week;
@@ -167,6 +168,8 @@ pub struct Cluster {
     pub wave_bytes: Bytes,
     /// Whether the accuracy of the clusters is measured by samples, some of whose pages are read again. Default: true, or `--no-accuracy`.
     pub accuracy: bool,
+    /// Which document of a cluster is `canonical` in the tables, and stays if duplicates are removed. Default: the first.
+    pub canonical: Policy,
     /// How the clusters of a later week are computed. Default: `auto`.
     pub mode: Mode,
     /// How pages are read.
@@ -187,6 +190,7 @@ impl Default for Cluster {
             allow_empty: false,
             wave_bytes: Bytes(16 << 30),
             accuracy: true,
+            canonical: Policy::First,
             mode: Mode::default(),
             read: Reading::default(),
             keep: Keep::default(),

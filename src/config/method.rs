@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::form::{Spaceless, TextForm, Unicode};
 use super::preset::{Given, MAX_FEATURES, MAX_MEGASHINGLES, MAX_SUPERSHINGLES, STUDY, cheapest, name_of, preset};
 use super::s_curve::Shape;
 use crate::records::{DocumentKey, MAX_SHARDS, short_hash};
@@ -43,8 +44,8 @@ pub struct Method {
     pub similarity: Option<Similarity>,
     /// How it is checked that two documents are that similar. Default: `none`.
     pub verify: Verify,
-    /// Whether words are compared without case. Default: false.
-    pub fold_case: bool,
+    /// The form in which words are compared: the keys `fold-case`, `strip-diacritics`, `unicode` and `spaceless`.
+    pub form: TextForm,
     /// The seed of the random polynomials, 0 to 2^63 - 1. Default: 20031107.
     pub seed: u64,
     /// Shards of the documents: a power of two, 1 to 65536. Default: 64.
@@ -68,6 +69,12 @@ struct MethodTable {
     #[serde(skip_serializing_if = "Option::is_none")]
     verify: Option<Verify>,
     fold_case: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strip_diacritics: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unicode: Option<Unicode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spaceless: Option<Spaceless>,
     seed: Option<u64>,
     shards: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,7 +142,7 @@ impl Default for Method {
             agreements,
             similarity: None,
             verify: Verify::None,
-            fold_case: false,
+            form: TextForm::default(),
             seed: 20_031_107,
             shards: 64,
             documents: DocumentKey::Url,
@@ -153,7 +160,10 @@ impl From<Method> for MethodTable {
             agreements: Some(m.agreements),
             similarity: m.similarity,
             verify: (m.verify != Verify::None).then_some(m.verify),
-            fold_case: Some(m.fold_case),
+            fold_case: Some(m.form.fold_case),
+            strip_diacritics: m.form.strip_diacritics.then_some(true),
+            unicode: (m.form.unicode != Unicode::default()).then_some(m.form.unicode),
+            spaceless: (m.form.spaceless != Spaceless::default()).then_some(m.form.spaceless),
             seed: Some(m.seed),
             shards: Some(m.shards),
             documents: (m.documents != DocumentKey::Url).then_some(m.documents),
@@ -174,7 +184,12 @@ impl TryFrom<MethodTable> for Method {
             agreements,
             similarity: t.similarity,
             verify: t.verify.unwrap_or_default(),
-            fold_case: t.fold_case.unwrap_or(defaults.fold_case),
+            form: TextForm {
+                fold_case: t.fold_case.unwrap_or_default(),
+                strip_diacritics: t.strip_diacritics.unwrap_or_default(),
+                unicode: t.unicode.unwrap_or_default(),
+                spaceless: t.spaceless.unwrap_or_default(),
+            },
             seed: t.seed.unwrap_or(defaults.seed),
             shards: t.shards.unwrap_or(defaults.shards),
             documents: t.documents.unwrap_or_default(),
@@ -272,7 +287,7 @@ impl fmt::Display for Method {
             agreements,
             similarity,
             verify,
-            fold_case,
+            form: TextForm { fold_case, strip_diacritics, unicode, spaceless },
             seed,
             shards,
             documents,
@@ -289,7 +304,17 @@ impl fmt::Display for Method {
             Verify::Estimate => write!(f, "verify = estimate, ")?,
             Verify::Exact => write!(f, "verify = exact, ")?,
         }
-        write!(f, "fold-case = {fold_case}, seed = {seed}, shards = {shards}")?;
+        write!(f, "fold-case = {fold_case}, ")?;
+        if *strip_diacritics {
+            write!(f, "strip-diacritics = true, ")?;
+        }
+        if *unicode == Unicode::Nfc {
+            write!(f, "unicode = nfc, ")?;
+        }
+        if *spaceless == Spaceless::Runs {
+            write!(f, "spaceless = runs, ")?;
+        }
+        write!(f, "seed = {seed}, shards = {shards}")?;
         match documents {
             DocumentKey::Url => Ok(()),
             DocumentKey::Id | DocumentKey::Row => write!(f, ", documents = {documents}"),

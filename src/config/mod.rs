@@ -48,11 +48,12 @@
 //! ```
 //!
 //! In reading order: `job` (the kinds of jobs), `overlap`, `collections`, `mirrors_by_url`, `paragraphs` and `samplers` (five of them), `method` (the
-//! numbers of the study), `s_curve` (what they find), `preset` (numbers by name, and those for a similarity), `built_in` (the job files that come with nigh), `pool` (the machines of a config),
+//! numbers of the study), `form` (what is done to a text before it is cut into words), `s_curve` (what they find), `preset` (numbers by name, and those for a similarity), `built_in` (the job files that come with nigh), `pool` (the machines of a config),
 //! `tasks` (processes that a scheduler starts), `units` (sizes, shares and counts), `memory` (that of this machine).
 
 mod built_in;
 mod collections;
+mod form;
 mod job;
 mod memory;
 mod method;
@@ -60,6 +61,7 @@ mod mirrors_by_url;
 mod mode;
 mod overlap;
 mod paragraphs;
+mod policy;
 mod pool;
 mod preset;
 mod s_curve;
@@ -69,6 +71,7 @@ mod units;
 
 pub use self::built_in::{built_in_job, built_in_jobs};
 pub use self::collections::{CollectionLinks, Collections, Merge, ReplicaLevel};
+pub use self::form::{Spaceless, TextForm, Unicode};
 pub use self::job::{
     Chunks, Cluster, Columns, Evolution, HostPairs, Job, Keep, Mirrors, Reading, SameId, Study, Unresolved,
 };
@@ -77,6 +80,7 @@ pub use self::mirrors_by_url::{MirrorsByUrl, Unfetched, UrlChoice};
 pub use self::mode::Mode;
 pub use self::overlap::{Chunking, Cut, Overlap, OverlapMethod, Unit};
 pub use self::paragraphs::{Paragraphs, PartOrder};
+pub use self::policy::{Candidate, Policy};
 pub use self::pool::{Destination, HostTable, Ports, Variables};
 pub use self::preset::{RECALL, STUDY};
 pub use self::s_curve::{CURVE, Shape};

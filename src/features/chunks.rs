@@ -197,7 +197,7 @@ fn begins(byte: u8) -> bool {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::config::{Method, Reading};
+    use crate::config::{Method, Reading, Spaceless, TextForm};
     use crate::features::Fingerprinter;
     use crate::kernels::chosen;
     use crate::readers::{self, Body, Item};
@@ -321,7 +321,10 @@ pub(crate) mod tests {
     #[test]
     fn pages_of_a_crawl_have_the_chunks_of_the_definition() {
         let reading = Reading::default();
-        let mut fingerprinter = Fingerprinter::of_method(&Method::default()).unwrap().keeping_chunks(true);
+        // The twin has the words of the study.
+        let form = TextForm { spaceless: Spaceless::Runs, ..TextForm::default() };
+        let method = Method { form, ..Method::default() };
+        let mut fingerprinter = Fingerprinter::of_method(&method).unwrap().keeping_chunks(true);
         let (mut pages, mut lines, mut paragraphs) = (0, 0, 0);
         for input in readers::list(&["tests/data/week-2024-01-08/*.warc.gz".to_owned()], &reading).unwrap() {
             let mut reader = readers::open(&input, &reading).unwrap();

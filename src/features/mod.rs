@@ -15,12 +15,13 @@
 //! # anyhow::Ok(())
 //! ```
 //!
-//! In reading order: `rabin` (the polynomials of a method), `shingles` (words to pre-images), `sketch` (pre-images to
+//! In reading order: `rabin` (the polynomials of a method), `form` (what is done to a text before it is cut into words), `shingles` (words to pre-images), `sketch` (pre-images to
 //! features, supershingles and megashingles), `chunks` (words to the hashes of lines and paragraphs), `chunk_sets` (these to sets of chunks), `page` (the
 //! bytes of a page to words, sketch, chunks, title and links); and apart from these `samplers` (other ways to estimate resemblance, to compare with).
 
 mod chunk_sets;
 mod chunks;
+mod form;
 mod page;
 mod rabin;
 mod samplers;

@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use super::chunks::PageChunks;
+use super::form::Former;
 use super::rabin::{Polynomials, polynomials};
 use super::shingles::Shingler;
 use super::sketch::{Sketch, Sketcher};
@@ -17,7 +18,7 @@ pub struct Fingerprinter {
     sketcher: Sketcher,
     /// The words of a page, of which chunks are made; `None` if chunks are not kept.
     joined: Option<Joined>,
-    fold_case: bool,
+    former: Former,
     max_links: usize,
     kernels: &'static Kernels,
     decoded: String,
@@ -53,7 +54,7 @@ impl Fingerprinter {
             shingler: Shingler::new(polynomials.shingles, method.words, kernels),
             sketcher: Sketcher::new(method, polynomials, kernels),
             joined: None,
-            fold_case: method.fold_case,
+            former: Former::new(method.form),
             max_links,
             kernels,
             decoded: String::new(),
@@ -169,22 +170,14 @@ impl Fingerprinter {
     }
 
     fn distinct_of(&mut self, text: &[u8]) -> Vec<u64> {
-        let folded = self.folded(text);
-        let text = folded.as_ref().map_or(text, |folded| folded.as_bytes());
-        distinct(self.shingler.preimages(text), &mut self.distinct)
-    }
-
-    /// The text without case, if the method folds it.
-    fn folded(&self, text: &[u8]) -> Option<String> {
-        self.fold_case.then(|| String::from_utf8_lossy(text).to_lowercase())
+        distinct(self.shingler.preimages(self.former.form(text)), &mut self.distinct)
     }
 
     /// As [`text`](Fingerprinter::text), with `line_end` between the lines. Bytes that are not UTF-8 are not part of
     /// a word, and neither is U+FFFD, with which a decoder would replace them.
     fn bytes(&mut self, text: &[u8], line_end: u8) -> PageFacts {
         let mut facts = PageFacts::default();
-        let folded = self.folded(text);
-        let text = folded.as_ref().map_or(text, |folded| folded.as_bytes());
+        let text = self.former.form(text);
         let preimages = match &mut self.joined {
             Some(joined) => self.shingler.preimages_and_words(text, line_end, joined),
             None => self.shingler.preimages(text),
@@ -192,6 +185,9 @@ impl Fingerprinter {
         facts.words = preimages.len() as u64;
         if !preimages.is_empty() {
             self.sketcher.sketch(preimages, &mut facts.sketch);
+        }
+        if let Some(joined) = &mut self.joined {
+            joined.leave_out(self.former.blanks());
         }
         facts.chunks = self.joined.as_ref().and_then(PageChunks::of);
         facts
@@ -207,9 +203,10 @@ pub fn distinct(words: &[u64], set: &mut WordSet) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::TextForm;
 
     fn fingerprinter(fold_case: bool) -> Fingerprinter {
-        let method = Method { fold_case, ..Method::default() };
+        let method = Method { form: TextForm { fold_case, ..TextForm::default() }, ..Method::default() };
         Fingerprinter::new(&method, &polynomials(method.seed, method.features), 10, chosen().unwrap())
     }
 

@@ -30,7 +30,7 @@ use super::failed_urls::failed_urls;
 use super::missing::missing_urls;
 use super::packing::pack_week;
 use super::roots::{WeekRoots, roots};
-use super::tables::{cluster_ids, cluster_map, evidence, since, split_off, statistics};
+use super::tables::{canonical, cluster_ids, cluster_map, evidence, since, split_off, statistics};
 use super::verification::verify;
 use super::week::IngestedWeek;
 use crate::features::{Fingerprinter, Polynomials, VectorKeys, polynomials};
@@ -102,7 +102,8 @@ pub fn cluster(
     }
     let accuracy = if plan.accuracy { accuracy(worker, &week, &levels[0], links_sampled, &polynomials)? } else { None };
     let ids = cluster_ids(worker, &week, &levels[0], base.as_ref())?;
-    cluster_map(&week, &levels, &ids.of_docs)?;
+    let canonical = canonical(worker, &week, &levels[0])?;
+    cluster_map(&week, &levels, &ids.of_docs, &canonical)?;
     let missing = missing_urls(&week, &levels[0].roots)?;
     failed_urls(worker, &week, &levels[0].roots)?;
     let since = since(worker, &week, &ids, &choice, missing)?;

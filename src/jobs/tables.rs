@@ -19,7 +19,7 @@ use crate::config::Verify;
 use crate::operators::delta::Choice;
 use crate::operators::exchange::all_gather;
 use crate::operators::output;
-use crate::operators::output::{Agreement, ClusterIds, IdSource, LevelClusters};
+use crate::operators::output::{Agreement, CanonicalStage, ClusterIds, IdSource, LevelClusters};
 use crate::operators::scan::{PastClusters, own_segments, read_past};
 use crate::operators::set_join::Nearest;
 use crate::records::{DocId, Level};
@@ -131,8 +131,26 @@ pub(crate) fn split_off(week: &IngestedWeek<'_>, roots: &WeekRoots) -> Result<()
     Ok(())
 }
 
-/// Writes `clusters`, the cluster map: a row for each document of the week. `cluster_ids` are those of own documents, by number.
-pub(crate) fn cluster_map(week: &IngestedWeek<'_>, levels: &[LevelClusters; 3], cluster_ids: &[DocId]) -> Result<()> {
+/// Which own documents are canonical, by number.
+pub(crate) fn canonical(worker: &mut Worker, week: &IngestedWeek<'_>, similar: &LevelClusters) -> Result<Vec<bool>> {
+    let stage = CanonicalStage {
+        policy: week.plan.canonical,
+        inputs: week.journal.key.stamps.keys().cloned().zip(0..).collect(),
+        memory: week.plan.worker_memory / 4,
+        scratch: week.unfinished.spill(),
+        watch: week.watch.clone(),
+    };
+    output::canonical(worker, &stage, week.owned, similar, week.documents().collect())
+}
+
+/// Writes `clusters`, the cluster map: a row for each document of the week. `cluster_ids` are those of own documents, by number, and `canonical`
+/// says which of them are.
+pub(crate) fn cluster_map(
+    week: &IngestedWeek<'_>,
+    levels: &[LevelClusters; 3],
+    cluster_ids: &[DocId],
+    canonical: &[bool],
+) -> Result<()> {
     let owned = week.owned;
     for segment in own_segments(week.journal, owned) {
         let path = week.unfinished.table(ClusterRow::NAME, &segment.file());
@@ -157,7 +175,7 @@ pub(crate) fn cluster_map(week: &IngestedWeek<'_>, levels: &[LevelClusters; 3], 
                     doc: doc.to_table(),
                     levels: [root_and_size(0), root_and_size(1), root_and_size(2)],
                     cluster_id: (cluster_id != DocId::NONE).then(|| cluster_id.to_table()),
-                    canonical: levels[0].roots[number] == doc,
+                    canonical: canonical[number],
                 })?;
             }
             Ok(())

@@ -54,6 +54,11 @@ impl Joined {
         self.characters
     }
 
+    /// Counts some characters less, which were put into the text.
+    pub fn leave_out(&mut self, characters: u64) {
+        self.characters = self.characters.saturating_sub(characters);
+    }
+
     /// Empties it, and makes room for a text of `length` bytes and `words` words.
     pub(super) fn begin(&mut self, length: usize, words: usize) {
         let room = length + 1 + BEYOND;

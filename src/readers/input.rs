@@ -37,6 +37,8 @@ pub enum Format {
     Jsonl,
     /// Parquet rows.
     Parquet,
+    /// Arrow record batches: a stream or a file.
+    Arrow,
     /// Records with commas between fields.
     Csv,
     /// Records with tabs between fields.
@@ -58,6 +60,7 @@ impl fmt::Display for Format {
             Format::Wacz => "wacz",
             Format::Jsonl => "jsonl",
             Format::Parquet => "parquet",
+            Format::Arrow => "arrow",
             Format::Csv => "csv",
             Format::Tsv | Format::Failed => "tsv",
             Format::Html => "html",

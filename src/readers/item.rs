@@ -10,9 +10,32 @@ pub enum Item {
     /// A download that returned no page.
     Failed(Failure),
     /// An intact record that is not wanted.
-    Skip(Skip),
+    Skip(Skipped),
     /// Damaged or malformed data.
     Reject(Reject),
+}
+
+impl Item {
+    /// The place in the input, as in [`Page::offset`].
+    pub fn offset(&self) -> u64 {
+        match self {
+            Item::Page(page) => page.offset,
+            Item::Failed(failure) => failure.offset,
+            Item::Skip(skipped) => skipped.offset,
+            Item::Reject(reject) => reject.offset,
+        }
+    }
+
+    /// Moves the place in the input by `by`.
+    pub fn shift(&mut self, by: u64) {
+        let offset = match self {
+            Item::Page(page) => &mut page.offset,
+            Item::Failed(failure) => &mut failure.offset,
+            Item::Skip(skipped) => &mut skipped.offset,
+            Item::Reject(reject) => &mut reject.offset,
+        };
+        *offset += by;
+    }
 }
 
 /// A page: one response with status 200, or one row.
@@ -78,6 +101,15 @@ impl Body {
     }
 }
 
+/// An intact record that is not a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The place in the input, as in [`Page::offset`].
+    pub offset: u64,
+    /// Why it is not a page.
+    pub why: Skip,
+}
+
 /// Why an intact record is not a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Skip {
@@ -132,6 +164,17 @@ pub struct Unread {
     pub ends_early: bool,
 }
 
+/// What the place of an item is counted in ([`Page::offset`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountedIn {
+    /// Stored bytes: the item begins there, and with it a member of a compressed file.
+    Stored,
+    /// Bytes of the uncompressed stream, or rows.
+    Decoded,
+    /// Stored bytes: a member begins there, in which other items are before this one.
+    Shared,
+}
+
 /// Reads one input from beginning to end.
 pub trait Reader: Send {
     /// Returns the next item in file order, or `None` at the end.
@@ -147,6 +190,11 @@ pub trait Reader: Send {
     /// Returns what could not be read so far.
     fn unread(&self) -> Unread {
         Unread::default()
+    }
+
+    /// Returns what the place of the last item is counted in.
+    fn counted_in(&self) -> CountedIn {
+        CountedIn::Decoded
     }
 }
 

@@ -40,6 +40,7 @@
 //! share: `streams` (compressed files as streams of bytes and lines), `rows` (a row or line as a page), `fields` (dates and UTF-8),
 //! `sniff` (what bytes are, whatever their label says), `url_list` (files with URLs instead of pages), `contained` (panics of decoders as reasons).
 
+mod arrow;
 mod contained;
 mod csv;
 mod failed;
@@ -50,6 +51,7 @@ mod item;
 mod jsonl;
 mod open;
 mod parquet;
+mod raw;
 mod rows;
 mod sniff;
 mod streams;
@@ -61,6 +63,7 @@ mod whole;
 pub(crate) use self::contained::is_contained;
 pub use self::find::{FoundInputs, LeftOut, Pipes, Spool, list, list_with_pipes, url_files};
 pub use self::input::{Format, Input, Location, Packing};
-pub use self::item::{Body, Failure, Item, Page, Reader, RedirectAnswer, Reject, Skip, Unread};
+pub use self::item::{Body, CountedIn, Failure, Item, Page, Reader, RedirectAnswer, Reject, Skip, Skipped, Unread};
 pub use self::open::{KeysOfInput, check, damage, keys, open, open_at};
+pub(crate) use self::raw::{RawBytes, decoded};
 pub use self::url_list::{ListLines, Listed, UrlFile, each_listed_url};

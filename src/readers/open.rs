@@ -6,7 +6,7 @@ use std::io::Read;
 use anyhow::{Context as _, bail};
 
 use super::input::{Format, Input, Location, cannot};
-use super::item::{Item, Reader, RejectedFile};
+use super::item::{CountedIn, Item, Reader, RejectedFile};
 use super::wacz::EntryReader;
 use super::warc::{Dialect, WarcReader};
 use super::whole::{Content, WholeReader};
@@ -74,6 +74,10 @@ pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>>
             };
             super::parquet::open(file, name, reading)?
         }
+        Format::Arrow => match super::arrow::ArrowReader::new(source(name, *bytes, place)?, name, reading)? {
+            Some(reader) => Box::new(reader),
+            None => Box::new(RejectedFile::new("arrow: no schema at the beginning".to_owned(), *bytes)),
+        },
         Format::Failed => {
             Box::new(super::failed::FailedReader::new(source(name, *bytes, place)?, name).with_context(failed)?)
         }
@@ -131,17 +135,18 @@ struct FromOffset {
 impl Reader for FromOffset {
     fn next(&mut self) -> anyhow::Result<Option<Item>> {
         let mut item = self.inner.next()?;
-        match &mut item {
-            Some(Item::Page(page)) => page.offset += self.offset,
-            Some(Item::Failed(failure)) => failure.offset += self.offset,
-            Some(Item::Reject(reject)) => reject.offset += self.offset,
-            Some(Item::Skip(_)) | None => {}
+        if let Some(item) = &mut item {
+            item.shift(self.offset);
         }
         Ok(item)
     }
 
     fn position(&self) -> u64 {
         self.offset + self.inner.position()
+    }
+
+    fn counted_in(&self) -> CountedIn {
+        self.inner.counted_in()
     }
 }
 
@@ -212,6 +217,11 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
         (Format::Jsonl, place) => {
             let source = self::source(&input.name, input.bytes, place)?;
             Ok(KeysOfInput::of_rows(super::jsonl::check(source, &input.name, reading)?))
+        }
+        (Format::Arrow, place) => {
+            let source = self::source(&input.name, input.bytes, place)?;
+            let reader = super::arrow::ArrowReader::new(source, &input.name, reading)?;
+            Ok(KeysOfInput::of_rows(reader.map(|reader| reader.has_url())))
         }
         (Format::Csv | Format::Tsv, place) => {
             let source = self::source(&input.name, input.bytes, place)?;

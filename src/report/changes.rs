@@ -31,7 +31,7 @@ pub struct Changes {
     pub largest: Vec<Change>,
 }
 
-/// One event: a row of the table `changes`, with the URL of the cluster's canonical page.
+/// One event: a row of the table `changes`, with the URL of the cluster's root.
 #[derive(Debug, Serialize)]
 pub struct Change {
     /// The cluster's id.
@@ -46,7 +46,7 @@ pub struct Change {
     pub after: i64,
     /// Pages of the event; see [`ChangeRow::documents`].
     pub documents: i64,
-    /// The name of the cluster's canonical page: its URL, or its id; that of the week before if the cluster is gone.
+    /// The name of the cluster's root: its URL, or its id; that of the week before if the cluster is gone.
     pub name: Option<String>,
 }
 

@@ -48,7 +48,7 @@ pub struct SharePair {
 pub struct LoosestCluster {
     /// Its root.
     pub root: i64,
-    /// The name of its canonical page.
+    /// The name of its root.
     pub name: String,
     /// Its pages.
     pub pages: u64,

@@ -571,8 +571,8 @@ pub struct ClusterRow {
     /// The cluster id, stable from week to week, of a cluster of at least two very similar pages; null for other pages. Joins
     /// `cluster_id` of other weeks and of `changes`; it is not a `doc`.
     pub cluster_id: Option<i64>,
-    /// Whether the page is the canonical page of its cluster of very similar pages, which is its root. To deduplicate the
-    /// week, keep the rows where this is true: one page of each cluster is left.
+    /// Whether the page stays if duplicates are removed: the one of its cluster of very similar pages that the job's `canonical` chooses. To
+    /// deduplicate the week, keep the rows where this is true.
     pub canonical: bool,
 }
 
@@ -606,7 +606,7 @@ impl Table for ClusterRow {
             ),
             required(
                 "canonical",
-                "whether the page is the root of its very similar cluster, or has no near-duplicate",
+                "whether the page stays if duplicates are removed: chosen by the job's `canonical` of its very similar cluster, or without a near-duplicate",
                 booleans(rows.iter().map(|r| r.canonical)),
             ),
         ]
@@ -975,11 +975,11 @@ pub struct LargestRow {
     pub machines: i64,
     /// Hosts of these pages without a known IP address.
     pub unresolved: i64,
-    /// The title of the canonical page.
+    /// The title of the root.
     pub title: String,
-    /// The name of the canonical page: its URL, its id, or its file and place.
+    /// The name of the root: its URL, its id, or its file and place.
     pub name: String,
-    /// The document id of the canonical page, which is the cluster's root; joins `documents.doc`, and `clusters.similar_root`,
+    /// The document id of the root; joins `documents.doc`, and `clusters.similar_root`,
     /// `identical_root` or `exact_root`, by level.
     pub doc: i64,
 }
@@ -1000,15 +1000,15 @@ impl Table for LargestRow {
                 "hosts without a known address (the summary prints `machines (+unresolved)`)",
                 longs(rows.iter().map(|r| r.unresolved)),
             ),
-            required("title", "title of the canonical page", texts(rows.iter().map(|r| r.title.as_str()))),
+            required("title", "title of the cluster's root", texts(rows.iter().map(|r| r.title.as_str()))),
             required(
                 "name",
-                "the canonical page: its canonical URL, or where it has none its id, or file and offset",
+                "the root: its canonical URL, or where it has none its id, or file and offset",
                 texts(rows.iter().map(|r| r.name.as_str())),
             ),
             required(
                 "doc",
-                "document id of the canonical page: the `similar_root`, `identical_root` or `exact_root` of the cluster's pages, by level",
+                "document id of the root: the `similar_root`, `identical_root` or `exact_root` of the cluster's pages, by level",
                 longs(rows.iter().map(|r| r.doc)),
             ),
         ]
@@ -1026,7 +1026,7 @@ pub struct SummaryRow {
     pub clustered: i64,
     /// Clusters of at least two pages.
     pub clusters: i64,
-    /// `clustered` less `clusters`: pages that are not the canonical page of their cluster.
+    /// `clustered` less `clusters`: pages that go if one of each cluster stays.
     pub duplicates: i64,
     /// `duplicates / documents`, from 0 to 1; 0 for a week without pages.
     pub share: f64,

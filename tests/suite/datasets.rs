@@ -391,3 +391,88 @@ fn the_files_of_a_folder_of_texts_are_documents() {
     let name = |number: usize| format!("http://a.example/t/{number:02}.{}", ["txt", "md"][number % 2]);
     assert_eq!(clusters(&week(&store, DATE), "url"), families(30, 10, name));
 }
+
+/// Texts of ten clauses of twelve letters of a script without blanks: text `n + 30` is text `n` with three other letters.
+fn clauses(first: u32, letters: u32, stop: &str) -> Vec<String> {
+    let letter = |n: usize, place: usize| {
+        let number = (n + 1) as u64 * 0x9E37_79B9 + place as u64 * 0x85EB_CA6B;
+        char::from_u32(first + ((number ^ number >> 13).wrapping_mul(0xC2B2_AE35) >> 16) as u32 % letters).unwrap()
+    };
+    let text = |n: usize, changed: bool| {
+        let clause = |clause: usize| {
+            let place = |place: usize| 12 * clause + place;
+            let is_changed = |at: usize| changed && clause == 4 && (5..8).contains(&at);
+            (0..12)
+                .map(|at| if is_changed(at) { letter(n + 1000, place(at)) } else { letter(n, place(at)) })
+                .collect::<String>()
+        };
+        (0..10).map(clause).collect::<Vec<_>>().join(stop)
+    };
+    (0..60).map(|n| text(n % 30, n >= 30)).collect()
+}
+
+#[test]
+fn texts_of_scripts_without_blanks_are_found_by_their_letters() {
+    for (script, first, letters, stop) in
+        [("han", 0x4E00, 3000, "，"), ("kana", 0x3042, 80, "。"), ("thai", 0xE01, 46, " ")]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let texts = clauses(first, letters, stop);
+        let input = folder.path().join("texts.jsonl");
+        std::fs::write(&input, lines(&texts, |n| format!("\"id\": {n}, "))).unwrap();
+        let read = "[cluster.read.columns]\nid = \"id\"";
+        let (ran, store) = made(folder.path(), "store", read, &[&input], &[]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert_eq!(clusters(&week(&store, DATE), "id"), families(60, 30, |n| n.to_string()), "{script}");
+        assert!(longs(&week(&store, DATE), "documents", "words").iter().all(|words| *words == 120), "{script}");
+        // By the study's definition a clause is a word.
+        let job = job(
+            folder.path(),
+            "[cluster]\n[cluster.read.columns]\nid = \"id\"\n[cluster.method]\nsimilarity = 0.8\nspaceless = \"runs\"\n",
+        );
+        let store = folder.path().join("runs");
+        let arguments = ["run", job.to_str().unwrap(), "--week", DATE, "--store", store.to_str().unwrap(), "--input"];
+        run_well(&[&arguments[..], &[input.to_str().unwrap()]].concat());
+        assert_eq!(longs(&week(&store, DATE), "documents", "words"), [10; 60], "{script}");
+        // Pairs have a similarity of 0.33 by that, and hardly one is found.
+        let sizes = longs(&week(&store, DATE), "clusters", "similar_size");
+        assert!(sizes.iter().filter(|size| **size > 1).count() < 10, "{script}: {sizes:?}");
+    }
+}
+
+#[test]
+fn the_form_of_texts_says_which_words_are_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = |n: usize| {
+        (0..120).map(|place| format!("Élan{}", (n + 1) * 7919 + place * 104_729)).collect::<Vec<_>>().join(" ")
+    };
+    // Each text in four spellings.
+    let spelled = |n: usize| match n / 10 {
+        0 => base(n % 10),
+        1 => base(n % 10).replace('É', "é"),
+        2 => base(n % 10).replace('É', "E\u{301}"),
+        _ => base(n % 10).replace('É', "E"),
+    };
+    let input = folder.path().join("texts.jsonl");
+    let texts: Vec<String> = (0..40).map(spelled).collect();
+    std::fs::write(&input, lines(&texts, |n| format!("\"id\": {n}, "))).unwrap();
+    for (form, together) in [
+        ("", vec![1, 1, 1, 1]),
+        ("fold-case = true", vec![2, 2, 1, 1]),
+        ("unicode = \"nfc\"", vec![2, 1, 2, 1]),
+        ("unicode = \"nfc\"\nfold-case = true", vec![3, 3, 3, 1]),
+        ("strip-diacritics = true", vec![3, 1, 3, 3]),
+        ("strip-diacritics = true\nfold-case = true", vec![4, 4, 4, 4]),
+    ] {
+        let text =
+            format!("[cluster]\n[cluster.read.columns]\nid = \"id\"\n[cluster.method]\nsimilarity = 0.8\n{form}\n");
+        let (job, store) = (job(folder.path(), &text), folder.path().join("store"));
+        let _ = std::fs::remove_dir_all(&store);
+        let arguments = ["run", job.to_str().unwrap(), "--week", DATE, "--store", store.to_str().unwrap(), "--input"];
+        run_well(&[&arguments[..], &[input.to_str().unwrap()]].concat());
+        let of = week(&store, DATE);
+        for (id, size) in self::texts(&of, "clusters", "id").iter().zip(longs(&of, "clusters", "similar_size")) {
+            assert_eq!(size, together[id.parse::<usize>().unwrap() / 10], "{form}: {id}");
+        }
+    }
+}

@@ -36,6 +36,7 @@ mod determinism;
 mod dirty;
 /// The evolution of clusters against brute force over URLs, on stores with random histories.
 mod evolution;
+mod export;
 /// Processes that are killed or freeze: the run restarts them by itself.
 mod faults;
 /// Every format and odd name gives the same pages.

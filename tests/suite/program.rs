@@ -293,6 +293,13 @@ pub fn longs(week: &Path, table: &str, column: &str) -> Vec<i64> {
     all
 }
 
+/// A column of booleans.
+pub fn booleans(week: &Path, table: &str, column: &str) -> Vec<bool> {
+    let mut all = Vec::new();
+    each(week, table, column, |array: &BooleanArray| all.extend(array.iter().map(|value| value.unwrap())));
+    all
+}
+
 /// A column of text; null as the empty text.
 pub fn texts(week: &Path, table: &str, column: &str) -> Vec<String> {
     let mut all = Vec::new();

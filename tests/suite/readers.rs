@@ -91,9 +91,9 @@ fn read(path: &Path, reading: &Reading) -> Items {
                     pages += 1;
                     cut += usize::from(page.cut);
                 }
-                Item::Skip(Skip::RecordType) => skips[0] += 1,
+                Item::Skip(skipped) if skipped.why == Skip::RecordType => skips[0] += 1,
                 Item::Failed(_) => skips[1] += 1,
-                Item::Skip(Skip::MediaType) => skips[2] += 1,
+                Item::Skip(_) => skips[2] += 1,
                 Item::Reject(reject) => reasons.push(reject.reason),
             }
             assert!(reader.position() >= position);

@@ -299,8 +299,8 @@ impl WaveShare {
                         ReadStep::Emit(CrawlRecord::Failed(Box::new(failed)))
                     }));
                 }
-                Item::Skip(skip) => {
-                    *self.counts.skipped.entry(skip_kind(skip).into()).or_default() += 1;
+                Item::Skip(skipped) => {
+                    *self.counts.skipped.entry(skip_kind(skipped.why).into()).or_default() += 1;
                     self.watch.add_record(false, false);
                     return Ok(ReadStep::OnlyCounted);
                 }

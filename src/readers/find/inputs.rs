@@ -32,7 +32,7 @@ const FIRST: u64 = 1 << 20;
 /// The kind under which folders and globs leave out what is neither file nor folder.
 const PIPES: &str = "pipes, sockets or devices";
 /// The endings of inputs, for messages.
-const KNOWN: &str = ".warc, .wet, .arc, .jsonl, .ndjson, .json, .csv, .tsv, .html, .htm, .txt, .md (each also .gz, .zst, .bz2 or .xz), \
+const KNOWN: &str = ".warc, .wet, .arc, .jsonl, .ndjson, .json, .csv, .tsv, .arrow, .feather, .html, .htm, .txt, .md (each also .gz, .zst, .bz2 or .xz), \
                      .wacz or .parquet";
 
 /// Lists the input files that the items name, sorted by name. A file with two names counts once.
@@ -373,6 +373,7 @@ fn format_of_name(name: &str) -> Option<Format> {
         ("csv", _) => Some(Format::Csv),
         ("tsv", _) => Some(Format::Tsv),
         (_, "parquet") => Some(Format::Parquet),
+        ("arrow" | "arrows" | "feather", _) => Some(Format::Arrow),
         ("html" | "htm" | "xhtml", _) => Some(Format::Html),
         ("txt" | "md" | "markdown", _) => Some(Format::Text),
         _ => None,
@@ -389,6 +390,9 @@ fn format_of_content(name: &str, bytes: u64, place: &Location) -> anyhow::Result
     }
     if first.starts_with(b"PK\x03\x04") {
         return Ok(Format::Wacz);
+    }
+    if first.starts_with(crate::readers::arrow::SIGNATURE) {
+        return Ok(Format::Arrow);
     }
     let first = first_decoded(first, 1024).with_context(|| crate::readers::input::cannot("read", name))?;
     if first.starts_with(b"WARC/") {

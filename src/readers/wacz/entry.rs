@@ -14,7 +14,7 @@ use flate2::Crc;
 use flate2::read::DeflateDecoder;
 
 use crate::readers::input::Packing;
-use crate::readers::item::{Item, Reader, Reject};
+use crate::readers::item::{CountedIn, Item, Reader, Reject};
 
 /// The bytes of an entry.
 struct EntryBytes {
@@ -148,5 +148,9 @@ impl Reader for EntryReader {
 
     fn position(&self) -> u64 {
         if self.ended { self.bytes } else { self.state.packed.load(Ordering::Relaxed).min(self.bytes) }
+    }
+
+    fn counted_in(&self) -> CountedIn {
+        self.warc.counted_in()
     }
 }

@@ -28,7 +28,7 @@ use memchr::{memchr, memmem};
 
 use super::decoded::{Boundary, BoundaryKind, DecodedStream, Dialect, Reach, VERSION};
 use super::record::{RecordHead, RecordType, parse};
-use crate::readers::item::{Reject, Unread};
+use crate::readers::item::{CountedIn, Reject, Unread};
 use crate::readers::streams::Members;
 
 /// The longest head of a record, in bytes.
@@ -82,6 +82,8 @@ pub struct Records {
     /// Block bytes kept of a record that may be a page.
     cap: u64,
     block: RecordBlock,
+    /// What the place of the last record or reject is counted in.
+    counted_in: CountedIn,
     /// What is not read although it is decoded: bad records of a plain file, and a record that the end of the file cuts.
     not_framed: Unread,
 }
@@ -99,7 +101,14 @@ impl Records {
     pub fn new(members: Members, dialect: Dialect, size: u64, cap: u64) -> Self {
         let plain_size = members.plain().then_some(size).filter(|&size| size > 0);
         let stream = DecodedStream::new(members, dialect);
-        Records { stream, plain_size, cap, block: RecordBlock::Copied(Vec::new()), not_framed: Unread::default() }
+        Records {
+            stream,
+            plain_size,
+            cap,
+            block: RecordBlock::Copied(Vec::new()),
+            counted_in: CountedIn::Stored,
+            not_framed: Unread::default(),
+        }
     }
 
     /// Returns the number of stored bytes read.
@@ -112,6 +121,11 @@ impl Records {
         let (decoding, framing) = (self.stream.unread(), self.not_framed);
         let ends_early = decoding.ends_early || framing.ends_early;
         Unread { bytes: decoding.bytes + framing.bytes, ends_early }
+    }
+
+    /// Returns what the place of the record or reject that [`Records::advance`] returned last is counted in.
+    pub fn counted_in(&self) -> CountedIn {
+        self.counted_in
     }
 
     /// Returns the block of the record that [`Records::advance`] returned last.
@@ -132,6 +146,7 @@ impl Records {
             match self.stream.boundary_at(self.stream.cursor) {
                 Some(BoundaryKind::Damage(offset, reason)) => {
                     self.stream.pass_boundary();
+                    self.counted_in = CountedIn::Stored;
                     return Ok(Some(FramedRecord::Reject(Reject { offset, url: None, reason: reason.to_owned() })));
                 }
                 Some(BoundaryKind::Start(offset)) => {
@@ -168,8 +183,14 @@ impl Records {
     fn record(&mut self) -> io::Result<FramedRecord> {
         let begin = self.stream.cursor;
         // The first member may be the whole file: then only its first record can be found by the offset of the member.
-        let by_position = self.stream.is_plain() || self.stream.member == 0 && self.stream.member_has_record;
-        let offset = if by_position { begin } else { self.stream.member };
+        let (member, is_first) = (self.stream.member, !self.stream.member_has_record);
+        self.counted_in = match member {
+            _ if self.stream.is_plain() || is_first => CountedIn::Stored,
+            0 => CountedIn::Decoded,
+            _ => CountedIn::Shared,
+        };
+        let by_position = self.stream.is_plain() || self.counted_in == CountedIn::Decoded;
+        let offset = if by_position { begin } else { member };
         self.stream.member_has_record = true;
 
         let HeadAndBlock { mut head, block } = match self.head(begin, offset)? {

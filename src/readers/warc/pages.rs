@@ -13,7 +13,7 @@ use super::record::{RecordHead, RecordType};
 use crate::config::Reading;
 use crate::readers::fields;
 use crate::readers::fields::Date;
-use crate::readers::item::{Body, Failure, Item, Page, Reader, Reject, Skip, Unread};
+use crate::readers::item::{Body, CountedIn, Failure, Item, Page, Reader, Reject, Skip, Skipped, Unread};
 use crate::readers::streams::{Members, Stored};
 
 /// Bytes that the HTTP head may take besides the body.
@@ -57,10 +57,10 @@ impl WarcReader {
     /// Makes the item of the record that was framed last.
     fn item(&self, record: RecordHead) -> Item {
         if record.kind == RecordType::Other {
-            return Item::Skip(Skip::RecordType);
+            return Item::Skip(Skipped { offset: record.offset, why: Skip::RecordType });
         }
         let content = match content(&record, self.records.block(), &self.reading) {
-            Err(NoPage::Skip(skip)) => return Item::Skip(skip),
+            Err(NoPage::Skip(why)) => return Item::Skip(Skipped { offset: record.offset, why }),
             Err(NoPage::Broken(reason)) => {
                 return Item::Reject(Reject { offset: record.offset, url: record.url, reason: reason.to_owned() });
             }
@@ -111,6 +111,10 @@ impl Reader for WarcReader {
 
     fn unread(&self) -> Unread {
         self.records.unread()
+    }
+
+    fn counted_in(&self) -> CountedIn {
+        self.records.counted_in()
     }
 }
 

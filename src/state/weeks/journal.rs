@@ -48,8 +48,7 @@ pub struct InputKey {
     pub files: usize,
     /// The size of the input files in bytes, as stored.
     pub bytes: u64,
-    /// The hash of the size and stamp of each input, by the hash of its name: enough to name the files that changed.
-    #[serde(default)]
+    /// The hash of the size and stamp of each input, by its name, in the order of the inputs: enough to name the files that changed.
     pub stamps: BTreeMap<String, String>,
 }
 

@@ -1,0 +1,299 @@
+//! `nigh export`: writes a week's inputs again without duplicates, or lists these.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::errors::WrongUse;
+use super::print::print_json;
+use super::session::{check_not_inside, read_manifest};
+use crate::config::{Bytes, Count, Policy, Reading};
+use crate::export::{
+    Deciding, ExportFolder, ExportKey, Exported, ParagraphRules, What, Writing, write_dataset, write_list,
+};
+use crate::log::Log;
+use crate::mirror::ReadStore;
+use crate::objects::refuse_secrets;
+use crate::readers::{Input, list};
+use crate::records::{Level, Week, short_hash};
+use crate::report::{grouped, print};
+use crate::state::{CommittedWeek, Journal};
+use crate::tables::{ClusterRow, DocumentRow, Table as _};
+
+/// Memory for sorting, in bytes.
+const MEMORY: u64 = 256 << 20;
+
+/// Examples at the end of `nigh help export`.
+const EXAMPLES: &str = "\
+Examples:
+    nigh export corpus --out deduplicated
+    nigh export corpus --out longest --keep longest --level identical
+    nigh export corpus --out annotated --what annotated
+    nigh export corpus --list removed.parquet
+
+If it is interrupted, give the same command again: it goes on with the files that are not whole.";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ExportArgs {
+    /// Folder of all tables, or s3://BUCKET/PREFIX.
+    store: PathBuf,
+    /// The folder to write to; each input file gives a file of the same name.
+    #[arg(long, value_name = "DIR", required_unless_present = "list", conflicts_with = "list")]
+    out: Option<PathBuf>,
+    /// Write a list of records instead, without reading the inputs: Parquet if the name ends in .parquet, else lines with an id or URL each.
+    #[arg(long, value_name = "FILE")]
+    list: Option<PathBuf>,
+    /// The week [default: the last one].
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    week: Option<Week>,
+    /// The input files of the week, under the names that they had [default: those of its job].
+    #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
+    input: Vec<String>,
+    /// Which record of a cluster stays [default: what the job of the week has as `canonical`].
+    #[arg(long, value_enum)]
+    keep: Option<Policy>,
+    /// The level of the clusters; `paragraph` takes from the documents that stay, at level similar, the paragraphs (lines) that others before had.
+    #[arg(long, value_enum, default_value_t)]
+    level: ExportLevel,
+    /// With --level paragraph: how often a paragraph is there at least, if all but the first go.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(2..))]
+    min_count: u64,
+    /// With --level paragraph: the characters of a paragraph at least; shorter ones stay.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    min_length: u64,
+    /// Which records are written [default: kept; removed for a list].
+    #[arg(long, value_enum)]
+    what: Option<What>,
+    /// Replace WARC records that go by revisit records, which refer to the ones that stay. For --level exact.
+    #[arg(long)]
+    revisits: bool,
+    /// Files that are written at a time [default: one for each core].
+    #[arg(long, value_name = "N")]
+    workers: Option<Count>,
+    /// Print the result as one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum ExportLevel {
+    #[default]
+    Similar,
+    Identical,
+    Exact,
+    Paragraph,
+}
+
+impl ExportLevel {
+    /// The level of clusters whose documents stay or go.
+    fn of_documents(self) -> Level {
+        match self {
+            ExportLevel::Similar | ExportLevel::Paragraph => Level::Similar,
+            ExportLevel::Identical => Level::Identical,
+            ExportLevel::Exact => Level::Exact,
+        }
+    }
+}
+
+impl ExportArgs {
+    fn what(&self) -> What {
+        self.what.unwrap_or(if self.list.is_some() { What::Removed } else { What::Kept })
+    }
+}
+
+/// The result of the command, as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct ExportSummary {
+    week: Week,
+    files: u64,
+    #[serde(flatten)]
+    counts: Exported,
+}
+
+/// Writes the files or the list, and prints how many records they have.
+pub(crate) fn run(args: &ExportArgs, log: &Log) -> Result<ExitCode> {
+    log.name("export".to_owned());
+    if let Some(url) = args.store.to_str() {
+        refuse_secrets(url).map_err(WrongUse::from_error)?;
+    }
+    if args.revisits && (args.what() != What::Kept || args.level != ExportLevel::Exact || args.list.is_some()) {
+        bail!(WrongUse(
+            "--revisits is for --what kept --level exact: a revisit record says that the payload is the same as another's".into()
+        ));
+    }
+    if args.level == ExportLevel::Paragraph && (args.what() != What::Kept || args.list.is_some()) {
+        bail!(WrongUse("--level paragraph writes documents: it goes with --what kept and --out".into()));
+    }
+    check_not_inside(&args.store)?;
+    let summary = ReadStore::at(&args.store, |store| export_week(args, store, log))?;
+    if args.json {
+        print_json(&summary)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let ExportSummary { week, files, counts } = summary;
+    let of = match args.what() {
+        What::Kept => "those that stay",
+        What::Removed => "those that go",
+        What::Annotated => "with their clusters",
+    };
+    let (written, documents) = (grouped(counts.written), grouped(counts.documents));
+    let mut text = match (&args.out, &args.list) {
+        (Some(out), _) => {
+            let (files, s) = (grouped(files), if files == 1 { "" } else { "s" });
+            format!(
+                "Week {week}: wrote {written} of {documents} records ({of}) to {files} file{s} in {}\n",
+                out.display()
+            )
+        }
+        (None, Some(list)) => {
+            format!("Week {week}: listed {written} of {documents} records ({of}) in {}\n", list.display())
+        }
+        (None, None) => String::new(),
+    };
+    if counts.others > 0 {
+        text.push_str(&format!("        and {} records that are no documents\n", grouped(counts.others)));
+    }
+    if args.level == ExportLevel::Paragraph {
+        text.push_str(&format!(
+            "        without {} repeated paragraphs ({}), and without {} records of which nothing was left\n",
+            grouped(counts.paragraphs),
+            Bytes(counts.paragraph_bytes),
+            grouped(counts.emptied)
+        ));
+    }
+    if counts.no_document > 0 {
+        text.push_str(&format!(
+            "        {} records are no documents of the week (bad, or with an id or URL that another had before), and are not written\n",
+            grouped(counts.no_document)
+        ));
+    }
+    print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<ExportSummary> {
+    let (store, root) = (read_store.store(), args.store.display());
+    let manifest = read_manifest(store, &args.store)?;
+    let found = match args.week {
+        Some(week) => manifest.weeks.iter().find(|committed| committed.week == week),
+        None => manifest.weeks.last(),
+    };
+    let week = found.with_context(|| match args.week {
+        Some(week) => format!("{root} has no week {week}"),
+        None => format!("{root} has no week yet"),
+    })?;
+    read_store.need_records(week)?;
+    for table in [DocumentRow::NAME, ClusterRow::NAME] {
+        read_store.need(table, &[&format!("{}/", week.week.folder())])?;
+    }
+    let whole = store.whole(week)?;
+    let job = super::chunks::job_of_week(store, week)?;
+    let (keep, reading) = (args.keep.unwrap_or(job.canonical), job.read);
+    let names: Vec<String> = whole.journal.key.stamps.keys().cloned().collect();
+    let scratch = Scratch(match (&args.out, &args.list) {
+        (Some(out), _) => out.join("_nigh-scratch"),
+        (None, list) => list.clone().unwrap_or_default().with_added_extension("scratch"),
+    });
+    let deciding = Deciding {
+        tables: &store.tables(week)?,
+        segments: &whole.journal.segments,
+        inputs: &names,
+        level: args.level.of_documents(),
+        policy: keep,
+        names: args.list.is_some() || args.revisits,
+        scratch: &scratch.0,
+        memory: MEMORY,
+    };
+    let Some(out) = &args.out else {
+        let list = args.list.as_ref().context("there is a folder or a list")?;
+        let (documents, written) = write_list(list, &names, &mut deciding.verdicts()?, args.what())?;
+        let counts = Exported { documents, written, ..Exported::default() };
+        return Ok(ExportSummary { week: week.week, files: 1, counts });
+    };
+    let inputs = inputs(args, &job.input, &reading, week, &whole.journal)?;
+    let rules = ParagraphRules { least_count: args.min_count, least_characters: args.min_length };
+    let paragraphs = (args.level == ExportLevel::Paragraph).then_some(rules);
+    let key = ExportKey {
+        week: week.week,
+        identity: short_hash(week.identity().as_bytes()),
+        keep,
+        level: args.level.of_documents(),
+        what: args.what(),
+        revisits: args.revisits,
+        paragraphs,
+    };
+    let folder = ExportFolder::open(out, &key).map_err(WrongUse::from_error)?;
+    let writing = Writing { reading: &reading, what: args.what(), revisits: args.revisits };
+    let threads =
+        args.workers.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |count| count.0);
+    let done = |files: usize, all: usize| {
+        if all > 1 && !args.json {
+            log.notice(&format!("{files} of {all} files are whole"));
+        }
+    };
+    let verdicts = match paragraphs {
+        Some(rules) => deciding.verdicts_on_paragraphs(&inputs, &reading, rules, threads)?,
+        None => deciding.verdicts()?,
+    };
+    let (files, counts) = write_dataset(&inputs, verdicts, &writing, folder, threads, &done)?;
+    Ok(ExportSummary { week: week.week, files, counts })
+}
+
+/// A folder for runs of sorts, which is removed with all that is in it.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Without runs there is no folder.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The inputs of the week as they are now, in the order that they had.
+///
+/// # Errors
+/// If they cannot be found, or have another size than those that the week was made from.
+fn inputs(
+    args: &ExportArgs,
+    of_job: &[String],
+    reading: &Reading,
+    week: &CommittedWeek,
+    journal: &Journal,
+) -> Result<Vec<Input>> {
+    let input = if args.input.is_empty() { of_job } else { &args.input };
+    let inputs = list(input, reading)
+        .with_context(|| format!("the inputs of week {} are read again: give them with --input", week.week))?;
+    let known = |input: &Input| journal.key.stamps.contains_key(&input.name);
+    let at_hand: BTreeSet<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
+    let missing: Vec<&str> =
+        journal.key.stamps.keys().map(String::as_str).filter(|name| !at_hand.contains(name)).collect();
+    if let Some(first) = missing.first() {
+        let more = if missing.len() > 1 {
+            format!(" and {} more files", grouped(missing.len() as u64 - 1))
+        } else {
+            String::new()
+        };
+        bail!(
+            "week {} was made from {first}{more}, not among the inputs now: put it back under this name, or give the inputs with --input",
+            week.week
+        );
+    }
+    if let Some(new) = inputs.iter().find(|input| !known(input)) {
+        bail!("{} was no input of week {}: take it away, or give the inputs with --input", new.name, week.week);
+    }
+    let (bytes, before) = (inputs.iter().map(|input| input.bytes).sum::<u64>(), journal.key.bytes);
+    ensure!(
+        bytes == before,
+        "the inputs have changed since week {} was made: they have {} bytes, and had {}",
+        week.week,
+        grouped(bytes),
+        grouped(before)
+    );
+    Ok(inputs)
+}

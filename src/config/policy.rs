@@ -1,0 +1,69 @@
+//! Which document of a cluster stays.
+
+use serde::{Deserialize, Serialize};
+
+/// Which document of a cluster stays, and is `canonical` in the tables. Of equal ones it is that with the smallest document id.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// The first in the order of the inputs.
+    #[default]
+    First,
+    /// The one with the most words, and of these the one with the most bytes.
+    Longest,
+    /// The one that was fetched last; one without a date comes last.
+    Newest,
+    /// The one with the shortest URL; one without a URL comes last.
+    ShortestUrl,
+    /// The first of each host: records without a host are of one host.
+    PerHost,
+    /// The root of the cluster, the smallest document id: the same page from week to week, as long as it is there.
+    Root,
+}
+
+/// What a policy knows of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The number of its input, in the order of the inputs.
+    pub file: u32,
+    /// Its place there.
+    pub offset: u64,
+    /// Its words.
+    pub words: u64,
+    /// The bytes of its body.
+    pub bytes: u64,
+    /// When it was fetched, in microseconds since 1970.
+    pub fetched: Option<i64>,
+    /// The length of its URL in bytes.
+    pub url_bytes: Option<u32>,
+}
+
+impl Policy {
+    /// The order of a document in its cluster: the smallest stays.
+    ///
+    /// ```
+    /// use nigh::config::{Candidate, Policy};
+    ///
+    /// let short = Candidate { file: 0, offset: 9, words: 5, bytes: 20, fetched: Some(-1), url_bytes: None };
+    /// let long = Candidate { file: 1, words: 7, fetched: None, url_bytes: Some(30), ..short };
+    /// let first = |policy: Policy| if policy.order(&short) < policy.order(&long) { short } else { long };
+    /// assert_eq!([Policy::First, Policy::Newest].map(first), [short, short]);
+    /// assert_eq!([Policy::Longest, Policy::ShortestUrl].map(first), [long, long]);
+    /// ```
+    pub fn order(self, document: &Candidate) -> [u64; 2] {
+        match self {
+            Policy::First | Policy::PerHost => [document.file.into(), document.offset],
+            Policy::Longest => [u64::MAX - document.words, u64::MAX - document.bytes],
+            // Times before 1970 are negative.
+            Policy::Newest => match document.fetched {
+                Some(fetched) => [0, u64::MAX - (fetched as u64 ^ (1 << 63))],
+                None => [1, 0],
+            },
+            Policy::ShortestUrl => match document.url_bytes {
+                Some(bytes) => [0, bytes.into()],
+                None => [1, 0],
+            },
+            Policy::Root => [0, 0],
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! A file of the compression that its name says.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+/// The level of zstd, which is its default.
+const ZSTD_LEVEL: i32 = 3;
+
+/// A file that is written, in members of the compression that its name says.
+pub(super) struct Compressed {
+    member: Member,
+    kind: Kind,
+    /// Whether nothing was written.
+    is_empty: bool,
+}
+
+/// How the bytes are stored.
+#[derive(Clone, Copy)]
+enum Kind {
+    Plain,
+    Gzip,
+    Zstd,
+}
+
+/// The member that is being written.
+enum Member {
+    /// None is begun, or the file is plain.
+    None(BufWriter<File>),
+    Gzip(Box<GzEncoder<BufWriter<File>>>),
+    Zstd(Box<zstd::Encoder<'static, BufWriter<File>>>),
+    /// An error came in between.
+    Lost,
+}
+
+impl Compressed {
+    /// Begins a file whose bytes are stored as they come.
+    pub(super) fn stored(file: File) -> Compressed {
+        Compressed { member: Member::None(BufWriter::with_capacity(1 << 20, file)), kind: Kind::Plain, is_empty: true }
+    }
+
+    /// Begins a file that will have the name `path`.
+    ///
+    /// # Errors
+    /// If the name says a compression that is not written.
+    pub(super) fn named(file: File, path: &Path) -> Result<Compressed> {
+        let name = path.to_string_lossy().to_ascii_lowercase();
+        let kind = match name.rsplit('.').next() {
+            Some("gz") => Kind::Gzip,
+            Some("zst") => Kind::Zstd,
+            Some("bz2" | "xz") => {
+                bail!("{} cannot be compressed as its name says: nigh writes .gz and .zst", path.display())
+            }
+            _ => Kind::Plain,
+        };
+        Ok(Compressed { kind, ..Compressed::stored(file) })
+    }
+
+    /// Ends the member: the next bytes begin another one.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub(super) fn end_member(&mut self) -> std::io::Result<()> {
+        self.member = Member::None(match std::mem::replace(&mut self.member, Member::Lost) {
+            Member::None(file) => file,
+            Member::Gzip(encoder) => encoder.finish()?,
+            Member::Zstd(encoder) => encoder.finish()?,
+            Member::Lost => return Err(lost()),
+        });
+        Ok(())
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub(super) fn finish(mut self) -> std::io::Result<File> {
+        // A file without records is a member without bytes.
+        if self.is_empty {
+            self.member()?;
+        }
+        self.end_member()?;
+        match self.member {
+            Member::None(file) => file.into_inner().map_err(std::io::IntoInnerError::into_error),
+            _ => Err(lost()),
+        }
+    }
+
+    /// The writer of the member, which is begun if it is not.
+    fn member(&mut self) -> std::io::Result<&mut dyn Write> {
+        if !matches!((&self.member, self.kind), (Member::None(_), Kind::Gzip | Kind::Zstd)) {
+            return match &mut self.member {
+                Member::None(file) => Ok(file),
+                Member::Gzip(encoder) => Ok(encoder),
+                Member::Zstd(encoder) => Ok(encoder),
+                Member::Lost => Err(lost()),
+            };
+        }
+        let Member::None(file) = std::mem::replace(&mut self.member, Member::Lost) else { return Err(lost()) };
+        self.member = match self.kind {
+            Kind::Plain => Member::None(file),
+            Kind::Gzip => Member::Gzip(Box::new(GzEncoder::new(file, Compression::default()))),
+            Kind::Zstd => Member::Zstd(Box::new(zstd::Encoder::new(file, ZSTD_LEVEL)?)),
+        };
+        self.member()
+    }
+}
+
+/// The error of a writer that failed before.
+fn lost() -> std::io::Error {
+    std::io::Error::other("writing failed before")
+}
+
+impl Write for Compressed {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.is_empty = false;
+        self.member()?.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.member()?.flush()
+    }
+}

@@ -1,0 +1,33 @@
+//! A dataset written again without its duplicates, or only these, or with what is known of each record.
+//!
+//! ```text
+//! a week's documents and clusters ─▶ verdicts, by file and place                                `verdicts`
+//! verdicts ─▶ a list of what goes                                                               `list`
+//! each input file, read once more ─▶ beside its verdicts ─▶ a file of the same name     `dataset`, `file`
+//! ```
+//!
+//! Records keep their order and their files. A record is written only if its content has the checksum that the week has of it: an input that
+//! changed since is an error. A file gets its name when it is whole, and a list of whole files is kept beside them: the same command goes on
+//! where it was stopped.
+//!
+//! In reading order: `verdicts`, `dataset` (all inputs), `folder` (where their files are), `file` (an input and the file that is written for it), `spans` (formats in which a record is a span of bytes: lines,
+//! CSV, WARC, text), `compressed` (files of the compression that their names say), `revisit` (WARC records that refer to another one), `rows`
+//! (Parquet), `paragraphs` (those that go from documents that stay), `list`.
+
+mod compressed;
+mod dataset;
+mod file;
+mod folder;
+mod list;
+mod paragraphs;
+mod revisit;
+mod rows;
+mod spans;
+mod verdicts;
+
+pub use self::dataset::write_dataset;
+pub use self::file::{Exported, What, Writing};
+pub use self::folder::{ExportFolder, ExportKey};
+pub use self::list::write_list;
+pub use self::paragraphs::ParagraphRules;
+pub use self::verdicts::{Deciding, Verdict};

@@ -1,0 +1,315 @@
+//! Writes inputs again in which a record is a span of bytes, from its place to that of the next one: lines of JSON, CSV, WARC records, and files that
+//! are one document.
+//!
+//! The input is read twice at the same time: as items, which are compared with the verdicts, and as bytes, which are copied or passed over up to
+//! the place of the next item. What is copied is never encoded anew, so it is the same byte for byte; only the compression of lines and CSV is.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write as _;
+use std::iter::Peekable;
+use std::ops::Range;
+use std::path::Path;
+use std::slice::Iter;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::value::RawValue;
+
+use super::compressed::Compressed;
+use super::file::{Exported, What, changed};
+use super::paragraphs::{text_of, without};
+use super::revisit::revisit;
+use super::verdicts::Verdict;
+use crate::config::Reading;
+use crate::readers::{CountedIn, Format, Input, Item, RawBytes, decoded, open};
+use crate::records::checksum;
+
+/// The fields that a record gets.
+pub(super) const FIELDS: [&str; 4] = ["nigh_cluster", "nigh_size", "nigh_rank", "nigh_stays"];
+
+/// What becomes of the bytes of a record.
+enum Fate<'a> {
+    /// They are copied.
+    Copied,
+    /// They are not.
+    Left,
+    /// They are written with another text.
+    Edited(String),
+    /// They are written with what is known of the record.
+    Annotated(&'a Verdict),
+    /// They are replaced by a record that refers to the one that stays.
+    Revisit(&'a Verdict),
+}
+
+/// An input that is written again.
+pub(super) struct Spans<'a> {
+    pub input: &'a Input,
+    pub reading: &'a Reading,
+    pub what: What,
+    /// Whether WARC records that go are replaced by revisit records.
+    pub revisits: bool,
+    /// The verdicts on its documents, in the order of their places.
+    pub verdicts: &'a [Verdict],
+}
+
+impl Spans<'_> {
+    /// Writes the records that are wanted to `out`, a new file that will have the name `to`.
+    ///
+    /// # Errors
+    /// If the input cannot be read, or has changed since the week was made; or the output cannot be written.
+    pub(super) fn export(&self, out: File, to: &Path) -> Result<(Exported, File)> {
+        let Input { name, format, .. } = self.input;
+        ensure!(
+            self.what != What::Annotated || matches!(format, Format::Jsonl | Format::Csv | Format::Tsv),
+            "{name} is {format}, whose records have no fields to write to: --list has what is known of them"
+        );
+        let mut reader = open(self.input, self.reading)?;
+        let mut item = || -> Result<_> { Ok(reader.next()?.map(|item| (item, reader.counted_in()))) };
+        // The first record of a compressed WARC begins a member, whether or not others are in it.
+        let (first, second) = (item()?, item()?);
+        let counted_in = match (format, second.as_ref().or(first.as_ref())) {
+            (Format::Html | Format::Text, _) | (_, None) => CountedIn::Stored,
+            (_, Some((_, counted_in))) => *counted_in,
+        };
+        let raw = RawBytes::open(self.input, counted_in)?;
+        let out = if counted_in == CountedIn::Stored { Compressed::stored(out) } else { Compressed::named(out, to)? };
+        let mut copy = Copy { spans: self, counted_in, raw, out, span: Vec::new() };
+        let mut exported = Exported::default();
+        let mut verdicts = self.verdicts.iter().peekable();
+        let items = [first, second].into_iter().flatten().map(Ok).chain(std::iter::from_fn(|| item().transpose()));
+        let mut fate = None;
+        for item in items {
+            let (item, counted) = item?;
+            let offset = item.offset();
+            match &fate {
+                None => copy.head(offset)?,
+                Some(_) if counted != counted_in || counted == CountedIn::Shared => bail!(
+                    "{name} has several records in one compressed member, of which single ones cannot be copied: --list has what is to be removed"
+                ),
+                Some(fate) => copy.record(fate, offset)?,
+            }
+            fate = Some(self.fate(item, &mut verdicts, &mut exported)?);
+        }
+        match &fate {
+            None => copy.head(u64::MAX)?,
+            Some(fate) => copy.record(fate, u64::MAX)?,
+        }
+        match verdicts.next() {
+            Some(verdict) => Err(changed(self.input, verdict.offset)),
+            None => Ok((exported, copy.out.finish()?)),
+        }
+    }
+
+    /// What becomes of an item.
+    fn fate<'v>(
+        &self,
+        item: Item,
+        verdicts: &mut Peekable<Iter<'v, Verdict>>,
+        exported: &mut Exported,
+    ) -> Result<Fate<'v>> {
+        let offset = item.offset();
+        // Another record can be in the member of a page. If it was a page before, its verdict is left over.
+        let is_document = |verdict: &&Verdict| verdict.offset == offset && matches!(item, Item::Page(_));
+        let Some(verdict) = verdicts.next_if(is_document) else {
+            // A crawl is more than its documents: what was not judged stays, as a second capture of a URL.
+            let is_of_crawl =
+                matches!(self.input.format, Format::Warc | Format::Arc) && !matches!(item, Item::Reject(_));
+            if is_of_crawl && self.what == What::Kept {
+                exported.others += 1;
+                return Ok(Fate::Copied);
+            }
+            exported.no_document += 1;
+            return Ok(Fate::Left);
+        };
+        let body = match item {
+            Item::Page(page) if checksum(page.body.as_bytes()) == verdict.checksum => page.body,
+            _ => return Err(changed(self.input, offset)),
+        };
+        exported.add(verdict, self.what);
+        if verdict.stays && !verdict.gone.is_empty() {
+            let Some(before) = text_of(&body) else { bail!(changed(self.input, offset)) };
+            let after = without(before, &verdict.gone);
+            exported.add_gone(verdict, before, after.as_deref());
+            return Ok(after.map_or(Fate::Left, Fate::Edited));
+        }
+        Ok(match self.what {
+            What::Annotated => Fate::Annotated(verdict),
+            what if what.wants(verdict) => Fate::Copied,
+            What::Kept if self.revisits && self.input.format == Format::Warc => Fate::Revisit(verdict),
+            _ => Fate::Left,
+        })
+    }
+}
+
+/// The copying of one input.
+struct Copy<'a> {
+    spans: &'a Spans<'a>,
+    counted_in: CountedIn,
+    raw: RawBytes,
+    out: Compressed,
+    /// The bytes of a record that are not only copied.
+    span: Vec<u8>,
+}
+
+impl Copy<'_> {
+    /// Copies what is before the first record, at `end`: the names of columns, a dictionary.
+    fn head(&mut self, end: u64) -> Result<()> {
+        let Spans { input, what, .. } = self.spans;
+        match (input.format, what) {
+            (Format::Csv | Format::Tsv, What::Annotated) => {
+                self.take(end)?;
+                let names = std::mem::take(&mut self.span);
+                self.with_fields(&names, &FIELDS.map(str::to_owned))
+            }
+            _ => self.copied(end),
+        }
+    }
+
+    /// Writes the record whose bytes are those up to `end`.
+    fn record(&mut self, fate: &Fate<'_>, end: u64) -> Result<()> {
+        let Spans { input, .. } = self.spans;
+        match fate {
+            Fate::Copied => self.copied(end)?,
+            Fate::Edited(text) => {
+                self.take(end)?;
+                let record = std::mem::take(&mut self.span);
+                match input.format {
+                    Format::Text => self.out.write_all(text.as_bytes())?,
+                    _ => {
+                        let column = self.spans.reading.columns.text.as_deref().unwrap_or_default();
+                        let value = json_value(&record, column);
+                        let value =
+                            value.with_context(|| format!("{} has no `{column}` where it had one", input.name))?;
+                        self.out.write_all(&record[..value.start])?;
+                        serde_json::to_writer(&mut self.out, text)?;
+                        self.out.write_all(&record[value.end..])?;
+                    }
+                }
+                self.span = record;
+            }
+            Fate::Left => while !self.raw.before(end).with_context(|| failed(input))?.is_empty() {},
+            Fate::Annotated(verdict) => {
+                self.take(end)?;
+                let record = std::mem::take(&mut self.span);
+                match input.format {
+                    Format::Jsonl => self.annotated_line(&record, verdict)?,
+                    _ => {
+                        let Verdict { cluster, size, rank, stays, .. } = verdict;
+                        let values = [cluster.to_string(), size.to_string(), rank.to_string(), stays.to_string()];
+                        self.with_fields(&record, &values)?;
+                    }
+                }
+                self.span = record;
+            }
+            Fate::Revisit(verdict) => {
+                self.take(end)?;
+                let bytes = match self.counted_in {
+                    CountedIn::Decoded => std::mem::take(&mut self.span),
+                    _ => decoded(std::mem::take(&mut self.span), input.format).with_context(|| failed(input))?,
+                };
+                let Some(record) = revisit(&bytes, verdict) else { bail!(changed(input, verdict.offset)) };
+                self.whole_member(&record)?;
+            }
+        }
+        // Each record of a WARC is a member of its own.
+        if matches!(input.format, Format::Warc | Format::Arc) {
+            self.out.end_member()?;
+        }
+        Ok(())
+    }
+
+    /// Writes a record that was made here to a file whose other records are copied as they are stored.
+    fn whole_member(&mut self, record: &[u8]) -> Result<()> {
+        let Spans { input, .. } = self.spans;
+        if self.counted_in == CountedIn::Decoded {
+            return Ok(self.out.write_all(record)?);
+        }
+        let name = input.name.to_ascii_lowercase();
+        if name.ends_with(".gz") {
+            let mut encoder = flate2::write::GzEncoder::new(&mut self.out, flate2::Compression::default());
+            encoder.write_all(record)?;
+            encoder.finish()?;
+        } else if name.ends_with(".zst") {
+            self.out.write_all(&zstd::bulk::compress(record, 0)?)?;
+        } else {
+            self.out.write_all(record)?;
+        }
+        Ok(())
+    }
+
+    fn copied(&mut self, end: u64) -> Result<()> {
+        loop {
+            let bytes = self.raw.before(end).with_context(|| failed(self.spans.input))?;
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            self.out.write_all(bytes)?;
+        }
+    }
+
+    /// Takes the bytes up to `end` into `span`.
+    fn take(&mut self, end: u64) -> Result<()> {
+        self.span.clear();
+        loop {
+            let bytes = self.raw.before(end).with_context(|| failed(self.spans.input))?;
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            self.span.extend_from_slice(bytes);
+        }
+    }
+
+    /// Writes the object of a line with further fields at its end.
+    fn annotated_line(&mut self, record: &[u8], verdict: &Verdict) -> Result<()> {
+        // Blank lines can follow.
+        let line = record.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end();
+        let object = line.strip_suffix(b"}").unwrap_or(line).trim_ascii_end();
+        let comma = if object.ends_with(b"{") { "" } else { "," };
+        let Verdict { cluster, size, rank, stays, .. } = verdict;
+        let [of_cluster, of_size, of_rank, of_stays] = FIELDS;
+        self.out.write_all(object)?;
+        writeln!(
+            self.out,
+            "{comma}\"{of_cluster}\":{cluster},\"{of_size}\":{size},\"{of_rank}\":{rank},\"{of_stays}\":{stays}}}"
+        )?;
+        Ok(())
+    }
+
+    /// Writes a record of CSV with further fields at its end.
+    fn with_fields(&mut self, record: &[u8], fields: &[String; 4]) -> Result<()> {
+        let delimiter = if self.spans.input.format == Format::Csv { "," } else { "\t" };
+        let end = record.iter().rposition(|byte| !matches!(byte, b'\r' | b'\n')).map_or(0, |last| last + 1);
+        let line_end: &[u8] = if record[end..].starts_with(b"\r\n") { b"\r\n" } else { b"\n" };
+        self.out.write_all(&record[..end])?;
+        for field in fields {
+            self.out.write_all(delimiter.as_bytes())?;
+            self.out.write_all(field.as_bytes())?;
+        }
+        self.out.write_all(line_end)?;
+        Ok(())
+    }
+}
+
+/// Where in a line the value of a field is, whose name may lead through objects (`meta.text`).
+fn json_value(line: &[u8], name: &str) -> Option<Range<usize>> {
+    let text = std::str::from_utf8(line).ok()?;
+    let (mut object, mut name) = (text.trim_start_matches('\u{feff}'), name);
+    loop {
+        let fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(object.trim_end()).ok()?;
+        let value = match fields.get(name) {
+            Some(value) => *value,
+            None => {
+                let (first, rest) = name.split_once('.')?;
+                (object, name) = (fields.get(first)?.get(), rest);
+                continue;
+            }
+        };
+        let start = value.get().as_ptr() as usize - text.as_ptr() as usize;
+        return Some(start..start + value.get().len());
+    }
+}
+
+fn failed(input: &Input) -> String {
+    format!("cannot read {}", input.name)
+}

@@ -1,0 +1,304 @@
+//! What becomes of each record: the documents of a week with their clusters, in the order of the input files.
+//!
+//! ```text
+//! documents, clusters ─▶ members of clusters, by cluster and policy ─▶ rank; the first stays
+//!                     └▶ records without a duplicate ──────────────┴─▶ verdicts, by file and place
+//! ```
+//!
+//! Both sorts are external: memory does not depend on the number of documents.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use arrow_array::{Array, FixedSizeBinaryArray, Int64Array, StringArray, TimestampMicrosecondArray};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::paragraphs::{Finding, ParagraphPlace, ParagraphRules};
+use crate::config::{Candidate, Policy, Reading};
+use crate::readers::Input;
+use crate::records::Level;
+use crate::state::{Segment, WeekTables};
+use crate::structures::{ExternalSort, Sortable, Sorted};
+use crate::tables::{ClusterRow, DocumentRow, Scan, Table, field, maybe_text};
+
+/// What becomes of a record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Its document id.
+    pub doc: i64,
+    /// The number of its input.
+    pub file: u32,
+    /// Its place there: see [`Page::offset`](crate::readers::Page::offset).
+    pub offset: u64,
+    /// The checksum of its body.
+    pub checksum: u128,
+    /// The root of its cluster.
+    pub cluster: i64,
+    /// The records of the cluster.
+    pub size: u64,
+    /// Its rank in the cluster, from 1.
+    pub rank: u64,
+    /// Whether it stays.
+    pub stays: bool,
+    /// How it is known, if that is asked for.
+    pub names: Option<Box<Names>>,
+    /// The numbers of the lines of its text that go, ascending.
+    pub gone: Vec<u32>,
+    /// The record that stays, of one that does not: if names are asked for, and it has a URL.
+    pub original: Option<Box<Original>>,
+}
+
+/// Verdicts in the order of files and places, with the paragraphs that go.
+pub struct Verdicts {
+    verdicts: Sorted<Verdict>,
+    gone: Option<Sorted<ParagraphPlace>>,
+    next_gone: Option<ParagraphPlace>,
+}
+
+impl Verdicts {
+    /// Verdicts, and the paragraphs that go, in the same order.
+    ///
+    /// # Errors
+    /// If these cannot be read.
+    pub(super) fn new(verdicts: Sorted<Verdict>, mut gone: Option<Sorted<ParagraphPlace>>) -> Result<Verdicts> {
+        let next_gone = gone.as_mut().map(Sorted::record).transpose()?.flatten();
+        Ok(Verdicts { verdicts, gone, next_gone })
+    }
+
+    /// The next one.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(super) fn record(&mut self) -> Result<Option<Verdict>> {
+        let Some(mut verdict) = self.verdicts.record()? else { return Ok(None) };
+        while let Some(gone) = self.next_gone.take_if(|gone| (gone.file, gone.offset) == (verdict.file, verdict.offset))
+        {
+            verdict.gone.push(gone.line);
+            self.next_gone = self.gone.as_mut().map(Sorted::record).transpose()?.flatten();
+        }
+        Ok(Some(verdict))
+    }
+}
+
+/// How a record is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Names {
+    /// Its id.
+    pub id: Option<String>,
+    /// Its URL as the input has it.
+    pub url: Option<String>,
+}
+
+/// A record that another one refers to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Original {
+    /// Its URL as the input has it.
+    pub url: String,
+    /// Microseconds since 1970.
+    pub fetched: Option<i64>,
+}
+
+impl Sortable for Verdict {
+    type Key = (u32, u64, i64);
+
+    fn key(&self) -> (u32, u64, i64) {
+        (self.file, self.offset, self.doc)
+    }
+
+    fn weight(&self) -> usize {
+        let names = self.names.as_ref().map_or(0, |names| names.bytes());
+        size_of::<Verdict>()
+            + names
+            + self.original.as_ref().map_or(0, |original| size_of::<Original>() + original.url.len())
+    }
+}
+
+impl Names {
+    fn bytes(&self) -> usize {
+        size_of::<Names>() + [&self.id, &self.url].into_iter().flatten().map(String::len).sum::<usize>()
+    }
+}
+
+/// A member of a cluster of two or more.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Member {
+    verdict: Verdict,
+    /// By the policy; the smallest stays.
+    order: [u64; 2],
+    /// Microseconds since 1970.
+    fetched: Option<i64>,
+    /// The hash of the host.
+    host: u64,
+}
+
+impl Sortable for Member {
+    type Key = (i64, [u64; 2], i64);
+
+    fn key(&self) -> Self::Key {
+        (self.verdict.cluster, self.order, self.verdict.doc)
+    }
+
+    fn weight(&self) -> usize {
+        size_of::<Member>() - size_of::<Verdict>() + self.verdict.weight()
+    }
+}
+
+/// What verdicts are made from.
+pub struct Deciding<'a> {
+    /// The tables of the week.
+    pub tables: &'a WeekTables,
+    /// Its segments.
+    pub segments: &'a [Segment],
+    /// The names of its input files, in order.
+    pub inputs: &'a [String],
+    /// The level of the clusters.
+    pub level: Level,
+    /// Which record of a cluster stays.
+    pub policy: Policy,
+    /// Whether verdicts have names.
+    pub names: bool,
+    /// A folder for runs of the sorts.
+    pub scratch: &'a Path,
+    /// Memory for both sorts, in bytes.
+    pub memory: u64,
+}
+
+impl Deciding<'_> {
+    /// The verdicts on all documents, by file and place.
+    ///
+    /// # Errors
+    /// If a table or a run cannot be read or written; or the week has a file that is not among the inputs.
+    pub fn verdicts(&self) -> Result<Verdicts> {
+        Verdicts::new(self.sorted()?, None)
+    }
+
+    /// As [`verdicts`](Deciding::verdicts), with the paragraphs that go.
+    ///
+    /// # Errors
+    /// As [`verdicts`](Deciding::verdicts); or if an input cannot be read or has changed, or has pages of HTML.
+    pub fn verdicts_on_paragraphs(
+        &self,
+        inputs: &[Input],
+        reading: &Reading,
+        rules: ParagraphRules,
+        threads: usize,
+    ) -> Result<Verdicts> {
+        let finding = Finding { inputs, reading, rules, scratch: self.scratch, memory: self.memory, threads };
+        let gone = finding.find(self.verdicts()?)?;
+        Verdicts::new(self.sorted()?, Some(gone))
+    }
+
+    fn sorted(&self) -> Result<Sorted<Verdict>> {
+        let files: BTreeMap<&str, u32> = self.inputs.iter().map(String::as_str).zip(0..).collect();
+        let mut members = ExternalSort::new(&self.scratch.join("members"), self.memory / 2);
+        let mut verdicts = ExternalSort::new(&self.scratch.join("verdicts"), self.memory / 2);
+        for segment in self.segments.iter().filter(|segment| segment.documents > 0) {
+            self.segment(&segment.file(), &files, &mut members, &mut verdicts)?;
+        }
+        let mut members = members.sorted()?;
+        let (mut cluster, mut rank) = (None, 0);
+        // Those of the cluster that stay, by the hash of the host, or together.
+        let mut stay: BTreeMap<u64, Option<Box<Original>>> = BTreeMap::new();
+        while let Some(Member { mut verdict, fetched, host, .. }) = members.record()? {
+            if cluster != Some(verdict.cluster) {
+                (cluster, rank) = (Some(verdict.cluster), 0);
+                stay.clear();
+            }
+            rank += 1;
+            verdict.rank = rank;
+            let group = if self.policy == Policy::PerHost { host } else { 0 };
+            match stay.get(&group) {
+                Some(original) => verdict.original = original.clone(),
+                None => {
+                    let url = verdict.names.as_ref().and_then(|names| names.url.clone());
+                    stay.insert(group, url.map(|url| Box::new(Original { url, fetched })));
+                    verdict.stays = true;
+                }
+            }
+            verdicts.push(verdict)?;
+        }
+        verdicts.sorted()
+    }
+
+    /// Reads the documents of a segment beside their clusters.
+    fn segment(
+        &self,
+        file: &str,
+        files: &BTreeMap<&str, u32>,
+        members: &mut ExternalSort<Member>,
+        verdicts: &mut ExternalSort<Verdict>,
+    ) -> Result<()> {
+        let [root, size] = ["root", "size"].map(|what| format!("{}_{what}", self.level.name()));
+        let mut clusters: Vec<(i64, i64)> = Vec::new();
+        Scan::open(self.tables.rows(ClusterRow::NAME, file)?, &[&root, &size])?.for_each(|batch| {
+            let (roots, sizes): (&Int64Array, &Int64Array) = (field(batch, &root)?, field(batch, &size)?);
+            clusters.extend(roots.values().iter().copied().zip(sizes.values().iter().copied()));
+            Ok(())
+        })?;
+        let mut clusters = clusters.into_iter();
+        let columns =
+            ["doc", "file", "offset", "checksum", "words", "bytes", "fetched", "url", "host", "id", "given_url"];
+        let columns = if self.names { &columns[..] } else { &columns[..9] };
+        Scan::open(self.tables.rows(DocumentRow::NAME, file)?, columns)?.for_each(|batch| {
+            let longs = |name| field::<Int64Array>(batch, name);
+            let (docs, offsets, words, bytes) = (longs("doc")?, longs("offset")?, longs("words")?, longs("bytes")?);
+            let texts = |name| field::<StringArray>(batch, name);
+            let (names, urls, hosts) = (texts("file")?, texts("url")?, texts("host")?);
+            let ids = if self.names { Some((texts("id")?, texts("given_url")?)) } else { None };
+            let checksums: &FixedSizeBinaryArray = field(batch, "checksum")?;
+            let times: &TimestampMicrosecondArray = field(batch, "fetched")?;
+            for row in 0..batch.num_rows() {
+                let (cluster, size) =
+                    clusters.next().with_context(|| format!("`clusters` has fewer rows than `documents` in {file}"))?;
+                let name = names.value(row);
+                let file = *files.get(name).with_context(|| {
+                    format!(
+                        "{name} is not among the inputs: put it back under this name, or give the inputs with --input"
+                    )
+                })?;
+                let (offset, size) = (offsets.value(row) as u64, size as u64);
+                let checksum = u128::from_be_bytes(checksums.value(row).try_into().context("a checksum has 16 bytes")?);
+                let doc = docs.value(row);
+                let names = ids.map(|(ids, given)| {
+                    // A null says that the URL was given in canonical form.
+                    let url = maybe_text(given, row).or_else(|| maybe_text(urls, row));
+                    Box::new(Names { id: maybe_text(ids, row), url })
+                });
+                let is_alone = size < 2;
+                let verdict = Verdict {
+                    doc,
+                    file,
+                    offset,
+                    checksum,
+                    cluster,
+                    size,
+                    rank: 1,
+                    stays: is_alone,
+                    names,
+                    original: None,
+                    gone: Vec::new(),
+                };
+                if is_alone {
+                    verdicts.push(verdict)?;
+                    continue;
+                }
+                let fetched = times.is_valid(row).then(|| times.value(row));
+                let candidate = Candidate {
+                    file,
+                    offset,
+                    words: words.value(row) as u64,
+                    bytes: bytes.value(row) as u64,
+                    fetched,
+                    url_bytes: urls.is_valid(row).then(|| urls.value(row).len() as u32),
+                };
+                let host = xxh3_64(hosts.value(row).as_bytes());
+                members.push(Member { verdict, order: self.policy.order(&candidate), fetched, host })?;
+            }
+            Ok(())
+        })?;
+        ensure!(clusters.next().is_none(), "`clusters` has more rows than `documents` in {file}: the store is damaged");
+        Ok(())
+    }
+}

@@ -1,0 +1,201 @@
+//! The canonical documents: those of each very similar cluster that stay, by the job's policy.
+//!
+//! ```text
+//! documents of clusters ─▶ (root, order by the policy, doc)      48 bytes, to the owner of the root's partition
+//! each cluster          ─▶ its smallest, or that of each host    8 bytes, to the owner of the document
+//! ```
+//!
+//! Memory: that of the stage, and a byte for each own document. The columns that the policy needs are read once for each range of keys.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use arrow_array::{Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use bytemuck::{Pod, Zeroable};
+use timely::worker::Worker;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::cluster_sizes::LevelClusters;
+use crate::config::{Candidate, Policy};
+use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, all_gather, by_key};
+use crate::records::{DocId, mix};
+use crate::structures::Ownership;
+use crate::tables::{RowGroups, Scan, field};
+use crate::watch::Watch;
+
+/// Records of a partition, at most: their sorting stays in the second-level cache.
+const MOST_RECORDS: u64 = 1 << 14;
+
+/// What canonical documents are found with.
+pub struct CanonicalStage {
+    /// Which document of a cluster stays.
+    pub policy: Policy,
+    /// The names of the week's inputs; their order is that of the inputs.
+    pub inputs: BTreeMap<String, u32>,
+    /// Bytes for the records in flight.
+    pub memory: u64,
+    /// The folder to which records spill.
+    pub scratch: PathBuf,
+    /// Counts what is exchanged, and keeps the first failure of the process.
+    pub watch: Arc<Watch>,
+}
+
+/// A document of a cluster, on its way to the others.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct Member {
+    root: DocId,
+    /// Of each group of a cluster one stays: the hash of the host, or 0.
+    group: u64,
+    order: [u64; 2],
+    doc: DocId,
+}
+
+/// Whether each own document is canonical, by number. One without a near-duplicate is; one that is not of the week is not. `rows` are the own
+/// rows of `documents`.
+///
+/// # Errors
+/// If a file cannot be read or written (names it), or a worker of this process failed.
+pub fn canonical(
+    worker: &mut Worker,
+    stage: &CanonicalStage,
+    owned: &Ownership,
+    similar: &LevelClusters,
+    rows: Vec<RowGroups>,
+) -> Result<Vec<bool>> {
+    let members = |root: DocId| if root == DocId::NONE { 0 } else { similar.sizes.members(root) };
+    if stage.policy == Policy::Root {
+        return Ok(owned.docs().zip(&similar.roots).map(|(doc, root)| doc == *root).collect());
+    }
+    let alone: Vec<bool> = similar.roots.iter().map(|root| members(*root) == 1).collect();
+    let in_clusters = similar.roots.iter().filter(|root| members(**root) > 1).count() as u64;
+    let all = all_gather(worker, vec![(worker.index(), in_clusters)], &stage.watch)?;
+    let all = all.iter().map(|(_, records)| records).sum();
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Member>(), 1, worker.peers(), stage.memory);
+    let source = Rc::new(MemberSource {
+        policy: stage.policy,
+        inputs: stage.inputs.clone(),
+        owned: owned.clone(),
+        roots: similar.roots.iter().map(|root| if members(*root) > 1 { *root } else { DocId::NONE }).collect(),
+        rows,
+    });
+    let open = move || {
+        let (source, mut place) = (source.clone(), Place::default());
+        move |dealer: &mut RangeDealer<'_, Member>| source.deal(&mut place, dealer)
+    };
+    let each = {
+        let (peers, mut members) = (worker.peers(), Vec::new());
+        move |partition: &Partition<'_, Member>, dealer: &mut Dealer<DocId>| {
+            members.clear();
+            partition.blocks(|block| members.extend_from_slice(block.records()))?;
+            members.sort_unstable();
+            for group in members.chunk_by(|a, b| (a.root, a.group) == (b.root, b.group)) {
+                dealer.deal(group[0].doc.owner(peers) as u64, group[0].doc);
+            }
+            Ok(())
+        }
+    };
+    let canonical = Rc::new(RefCell::new(alone));
+    let take = {
+        let (canonical, owned) = (canonical.clone(), owned.clone());
+        move |block: Block<DocId>| {
+            let mut canonical = canonical.borrow_mut();
+            block.records().iter().for_each(|doc| canonical[owned.index(*doc)] = true);
+        }
+    };
+    let waiting = SpillBuffer::new(&stage.scratch, stage.memory);
+    by_key(worker, "Canonical", cut, waiting, &stage.watch, open, each, take)?;
+    Ok(canonical.take())
+}
+
+/// The own documents of clusters, read from the table `documents`.
+struct MemberSource {
+    policy: Policy,
+    inputs: BTreeMap<String, u32>,
+    owned: Ownership,
+    /// By own document: the root of its cluster, or [`DocId::NONE`] if it is alone.
+    roots: Vec<DocId>,
+    rows: Vec<RowGroups>,
+}
+
+/// How far the documents are dealt.
+#[derive(Default)]
+struct Place {
+    /// Among the files.
+    file: usize,
+    scan: Option<Scan>,
+}
+
+impl MemberSource {
+    /// Deals the documents of a batch; returns `false` if there is none left.
+    fn deal(&self, place: &mut Place, dealer: &mut RangeDealer<'_, Member>) -> Result<bool> {
+        let scan = match &mut place.scan {
+            Some(scan) => scan,
+            none => {
+                let Some(rows) = self.rows.get(place.file) else { return Ok(false) };
+                let columns: &[&str] = match self.policy {
+                    Policy::First => &["doc", "file", "offset"],
+                    Policy::PerHost => &["doc", "file", "offset", "host"],
+                    Policy::Longest => &["doc", "words", "bytes"],
+                    Policy::Newest => &["doc", "fetched"],
+                    Policy::ShortestUrl => &["doc", "url"],
+                    Policy::Root => &["doc"],
+                };
+                none.insert(Scan::open(rows.clone(), columns)?)
+            }
+        };
+        match scan.batch()? {
+            Some(batch) => self.deal_batch(&batch, dealer)?,
+            None => *place = Place { file: place.file + 1, scan: None },
+        }
+        Ok(true)
+    }
+
+    fn deal_batch<'b>(&self, batch: &'b RecordBatch, dealer: &mut RangeDealer<'_, Member>) -> Result<()> {
+        let has = |name: &str| batch.column_by_name(name).is_some();
+        let longs = |name: &str| has(name).then(|| field::<Int64Array>(batch, name)).transpose();
+        let texts = |name: &str| has(name).then(|| field::<StringArray>(batch, name)).transpose();
+        let docs: &Int64Array = field(batch, "doc")?;
+        let (offsets, words, bytes) = (longs("offset")?, longs("words")?, longs("bytes")?);
+        let (files, urls, hosts) = (texts("file")?, texts("url")?, texts("host")?);
+        let times: Option<&'b TimestampMicrosecondArray> =
+            has("fetched").then(|| field(batch, "fetched")).transpose()?;
+        for row in 0..batch.num_rows() {
+            let doc = DocId::from_table(docs.value(row));
+            let root = self.roots[self.owned.index(doc)];
+            if root == DocId::NONE {
+                continue;
+            }
+            let long = |column: Option<&Int64Array>| column.map_or(0, |column| column.value(row) as u64);
+            let text = |column: Option<&'b StringArray>| {
+                column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
+            };
+            let file = match files {
+                Some(files) => {
+                    let name = files.value(row);
+                    let number = self.inputs.get(name);
+                    *number.with_context(|| {
+                        format!("{doc} is of the file {name}, which is no input of the week: the store is damaged")
+                    })?
+                }
+                None => 0,
+            };
+            let candidate = Candidate {
+                file,
+                offset: long(offsets),
+                words: long(words),
+                bytes: long(bytes),
+                fetched: times.filter(|times| times.is_valid(row)).map(|times| times.value(row)),
+                url_bytes: text(urls).map(|url| url.len() as u32),
+            };
+            let group = hosts.map_or(0, |_| xxh3_64(text(hosts).unwrap_or_default().as_bytes()));
+            let member = Member { root, group, order: self.policy.order(&candidate), doc };
+            dealer.deal(0, mix(root.to_table() as u64 ^ group), member);
+        }
+        Ok(())
+    }
+}

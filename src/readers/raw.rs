@@ -1,0 +1,102 @@
+//! The bytes of an input, in order, for those who copy some of its records.
+
+use std::io;
+use std::io::Read;
+
+use anyhow::Context as _;
+
+use super::input::{Format, Input};
+use super::item::CountedIn;
+use super::streams::{MemberStep, Members, Stored};
+use super::warc::Dialect;
+
+/// Bytes that are read from a stored input at once.
+const CHUNK: usize = 256 << 10;
+
+/// The bytes of an input, as the places of its items count them: from the place of one to that of the next they are its own.
+pub struct RawBytes {
+    source: RawSource,
+    /// Bytes that were read and not yet handed on, from `next` on.
+    buffer: Vec<u8>,
+    next: usize,
+    /// The place of `buffer[next]`.
+    at: u64,
+}
+
+enum RawSource {
+    Stored(Box<dyn Read + Send>),
+    Decoded(Box<Members>),
+    Ended,
+}
+
+impl RawBytes {
+    /// Opens an input whose places are counted in stored or in decoded bytes.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn open(input: &Input, counted_in: CountedIn) -> anyhow::Result<RawBytes> {
+        let source = super::open::source(&input.name, input.bytes, &input.place)?;
+        let acceptable = match input.format {
+            Format::Warc => Dialect::Warc.acceptable(),
+            Format::Arc => Dialect::Arc.acceptable(),
+            _ => |bytes: &[u8]| !bytes.is_empty(),
+        };
+        let source = match counted_in {
+            CountedIn::Stored | CountedIn::Shared => RawSource::Stored(source),
+            CountedIn::Decoded => {
+                let members = Members::new(Stored::new(source), acceptable);
+                RawSource::Decoded(Box::new(members.with_context(|| format!("cannot read {}", input.name))?))
+            }
+        };
+        Ok(RawBytes { source, buffer: Vec::new(), next: 0, at: 0 })
+    }
+
+    /// Returns the next bytes, of those before the place `end`; none if there is none before it.
+    ///
+    /// # Errors
+    /// If the input cannot be read.
+    pub fn before(&mut self, end: u64) -> io::Result<&[u8]> {
+        while self.next == self.buffer.len() && self.at < end {
+            self.buffer.clear();
+            self.next = 0;
+            match &mut self.source {
+                RawSource::Stored(source) => {
+                    self.buffer.resize(CHUNK, 0);
+                    let count = source.read(&mut self.buffer)?;
+                    self.buffer.truncate(count);
+                    if count == 0 {
+                        self.source = RawSource::Ended;
+                    }
+                }
+                RawSource::Decoded(members) => {
+                    if members.step(&mut self.buffer)? == MemberStep::End {
+                        self.source = RawSource::Ended;
+                    }
+                }
+                RawSource::Ended => break,
+            }
+        }
+        let from = self.next;
+        let wanted = usize::try_from(end.saturating_sub(self.at)).unwrap_or(usize::MAX);
+        self.next += wanted.min(self.buffer.len() - from);
+        self.at += (self.next - from) as u64;
+        Ok(&self.buffer[from..self.next])
+    }
+}
+
+/// The decoded bytes of a record that is stored as `stored`, of an input of this format.
+///
+/// # Errors
+/// If they are damaged.
+pub fn decoded(stored: Vec<u8>, format: Format) -> io::Result<Vec<u8>> {
+    let acceptable = if format == Format::Arc { Dialect::Arc.acceptable() } else { Dialect::Warc.acceptable() };
+    let mut members = Members::new(Stored::new(Box::new(io::Cursor::new(stored))), acceptable)?;
+    let mut bytes = Vec::new();
+    loop {
+        match members.step(&mut bytes)? {
+            MemberStep::Bytes | MemberStep::Start(_) => {}
+            MemberStep::Damage { reason, .. } => return Err(io::Error::new(io::ErrorKind::InvalidData, reason)),
+            MemberStep::End => return Ok(bytes),
+        }
+    }
+}
