@@ -33,7 +33,7 @@ use arrow_schema::{DataType, Schema, SchemaRef, TimeUnit};
 use super::contained::contained;
 use super::fields::{self, Date};
 use super::item::{Item, Reader, Reject, Unread};
-use super::rows::PageRow;
+use super::rows::{PageFields, PageRow};
 use super::streams::{MemberStep, Members, Stored};
 use crate::config::{Columns, Reading};
 
@@ -50,12 +50,12 @@ const DAY: i64 = 86_400_000_000;
 pub struct ArrowReader {
     bytes: Bytes,
     schema: SchemaRef,
-    columns: ArrowColumns<ColumnPath>,
+    columns: PageFields<ColumnPath>,
     /// The fields of the schema that are decoded, ascending.
     wanted: Vec<usize>,
     dictionaries: HashMap<i64, ArrayRef>,
     /// The batch that is being read, and its next row.
-    batch: Option<(ArrowColumns<ArrowColumn>, usize, usize)>,
+    batch: Option<(PageFields<ArrowColumn>, usize, usize)>,
     /// The number, in the file, of the next row.
     row: u64,
     ended: bool,
@@ -63,32 +63,8 @@ pub struct ArrowReader {
     name: String,
 }
 
-/// The fields of a page that the job names.
-struct ArrowColumns<T> {
-    id: Option<T>,
-    url: Option<T>,
-    text: Option<T>,
-    html: Option<T>,
-    ip: Option<T>,
-    date: Option<T>,
-}
-
 /// The names that lead to a column: of a field, and of fields within structures.
 type ColumnPath = Vec<String>;
-
-impl<T> ArrowColumns<T> {
-    fn map<U, E>(&self, make: impl Fn(&T) -> Result<U, E>) -> Result<ArrowColumns<U>, E> {
-        let make = |column: &Option<T>| column.as_ref().map(&make).transpose();
-        Ok(ArrowColumns {
-            id: make(&self.id)?,
-            url: make(&self.url)?,
-            text: make(&self.text)?,
-            html: make(&self.html)?,
-            ip: make(&self.ip)?,
-            date: make(&self.date)?,
-        })
-    }
-}
 
 impl ArrowReader {
     /// Makes the reader of `source`, named `name` in errors; `None` if it is damaged before its schema ends.
@@ -111,9 +87,7 @@ impl ArrowReader {
         });
         let Ok(Some(schema)) = schema else { return Ok(None) };
         let columns = columns(&schema, name, &reading.columns)?;
-        let ArrowColumns { id, url, text, html, ip, date } = &columns;
-        let fields = [id, url, text, html, ip, date].into_iter().flatten();
-        let mut wanted: Vec<usize> = fields.filter_map(|path| schema.index_of(&path[0]).ok()).collect();
+        let mut wanted: Vec<usize> = columns.all().filter_map(|path| schema.index_of(&path[0]).ok()).collect();
         wanted.sort_unstable();
         wanted.dedup();
         Ok(Some(ArrowReader {
@@ -221,7 +195,7 @@ fn check_claims(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer) -> Result<(),
 }
 
 /// Finds the columns of the job in a schema.
-fn columns(schema: &Schema, name: &str, columns: &Columns) -> anyhow::Result<ArrowColumns<ColumnPath>> {
+fn columns(schema: &Schema, name: &str, columns: &Columns) -> anyhow::Result<PageFields<ColumnPath>> {
     if columns.text.is_none() && columns.html.is_none() {
         bail!("cannot read pages from {name}: set `text` or `html` in [cluster.read.columns]");
     }
@@ -240,7 +214,7 @@ fn columns(schema: &Schema, name: &str, columns: &Columns) -> anyhow::Result<Arr
     };
     let Columns { id, url, text, html, ip, date } = columns.clone();
     let url = url.or_else(|| find_column(schema, columns.url()).map(|_| columns.url().to_owned()));
-    ArrowColumns { id, url, text, html, ip, date }.map(find)
+    PageFields { id, url, text, html, ip, date }.map(find)
 }
 
 /// The names that lead to the column of a path such as `meta.url`, and its type.
@@ -394,7 +368,7 @@ impl ArrowColumn {
 }
 
 /// Makes the page of a row, or a reject.
-fn page(columns: &ArrowColumns<ArrowColumn>, row: usize, offset: u64, reading: &Reading) -> Item {
+fn page(columns: &PageFields<ArrowColumn>, row: usize, offset: u64, reading: &Reading) -> Item {
     let html = columns.html.as_ref().and_then(|column| column.bytes(row)).map(Cow::Borrowed);
     let page = PageRow {
         id: columns.id.as_ref().and_then(|column| column.id(row)),

@@ -7,6 +7,46 @@ use std::net::IpAddr;
 use super::fields::Date;
 use super::item::{Body, Item, Page, Reject};
 
+/// Something of each field of a page that the job names: its column, say.
+pub struct PageFields<T> {
+    pub id: Option<T>,
+    pub url: Option<T>,
+    pub text: Option<T>,
+    pub html: Option<T>,
+    pub ip: Option<T>,
+    pub date: Option<T>,
+}
+
+impl<T> PageFields<T> {
+    /// Those that are there.
+    pub fn all(&self) -> impl Iterator<Item = &T> {
+        let PageFields { id, url, text, html, ip, date } = self;
+        [id, url, text, html, ip, date].into_iter().flatten()
+    }
+
+    /// Those that are there.
+    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        let PageFields { id, url, text, html, ip, date } = self;
+        [id, url, text, html, ip, date].into_iter().flatten()
+    }
+
+    /// The same fields with something made of each.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn map<U, E>(&self, make: impl Fn(&T) -> Result<U, E>) -> Result<PageFields<U>, E> {
+        let make = |field: &Option<T>| field.as_ref().map(&make).transpose();
+        Ok(PageFields {
+            id: make(&self.id)?,
+            url: make(&self.url)?,
+            text: make(&self.text)?,
+            html: make(&self.html)?,
+            ip: make(&self.ip)?,
+            date: make(&self.date)?,
+        })
+    }
+}
+
 /// The values of a row in the columns that the job names.
 pub struct PageRow<'a> {
     /// The id as written.

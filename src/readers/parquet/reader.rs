@@ -14,13 +14,13 @@ use crate::config::{Columns, Reading};
 use crate::readers::contained::contained;
 use crate::readers::fields::Date;
 use crate::readers::item::{Item, Reader, Reject, RejectedFile};
-use crate::readers::rows::PageRow;
+use crate::readers::rows::{PageFields, PageRow};
 
 /// Reads the pages of one Parquet file.
 pub struct ParquetReader {
     file: Arc<ChunkedFile>,
     metadata: ParquetMetaData,
-    columns: Fields<usize>,
+    columns: PageFields<usize>,
     reading: Reading,
     name: String,
     bytes: u64,
@@ -29,7 +29,7 @@ pub struct ParquetReader {
     /// The number, in the file, of the first row of that group.
     next_group_row: u64,
     /// The columns of the open row group.
-    group: Option<Box<Fields<Column>>>,
+    group: Option<Box<PageFields<Column>>>,
     /// The number, in the file, of the next row.
     row: u64,
     damage: Option<GroupDamage>,
@@ -39,16 +39,6 @@ pub struct ParquetReader {
 struct GroupDamage {
     reason: String,
     rows: u64,
-}
-
-/// The fields of a page that the job names: their columns.
-struct Fields<T> {
-    id: Option<T>,
-    url: Option<T>,
-    text: Option<T>,
-    html: Option<T>,
-    ip: Option<T>,
-    date: Option<T>,
 }
 
 /// Makes the reader of a local file, named `name` in errors. A file that is not a whole Parquet file is one reject.
@@ -86,27 +76,6 @@ fn open_columns(file: File, name: &str, reading: &Reading) -> anyhow::Result<Res
     Ok(Err(RejectedFile::new(reason, file.bytes())))
 }
 
-impl<T> Fields<T> {
-    /// Returns all columns.
-    fn all(&mut self) -> impl Iterator<Item = &mut T> {
-        let Fields { id, url, text, html, ip, date } = self;
-        [id, url, text, html, ip, date].into_iter().flatten()
-    }
-
-    /// The same fields with something made of each column.
-    fn map<U, E>(&self, make: impl Fn(&T) -> Result<U, E>) -> Result<Fields<U>, E> {
-        let make = |column: &Option<T>| column.as_ref().map(&make).transpose();
-        Ok(Fields {
-            id: make(&self.id)?,
-            url: make(&self.url)?,
-            text: make(&self.text)?,
-            html: make(&self.html)?,
-            ip: make(&self.ip)?,
-            date: make(&self.date)?,
-        })
-    }
-}
-
 impl ParquetReader {
     fn new(file: Arc<ChunkedFile>, metadata: ParquetMetaData, name: &str, reading: &Reading) -> anyhow::Result<Self> {
         let names = &reading.columns;
@@ -130,7 +99,7 @@ impl ParquetReader {
         let Columns { id, url, text, html, ip, date } = names.clone();
         let has_url = || schema.columns().iter().any(|column| column.path().string() == names.url());
         let url = url.or_else(|| has_url().then(|| names.url().to_owned()));
-        let columns = Fields { id, url, text, html, ip, date }.map(find)?;
+        let columns = PageFields { id, url, text, html, ip, date }.map(find)?;
         Ok(ParquetReader {
             bytes: file.bytes(),
             file,
@@ -206,7 +175,7 @@ impl Reader for ParquetReader {
             };
             // After a panic the columns are dropped.
             let advanced = contained(|| {
-                group.all().try_for_each(Column::advance)?;
+                group.all_mut().try_for_each(Column::advance)?;
                 Ok((page(&group, self.row, &self.reading), group))
             });
             if let Some((item, group)) = self.unless_damaged(advanced)? {
@@ -224,7 +193,7 @@ impl Reader for ParquetReader {
 }
 
 /// Makes the page of a row, or a reject.
-fn page(group: &Fields<Column>, offset: u64, reading: &Reading) -> Item {
+fn page(group: &PageFields<Column>, offset: u64, reading: &Reading) -> Item {
     let html = group.html.as_ref().and_then(Column::bytes).map(Cow::Borrowed);
     let row = PageRow {
         id: group.id.as_ref().and_then(Column::id),
