@@ -13,7 +13,7 @@ use super::print::print_json;
 use super::session::{check_not_inside, read_manifest};
 use crate::config::{Bytes, Count, Policy, Reading};
 use crate::export::{
-    Deciding, ExportFolder, ExportKey, Exported, ParagraphRules, What, Writing, write_dataset, write_list,
+    Deciding, ExportFolder, ExportKey, Exported, Finding, ParagraphRules, What, Writing, write_dataset, write_list,
 };
 use crate::log::Log;
 use crate::mirror::ReadStore;
@@ -238,7 +238,11 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         }
     };
     let verdicts = match paragraphs {
-        Some(rules) => deciding.verdicts_on_paragraphs(&inputs, &reading, rules, threads)?,
+        Some(rules) => {
+            let finding =
+                Finding { inputs: &inputs, reading: &reading, rules, scratch: &scratch.0, memory: MEMORY, threads };
+            finding.verdicts(&deciding)?
+        }
         None => deciding.verdicts()?,
     };
     let (files, counts) = write_dataset(&inputs, verdicts, &writing, folder, threads, &done)?;

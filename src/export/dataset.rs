@@ -5,7 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::Result;
 
-use super::file::{Exported, Writing};
+use super::exported::Exported;
+use super::file::Writing;
 use super::folder::{ExportFolder, output_paths};
 use super::verdicts::{Verdict, Verdicts};
 use crate::readers::{Format, Input};
@@ -47,7 +48,8 @@ pub fn write_dataset(
         Ok(())
     };
     each_file(inputs, verdicts, threads, &write)?;
-    let State { files, counts, .. } = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let State { folder, files, counts } = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    folder.finish()?;
     Ok((files as u64, counts))
 }
 

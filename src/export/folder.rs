@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::file::{Exported, What};
+use super::exported::{Exported, What};
 use super::paragraphs::ParagraphRules;
 use crate::config::Policy;
 use crate::readers::Input;
@@ -47,7 +47,8 @@ struct WholeFile {
 /// The folder of an export.
 pub struct ExportFolder {
     path: PathBuf,
-    /// What whole files have that an interrupted export left.
+    key: ExportKey,
+    /// What whole files have.
     whole: BTreeMap<String, Exported>,
     list: File,
 }
@@ -80,15 +81,9 @@ impl ExportFolder {
         // The last line may be cut: its file is written again.
         let lines = lines.filter_map(|line| serde_json::from_str::<WholeFile>(line).ok());
         let whole: BTreeMap<String, Exported> = lines.map(|whole| (whole.file, whole.counts)).collect();
-        let mut text = serde_json::to_string(key)? + "\n";
-        for (file, counts) in &whole {
-            text += &serde_json::to_string(&WholeFile { file: file.clone(), counts: *counts })?;
-            text += "\n";
-        }
-        let new = path.join(format!("{LIST}.unfinished"));
-        std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &list)).with_context(failed)?;
+        write_list(path, key, &whole)?;
         let list = File::options().append(true).open(&list).with_context(failed)?;
-        Ok(ExportFolder { path: path.to_owned(), whole, list })
+        Ok(ExportFolder { path: path.to_owned(), key: key.clone(), whole, list })
     }
 
     /// Its path.
@@ -101,6 +96,15 @@ impl ExportFolder {
         self.whole.get(file).copied()
     }
 
+    /// Puts the list in the order of the files, once all are whole: it is the same for any number of threads.
+    ///
+    /// # Errors
+    /// If the list cannot be written.
+    pub fn finish(self) -> Result<()> {
+        let ExportFolder { path, key, whole, .. } = self;
+        write_list(&path, &key, &whole)
+    }
+
     /// Adds a whole file to the list.
     ///
     /// # Errors
@@ -108,8 +112,22 @@ impl ExportFolder {
     pub fn add(&mut self, file: &str, counts: Exported) -> Result<()> {
         let line = serde_json::to_string(&WholeFile { file: file.to_owned(), counts })? + "\n";
         let written = self.list.write_all(line.as_bytes()).and_then(|()| self.list.sync_data());
-        written.with_context(|| format!("cannot write {}", self.path.join(LIST).display()))
+        written.with_context(|| format!("cannot write {}", self.path.join(LIST).display()))?;
+        self.whole.insert(file.to_owned(), counts);
+        Ok(())
     }
+}
+
+/// Writes the list of whole files, in one step.
+fn write_list(folder: &Path, key: &ExportKey, whole: &BTreeMap<String, Exported>) -> Result<()> {
+    let mut text = serde_json::to_string(key)? + "\n";
+    for (file, counts) in whole {
+        text += &serde_json::to_string(&WholeFile { file: file.clone(), counts: *counts })?;
+        text += "\n";
+    }
+    let (list, new) = (folder.join(LIST), folder.join(format!("{LIST}.unfinished")));
+    let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &list));
+    written.with_context(|| format!("cannot write {}", list.display()))
 }
 
 /// The path of each file below the folder of the export: that of the input, below the folder that all inputs have in common.

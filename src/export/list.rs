@@ -13,7 +13,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use super::file::What;
+use super::exported::What;
 use super::verdicts::{Names, Verdict, Verdicts};
 
 /// Rows of a batch.

@@ -12,22 +12,26 @@
 //!
 //! In reading order: `verdicts`, `dataset` (all inputs), `folder` (where their files are), `file` (an input and the file that is written for it), `spans` (formats in which a record is a span of bytes: lines,
 //! CSV, WARC, text), `compressed` (files of the compression that their names say), `revisit` (WARC records that refer to another one), `rows`
-//! (Parquet), `paragraphs` (those that go from documents that stay), `list`.
+//! (Parquet), `repeated` (paragraphs that go from documents that stay), `list`; and what they share: `exported` (which records are written, and counts), `paragraphs` (lines of texts).
 
 mod compressed;
 mod dataset;
+mod exported;
 mod file;
 mod folder;
 mod list;
 mod paragraphs;
+mod repeated;
 mod revisit;
 mod rows;
 mod spans;
 mod verdicts;
 
 pub use self::dataset::write_dataset;
-pub use self::file::{Exported, What, Writing};
+pub use self::exported::{Exported, What};
+pub use self::file::Writing;
 pub use self::folder::{ExportFolder, ExportKey};
 pub use self::list::write_list;
 pub use self::paragraphs::ParagraphRules;
+pub use self::repeated::Finding;
 pub use self::verdicts::{Deciding, Verdict};

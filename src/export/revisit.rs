@@ -6,7 +6,7 @@ use super::verdicts::Verdict;
 /// The profile of a revisit record whose payload is the same as the other one's (WARC 1.1, section 6.7.2).
 const PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 
-/// Fields of the response that a revisit record does not keep, lower case: they are of the block, or are set anew.
+/// Fields of the response that a revisit record does not keep, lower case: they describe the block, or get another value.
 const NOT_KEPT: [&str; 6] =
     ["warc-type", "content-length", "warc-block-digest", "warc-truncated", "warc-segment-number", "warc-profile"];
 

@@ -17,7 +17,7 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use super::file::{Exported, What, changed};
+use super::exported::{Exported, What, changed};
 use super::paragraphs::without;
 use super::spans::FIELDS;
 use super::verdicts::Verdict;

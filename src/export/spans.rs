@@ -2,7 +2,7 @@
 //! are one document.
 //!
 //! The input is read twice at the same time: as items, which are compared with the verdicts, and as bytes, which are copied or passed over up to
-//! the place of the next item. What is copied is never encoded anew, so it is the same byte for byte; only the compression of lines and CSV is.
+//! the place of the next item. What is copied is the same byte for byte; only lines and CSV are compressed again.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::value::RawValue;
 
 use super::compressed::Compressed;
-use super::file::{Exported, What, changed};
+use super::exported::{Exported, What, changed};
 use super::paragraphs::{text_of, without};
 use super::revisit::revisit;
 use super::verdicts::Verdict;

@@ -15,9 +15,8 @@ use arrow_array::{Array, FixedSizeBinaryArray, Int64Array, StringArray, Timestam
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::paragraphs::{Finding, ParagraphPlace, ParagraphRules};
-use crate::config::{Candidate, Policy, Reading};
-use crate::readers::Input;
+use super::paragraphs::ParagraphPlace;
+use crate::config::{Candidate, Policy};
 use crate::records::Level;
 use crate::state::{Segment, WeekTables};
 use crate::structures::{ExternalSort, Sortable, Sorted};
@@ -174,19 +173,11 @@ impl Deciding<'_> {
         Verdicts::new(self.sorted()?, None)
     }
 
-    /// As [`verdicts`](Deciding::verdicts), with the paragraphs that go.
+    /// The verdicts, without these paragraphs, which are in the order of their places.
     ///
     /// # Errors
-    /// As [`verdicts`](Deciding::verdicts); or if an input cannot be read or has changed, or has pages of HTML.
-    pub fn verdicts_on_paragraphs(
-        &self,
-        inputs: &[Input],
-        reading: &Reading,
-        rules: ParagraphRules,
-        threads: usize,
-    ) -> Result<Verdicts> {
-        let finding = Finding { inputs, reading, rules, scratch: self.scratch, memory: self.memory, threads };
-        let gone = finding.find(self.verdicts()?)?;
+    /// As [`verdicts`](Deciding::verdicts).
+    pub(super) fn without(&self, gone: Sorted<ParagraphPlace>) -> Result<Verdicts> {
         Verdicts::new(self.sorted()?, Some(gone))
     }
 

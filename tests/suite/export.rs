@@ -253,7 +253,7 @@ fn an_export_goes_on_where_it_was_stopped_and_gives_the_same_bytes() {
     let dataset = Dataset::new();
     let (store, out) = (dataset.path("store"), dataset.path("out"));
     let whole = dataset.export("whole", &["--workers", "1"]);
-    let files = ["a.jsonl", "b.jsonl.gz", "deep/c.jsonl.zst"];
+    let files = ["a.jsonl", "b.jsonl.gz", "deep/c.jsonl.zst", "_nigh-export.jsonl"];
     let bytes = |folder: &Path| files.map(|name| std::fs::read(folder.join(name)).unwrap());
     dataset.export("out", &["--workers", "4"]);
     assert!(bytes(&out) == bytes(&dataset.path("whole")));

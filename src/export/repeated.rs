@@ -1,0 +1,156 @@
+//! Paragraphs that documents repeat: the first one stays, and the others go.
+//!
+//! ```text
+//! documents that stay ─▶ paragraphs (hash, place)     sorted by hash and place
+//! equal paragraphs    ─▶ all but the first            sorted by place ─▶ beside the verdicts
+//! ```
+//!
+//! Two paragraphs are equal if their 128-bit hashes are: of 10^12 different ones, two have the same hash with a probability below 10^-14. Both
+//! sorts are external.
+
+use std::path::Path;
+
+use anyhow::{Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::dataset::each_file;
+use super::exported::changed;
+use super::paragraphs::{ParagraphPlace, ParagraphRules, paragraphs, text_of};
+use super::verdicts::{Deciding, Verdict, Verdicts};
+use crate::config::Reading;
+use crate::readers::{Format, Input, Item, open};
+use crate::records::checksum;
+use crate::structures::{ExternalSort, Sortable, Sorted};
+
+/// A paragraph of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct Paragraph {
+    hash: u128,
+    place: ParagraphPlace,
+}
+
+impl Sortable for Paragraph {
+    type Key = Paragraph;
+
+    fn key(&self) -> Paragraph {
+        *self
+    }
+
+    fn weight(&self) -> usize {
+        size_of::<Paragraph>()
+    }
+}
+
+/// What repeated paragraphs are found with.
+pub struct Finding<'a> {
+    /// The inputs, in order.
+    pub inputs: &'a [Input],
+    /// How they were read.
+    pub reading: &'a Reading,
+    /// Which paragraphs go.
+    pub rules: ParagraphRules,
+    /// A folder for runs of the sorts.
+    pub scratch: &'a Path,
+    /// Memory for both sorts, in bytes.
+    pub memory: u64,
+    /// Threads that read.
+    pub threads: usize,
+}
+
+impl Finding<'_> {
+    /// The verdicts, with the paragraphs that go.
+    ///
+    /// # Errors
+    /// If an input cannot be read or has changed, or has documents that are no text; or a run cannot be written.
+    pub fn verdicts(&self, deciding: &Deciding<'_>) -> Result<Verdicts> {
+        let gone = self.find(deciding.verdicts()?)?;
+        deciding.without(gone)
+    }
+
+    /// Reads the documents that stay, and finds the paragraphs that go, in the order of their places.
+    ///
+    /// # Errors
+    /// If an input cannot be read or has changed, or has documents that are no text; or a run cannot be written.
+    fn find(&self, verdicts: Verdicts) -> Result<Sorted<ParagraphPlace>> {
+        let mut all = ExternalSort::new(&self.scratch.join("paragraphs"), self.memory / 2);
+        let (sender, receiver) = std::sync::mpsc::sync_channel::<Vec<Paragraph>>(self.threads);
+        let read = {
+            let sender = std::sync::Mutex::new(sender);
+            move |number: usize, verdicts: &[Verdict]| {
+                let sender = super::dataset::locked(&sender).clone();
+                self.read(number, verdicts, &mut |found| sender.send(found).is_ok())
+            }
+        };
+        std::thread::scope(|scope| -> Result<()> {
+            let reading = scope.spawn(move || each_file(self.inputs, verdicts, self.threads, &read));
+            for found in receiver {
+                found.into_iter().try_for_each(|paragraph| all.push(paragraph))?;
+            }
+            reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })?;
+        let mut gone = ExternalSort::new(&self.scratch.join("gone"), self.memory / 2);
+        let mut all = all.sorted()?;
+        let mut next = all.record()?;
+        let mut group: Vec<ParagraphPlace> = Vec::new();
+        while let Some(Paragraph { hash, .. }) = next {
+            // Until there are enough of them, all but the first wait.
+            let mut count = 1;
+            group.clear();
+            next = all.record()?;
+            while let Some(other) = next.take_if(|other| other.hash == hash) {
+                count += 1;
+                group.push(other.place);
+                if count >= self.rules.least_count {
+                    group.drain(..).try_for_each(|place| gone.push(place))?;
+                }
+                next = all.record()?;
+            }
+        }
+        gone.sorted()
+    }
+
+    /// Hands on the paragraphs of a file's documents that stay.
+    fn read(&self, number: usize, verdicts: &[Verdict], send: &mut dyn FnMut(Vec<Paragraph>) -> bool) -> Result<()> {
+        let input = &self.inputs[number];
+        ensure!(
+            matches!(input.format, Format::Jsonl | Format::Parquet | Format::Text),
+            "{} is {}, of which paragraphs cannot be taken out: they can of JSON Lines, Parquet and text files",
+            input.name,
+            input.format
+        );
+        let mut reader = open(input, self.reading)?;
+        let mut verdicts = verdicts.iter().peekable();
+        let mut found = Vec::new();
+        while let Some(item) = reader.next()? {
+            let Item::Page(page) = item else { continue };
+            let Some(verdict) = verdicts.next_if(|verdict| verdict.offset == page.offset) else { continue };
+            if checksum(page.body.as_bytes()) != verdict.checksum {
+                return Err(changed(input, page.offset));
+            }
+            // Of a text that was cut the rest is not known.
+            if !verdict.stays || page.cut {
+                continue;
+            }
+            let Some(text) = text_of(&page.body) else {
+                bail!(
+                    "{} has a document at {} that is no text in UTF-8, so it has no paragraphs",
+                    input.name,
+                    page.offset
+                );
+            };
+            for (line, paragraph) in paragraphs(text) {
+                if (paragraph.chars().count() as u64) < self.rules.least_characters {
+                    continue;
+                }
+                let place = ParagraphPlace { file: number as u32, offset: page.offset, line };
+                found.push(Paragraph { hash: xxh3_128(paragraph.as_bytes()), place });
+            }
+            if found.len() > 1 << 14 && !send(std::mem::take(&mut found)) {
+                return Ok(());
+            }
+        }
+        send(found);
+        Ok(())
+    }
+}
