@@ -56,7 +56,7 @@ def program() -> str:
         return str(here)
     found = shutil.which(name)
     if found is None:
-        raise FileNotFoundError("the program nigh is neither beside this Python nor on PATH: `pip install nigh` installs it")
+        raise FileNotFoundError("the program nigh is neither beside this Python nor on PATH: install the wheel of nigh, or put the program on PATH")
     return found
 
 
