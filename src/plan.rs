@@ -2,11 +2,12 @@
 //!
 //! One process makes the plan and sends it to all others. So no result depends on when a process listed the inputs.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Job, Keep, Method, Mode, Policy, Reading};
+use crate::config::{Absent, Job, Keep, Method, Mode, Policy, Reading};
 use crate::readers::Input;
 use crate::records::{Week, short_hash};
 use crate::state::{CommittedWeek, Earlier, InputKey, Journal, Store};
@@ -40,6 +41,10 @@ pub struct Plan {
     pub keep: Keep,
     /// The input files, sorted by name.
     pub inputs: Vec<Input>,
+    /// What becomes of the pages of the week before that the crawl does not have.
+    pub absent: Absent,
+    /// The inputs of earlier weeks with pages that stay, for reading these again; those that are at hand.
+    pub earlier_inputs: Vec<Input>,
     /// Which document of a cluster is canonical.
     pub canonical: Policy,
     /// Whether the accuracy of the clusters is measured by samples.
@@ -112,13 +117,16 @@ impl Plan {
         if !self.keep.chunks {
             text.push_str("; without chunks");
         }
+        if self.absent == Absent::Keep {
+            text.push_str("; absent pages stay");
+        }
         text.push_str(&format!("; on {}", self.stands_on));
         InputKey {
             hash: short_hash(text.as_bytes()),
             waves: self.waves.len(),
             files: self.inputs.len(),
             bytes: self.inputs.iter().map(|input| input.bytes).sum(),
-            stamps: self.inputs.iter().map(hashed_stamp).collect(),
+            stamps: self.inputs.iter().map(stamp_of).collect(),
         }
     }
 
@@ -126,10 +134,17 @@ impl Plan {
     /// or stamp.
     pub fn changed_since(&self, before: &InputKey) -> Vec<&Input> {
         let has_changed = |input: &&Input| {
-            let (name, stamp) = hashed_stamp(input);
+            let (name, stamp) = stamp_of(input);
             before.stamps.get(&name).is_some_and(|before| *before != stamp)
         };
         self.inputs.iter().filter(has_changed).collect()
+    }
+
+    /// The inputs in which pages of the week can be read again: its own, and those of earlier weeks that have other names.
+    pub fn inputs_again(&self) -> Vec<Input> {
+        let own: BTreeSet<&str> = self.inputs.iter().map(|input| input.name.as_str()).collect();
+        let earlier = self.earlier_inputs.iter().filter(|input| !own.contains(input.name.as_str()));
+        self.inputs.iter().chain(earlier).cloned().collect()
     }
 
     /// Opens the store of the week, with the plan's folder of unfinished work.
@@ -190,7 +205,7 @@ impl Plan {
 }
 
 /// The hash of an input's name, and that of its size and stamp.
-fn hashed_stamp(input: &Input) -> (String, String) {
+pub fn stamp_of(input: &Input) -> (String, String) {
     let stamp = format!("{} {}", input.bytes, input.stamp);
     (input.name.clone(), short_hash(stamp.as_bytes()))
 }
@@ -229,6 +244,8 @@ mod tests {
             stands_on: String::new(),
             commit: 1,
             deletion: None,
+            absent: Absent::Missing,
+            earlier_inputs: Vec::new(),
             canonical: Policy::First,
             accuracy: true,
             mode: Mode::Full,

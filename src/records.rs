@@ -95,6 +95,17 @@ impl Week {
         format!("week={self}")
     }
 
+    /// Today's date, UTC.
+    pub fn today() -> Week {
+        Week(jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date())
+    }
+
+    /// The day after it; the last day that there is has none, and stays.
+    #[must_use]
+    pub fn next_day(self) -> Week {
+        Week(self.0.tomorrow().unwrap_or(self.0))
+    }
+
     /// Days since 1970-01-01, as a column of dates has them.
     ///
     /// ```

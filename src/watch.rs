@@ -17,6 +17,8 @@ pub enum Stage {
     Read,
     /// Copy a week's tables without the deleted documents.
     LeaveOut,
+    /// Copy the pages of the week before that stay although they were not crawled.
+    KeepPages,
     /// Find the feature vectors that differ from the week before.
     Changes,
     /// Update the postings, the inverted index from supershingles to documents.
@@ -51,9 +53,10 @@ pub enum Stage {
 
 impl Stage {
     /// All stages, in the order of their numbers.
-    const ALL: [Stage; 17] = [
+    const ALL: [Stage; 18] = [
         Stage::Read,
         Stage::LeaveOut,
+        Stage::KeepPages,
         Stage::Changes,
         Stage::Postings,
         Stage::Holders,
@@ -76,6 +79,7 @@ impl Stage {
         match self {
             Stage::Read => "reading",
             Stage::LeaveOut => "leaving out",
+            Stage::KeepPages => "keeping pages",
             Stage::Collapse => "collapsing",
             Stage::Prune => "pruning",
             Stage::Pairs => "pairing",

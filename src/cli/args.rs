@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::config::Count;
+use crate::config::{Absent, Count};
 use crate::records::Week;
 
 /// Examples at the end of `nigh help run`.
@@ -31,7 +31,7 @@ pub(crate) struct RunArgs {
     /// Crawl files: paths, folders, globs, listings (*.paths, *.paths.gz), URLs, or `-` for standard input. Overrides the job.
     #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
     pub(crate) input: Vec<String>,
-    /// Week of the crawl. Overrides the job.
+    /// Week of the crawl. Overrides the job [default: today, or the day after the store's last week].
     #[arg(long, value_name = "YYYY-MM-DD")]
     pub(crate) week: Option<Week>,
     /// Folder of all tables, or s3://BUCKET/PREFIX. Overrides the job.
@@ -46,6 +46,9 @@ pub(crate) struct RunArgs {
     /// Processes on this machine. Overrides the config.
     #[arg(long, value_name = "N")]
     pub(crate) processes: Option<Count>,
+    /// What becomes of pages of the week before that the crawl does not have. Overrides the job.
+    #[arg(long, value_enum)]
+    pub(crate) absent: Option<Absent>,
     /// Make the week even if the input has no page.
     #[arg(long)]
     pub(crate) allow_empty: bool,

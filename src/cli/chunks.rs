@@ -20,8 +20,10 @@ use crate::state::{CommittedWeek, Earlier, Store};
 /// Runs the job, and prints what it made.
 pub(crate) fn run(job: Chunks, config: &Config, pool: &Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
     let wrong_use = |text: &str| WrongUse(format!("{}: {text}", args.job_name()));
-    if args.replace || args.allow_empty {
-        bail!(wrong_use("--replace and --allow-empty are for jobs that make a week: this job adds a table to one"));
+    if args.replace || args.allow_empty || args.absent.is_some() {
+        bail!(wrong_use(
+            "--replace, --allow-empty and --absent are for jobs that make a week: this job adds a table to one"
+        ));
     }
     if !pool.is_this_process() {
         bail!(wrong_use("this job works in one process: give --workers instead of --processes or a pool"));

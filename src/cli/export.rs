@@ -51,6 +51,9 @@ pub(crate) struct ExportArgs {
     /// The week [default: the last one].
     #[arg(long, value_name = "YYYY-MM-DD")]
     week: Option<Week>,
+    /// Only documents of this week and later ones, and of these those that duplicate nothing older.
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    since: Option<Week>,
     /// The input files of the week, under the names that they had [default: those of its job].
     #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
     input: Vec<String>,
@@ -195,7 +198,9 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
     let whole = store.whole(week)?;
     let job = super::chunks::job_of_week(store, week)?;
     let (keep, reading) = (args.keep.unwrap_or(job.canonical), job.read);
-    let names: Vec<String> = whole.journal.key.stamps.keys().cloned().collect();
+    let names =
+        whole.journal.inputs(week.week).flat_map(|(week, names)| names.keys().map(move |name| (week, name.clone())));
+    let names: Vec<(Week, String)> = names.collect();
     let scratch = Scratch(match (&args.out, &args.list) {
         (Some(out), _) => out.join("_nigh-scratch"),
         (None, list) => list.clone().unwrap_or_default().with_added_extension("scratch"),
@@ -204,19 +209,25 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         tables: &store.tables(week)?,
         segments: &whole.journal.segments,
         inputs: &names,
+        since: args.since,
         level: args.level.of_documents(),
         policy: keep,
         names: args.list.is_some() || args.revisits,
         scratch: &scratch.0,
         memory: MEMORY,
     };
+    let wanted = names.iter().filter(|(week, _)| args.since.is_none_or(|since| *week >= since));
     let Some(out) = &args.out else {
+        let listed: Vec<String> = wanted.map(|(_, name)| name.clone()).collect();
         let list = args.list.as_ref().context("there is a folder or a list")?;
-        let (documents, written) = write_list(list, &names, &mut deciding.verdicts()?, args.what())?;
+        let (documents, written) = write_list(list, &listed, &mut deciding.verdicts()?, args.what())?;
         let counts = Exported { documents, written, ..Exported::default() };
         return Ok(ExportSummary { week: week.week, files: 1, counts });
     };
-    let inputs = inputs(args, &job.input, &reading, week, &whole.journal)?;
+    let mut inputs = earlier_inputs(wanted.filter(|(of, _)| *of != week.week), &reading)?;
+    if args.since.is_none_or(|since| week.week >= since) {
+        inputs.extend(own_inputs(args, &job.input, &reading, week, &whole.journal)?);
+    }
     let rules = ParagraphRules { least_count: args.min_count, least_characters: args.min_length };
     let paragraphs = (args.level == ExportLevel::Paragraph).then_some(rules);
     let key = ExportKey {
@@ -227,6 +238,7 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         what: args.what(),
         revisits: args.revisits,
         paragraphs,
+        since: args.since,
     };
     let folder = ExportFolder::open(out, &key).map_err(WrongUse::from_error)?;
     let writing = Writing { reading: &reading, what: args.what(), revisits: args.revisits };
@@ -263,7 +275,7 @@ impl Drop for Scratch {
 ///
 /// # Errors
 /// If they cannot be found, or have another size than those that the week was made from.
-fn inputs(
+fn own_inputs(
     args: &ExportArgs,
     of_job: &[String],
     reading: &Reading,
@@ -299,5 +311,23 @@ fn inputs(
         grouped(bytes),
         grouped(before)
     );
+    Ok(inputs)
+}
+
+/// The inputs of earlier weeks whose documents stay.
+///
+/// # Errors
+/// If one is not there under the name that it had.
+fn earlier_inputs<'a>(names: impl Iterator<Item = &'a (Week, String)>, reading: &Reading) -> Result<Vec<Input>> {
+    let mut inputs = Vec::new();
+    for (week, name) in names {
+        // A WARC file of a WACZ is found with the others of it.
+        let item = name.split_once(".wacz/").map_or_else(|| name.clone(), |(archive, _)| format!("{archive}.wacz"));
+        let found = list(&[item], reading).ok().into_iter().flatten().find(|input| input.name == *name);
+        let input = found.with_context(|| {
+            format!("documents of week {week} are in {name}, which is not there: put it back under this name")
+        })?;
+        inputs.push(input);
+    }
     Ok(inputs)
 }

@@ -5,6 +5,7 @@
 //! - `nigh run` computes a week, or the evolution of a store's weeks. `run.rs` reads job and config; `week.rs` makes a week from a
 //!   crawl; `chunks.rs` makes a table of a committed week; `study.rs` makes tables of committed weeks; `tasks.rs` serves where
 //!   a scheduler starts the processes.
+//! - `nigh add`: `add.rs` is a run that keeps what the store has.
 //! - `nigh init`: `init.rs` writes a commented job file.
 //! - `nigh completions` and `nigh man`: `help.rs`.
 //! - `nigh show`: `show.rs` prints the summary of a week.
@@ -24,6 +25,7 @@
 //! Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 failed, 2 wrong use, 3 too many rejects, 130 and 143
 //! stopped by a signal.
 
+mod add;
 mod args;
 mod catalog;
 #[cfg(feature = "pool")]
@@ -80,6 +82,8 @@ pub struct Cli {
 enum Command {
     /// Run a job: cluster the pages of a crawl, or compare the weeks of a store.
     Run(RunArgs),
+    /// Add a batch to a store: its documents are compared with all that are there, which stay.
+    Add(Box<add::AddArgs>),
     /// Write a commented job file.
     Init(init::InitArgs),
     /// Print the summary of a week.
@@ -120,6 +124,10 @@ pub fn main() -> ExitCode {
     raise_open_files();
     let log = match &cli.command {
         Command::Run(args) => Log::new(Display::new(args.quiet, args.verbose, args.json), args.json),
+        Command::Add(args) => {
+            let args = args.run();
+            Log::new(Display::new(args.quiet, args.verbose, args.json), args.json)
+        }
         Command::Delete(args) => args.remake.log(),
         Command::Verify(args) => args.remake.log(),
         Command::Export(args) => Log::new(Display::Person, args.json),
@@ -129,6 +137,7 @@ pub fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Run(args) => run(&args, &log),
+        Command::Add(args) => add::run(*args, &log),
         Command::Init(args) => init::run(&args),
         Command::Show(args) => show(&args),
         Command::Export(args) => export::run(&args, &log),

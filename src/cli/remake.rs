@@ -13,7 +13,7 @@ use super::signals::stop_on_signals;
 use super::week::read_summary;
 use super::worker::{ProcessWork, cluster};
 use super::workers::WorkerCount;
-use crate::config::{Cluster, Config, Count, Job, Keep, Mode, Policy, Reading, Verify, read_config};
+use crate::config::{Absent, Cluster, Config, Count, Job, Keep, Mode, Policy, Reading, Verify, read_config};
 use crate::jobs::deletion;
 use crate::launch::{Peers, Pool};
 use crate::log::{Display, Log};
@@ -119,6 +119,8 @@ impl Opened {
         let path = store.records(last).join("job.toml");
         let job = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let JobOfWeek { inputs, reading, canonical, accuracy } = job_of(&job, manifest.method.verify);
+        let earlier = whole.journal.earlier_inputs.values().flat_map(|names| names.keys());
+        let earlier_inputs = inputs_at_hand(earlier.map(String::as_str), &reading, manifest.method.verify, accuracy);
         let processes = pool.processes();
         let workers = WorkerCount::new(args.workers, config, pool).of_shards(manifest.method.shards as usize)?;
         Ok(Plan {
@@ -129,6 +131,8 @@ impl Opened {
             stands_on: last.identity(),
             commit: manifest.commits + 1,
             deletion: Some(Deletion { patterns: patterns.clone(), of: last.clone(), key: whole.journal.key }),
+            absent: Absent::Missing,
+            earlier_inputs,
             canonical,
             accuracy,
             mode: Mode::Auto,
@@ -225,9 +229,19 @@ fn job_of(job: &str, verify: Verify) -> JobOfWeek {
     let Ok(Job::Cluster(Cluster { input, read: reading, canonical, accuracy, .. })) = toml::from_str(job) else {
         return JobOfWeek::default();
     };
-    // A file that is not at hand is missed only if a page of it must be read. For samples no server is asked.
-    let is_wanted = |name: &&String| verify == Verify::Exact || accuracy && !name.contains("://");
-    let inputs = input.iter().filter(is_wanted);
-    let inputs = inputs.filter_map(|name| crate::readers::list(std::slice::from_ref(name), &reading).ok());
-    JobOfWeek { inputs: inputs.flatten().collect(), reading, canonical, accuracy }
+    let inputs = inputs_at_hand(input.iter().map(String::as_str), &reading, verify, accuracy);
+    JobOfWeek { inputs, reading, canonical, accuracy }
+}
+
+/// The inputs that these items name, as far as they are at hand and can be wanted. One that is not is missed only if a page of it must be read; for
+/// samples no server is asked.
+pub(super) fn inputs_at_hand<'a>(
+    items: impl Iterator<Item = &'a str>,
+    reading: &Reading,
+    verify: Verify,
+    accuracy: bool,
+) -> Vec<Input> {
+    let is_wanted = |name: &&str| verify == Verify::Exact || accuracy && !name.contains("://");
+    let inputs = items.filter(is_wanted).filter_map(|name| crate::readers::list(&[name.to_owned()], reading).ok());
+    inputs.flatten().collect()
 }

@@ -88,6 +88,9 @@ fn check_flags(job: &mut Study, args: &RunArgs) -> Result<PathBuf> {
     if args.replace {
         return wrong_use("--replace is for jobs that make one week: this job always replaces its tables");
     }
+    if args.absent.is_some() {
+        return wrong_use("--absent is for jobs that make a week");
+    }
     let Some(store) = job.store() else {
         return wrong_use("no store: give --store DIR, or set it in the job");
     };

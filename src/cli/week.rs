@@ -1,5 +1,6 @@
 //! `nigh run` of a job that makes a week from a crawl: the first week of a store, or a later one.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,16 +9,17 @@ use anyhow::{Result, bail, ensure};
 use super::args::RunArgs;
 use super::errors::WrongUse;
 use super::print::{print_json, print_summary};
+use super::remake::inputs_at_hand;
 use super::session::{Session, check_name, locate_store, lock, notify, open_bucket, take_work};
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, cluster};
 use super::workers::{WorkerCount, warn_above_cores};
-use crate::config::{Bytes, Cluster, Config, Job, Method, Mode, RECALL, Reading, SameId, Share, Verify};
+use crate::config::{Absent, Bytes, Cluster, Config, Job, Method, Mode, RECALL, Reading, SameId, Share, Verify};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
 use crate::objects::refuse_secrets;
-use crate::plan::{Plan, cut_waves, job_text};
+use crate::plan::{Plan, cut_waves, job_text, stamp_of};
 use crate::readers::{FoundInputs, Input, KeysOfInput, Location, Pipes, Spool, list_with_pipes};
 use crate::records::{DocumentKey, Week};
 use crate::report;
@@ -43,6 +45,7 @@ pub(crate) fn run(job: Cluster, config: &Config, pool: Pool, args: &RunArgs, log
         ));
     }
     let early_guard = open_bucket(&location, args.dry_run, log)?;
+    request.name_week(&store)?;
     let state = request.week_state(&store)?;
     let (WeekState::Made(plan) | WeekState::ToMake(plan)) = &state;
     if let Some(text) = few_candidates(&plan.method) {
@@ -59,6 +62,7 @@ pub(crate) fn run(job: Cluster, config: &Config, pool: Pool, args: &RunArgs, log
     let store = take_work(&store, &request.pool, 0)?;
     store.recover()?;
     // Look again: before the lock another run may have ended, and the recovery may have finished a killed run's commit.
+    request.name_week(&store)?;
     let mut summary = match request.week_state(&store)? {
         WeekState::Made(plan) => {
             let root = request.store.display();
@@ -169,7 +173,9 @@ fn changed_files(plan: &Plan, before: &InputKey) -> Option<String> {
 /// A job with config and flags applied, before the store is read.
 struct WeekRequest {
     job: Cluster,
+    /// The name of the week; today's date until [`WeekRequest::name_week`] finds another one, if the user gives none.
     week: Week,
+    is_named: bool,
     /// The store as the user names it.
     store: PathBuf,
     inputs: Vec<Input>,
@@ -234,7 +240,8 @@ struct WeekSettings {
 impl WeekRequest {
     /// Applies config and flags, and lists the inputs.
     fn new(mut job: Cluster, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<WeekRequest> {
-        let Cluster { week, store, input, allow_empty, accuracy, read: reading, method, .. } = &mut job;
+        let Cluster { week, store, input, allow_empty, absent, accuracy, read: reading, method, .. } = &mut job;
+        *absent = args.absent.unwrap_or(*absent);
         *accuracy &= !args.no_accuracy;
         *allow_empty |= args.allow_empty;
         if !args.input.is_empty() {
@@ -245,7 +252,7 @@ impl WeekRequest {
         let missing = |field: &str, flag: &str| {
             WrongUse(format!("{}: no {field}: give {flag}, or set it in the job", args.job_name()))
         };
-        let week = week.ok_or_else(|| missing("week", "--week YYYY-MM-DD"))?;
+        let (week, is_named) = (week.unwrap_or_else(Week::today), week.is_some());
         let store = store.clone().ok_or_else(|| missing("store", "--store DIR"))?;
         check_name(&store)?;
         if input.is_empty() {
@@ -273,11 +280,54 @@ impl WeekRequest {
         ensure!(u32::try_from(inputs.len()).is_ok(), "{} inputs are too many for one week", inputs.len());
         let (memory, replace) = (config.memory(), args.replace);
         let documents = None;
-        Ok(WeekRequest { job, week, store, inputs, documents, spool, pool, workers, memory, replace })
+        Ok(WeekRequest { job, week, is_named, store, inputs, documents, spool, pool, workers, memory, replace })
     }
 
     fn reading(&self) -> &Reading {
         &self.job.read
+    }
+
+    /// Names the week, if the user does not: as the last week, or one that was begun, from the same input; else today's date, or the day after
+    /// the last week if that is later.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn name_week(&mut self, store: &Store) -> Result<()> {
+        if self.is_named {
+            return Ok(());
+        }
+        let stamps: BTreeMap<String, String> = self.inputs.iter().map(stamp_of).collect();
+        let last = store.manifest()?.and_then(|manifest| manifest.weeks.last().cloned());
+        if let Some(last) = &last
+            && store.whole(last)?.journal.key.stamps == stamps
+        {
+            self.week = last.week;
+            return Ok(());
+        }
+        for week in store.begun_weeks()? {
+            let journal = Journal::read(&store.unfinished(week).journal())?;
+            if journal.is_some_and(|journal| journal.key.stamps == stamps) {
+                self.week = week;
+                return Ok(());
+            }
+        }
+        self.week = match last {
+            Some(last) => Week::today().max(last.week.next_day()),
+            None => Week::today(),
+        };
+        Ok(())
+    }
+
+    /// The inputs of earlier weeks with pages that stay, for reading these again.
+    fn earlier_inputs(&self, store: &Store, earlier: &Earlier, verify: Verify) -> Result<Vec<Input>> {
+        match earlier.last() {
+            Some(before) if self.job.absent == Absent::Keep => {
+                let journal = store.whole(before)?.journal;
+                let names = journal.inputs(before.week).flat_map(|(_, names)| names.keys());
+                Ok(inputs_at_hand(names.map(String::as_str), self.reading(), verify, self.job.accuracy))
+            }
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// Opens every input file, so that one that cannot be read fails the run now and not hours later. Objects in a bucket were
@@ -403,6 +453,7 @@ impl WeekRequest {
         let method = job.method.get_or_insert_with(|| of_store.cloned().unwrap_or_default());
         method.documents = documents;
         let method = method.clone();
+        job.week = Some(self.week);
         let mode = if earlier.last().is_some() { job.mode } else { Mode::Full };
         let Cluster { max_reject_share, allow_empty, wave_bytes, .. } = job;
         Ok(WeekSettings { method, mode, max_reject_share, allow_empty, wave_bytes, job: job_text(&Job::Cluster(job)) })
@@ -413,6 +464,7 @@ impl WeekRequest {
     fn plan(&self, store: &Store, settings: WeekSettings, earlier: Earlier) -> Result<Plan> {
         let WeekSettings { method, mode, max_reject_share, allow_empty, wave_bytes, job } = settings;
         let workers = self.workers.of_shards(method.shards as usize)?;
+        let earlier_inputs = self.earlier_inputs(store, &earlier, method.verify)?;
         Ok(Plan {
             week: self.week,
             store: store.root().to_owned(),
@@ -421,6 +473,8 @@ impl WeekRequest {
             stands_on: String::new(),
             commit: 0,
             deletion: None,
+            absent: self.job.absent,
+            earlier_inputs,
             canonical: self.job.canonical,
             accuracy: self.job.accuracy,
             mode,

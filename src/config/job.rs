@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::collections::{Collections, checked_collections};
 use super::method::Method;
 use super::mirrors_by_url::{MirrorsByUrl, checked_mirrors_by_url};
-use super::mode::Mode;
+use super::mode::{Absent, Mode};
 use super::overlap::{Overlap, checked_overlap};
 use super::paragraphs::{Paragraphs, checked_paragraphs};
 use super::policy::Policy;
@@ -170,6 +170,8 @@ pub struct Cluster {
     pub accuracy: bool,
     /// Which document of a cluster is `canonical` in the tables, and stays if duplicates are removed. Default: the first.
     pub canonical: Policy,
+    /// What becomes of the pages of the week before that the crawl does not have. Default: they are missing. Also as `--absent`.
+    pub absent: Absent,
     /// How the clusters of a later week are computed. Default: `auto`.
     pub mode: Mode,
     /// How pages are read.
@@ -191,6 +193,7 @@ impl Default for Cluster {
             wave_bytes: Bytes(16 << 30),
             accuracy: true,
             canonical: Policy::First,
+            absent: Absent::Missing,
             mode: Mode::default(),
             read: Reading::default(),
             keep: Keep::default(),

@@ -77,7 +77,7 @@ pub use self::job::{
 };
 pub use self::method::{Method, Similarity, Verify};
 pub use self::mirrors_by_url::{MirrorsByUrl, Unfetched, UrlChoice};
-pub use self::mode::Mode;
+pub use self::mode::{Absent, Mode};
 pub use self::overlap::{Chunking, Cut, Overlap, OverlapMethod, Unit};
 pub use self::paragraphs::{Paragraphs, PartOrder};
 pub use self::policy::{Candidate, Policy};

@@ -14,3 +14,14 @@ pub enum Mode {
     /// From all documents.
     Full,
 }
+
+/// What becomes of the pages of the week before that a crawl has no record of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Absent {
+    /// They are not there: rows of the table `missing`.
+    #[default]
+    Missing,
+    /// They stay as they were: the week has its crawl, and what it did not touch.
+    Keep,
+}

@@ -35,6 +35,9 @@ pub struct ExportKey {
     /// Which paragraphs go from documents that stay, if any.
     #[serde(default)]
     pub paragraphs: Option<ParagraphRules>,
+    /// The first week whose documents are written, if not all are.
+    #[serde(default)]
+    pub since: Option<Week>,
 }
 
 /// A whole file of an export.

@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use arrow_array::{Array, FixedSizeBinaryArray, Int64Array, StringArray, TimestampMicrosecondArray};
+use arrow_array::{Array, Date32Array, FixedSizeBinaryArray, Int64Array, StringArray, TimestampMicrosecondArray};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::paragraphs::ParagraphPlace;
 use crate::config::{Candidate, Policy};
-use crate::records::Level;
+use crate::records::{Level, Week};
 use crate::state::{Segment, WeekTables};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 use crate::tables::{ClusterRow, DocumentRow, Scan, Table, field, maybe_text};
@@ -27,7 +27,7 @@ use crate::tables::{ClusterRow, DocumentRow, Scan, Table, field, maybe_text};
 pub struct Verdict {
     /// Its document id.
     pub doc: i64,
-    /// The number of its input.
+    /// The number of its input, among those whose documents have verdicts.
     pub file: u32,
     /// Its place there: see [`Page::offset`](crate::readers::Page::offset).
     pub offset: u64,
@@ -124,6 +124,8 @@ impl Names {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Member {
     verdict: Verdict,
+    /// Whether it is one of those that must duplicate nothing older.
+    is_new: bool,
     /// By the policy; the smallest stays.
     order: [u64; 2],
     /// Microseconds since 1970.
@@ -133,10 +135,10 @@ struct Member {
 }
 
 impl Sortable for Member {
-    type Key = (i64, [u64; 2], i64);
+    type Key = (i64, bool, [u64; 2], i64);
 
     fn key(&self) -> Self::Key {
-        (self.verdict.cluster, self.order, self.verdict.doc)
+        (self.verdict.cluster, self.is_new, self.order, self.verdict.doc)
     }
 
     fn weight(&self) -> usize {
@@ -144,14 +146,19 @@ impl Sortable for Member {
     }
 }
 
+/// The numbers of input files, by the week of the crawl (days since 1970) and the name.
+type Files<'a> = BTreeMap<i32, BTreeMap<&'a str, u32>>;
+
 /// What verdicts are made from.
 pub struct Deciding<'a> {
     /// The tables of the week.
     pub tables: &'a WeekTables,
     /// Its segments.
     pub segments: &'a [Segment],
-    /// The names of its input files, in order.
-    pub inputs: &'a [String],
+    /// The weeks and names of its input files, in order.
+    pub inputs: &'a [(Week, String)],
+    /// If given: of documents of this week and later ones only those stay that no earlier one is in a cluster with.
+    pub since: Option<Week>,
     /// The level of the clusters.
     pub level: Level,
     /// Which record of a cluster stays.
@@ -182,7 +189,10 @@ impl Deciding<'_> {
     }
 
     fn sorted(&self) -> Result<Sorted<Verdict>> {
-        let files: BTreeMap<&str, u32> = self.inputs.iter().map(String::as_str).zip(0..).collect();
+        let mut files: Files<'_> = BTreeMap::new();
+        for ((week, name), number) in self.inputs.iter().zip(0..) {
+            files.entry(week.days()).or_default().insert(name, number);
+        }
         let mut members = ExternalSort::new(&self.scratch.join("members"), self.memory / 2);
         let mut verdicts = ExternalSort::new(&self.scratch.join("verdicts"), self.memory / 2);
         for segment in self.segments.iter().filter(|segment| segment.documents > 0) {
@@ -192,7 +202,7 @@ impl Deciding<'_> {
         let (mut cluster, mut rank) = (None, 0);
         // Those of the cluster that stay, by the hash of the host, or together.
         let mut stay: BTreeMap<u64, Option<Box<Original>>> = BTreeMap::new();
-        while let Some(Member { mut verdict, fetched, host, .. }) = members.record()? {
+        while let Some(Member { mut verdict, is_new, fetched, host, .. }) = members.record()? {
             if cluster != Some(verdict.cluster) {
                 (cluster, rank) = (Some(verdict.cluster), 0);
                 stay.clear();
@@ -208,16 +218,23 @@ impl Deciding<'_> {
                     verdict.stays = true;
                 }
             }
-            verdicts.push(verdict)?;
+            if is_new || self.since.is_none() {
+                verdicts.push(verdict)?;
+            }
         }
         verdicts.sorted()
+    }
+
+    /// The inputs before those whose documents have verdicts.
+    fn skipped(&self) -> u32 {
+        self.since.map_or(0, |since| self.inputs.iter().filter(|(week, _)| *week < since).count() as u32)
     }
 
     /// Reads the documents of a segment beside their clusters.
     fn segment(
         &self,
         file: &str,
-        files: &BTreeMap<&str, u32>,
+        files: &Files<'_>,
         members: &mut ExternalSort<Member>,
         verdicts: &mut ExternalSort<Verdict>,
     ) -> Result<()> {
@@ -228,10 +245,22 @@ impl Deciding<'_> {
             clusters.extend(roots.values().iter().copied().zip(sizes.values().iter().copied()));
             Ok(())
         })?;
-        let mut clusters = clusters.into_iter();
-        let columns =
-            ["doc", "file", "offset", "checksum", "words", "bytes", "fetched", "url", "host", "id", "given_url"];
-        let columns = if self.names { &columns[..] } else { &columns[..9] };
+        let (mut clusters, skipped) = (clusters.into_iter(), self.skipped());
+        let columns = [
+            "doc",
+            "file",
+            "offset",
+            "crawled",
+            "checksum",
+            "words",
+            "bytes",
+            "fetched",
+            "url",
+            "host",
+            "id",
+            "given_url",
+        ];
+        let columns = if self.names { &columns[..] } else { &columns[..10] };
         Scan::open(self.tables.rows(DocumentRow::NAME, file)?, columns)?.for_each(|batch| {
             let longs = |name| field::<Int64Array>(batch, name);
             let (docs, offsets, words, bytes) = (longs("doc")?, longs("offset")?, longs("words")?, longs("bytes")?);
@@ -240,15 +269,18 @@ impl Deciding<'_> {
             let ids = if self.names { Some((texts("id")?, texts("given_url")?)) } else { None };
             let checksums: &FixedSizeBinaryArray = field(batch, "checksum")?;
             let times: &TimestampMicrosecondArray = field(batch, "fetched")?;
+            let weeks: &Date32Array = field(batch, "crawled")?;
             for row in 0..batch.num_rows() {
                 let (cluster, size) =
                     clusters.next().with_context(|| format!("`clusters` has fewer rows than `documents` in {file}"))?;
-                let name = names.value(row);
-                let file = *files.get(name).with_context(|| {
-                    format!(
-                        "{name} is not among the inputs: put it back under this name, or give the inputs with --input"
-                    )
-                })?;
+                let (name, week) = (names.value(row), weeks.value(row));
+                let number = files.get(&week).and_then(|names| names.get(name));
+                let number =
+                    *number.with_context(|| format!("{name} is no input of the week: the store is damaged"))?;
+                let is_new = self.since.is_some_and(|since| week >= since.days());
+                if self.since.is_some() && !is_new && size < 2 {
+                    continue;
+                }
                 let (offset, size) = (offsets.value(row) as u64, size as u64);
                 let checksum = u128::from_be_bytes(checksums.value(row).try_into().context("a checksum has 16 bytes")?);
                 let doc = docs.value(row);
@@ -260,7 +292,7 @@ impl Deciding<'_> {
                 let is_alone = size < 2;
                 let verdict = Verdict {
                     doc,
-                    file,
+                    file: number.saturating_sub(skipped),
                     offset,
                     checksum,
                     cluster,
@@ -277,7 +309,7 @@ impl Deciding<'_> {
                 }
                 let fetched = times.is_valid(row).then(|| times.value(row));
                 let candidate = Candidate {
-                    file,
+                    file: number,
                     offset,
                     words: words.value(row) as u64,
                     bytes: bytes.value(row) as u64,
@@ -285,7 +317,7 @@ impl Deciding<'_> {
                     url_bytes: urls.is_valid(row).then(|| urls.value(row).len() as u32),
                 };
                 let host = xxh3_64(hosts.value(row).as_bytes());
-                members.push(Member { verdict, order: self.policy.order(&candidate), fetched, host })?;
+                members.push(Member { verdict, is_new, order: self.policy.order(&candidate), fetched, host })?;
             }
             Ok(())
         })?;

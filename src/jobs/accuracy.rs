@@ -266,7 +266,7 @@ fn similarities(
     // All sets meet at worker 0, which owns the first shard.
     let Places { places, words } = places(
         week.documents(),
-        (plan.method.documents, &plan.inputs),
+        (plan.method.documents, &plan.inputs_again()),
         &own,
         |_| DocId::new(0, 0),
         IfMissing::LeaveOut,

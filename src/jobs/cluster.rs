@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! crawl files ─▶ captures ─▶ segments, wave by wave       a row for each document, with its feature vector
+//! week before ─▶ segments of pages that stay              if the crawl is a part of them (`kept_pages`)
 //! vectors     ─▶ similar and identical roots (`roots`)    from all documents, or from the week before and what changed
 //! checksums   ─▶ exact roots (`roots`)                    exact copies among the identical
 //! candidates  ─▶ clusters (`verification`)                if the job asks for it: pages that are not similar enough are split off
@@ -27,12 +28,14 @@ use timely::worker::Worker;
 use super::accuracy::accuracy;
 use super::deletion::leave_out;
 use super::failed_urls::failed_urls;
+use super::kept_pages::keep_pages;
 use super::missing::missing_urls;
 use super::packing::pack_week;
 use super::roots::{WeekRoots, roots};
 use super::tables::{canonical, cluster_ids, cluster_map, evidence, since, split_off, statistics};
 use super::verification::verify;
 use super::week::IngestedWeek;
+use crate::config::Absent;
 use crate::features::{Fingerprinter, Polynomials, VectorKeys, polynomials};
 use crate::kernels;
 use crate::operators::InProcess;
@@ -71,6 +74,9 @@ pub fn cluster(
     } else if journal.waves < plan.waves.len() {
         watch.enter(Stage::Read);
         read_crawl(worker, plan, &polynomials, journal, watch)?;
+    }
+    if plan.deletion.is_none() && plan.absent == Absent::Keep {
+        keep_pages(worker, plan, &unfinished, read_journal(&unfinished)?, watch)?;
     }
     let journal = read_journal(&unfinished)?;
     check_rejects(plan, &journal, true)?;

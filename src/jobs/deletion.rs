@@ -161,7 +161,7 @@ pub(crate) fn leave_out(
             *remaining = remaining.saturating_sub(count);
         }
         journal.counts.rejects.retain(|_, count| *count > 0);
-        (journal.waves, journal.segments) = (old.waves, segments);
+        (journal.waves, journal.segments, journal.earlier_inputs) = (old.waves, segments, old.earlier_inputs);
         sync_folder(unfinished.folder())?;
         unfinished.write_journal(&journal)?;
     }

@@ -95,14 +95,15 @@ pub(crate) fn files_again(
 ) -> Result<FilesAgain> {
     let plan = week.plan;
     // A week that is computed again from its own tables has no waves, and no shingles.
+    let inputs = plan.inputs_again();
     let wave_of = |input: usize| plan.waves.iter().position(|(first, end)| (*first..*end).contains(&input));
     let kept = |input| kept_shingles(week.unfinished, wave_of(input).unwrap_or_default(), input);
     let again = ReadAgain {
         documents: plan.method.documents,
-        inputs: &plan.inputs,
+        inputs: &inputs,
         reading: &plan.reading,
         fingerprinter: Fingerprinter::new(&plan.method, polynomials, 0, kernels::chosen()?),
-        kept: (0..plan.inputs.len()).map(kept).collect(),
+        kept: (0..inputs.len()).map(kept).collect(),
         if_missing,
         watch: week.watch,
     };

@@ -19,7 +19,7 @@ use crate::config::Verify;
 use crate::operators::delta::Choice;
 use crate::operators::exchange::all_gather;
 use crate::operators::output;
-use crate::operators::output::{Agreement, CanonicalStage, ClusterIds, IdSource, LevelClusters};
+use crate::operators::output::{Agreement, CanonicalStage, ClusterIds, IdSource, InputNumbers, LevelClusters};
 use crate::operators::scan::{PastClusters, own_segments, read_past};
 use crate::operators::set_join::Nearest;
 use crate::records::{DocId, Level};
@@ -133,9 +133,16 @@ pub(crate) fn split_off(week: &IngestedWeek<'_>, roots: &WeekRoots) -> Result<()
 
 /// Which own documents are canonical, by number.
 pub(crate) fn canonical(worker: &mut Worker, week: &IngestedWeek<'_>, similar: &LevelClusters) -> Result<Vec<bool>> {
+    let (mut inputs, mut number) = (InputNumbers::new(), 0);
+    for (of, names) in week.journal.inputs(week.plan.week) {
+        for name in names.keys() {
+            inputs.entry(of.days()).or_default().insert(name.clone(), number);
+            number += 1;
+        }
+    }
     let stage = CanonicalStage {
         policy: week.plan.canonical,
-        inputs: week.journal.key.stamps.keys().cloned().zip(0..).collect(),
+        inputs,
         memory: week.plan.worker_memory / 4,
         scratch: week.unfinished.spill(),
         watch: week.watch.clone(),

@@ -108,7 +108,7 @@ fn by_shingles(
     let nodes = nodes(worker, owned, &candidates.similar, &roots.exact, wanted, watch)?;
     let root = |doc| candidates.similar[owned.index(doc)];
     let Places { places, words } =
-        places(week.documents(), (plan.method.documents, &plan.inputs), &nodes, root, IF_MISSING)?;
+        places(week.documents(), (plan.method.documents, &plan.inputs_again()), &nodes, root, IF_MISSING)?;
     let large = large_clusters(worker, places.iter().map(|place| place.root).zip(words), watch)?;
     let files = files_again(worker, week, polynomials, places, IF_MISSING)?;
     let share = Share::of_millionths(similarity.millionths()).context("a similarity is above 0")?;

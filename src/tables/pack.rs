@@ -156,6 +156,7 @@ mod tests {
             title: String::new(),
             file: "a.warc".into(),
             offset: doc as i64,
+            crawled: "2024-01-08".parse().unwrap(),
         }
     }
 

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use arrow_array::{Float32Array, TimestampMicrosecondArray};
 
 use super::columns::{
-    Column, Table, binaries, booleans, bytes, doubles, ints, longs, maybe_doubles, maybe_ints, maybe_longs,
+    Column, Table, binaries, booleans, bytes, dates, doubles, ints, longs, maybe_doubles, maybe_ints, maybe_longs,
     maybe_texts, nullable, required, texts,
 };
-use crate::records::{DocId, fold};
+use crate::records::{DocId, Week, fold};
 
 /// `documents`: one row for every page of a week, by `doc`.
 #[derive(Clone, Debug)]
@@ -52,6 +52,8 @@ pub struct DocumentRow {
     pub file: String,
     /// Where the page begins in that file, in bytes: see [`Page::offset`](crate::readers::Page::offset).
     pub offset: i64,
+    /// The week whose crawl has the page: an earlier one, of a page that stays though it was not crawled.
+    pub crawled: Week,
 }
 
 impl Table for DocumentRow {
@@ -121,6 +123,11 @@ impl Table for DocumentRow {
                 "offset",
                 "where in the file; by format, see docs/tables.md",
                 longs(rows.iter().map(|r| r.offset)),
+            ),
+            required(
+                "crawled",
+                "the week whose crawl has the page: an earlier one, of a page that stays though it was not crawled",
+                dates(rows.iter().map(|r| r.crawled)),
             ),
         ]
     }

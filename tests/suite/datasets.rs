@@ -12,7 +12,7 @@ use crate::program::{Ran, job, longs, roots, run, run_well, tables, texts, week}
 const DATE: &str = "2024-01-08";
 
 /// The texts of some families of near-duplicates: text `n` is of family `n % families`, and differs from the others in one word.
-fn text(number: usize, families: usize) -> String {
+pub fn text(number: usize, families: usize) -> String {
     let word = |place: usize| match place {
         70 => format!("own{number}"),
         _ => format!("w{}", ((number % families + 1) * 7919 + place * 104_729) % 99_991),
@@ -21,7 +21,7 @@ fn text(number: usize, families: usize) -> String {
 }
 
 /// A line of JSON for each of these texts, with the fields that `fields` gives before the text.
-fn lines(texts: &[String], fields: impl Fn(usize) -> String) -> String {
+pub fn lines(texts: &[String], fields: impl Fn(usize) -> String) -> String {
     texts.iter().enumerate().map(|(number, text)| format!("{{{}\"text\": \"{text}\"}}\n", fields(number))).collect()
 }
 

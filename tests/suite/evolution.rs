@@ -462,7 +462,13 @@ impl Synthetic {
         };
         let key =
             InputKey { hash: week.to_string(), waves: waves as usize, files: 1, bytes: 1, stamps: Default::default() };
-        let journal = Journal { key, waves: waves as usize, segments, counts: Counts::default() };
+        let journal = Journal {
+            key,
+            waves: waves as usize,
+            segments,
+            counts: Counts::default(),
+            earlier_inputs: BTreeMap::new(),
+        };
         let whole = WholeWeek { committed: committed.clone(), method: self.method.clone(), journal, files };
         let records = store.records(&committed);
         std::fs::create_dir_all(&records).unwrap();
@@ -509,6 +515,7 @@ fn document(page: &Url) -> DocumentRow {
         title: String::new(),
         file: "none".into(),
         offset: 0,
+        crawled: "2024-01-08".parse().unwrap(),
     }
 }
 

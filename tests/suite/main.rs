@@ -14,6 +14,8 @@ mod skips;
 
 /// The sampled accuracy of clusters against a plain walk.
 mod accuracy;
+/// Batches that are added to a store, whose documents stay.
+mod batches;
 /// Benchmarks of the cluster stage, which check it against a single thread.
 mod benchmarks;
 /// The logs of Delta Lake list just the files of a store.

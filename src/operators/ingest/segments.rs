@@ -357,6 +357,7 @@ impl SegmentWriter {
             title: page.title,
             file: file.name.clone(),
             offset: page.offset as i64,
+            crawled: self.plan.week,
         })
     }
 

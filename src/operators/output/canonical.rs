@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use arrow_array::{Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow_array::{Array, Date32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 use xxhash_rust::xxh3::xxh3_64;
@@ -30,12 +30,15 @@ use crate::watch::Watch;
 /// Records of a partition, at most: their sorting stays in the second-level cache.
 const MOST_RECORDS: u64 = 1 << 14;
 
+/// The numbers of inputs, by the week (days since 1970) and the name.
+pub type InputNumbers = BTreeMap<i32, BTreeMap<String, u32>>;
+
 /// What canonical documents are found with.
 pub struct CanonicalStage {
     /// Which document of a cluster stays.
     pub policy: Policy,
-    /// The names of the week's inputs; their order is that of the inputs.
-    pub inputs: BTreeMap<String, u32>,
+    /// The numbers of the inputs by week and name, in their order.
+    pub inputs: InputNumbers,
     /// Bytes for the records in flight.
     pub memory: u64,
     /// The folder to which records spill.
@@ -115,7 +118,7 @@ pub fn canonical(
 /// The own documents of clusters, read from the table `documents`.
 struct MemberSource {
     policy: Policy,
-    inputs: BTreeMap<String, u32>,
+    inputs: InputNumbers,
     owned: Ownership,
     /// By own document: the root of its cluster, or [`DocId::NONE`] if it is alone.
     roots: Vec<DocId>,
@@ -138,8 +141,8 @@ impl MemberSource {
             none => {
                 let Some(rows) = self.rows.get(place.file) else { return Ok(false) };
                 let columns: &[&str] = match self.policy {
-                    Policy::First => &["doc", "file", "offset"],
-                    Policy::PerHost => &["doc", "file", "offset", "host"],
+                    Policy::First => &["doc", "file", "offset", "crawled"],
+                    Policy::PerHost => &["doc", "file", "offset", "crawled", "host"],
                     Policy::Longest => &["doc", "words", "bytes"],
                     Policy::Newest => &["doc", "fetched"],
                     Policy::ShortestUrl => &["doc", "url"],
@@ -164,6 +167,7 @@ impl MemberSource {
         let (files, urls, hosts) = (texts("file")?, texts("url")?, texts("host")?);
         let times: Option<&'b TimestampMicrosecondArray> =
             has("fetched").then(|| field(batch, "fetched")).transpose()?;
+        let weeks: Option<&'b Date32Array> = has("crawled").then(|| field(batch, "crawled")).transpose()?;
         for row in 0..batch.num_rows() {
             let doc = DocId::from_table(docs.value(row));
             let root = self.roots[self.owned.index(doc)];
@@ -174,10 +178,10 @@ impl MemberSource {
             let text = |column: Option<&'b StringArray>| {
                 column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
             };
-            let file = match files {
-                Some(files) => {
+            let file = match files.zip(weeks) {
+                Some((files, weeks)) => {
                     let name = files.value(row);
-                    let number = self.inputs.get(name);
+                    let number = self.inputs.get(&weeks.value(row)).and_then(|names| names.get(name));
                     *number.with_context(|| {
                         format!("{doc} is of the file {name}, which is no input of the week: the store is damaged")
                     })?

@@ -20,7 +20,7 @@ mod largest;
 mod links;
 mod overlaps;
 
-pub use self::canonical::{CanonicalStage, canonical};
+pub use self::canonical::{CanonicalStage, InputNumbers, canonical};
 pub use self::cluster_ids::{ClusterIds, IdSource, cluster_ids};
 pub use self::cluster_sizes::{ClusterSizes, LevelClusters, cluster_sizes};
 pub use self::evidence::{Agreement, evidence};

@@ -217,7 +217,8 @@ mod tests {
             let segment =
                 |wave, shard, features| Segment { wave, shard, documents: 1, urls: 1, features, links: 0, chunks: 0 };
             let segments = vec![segment(1, 0, 1), segment(0, 0, 0), segment(0, 1, 1)];
-            let journal = Journal { key, waves: 2, segments, counts: Counts::default() };
+            let journal =
+                Journal { key, waves: 2, segments, counts: Counts::default(), earlier_inputs: Default::default() };
             let piece = |name: &str| Piece(format!("{name}.parquet"), 1);
             let part = |pieces| vec![Part { file: "nigh-00001-00000.parquet".into(), bytes: 9, pieces }];
             let [a, b, c] = ["shard00000-wave00000", "shard00000-wave00001", "shard00001-wave00000"].map(piece);

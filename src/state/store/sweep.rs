@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::folders::{Store, commit_of, records_folder, removed_folder};
+use super::folders::{SCRATCH, Store, commit_of, records_folder, removed_folder};
 use crate::records::Week;
 use crate::state::weeks::{Manifest, week_of};
 use crate::tables::{LOG_FOLDER, RESULTS, WEEK_TABLES, result_tables};
@@ -135,6 +135,14 @@ impl Store {
     pub(super) fn has_records(&self) -> Result<bool> {
         let is_week = |folder: &PathBuf| folder.file_name().is_some_and(|name| week_of(name, "week=").is_some());
         Ok(folders(&self.own())?.iter().any(is_week))
+    }
+
+    /// The weeks that were begun and are not committed.
+    ///
+    /// # Errors
+    /// If the work folder cannot be listed.
+    pub fn begun_weeks(&self) -> Result<Vec<Week>> {
+        Ok(self.unfinished_weeks(SCRATCH)?.into_iter().map(|(week, _)| week).collect())
     }
 
     /// The weeks whose unfinished work is in the work folder.

@@ -22,6 +22,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::records::Week;
 use crate::state::durable::replace;
 
 /// The content of `journal.json`, and once the week is committed the field `journal` of `week.json`.
@@ -31,10 +32,13 @@ pub struct Journal {
     pub key: InputKey,
     /// The number of complete waves.
     pub waves: usize,
-    /// The segments of these waves. A wave has no segment for a shard without documents in it.
+    /// The segments of these waves, and those of pages of earlier weeks that stay, whose waves come after them. A wave has no segment for a shard without documents in it.
     pub segments: Vec<Segment>,
-    /// What was counted in these waves.
+    /// What was counted in these waves, and of the pages of earlier weeks that stay.
     pub counts: Counts,
+    /// The inputs of earlier weeks whose pages may be among the documents, by week: their names and stamps, as [`InputKey::stamps`].
+    #[serde(default)]
+    pub earlier_inputs: BTreeMap<Week, BTreeMap<String, String>>,
 }
 
 /// What a week is made from.
@@ -193,7 +197,12 @@ impl Counts {
 impl Journal {
     /// The journal of a week without a complete wave.
     pub fn new(key: InputKey) -> Journal {
-        Journal { key, waves: 0, segments: Vec::new(), counts: Counts::default() }
+        Journal { key, waves: 0, segments: Vec::new(), counts: Counts::default(), earlier_inputs: BTreeMap::new() }
+    }
+
+    /// The inputs of the documents of a week, by the week whose crawl they are of: those of earlier weeks, and its own.
+    pub fn inputs(&self, week: Week) -> impl Iterator<Item = (Week, &BTreeMap<String, String>)> {
+        self.earlier_inputs.iter().map(|(week, names)| (*week, names)).chain([(week, &self.key.stamps)])
     }
 
     /// Reads the journal at `path`; `None` if it does not exist.

@@ -1,0 +1,50 @@
+//! `nigh add`: adds a batch to a store, whose documents stay.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::Args;
+
+use super::args::RunArgs;
+use super::errors::WrongUse;
+use crate::config::Absent;
+use crate::log::Log;
+
+/// Examples at the end of `nigh help add`.
+const EXAMPLES: &str = "\
+Examples:
+    nigh add corpus --input 'batch-1/*.jsonl'
+    nigh add corpus --input 'batch-2/*.jsonl'
+    nigh export corpus --out batch-2-new --since 2024-02-01
+
+It is `nigh run --absent keep`: what the batch does not have stays as it was. Without --week the batch is named by today's date.";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct AddArgs {
+    /// Folder of all tables, or s3://BUCKET/PREFIX; it is made if it is not there.
+    #[arg(value_name = "STORE")]
+    to: PathBuf,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Adds the batch, and prints the summary of all documents.
+pub(crate) fn run(args: AddArgs, log: &Log) -> Result<ExitCode> {
+    let AddArgs { to, mut run } = args;
+    if run.store.is_some() || run.absent.is_some() {
+        bail!(WrongUse(
+            "`nigh add STORE` names the store, and keeps what is there: leave out --store and --absent".into()
+        ));
+    }
+    (run.store, run.absent) = (Some(to), Some(Absent::Keep));
+    super::run::run(&run, log)
+}
+
+impl AddArgs {
+    /// The flags of the run.
+    pub(crate) fn run(&self) -> &RunArgs {
+        &self.run
+    }
+}
