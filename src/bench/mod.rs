@@ -3,7 +3,7 @@
 //! Timings are here and never in tests. The environment variable `NIGH_KERNELS` selects another level of kernels than the fastest.
 //!
 //! In reading order: `crawl` (reading and fingerprinting, on one machine), `dataflow` (clusters, components, a second week and the
-//! exchange of records, in one process or several), `synthetic` (their made-up input), `single_thread` (the sequential algorithms to
+//! exchange of records, in one process or several), `made_up_crawl` (writes crawls to measure whole runs with), `synthetic` (their made-up input), `single_thread` (the sequential algorithms to
 //! compare with), `outcome` (the report, and whether the results were right).
 //!
 //! The figures of `crawl` are the CPU seconds of the working thread, so that other programs on the machine disturb them less, and the
@@ -11,6 +11,7 @@
 
 mod crawl;
 mod dataflow;
+mod made_up_crawl;
 mod outcome;
 mod single_thread;
 mod synthetic;
@@ -23,6 +24,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 
 use self::crawl::{Common, Crawl, Setting, StageReport, Texts, Workers};
+use self::made_up_crawl::{MadeUpCrawlArgs, make_crawl};
 use self::outcome::BenchOutcome;
 
 /// Arguments of `nigh bench`.
@@ -86,6 +88,8 @@ enum Benchmark {
     Paragraphs(dataflow::ParagraphsArgs),
     /// A check of made-up clusters by features, beside the stage that finds their candidates.
     Verify(dataflow::VerifyArgs),
+    /// Write the crawl of a made-up web, or a dataset of its texts: input for measuring whole runs.
+    Crawl(MadeUpCrawlArgs),
 }
 
 /// Runs a benchmark and prints its report. `as_text` formats a task as a new process of this program reads it.
@@ -100,6 +104,10 @@ pub fn bench(args: &BenchArgs, as_text: fn(BenchTask) -> Result<String>) -> Resu
         BenchOutcome::new(true, &report, common.json)
     };
     let outcome = match &args.benchmark {
+        Benchmark::Crawl(args) => match make_crawl(args)? {
+            Some(outcome) => Ok(outcome),
+            None => return Ok(ExitCode::SUCCESS),
+        },
         Benchmark::Read { crawl: files, workers, common } => {
             crawl(&files.input, workers.workers.0, common, crawl::read)
         }

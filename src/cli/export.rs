@@ -13,7 +13,8 @@ use super::print::print_json;
 use super::session::{check_not_inside, read_manifest};
 use crate::config::{Bytes, Count, Policy, Reading};
 use crate::export::{
-    Deciding, ExportFolder, ExportKey, Exported, Finding, ParagraphRules, What, Writing, write_dataset, write_list,
+    Deciding, ExportFolder, ExportFormat, ExportKey, Exported, Finding, JsonColumns, ParagraphRules, What, Writing,
+    write_dataset, write_list,
 };
 use crate::log::Log;
 use crate::mirror::ReadStore;
@@ -72,6 +73,9 @@ pub(crate) struct ExportArgs {
     /// Which records are written [default: kept; removed for a list].
     #[arg(long, value_enum)]
     what: Option<What>,
+    /// The format of the files. Documents of WARC, HTML and text become rows of url, date, status, media_type, title and text.
+    #[arg(long, value_enum, default_value_t)]
+    format: ExportFormat,
     /// Replace WARC records that go by revisit records, which refer to the ones that stay. For --level exact.
     #[arg(long)]
     revisits: bool,
@@ -129,6 +133,12 @@ pub(crate) fn run(args: &ExportArgs, log: &Log) -> Result<ExitCode> {
         bail!(WrongUse(
             "--revisits is for --what kept --level exact: a revisit record says that the payload is the same as another's".into()
         ));
+    }
+    if args.revisits && !matches!(args.format, ExportFormat::Same | ExportFormat::Warc) {
+        bail!(WrongUse("--revisits writes WARC: leave out --format, or give --format warc".into()));
+    }
+    if args.list.is_some() && args.format != ExportFormat::Same {
+        bail!(WrongUse("--format is for --out; a list is Parquet if its name ends in .parquet, else text".into()));
     }
     if args.level == ExportLevel::Paragraph && (args.what() != What::Kept || args.list.is_some()) {
         bail!(WrongUse("--level paragraph writes documents: it goes with --what kept and --out".into()));
@@ -239,9 +249,12 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         revisits: args.revisits,
         paragraphs,
         since: args.since,
+        format: args.format,
     };
     let folder = ExportFolder::open(out, &key).map_err(WrongUse::from_error)?;
-    let writing = Writing { reading: &reading, what: args.what(), revisits: args.revisits };
+    let columns = (args.format == ExportFormat::Parquet).then(|| JsonColumns::of(&inputs)).transpose()?;
+    let (what, revisits, format) = (args.what(), args.revisits, args.format);
+    let writing = Writing { reading: &reading, what, revisits, format, columns };
     let threads =
         args.workers.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |count| count.0);
     let done = |files: usize, all: usize| {

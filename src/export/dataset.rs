@@ -26,7 +26,7 @@ pub fn write_dataset(
     threads: usize,
     done: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<(u64, Exported)> {
-    let paths = output_paths(inputs)?;
+    let paths = output_paths(inputs, writing.format)?;
     let root = folder.path().to_owned();
     let state = Mutex::new(State { folder, files: 0, counts: Exported::default() });
     let all = inputs.iter().filter(|input| has_documents(input)).count();

@@ -9,9 +9,10 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::exported::{Exported, What};
+use super::format::ExportFormat;
 use super::paragraphs::ParagraphRules;
 use crate::config::Policy;
-use crate::readers::Input;
+use crate::readers::{Format, Input};
 use crate::records::{Level, Week};
 
 /// The list of whole files, in the folder of the export.
@@ -38,6 +39,9 @@ pub struct ExportKey {
     /// The first week whose documents are written, if not all are.
     #[serde(default)]
     pub since: Option<Week>,
+    /// The format of the files.
+    #[serde(default)]
+    pub format: ExportFormat,
 }
 
 /// A whole file of an export.
@@ -136,8 +140,8 @@ fn write_list(folder: &Path, key: &ExportKey, whole: &BTreeMap<String, Exported>
 /// The path of each file below the folder of the export: that of the input, below the folder that all inputs have in common.
 ///
 /// # Errors
-/// If two inputs have the same path there.
-pub fn output_paths(inputs: &[Input]) -> Result<Vec<String>> {
+/// If two inputs have the same path there, or one is not written in this format.
+pub fn output_paths(inputs: &[Input], format: ExportFormat) -> Result<Vec<String>> {
     // A file must not be written beside the folder.
     let parts: Vec<Vec<&str>> = inputs
         .iter()
@@ -148,7 +152,11 @@ pub fn output_paths(inputs: &[Input]) -> Result<Vec<String>> {
         let same = parts[0].iter().zip(other).take_while(|(a, b)| a == b).count();
         common = common.min(same).min(other.len().saturating_sub(1));
     }
-    let paths: Vec<String> = parts.iter().map(|parts| parts[common..].join("/")).collect();
+    let paths = inputs.iter().zip(&parts).map(|(input, parts)| match input.format {
+        Format::Failed | Format::Wacz => Ok(parts[common..].join("/")),
+        _ => format.path(input, &parts[common..].join("/")),
+    });
+    let paths: Vec<String> = paths.collect::<Result<_>>()?;
     let mut seen = BTreeSet::new();
     if let Some(twice) = paths.iter().find(|path| !seen.insert(*path)) {
         bail!("two inputs would be written to {twice}: export a store of one of them");
@@ -159,7 +167,7 @@ pub fn output_paths(inputs: &[Input]) -> Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::readers::{Format, Location};
+    use crate::readers::Location;
 
     #[test]
     fn paths_are_below_the_folder_that_inputs_have_in_common() {
@@ -172,7 +180,8 @@ mod tests {
                 page_url: None,
                 stamp: String::new(),
             };
-            output_paths(&names.iter().map(input).collect::<Vec<_>>()).map_err(|error| error.to_string())
+            output_paths(&names.iter().map(input).collect::<Vec<_>>(), ExportFormat::Same)
+                .map_err(|error| error.to_string())
         };
         assert_eq!(paths(&["/data/a.jsonl"]), Ok(vec!["a.jsonl".to_owned()]));
         assert_eq!(

@@ -10,16 +10,21 @@
 //! changed since is an error. A file gets its name when it is whole, and a list of whole files is kept beside them: the same command goes on
 //! where it was stopped.
 //!
-//! In reading order: `verdicts`, `dataset` (all inputs), `folder` (where their files are), `file` (an input and the file that is written for it), `spans` (formats in which a record is a span of bytes: lines,
-//! CSV, WARC, text), `compressed` (files of the compression that their names say), `revisit` (WARC records that refer to another one), `rows`
-//! (Parquet), `repeated` (paragraphs that go from documents that stay), `list`; and what they share: `exported` (which records are written, and counts), `paragraphs` (lines of texts).
+//! In reading order: `verdicts`, `dataset` (all inputs), `folder` (where their files are), `file` (an input and the file that is written for
+//! it), `format` (what it can be written as), `spans` (formats in which a record is a span of bytes: lines, CSV, WARC, text), `compressed`
+//! (files of the compression that their names say), `revisit` (WARC records that refer to another one), `rows` (Parquet, Arrow), `pages`
+//! (documents of WARC, HTML and text as rows), `converted` (lines and CSV as rows), `repeated` (paragraphs that go from documents that
+//! stay), `list`; and what they share: `exported` (which records are written, and counts), `paragraphs` (lines of texts).
 
 mod compressed;
+mod converted;
 mod dataset;
 mod exported;
 mod file;
 mod folder;
+mod format;
 mod list;
+mod pages;
 mod paragraphs;
 mod repeated;
 mod revisit;
@@ -27,10 +32,12 @@ mod rows;
 mod spans;
 mod verdicts;
 
+pub use self::converted::JsonColumns;
 pub use self::dataset::write_dataset;
 pub use self::exported::{Exported, What};
 pub use self::file::Writing;
 pub use self::folder::{ExportFolder, ExportKey};
+pub use self::format::ExportFormat;
 pub use self::list::write_list;
 pub use self::paragraphs::ParagraphRules;
 pub use self::repeated::Finding;

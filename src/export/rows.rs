@@ -1,7 +1,9 @@
-//! Writes rows of Parquet again, with all of their columns, or with further ones.
+//! Writes rows of Parquet and Arrow files again, with all of their columns, or with further ones.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::fs::File;
+use std::io::{BufReader, Read as _, Seek as _};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -10,25 +12,24 @@ use arrow_array::{
     Array as _, ArrayRef, BooleanArray, Int64Array, LargeStringArray, RecordBatch, RecordBatchReader as _, StringArray,
     StringViewArray,
 };
-use arrow_schema::{DataType, Field, Schema};
+use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
-use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection};
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::WriterProperties;
 
 use super::exported::{Exported, What, changed};
+use super::format::{RowFormat, RowWriter};
 use super::paragraphs::without;
 use super::spans::FIELDS;
 use super::verdicts::Verdict;
 use crate::config::Reading;
-use crate::readers::{Input, Item, Location, open};
+use crate::readers::{Format, Input, Item, Location, SIGNATURE, contained, open};
 use crate::records::checksum;
 
 /// Rows of a batch.
 const BATCH: usize = 1024;
 
-/// Writes the rows of an input that are wanted, in row groups of the same size. `verdicts` are those on its documents, in order.
+/// Writes the rows of an input that are wanted; Parquet in row groups of the same size. `verdicts` are those on its documents, in order.
 ///
 /// # Errors
 /// As [`Writing::write`](super::Writing::write).
@@ -37,45 +38,19 @@ pub(super) fn export(
     reading: &Reading,
     verdicts: &[Verdict],
     what: What,
+    format: RowFormat,
     out: File,
 ) -> Result<(Exported, File)> {
     let mut exported = check(input, reading, verdicts, what)?;
-    let Location::File(path) = &input.place else {
-        bail!("{} is not on a local disk: copy it there first", input.name);
-    };
-    let failed = || format!("cannot read {}", input.name);
-    let file = File::open(path).with_context(failed)?;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).with_context(failed)?;
-    let metadata = builder.metadata().clone();
-    let rows = metadata.file_metadata().num_rows().max(0) as usize;
     let wanted: Vec<&Verdict> = verdicts.iter().filter(|verdict| what.wants(verdict)).collect();
-    let ranges = wanted.iter().map(|verdict| verdict.offset as usize..verdict.offset as usize + 1);
-    let selection = RowSelection::from_consecutive_ranges(ranges, rows);
-    let reader = builder.with_batch_size(BATCH).with_row_selection(selection).build().with_context(failed)?;
-    let mut schema = Schema::clone(&reader.schema());
-    if what == What::Annotated {
-        let kinds = [DataType::Int64, DataType::Int64, DataType::Int64, DataType::Boolean];
-        let more = FIELDS.into_iter().zip(kinds).map(|(name, kind)| Arc::new(Field::new(name, kind, false)));
-        let more: Vec<Arc<Field>> = more.collect();
-        if let Some(field) = more.iter().find(|field| schema.field_with_name(field.name()).is_ok()) {
-            bail!("{} has a column {} already: it was annotated before", input.name, field.name());
-        }
-        schema = Schema::new_with_metadata(
-            schema.fields().iter().cloned().chain(more).collect::<Vec<_>>(),
-            schema.metadata().clone(),
-        );
-    }
-    let schema = Arc::new(schema);
-    let largest = metadata.row_groups().iter().map(|group| group.num_rows()).max().unwrap_or(0).max(1) as usize;
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
-        .set_max_row_group_row_count(Some(largest))
-        .set_created_by(format!("nigh {}", env!("CARGO_PKG_VERSION")))
-        .build();
-    let mut writer = ArrowWriter::try_new(out, schema.clone(), Some(properties))?;
+    let Rows { schema, group, mut batches } = match input.format {
+        Format::Arrow => arrow_rows(input, &wanted)?,
+        _ => parquet_rows(input, &wanted)?,
+    };
+    let of_file = if what == What::Annotated { annotated(&schema, input)? } else { schema };
+    let mut writer = RowWriter::new(format, out, of_file.clone(), group)?;
     let mut next = 0;
-    for batch in reader {
-        let batch = batch.with_context(failed)?;
+    while let Some(batch) = batches().with_context(|| format!("cannot read {}", input.name))? {
         let of_batch = &wanted[next..next + batch.num_rows()];
         next += batch.num_rows();
         let batch = match what {
@@ -86,15 +61,102 @@ pub(super) fn export(
             What::Annotated => {
                 let mut columns = batch.columns().to_vec();
                 columns.extend(annotations(of_batch));
-                RecordBatch::try_new(schema.clone(), columns)?
+                RecordBatch::try_new(of_file.clone(), columns)?
             }
         };
         writer.write(&batch)?;
     }
-    Ok((exported, writer.into_inner()?))
+    Ok((exported, writer.finish()?))
 }
 
-fn annotations(verdicts: &[&Verdict]) -> [ArrayRef; 4] {
+/// Some rows of an input.
+struct Rows {
+    schema: SchemaRef,
+    /// The rows of a row group, at most.
+    group: Option<usize>,
+    /// Returns the next batch.
+    batches: Box<dyn FnMut() -> Result<Option<RecordBatch>>>,
+}
+
+fn local_file(input: &Input) -> Result<File> {
+    let Location::File(path) = &input.place else {
+        bail!("{} is not on a local disk: copy it there first", input.name);
+    };
+    File::open(path).with_context(|| format!("cannot read {}", input.name))
+}
+
+/// The rows with these verdicts, of Parquet.
+fn parquet_rows(input: &Input, wanted: &[&Verdict]) -> Result<Rows> {
+    let failed = || format!("cannot read {}", input.name);
+    let builder = ParquetRecordBatchReaderBuilder::try_new(local_file(input)?).with_context(failed)?;
+    let metadata = builder.metadata().clone();
+    let rows = metadata.file_metadata().num_rows().max(0) as usize;
+    let ranges = wanted.iter().map(|verdict| verdict.offset as usize..verdict.offset as usize + 1);
+    let selection = RowSelection::from_consecutive_ranges(ranges, rows);
+    let mut reader = builder.with_batch_size(BATCH).with_row_selection(selection).build().with_context(failed)?;
+    let group = metadata.row_groups().iter().map(|group| group.num_rows()).max().unwrap_or(0).max(1) as usize;
+    let schema = reader.schema();
+    Ok(Rows { schema, group: Some(group), batches: Box::new(move || Ok(reader.next().transpose()?)) })
+}
+
+/// The rows with these verdicts, of a stream or file of Arrow record batches.
+fn arrow_rows(input: &Input, wanted: &[&Verdict]) -> Result<Rows> {
+    let failed =
+        || format!("cannot read {}: only Arrow files that are not compressed as a whole are converted", input.name);
+    let mut file = local_file(input)?;
+    let mut first = [0; 6];
+    let is_file = file.read_exact(&mut first).is_ok() && first == *SIGNATURE;
+    file.rewind().with_context(failed)?;
+    let file = BufReader::with_capacity(1 << 20, file);
+    let (schema, mut batches): (_, Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>) = if is_file {
+        let reader = contained(|| FileReader::try_new(file, None)).map_err(anyhow::Error::msg).with_context(failed)?;
+        let reader = reader.with_context(failed)?;
+        (reader.schema(), Box::new(reader))
+    } else {
+        let reader =
+            contained(|| StreamReader::try_new(file, None)).map_err(anyhow::Error::msg).with_context(failed)?;
+        let reader = reader.with_context(failed)?;
+        (reader.schema(), Box::new(reader))
+    };
+    let mut rows: VecDeque<u64> = wanted.iter().map(|verdict| verdict.offset).collect();
+    let mut before = 0;
+    let batches = move || loop {
+        let Some(batch) = contained(|| batches.next()).map_err(anyhow::Error::msg)?.transpose()? else {
+            return Ok(None);
+        };
+        let mask = (0..batch.num_rows() as u64).map(|row| {
+            let is_wanted = rows.front() == Some(&(before + row));
+            if is_wanted {
+                rows.pop_front();
+            }
+            Some(is_wanted)
+        });
+        let mask: BooleanArray = mask.collect();
+        before += batch.num_rows() as u64;
+        if mask.true_count() > 0 {
+            return Ok(Some(filter_record_batch(&batch, &mask)?));
+        }
+    };
+    Ok(Rows { schema, group: None, batches: Box::new(batches) })
+}
+
+/// The fields of annotated rows.
+///
+/// # Errors
+/// If the rows have one of them already.
+pub(super) fn annotated(schema: &Schema, input: &Input) -> Result<SchemaRef> {
+    let kinds = [DataType::Int64, DataType::Int64, DataType::Int64, DataType::Boolean];
+    let more: Vec<FieldRef> =
+        FIELDS.into_iter().zip(kinds).map(|(name, kind)| Arc::new(Field::new(name, kind, false))).collect();
+    if let Some(field) = more.iter().find(|field| schema.field_with_name(field.name()).is_ok()) {
+        bail!("{} has a column {} already: it was annotated before", input.name, field.name());
+    }
+    let fields: Vec<FieldRef> = schema.fields().iter().cloned().chain(more).collect();
+    Ok(Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())))
+}
+
+/// The values of these fields.
+pub(super) fn annotations(verdicts: &[&Verdict]) -> [ArrayRef; 4] {
     let longs = |of: fn(&Verdict) -> i64| -> ArrayRef {
         Arc::new(Int64Array::from_iter_values(verdicts.iter().map(|verdict| of(verdict))))
     };

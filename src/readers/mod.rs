@@ -60,7 +60,8 @@ mod wacz;
 mod warc;
 mod whole;
 
-pub(crate) use self::contained::is_contained;
+pub(crate) use self::arrow::SIGNATURE;
+pub(crate) use self::contained::{contained, is_contained};
 pub use self::find::{FoundInputs, LeftOut, Pipes, Spool, list, list_with_pipes, url_files};
 pub use self::input::{Format, Input, Location, Packing};
 pub use self::item::{Body, CountedIn, Failure, Item, Page, Reader, RedirectAnswer, Reject, Skip, Skipped, Unread};

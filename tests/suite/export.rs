@@ -18,7 +18,7 @@ const DATE: &str = "2024-01-08";
 const FAMILIES: usize = 20;
 
 /// Record `n`: of family `n % FAMILIES`, with a length, a date and a host of its own.
-fn record(n: usize) -> serde_json::Value {
+pub fn record(n: usize) -> serde_json::Value {
     let word = |place: usize| match place {
         70 => format!("own{n}"),
         _ => format!("w{}", ((n % FAMILIES + 1) * 7919 + place * 104_729) % 99_991),
@@ -30,13 +30,13 @@ fn record(n: usize) -> serde_json::Value {
 }
 
 /// Shards of lines with 40 records each, the last two compressed; and a store of them.
-struct Dataset {
+pub struct Dataset {
     folder: tempfile::TempDir,
-    lines: Vec<Vec<String>>,
+    pub lines: Vec<Vec<String>>,
 }
 
 impl Dataset {
-    fn new() -> Dataset {
+    pub fn new() -> Dataset {
         let folder = tempfile::tempdir().unwrap();
         let shards = folder.path().join("shards");
         std::fs::create_dir_all(shards.join("deep")).unwrap();
@@ -62,11 +62,11 @@ impl Dataset {
         dataset
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn cluster(&self, input: &Path) {
+    pub fn cluster(&self, input: &Path) {
         self.cluster_as(input, "first", &[]);
     }
 
@@ -81,7 +81,7 @@ impl Dataset {
     }
 
     /// Exports to a folder; returns the lines of each shard.
-    fn export(&self, out: &str, flags: &[&str]) -> Vec<Vec<String>> {
+    pub fn export(&self, out: &str, flags: &[&str]) -> Vec<Vec<String>> {
         let (store, folder) = (self.path("store"), self.path(out));
         let arguments = ["export", store.to_str().unwrap(), "--out", folder.to_str().unwrap()];
         run_well(&[&arguments[..], flags].concat());
@@ -89,7 +89,7 @@ impl Dataset {
     }
 
     /// The cluster of each record.
-    fn clusters(&self) -> BTreeMap<usize, BTreeSet<usize>> {
+    pub fn clusters(&self) -> BTreeMap<usize, BTreeSet<usize>> {
         let week = week(&self.path("store"), DATE);
         let ids = texts(&week, "clusters", "id").into_iter().map(|id| id.parse::<usize>().unwrap());
         let mut clusters: BTreeMap<i64, BTreeSet<usize>> = BTreeMap::new();

@@ -29,8 +29,11 @@ mod collections;
 mod commandline;
 /// The components operators against sequential union-find and differential dataflow's `propagate`.
 mod components;
-/// Deleted pages and removed weeks.
+/// Exports in another format than that of the inputs.
+mod conversions;
+/// Datasets of records with ids or without any.
 mod datasets;
+/// Deleted pages and removed weeks.
 mod deletion;
 /// The same bytes whatever the workers, the processes and the order of inputs.
 mod determinism;
@@ -38,6 +41,7 @@ mod determinism;
 mod dirty;
 /// The evolution of clusters against brute force over URLs, on stores with random histories.
 mod evolution;
+/// Datasets that are written again without duplicates.
 mod export;
 /// Processes that are killed or freeze: the run restarts them by itself.
 mod faults;

@@ -2,7 +2,7 @@
 //!
 //! In reading order: `sizes` (cluster sizes by a power law), `permutation` (a random order that takes no memory), `vectors` (vectors
 //! of supershingles with known clusters), `features` (features that fit them), `dataset` (files of them), `graphs` (graphs with known components), `chunk_sets` (pages with shared
-//! chunks), `host_clusters` (hosts with shared clusters), `linked_hosts` (hosts that copy others, with their links), `url_hosts` (hosts that
+//! chunks), `words` and `pages` (a web of pages, with their text and markup), `host_clusters` (hosts with shared clusters), `linked_hosts` (hosts that copy others, with their links), `url_hosts` (hosts that
 //! copy the paths of others).
 
 mod chunk_sets;
@@ -11,11 +11,13 @@ mod features;
 mod graphs;
 mod host_clusters;
 mod linked_hosts;
+mod pages;
 mod permutation;
 mod random;
 mod sizes;
 mod url_hosts;
 mod vectors;
+mod words;
 
 pub(crate) use self::chunk_sets::ChunkSets;
 pub(crate) use self::dataset::{Dataset, DatasetPlan, SHARDS, files};
@@ -23,5 +25,6 @@ pub(crate) use self::features::FEATURES;
 pub(crate) use self::graphs::{Graph, GraphShape};
 pub(crate) use self::host_clusters::HostClusters;
 pub(crate) use self::linked_hosts::LinkedHosts;
+pub(crate) use self::pages::WebPages;
 pub(crate) use self::url_hosts::UrlHosts;
 pub(crate) use self::vectors::{Noise, WIDTH};

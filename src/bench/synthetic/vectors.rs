@@ -156,6 +156,43 @@ impl Synthetic {
         vector
     }
 
+    /// Whether a document is changed.
+    pub(crate) fn has_changed(&self, document: u64) -> bool {
+        mix(document ^ mix(WEEK)) < self.change
+    }
+
+    /// The random numbers of a document's line of ancestors: that of the first member of its cluster, and then of each ancestor that is no
+    /// duplicate of its parent, down to the document itself.
+    pub(crate) fn lineage(&self, document: u64) -> Vec<u64> {
+        let random = mix(document ^ mix(WEEK));
+        if random >= self.change {
+            return self.first_lineage(document);
+        }
+        let random = mix(random);
+        let mut lineage = match random % 4 {
+            0 | 1 => self.first_lineage(document),
+            2 => Vec::new(),
+            _ => self.first_lineage(below(mix(random ^ 2), self.documents)),
+        };
+        lineage.push(random);
+        lineage
+    }
+
+    /// The lineage of a document in the first week.
+    fn first_lineage(&self, document: u64) -> Vec<u64> {
+        let (cluster, mut member) = self.place(self.slots.at(document));
+        let cluster = mix(cluster);
+        let mut lineage = Vec::new();
+        while member > 0 {
+            let random = mix(cluster.wrapping_add(member));
+            lineage.extend((random >= self.duplicates).then_some(random));
+            member = below(mix(random), member);
+        }
+        lineage.push(cluster);
+        lineage.reverse();
+        lineage
+    }
+
     /// A random set of supershingles that a document does not take from its parent.
     fn random_fresh(&self, random: u64) -> u8 {
         self.fresh[below(mix(random ^ 1), self.fresh.len() as u64) as usize]

@@ -1,0 +1,179 @@
+//! The formats that records are written in.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use arrow_array::RecordBatch;
+use arrow_json::LineDelimitedWriter;
+use arrow_json::writer::{LineDelimited, WriterBuilder};
+use arrow_schema::SchemaRef;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use serde::{Deserialize, Serialize};
+
+use crate::readers::{Format, Input};
+
+/// The format that records are written in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExportFormat {
+    /// That of each input.
+    #[default]
+    Same,
+    /// JSON Lines.
+    Jsonl,
+    /// Parquet.
+    Parquet,
+    /// WARC, of inputs that are WARC.
+    Warc,
+}
+
+/// A format of rows that have fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RowFormat {
+    Jsonl,
+    Parquet,
+}
+
+impl ExportFormat {
+    /// The format that the rows of an input become; `None` if they stay in theirs.
+    ///
+    /// # Errors
+    /// If this input is not written so.
+    pub(super) fn of(self, input: &Input) -> Result<Option<RowFormat>> {
+        Ok(match (self, input.format) {
+            (ExportFormat::Same, Format::Arrow) => bail!(
+                "{} is arrow, which is not written: give --format parquet or jsonl, or --list for what is to be removed",
+                input.name
+            ),
+            (ExportFormat::Same, _)
+            | (ExportFormat::Jsonl, Format::Jsonl)
+            | (ExportFormat::Parquet, Format::Parquet)
+            | (ExportFormat::Warc, Format::Warc) => None,
+            (ExportFormat::Jsonl, _) => Some(RowFormat::Jsonl),
+            (ExportFormat::Parquet, _) => Some(RowFormat::Parquet),
+            (ExportFormat::Warc, format) => bail!(
+                "{} is {format}, which has no requests and answers to write as WARC: give --format same, jsonl or parquet",
+                input.name
+            ),
+        })
+    }
+
+    /// The path of the file for an input, given that in the same format.
+    pub(super) fn path(self, input: &Input, same: &str) -> Result<String> {
+        let Some(to) = self.of(input)? else { return Ok(same.to_owned()) };
+        let (folder, name) = same.rsplit_once('/').map_or(("", same), |(folder, name)| (folder, name));
+        let mut stem = name;
+        // The compression, and the format.
+        for extension in ["gz", "zst", "bz2", "xz"] {
+            stem = stem.strip_suffix(extension).and_then(|stem| stem.strip_suffix('.')).unwrap_or(stem);
+        }
+        let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| if stem.is_empty() { name } else { stem });
+        let slash = if folder.is_empty() { "" } else { "/" };
+        Ok(format!("{folder}{slash}{stem}.{}", to.extension()))
+    }
+}
+
+impl RowFormat {
+    fn extension(self) -> &'static str {
+        match self {
+            RowFormat::Jsonl => "jsonl",
+            RowFormat::Parquet => "parquet",
+        }
+    }
+}
+
+/// Rows of a row group, if the input has none.
+const ROW_GROUP: usize = 1 << 16;
+
+/// Writes rows to a file.
+pub(super) enum RowWriter {
+    Jsonl(LineDelimitedWriter<BufWriter<File>>),
+    Parquet(Box<ArrowWriter<File>>),
+}
+
+impl RowWriter {
+    /// Begins a file. Row groups of Parquet have `group` rows.
+    ///
+    /// # Errors
+    /// If the format has no such columns, or the file cannot be written.
+    pub(super) fn new(format: RowFormat, out: File, schema: SchemaRef, group: Option<usize>) -> Result<RowWriter> {
+        Ok(match format {
+            RowFormat::Jsonl => {
+                let out = BufWriter::with_capacity(1 << 20, out);
+                RowWriter::Jsonl(WriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(out))
+            }
+            RowFormat::Parquet => {
+                let properties = WriterProperties::builder()
+                    .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+                    .set_max_row_group_row_count(Some(group.unwrap_or(ROW_GROUP)))
+                    .set_created_by(format!("nigh {}", env!("CARGO_PKG_VERSION")))
+                    .build();
+                RowWriter::Parquet(Box::new(ArrowWriter::try_new(out, schema, Some(properties))?))
+            }
+        })
+    }
+
+    /// Writes rows.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        match self {
+            RowWriter::Jsonl(writer) => writer.write(batch)?,
+            RowWriter::Parquet(writer) => writer.write(batch)?,
+        }
+        Ok(())
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub(super) fn finish(self) -> Result<File> {
+        Ok(match self {
+            RowWriter::Jsonl(mut writer) => {
+                writer.finish()?;
+                writer.into_inner().into_inner().map_err(std::io::IntoInnerError::into_error)?
+            }
+            RowWriter::Parquet(writer) => writer.into_inner()?,
+        })
+    }
+}
+
+/// The name of a file while something is made of it: not compressed.
+pub(super) fn source_of(path: &Path, input: &Input) -> std::path::PathBuf {
+    path.with_added_extension("source").with_added_extension(match input.format {
+        Format::Csv => "csv",
+        Format::Tsv => "tsv",
+        _ => "jsonl",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::readers::Location;
+
+    #[test]
+    fn files_get_the_name_of_their_format() {
+        let path = |format: ExportFormat, input: Format, name: &str| {
+            let place = Location::File(name.into());
+            let input =
+                Input { name: name.to_owned(), bytes: 0, format: input, place, page_url: None, stamp: String::new() };
+            format.path(&input, name).map_err(|error| error.to_string())
+        };
+        let (jsonl, parquet) = (ExportFormat::Jsonl, ExportFormat::Parquet);
+        assert_eq!(path(parquet, Format::Jsonl, "x/a.b.jsonl.gz").as_deref(), Ok("x/a.b.parquet"));
+        assert_eq!(path(jsonl, Format::Jsonl, "x/a.jsonl.gz").as_deref(), Ok("x/a.jsonl.gz"));
+        assert_eq!(path(jsonl, Format::Warc, "x.1/a.warc.gz").as_deref(), Ok("x.1/a.jsonl"));
+        assert_eq!(path(jsonl, Format::Csv, "a").as_deref(), Ok("a.jsonl"));
+        assert_eq!(path(jsonl, Format::Parquet, ".parquet").as_deref(), Ok(".parquet.jsonl"));
+        assert_eq!(path(ExportFormat::Warc, Format::Warc, "a.warc").as_deref(), Ok("a.warc"));
+        assert!(path(ExportFormat::Warc, Format::Jsonl, "a.jsonl").unwrap_err().contains("a.jsonl is jsonl"));
+        assert!(path(ExportFormat::Same, Format::Arrow, "a.arrow").unwrap_err().contains("--format parquet"));
+    }
+}

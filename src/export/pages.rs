@@ -1,0 +1,151 @@
+//! Writes the documents of files whose records have no fields, WARC, HTML and text, as rows: how they are known, and their text.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use anyhow::Result;
+use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+
+use super::exported::{Exported, What, changed};
+use super::format::{RowFormat, RowWriter};
+use super::paragraphs::{text_of, without};
+use super::rows::annotated;
+use super::verdicts::Verdict;
+use crate::config::Reading;
+use crate::kernels::chosen;
+use crate::readers::{Body, Input, Item, Page, open};
+use crate::records::checksum;
+use crate::text::{Extract, charset, html, scan};
+
+/// Rows of a batch.
+const BATCH: usize = 256;
+
+/// Writes the documents of an input that are wanted, in order.
+///
+/// # Errors
+/// As [`Writing::write`](super::Writing::write).
+pub(super) fn export(
+    input: &Input,
+    reading: &Reading,
+    verdicts: &[Verdict],
+    what: What,
+    format: RowFormat,
+    out: File,
+) -> Result<(Exported, File)> {
+    let schema = schema();
+    let of_file = if what == What::Annotated { annotated(&schema, input)? } else { schema.clone() };
+    let mut rows =
+        Rows { schema: of_file.clone(), what, pages: Vec::new(), verdicts: Vec::new(), extract: Extract::default() };
+    let mut writer = RowWriter::new(format, out, of_file, None)?;
+    let mut reader = open(input, reading)?;
+    let mut exported = Exported::default();
+    let mut verdicts = verdicts.iter().peekable();
+    while let Some(item) = reader.next()? {
+        let offset = item.offset();
+        let is_document = |verdict: &&Verdict| verdict.offset == offset && matches!(item, Item::Page(_));
+        let Some(verdict) = verdicts.next_if(is_document) else {
+            exported.no_document += u64::from(matches!(item, Item::Page(_) | Item::Reject(_)));
+            continue;
+        };
+        let page = match item {
+            Item::Page(page) if checksum(page.body.as_bytes()) == verdict.checksum => page,
+            _ => return Err(changed(input, offset)),
+        };
+        exported.add(verdict, what);
+        if !what.wants(verdict) {
+            continue;
+        }
+        if verdict.gone.is_empty() {
+            rows.pages.push(page);
+        } else {
+            let Some(before) = text_of(&page.body) else { return Err(changed(input, offset)) };
+            let after = without(before, &verdict.gone);
+            exported.add_gone(verdict, before, after.as_deref());
+            let Some(after) = after else { continue };
+            rows.pages.push(Page { body: Body::Text(after), ..page });
+        }
+        rows.verdicts.push(verdict);
+        if rows.pages.len() == BATCH {
+            writer.write(&rows.batch()?)?;
+        }
+    }
+    if let Some(verdict) = verdicts.next() {
+        return Err(changed(input, verdict.offset));
+    }
+    if !rows.pages.is_empty() {
+        writer.write(&rows.batch()?)?;
+    }
+    Ok((exported, writer.finish()?))
+}
+
+/// The fields of a document.
+fn schema() -> SchemaRef {
+    let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+    let fields = [("url", DataType::Utf8), ("date", time), ("status", DataType::Int32), ("media_type", DataType::Utf8)];
+    let fields = fields.into_iter().chain([("title", DataType::Utf8), ("text", DataType::Utf8)]);
+    Arc::new(Schema::new(fields.map(|(name, kind)| Field::new(name, kind, name != "text")).collect::<Vec<_>>()))
+}
+
+/// Documents that are not written yet.
+struct Rows<'a> {
+    schema: SchemaRef,
+    what: What,
+    pages: Vec<Page>,
+    verdicts: Vec<&'a Verdict>,
+    extract: Extract,
+}
+
+impl Rows<'_> {
+    /// The rows of the documents, which are taken.
+    fn batch(&mut self) -> Result<RecordBatch> {
+        let (pages, verdicts) = (std::mem::take(&mut self.pages), std::mem::take(&mut self.verdicts));
+        let (mut titles, mut texts) = (Vec::new(), Vec::new());
+        for page in &pages {
+            let (title, text) = self.text(page)?;
+            titles.push(title);
+            texts.push(text);
+        }
+        let fetched: TimestampMicrosecondArray = pages.iter().map(|page| page.fetched).collect();
+        let mut columns: Vec<ArrayRef> = vec![
+            Arc::new(pages.iter().map(|page| page.url.as_deref()).collect::<StringArray>()),
+            Arc::new(fetched.with_timezone("UTC")),
+            Arc::new(pages.iter().map(|page| page.status.map(i32::from)).collect::<Int32Array>()),
+            Arc::new(pages.iter().map(|page| page.media_type.as_deref()).collect::<StringArray>()),
+            Arc::new(titles.iter().map(Option::as_deref).collect::<StringArray>()),
+            Arc::new(texts.iter().map(Some).collect::<StringArray>()),
+        ];
+        if self.what == What::Annotated {
+            columns.extend(super::rows::annotations(&verdicts));
+        }
+        Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
+    }
+
+    /// The title and the text of a document, as they are compared: without markup, a line for each block, in which white space is one space.
+    fn text(&mut self, page: &Page) -> Result<(Option<String>, String)> {
+        let label = page.charset.as_deref();
+        Ok(match &page.body {
+            Body::Text(text) => (None, text.clone()),
+            Body::Plain(bytes) => (None, charset::decode(bytes, label).0.into_owned()),
+            Body::Html(bytes) => {
+                let (decoded, _) = charset::decode(bytes, label);
+                scan(decoded.as_bytes(), 0, chosen()?, &mut self.extract);
+                let text = String::from_utf8_lossy(&self.extract.text);
+                let lines = text.split(char::from(html::LINE_END));
+                let mut tidy = String::with_capacity(text.len());
+                for line in lines {
+                    let before = tidy.len();
+                    for word in line.split_whitespace() {
+                        tidy.push_str(if tidy.len() > before { " " } else { "" });
+                        tidy.push_str(word);
+                    }
+                    if tidy.len() > before {
+                        tidy.push('\n');
+                    }
+                }
+                tidy.truncate(tidy.trim_end().len());
+                (Some(self.extract.title.clone()).filter(|title| !title.is_empty()), tidy)
+            }
+        })
+    }
+}
