@@ -217,7 +217,7 @@ fn a_batch_without_a_name_has_todays_and_the_same_again_is_nothing_to_do() {
     let refused = run(&["add", store.to_str().unwrap(), "--store", "x", "--input", "y"]);
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     // A job that makes no week has no pages to keep.
-    for name in ["evolution", "chunks"] {
+    for name in ["jobs/evolution.toml", "jobs/chunks.toml"] {
         let refused = run(&["run", name, "--store", store.to_str().unwrap(), "--absent", "keep"]);
         assert!(refused.code == Some(2) && refused.stderr.contains("--absent"), "{}", refused.stderr);
     }
