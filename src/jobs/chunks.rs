@@ -134,7 +134,7 @@ pub fn make_chunks(plan: &ChunksPlan, watch: &Watch) -> Result<ChunksSummary> {
     watch.enter(Stage::Read);
     let mut pages = read_pages(plan, &whole, watch)?;
     watch.enter(Stage::Tables);
-    let tables = WeekTables::new(store.root(), plan.week.week, &whole.files);
+    let tables = whole.tables(store.root());
     let url_files = store.url_indexes(&plan.earlier)?;
     let mut of_week = store.url_indexes(&Earlier { removed: None, weeks: vec![plan.week.clone()] })?;
     let mut next = pages.record()?;
@@ -164,6 +164,7 @@ pub fn make_chunks(plan: &ChunksPlan, watch: &Watch) -> Result<ChunksSummary> {
     );
     let files = pack(plan, &whole)?;
     whole.files.insert(ChunkRow::NAME.to_owned(), files);
+    whole.kept.values_mut().for_each(|files| drop(files.remove(ChunkRow::NAME)));
     whole.committed.commit = plan.commit;
     store.amend(&whole)?;
     Ok(summary)

@@ -131,7 +131,9 @@ pub fn cluster(
         urls: plan.new_urls(&journal),
         named: assigned_ids(plan, &new_ids),
     };
-    let whole = WholeWeek { committed, method: plan.method.clone(), journal, files };
+    let base = week.base_committed().map(|base| store.whole(base)).transpose()?;
+    let kept = base.map(|base| base.kept_for(&journal.segments)).unwrap_or_default();
+    let whole = WholeWeek { committed, method: plan.method.clone(), journal, files, kept };
     let text = serde_json::to_vec_pretty(&summary).context("a summary is plain data")?;
     store.commit(&whole, &plan.job, &text, postings.as_ref())?;
     Ok(Some(summary))

@@ -88,7 +88,7 @@ fn matches_key(patterns: &UrlPatterns, urls: &StringArray, ids: &StringArray, ro
 /// Names the file that cannot be read.
 pub fn is_mentioned(store: &Store, week: &CommittedWeek, patterns: &UrlPatterns) -> Result<bool> {
     let tables = store.tables(week)?;
-    let links = tables.all(LinkRow::NAME).iter().map(|rows| (rows, "target_url"));
+    let links = tables.all(LinkRow::NAME).iter().chain(tables.all_kept(LinkRow::NAME)).map(|rows| (rows, "target_url"));
     let rejects = tables.all(RejectRow::NAME).iter().map(|rows| (rows, "url"));
     let redirects = tables.all(RedirectRow::NAME).iter().flat_map(|rows| [(rows, "url"), (rows, "target_url")]);
     for (rows, column) in links.chain(rejects).chain(redirects) {
@@ -212,7 +212,7 @@ impl FilteredWeek<'_> {
 
     /// Copies a segment's tables without the deleted documents, and adds these to `deleted`. Returns the segment that remains.
     fn segment(&self, segment: Segment, deleted: &mut DeletedCounts) -> Result<Segment> {
-        let Segment { wave, shard, .. } = segment;
+        let Segment { wave, shard, origin, .. } = segment;
         let documents = self.by_doc::<DocumentRow>(segment)?;
         if documents < segment.documents {
             let rows = self.tables.rows(DocumentRow::NAME, &segment.file())?;
@@ -230,14 +230,32 @@ impl FilteredWeek<'_> {
         }
         let features = if segment.features > 0 { self.by_doc::<FeatureRow>(segment)? } else { 0 };
         let urls = if segment.urls > 0 { self.by_doc::<UrlRow>(segment)? } else { 0 };
+        if origin.is_some() && documents == segment.documents && !self.has_links_to_deleted(segment)? {
+            return Ok(Segment { features, urls, ..segment });
+        }
+        // Nothing that is deleted stays in the files of the week that crawled it because of this week.
         let links = if segment.links > 0 { self.links(segment)? } else { 0 };
         let chunks = if segment.chunks > 0 { self.by_doc::<ChunkRow>(segment)? } else { 0 };
-        Ok(Segment { wave, shard, documents, urls, features, links, chunks })
+        Ok(Segment { wave, shard, documents, urls, features, links, chunks, origin: None })
+    }
+
+    fn has_links_to_deleted(&self, segment: Segment) -> Result<bool> {
+        if segment.links == 0 {
+            return Ok(false);
+        }
+        let mut scan = Scan::open(self.tables.of_segment(LinkRow::NAME, &segment)?, &["target_url"])?;
+        while let Some(batch) = scan.batch()? {
+            let targets: &StringArray = field(&batch, "target_url")?;
+            if targets.iter().flatten().any(|target| self.deletion.patterns.matches(target)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Copies one table of a segment without the rows of deleted documents. Returns how many rows remain.
     fn by_doc<T: Table>(&self, segment: Segment) -> Result<u64> {
-        let (from, to) = self.source_and_copy(T::NAME, &segment.file())?;
+        let (from, to) = self.source_and_copy(T::NAME, segment)?;
         let copied = copy_rows::<T>(from, &to, &["doc"], |batch| {
             let docs: &Int64Array = field(batch, "doc")?;
             Ok(docs.values().iter().map(|doc| Some(!self.is_deleted(*doc))).collect())
@@ -247,7 +265,7 @@ impl FilteredWeek<'_> {
 
     /// Copies `links` of a segment without the links from deleted documents and those to their URLs. Returns how many rows remain.
     fn links(&self, segment: Segment) -> Result<u64> {
-        let (from, to) = self.source_and_copy(LinkRow::NAME, &segment.file())?;
+        let (from, to) = self.source_and_copy(LinkRow::NAME, segment)?;
         let copied = copy_rows::<LinkRow>(from, &to, &["doc", "target_url"], |batch| {
             let (docs, targets): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "target_url")?);
             let keep = |row| !self.is_deleted(docs.value(row)) && !self.deletion.patterns.matches(targets.value(row));
@@ -260,7 +278,9 @@ impl FilteredWeek<'_> {
     fn rejects(&self, waves: usize) -> Result<BTreeMap<String, u64>> {
         let mut left_out: BTreeMap<String, u64> = BTreeMap::new();
         for wave in 0..waves {
-            let (from, to) = self.source_and_copy(RejectRow::NAME, &RejectRow::file(wave))?;
+            let file = RejectRow::file(wave);
+            let from = self.tables.rows(RejectRow::NAME, &file)?;
+            let to = self.unfinished.table(RejectRow::NAME, &file);
             let mut keep = |batch: &RecordBatch| {
                 let (urls, reasons): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "reason")?);
                 let is_deleted = |url| matches_raw(&self.deletion.patterns, url);
@@ -278,9 +298,9 @@ impl FilteredWeek<'_> {
         Ok(left_out)
     }
 
-    /// The rows that a worker wrote to a file, and where their copy goes.
-    fn source_and_copy(&self, table: &str, file: &str) -> Result<(RowGroups, PathBuf)> {
-        Ok((self.tables.rows(table, file)?, self.unfinished.table(table, file)))
+    /// The rows of a segment, and where their copy goes.
+    fn source_and_copy(&self, table: &str, segment: Segment) -> Result<(RowGroups, PathBuf)> {
+        Ok((self.tables.of_segment(table, &segment)?, self.unfinished.table(table, &segment.file())))
     }
 }
 

@@ -1,28 +1,32 @@
 //! Pages of the week before that stay although they were not crawled: a partial crawl, or a batch that is added to others.
 //!
 //! ```text
-//! segments of the week before ─▶ without the documents that the crawl has ─▶ further segments of the week
+//! segments of the week before ─▶ without the documents that the crawl has, or says are gone ─▶ further segments of the week
+//! documents, features ─▶ the rows that stay are written again
+//! links, chunks       ─▶ they stay in the files of the week that crawled the page, beside those of pages that do not stay
 //! ```
 //!
-//! A segment of which nothing goes is linked or copied as it is stored. Everything after the segments is as for a week whose crawl had these
-//! pages, too.
+//! Links and chunks are most of what is known of a page. Where half of a segment or more has gone, they are written again, too: so files of
+//! earlier weeks have at most twice the rows that count, and no segment of a few pages stays for ever. Everything after the segments is as for a
+//! week whose crawl had these pages.
 //!
-//! Cost: column `doc` of all tables with pages of the week before; the rows of segments from which something goes are written again.
+//! Cost: the rows of `documents` and `features` of segments from which something goes, and a column of the links of all.
 
 use anyhow::Result;
 use arrow_array::{BooleanArray, Int64Array, StringArray};
 use timely::worker::Worker;
 
 use crate::operators::exchange::{all_gather, barrier};
+use crate::operators::ingest::gone_documents;
 use crate::operators::scan::own_segments;
 use crate::plan::Plan;
-use crate::records::DocId;
-use crate::state::{Journal, Segment, Unfinished, WeekTables, sync_folder};
+use crate::records::{DocId, Week};
+use crate::state::{Journal, Origin, Segment, Unfinished, WeekTables, sync_folder};
 use crate::structures::Ownership;
 use crate::tables::{ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, LinkRow, Scan, Table, Writer, copy_rows, field};
 use crate::watch::{Stage, Watch};
 
-/// Adds the segments of pages that stay to the journal of the week, which has all of its waves. Does so again if it was done before.
+/// Adds the segments of pages that stay to the journal of the week, which has all of its waves. A journal that has them stays as it is.
 ///
 /// # Errors
 /// If a file cannot be read or written (names it), or a worker of this process failed.
@@ -34,10 +38,12 @@ pub(crate) fn keep_pages(
     watch: &Watch,
 ) -> Result<()> {
     let Some(before) = plan.earlier.last() else { return Ok(()) };
+    if journal.earlier_inputs.contains_key(&before.week) {
+        return Ok(());
+    }
     watch.enter(Stage::KeepPages);
     let store = plan.open_store();
     let (old, tables) = (store.whole(before)?.journal, store.tables(before)?);
-    journal.segments.retain(|segment| segment.wave < journal.waves);
     let owned = Ownership::new(worker.index(), worker.peers(), &plan.urls(&journal));
     let mut is_crawled = vec![false; owned.len()];
     for segment in own_segments(&journal, &owned) {
@@ -47,7 +53,19 @@ pub(crate) fn keep_pages(
             Ok(())
         })?;
     }
-    let kept = KeptPages { tables: &tables, unfinished, owned: &owned, is_crawled, first_wave: journal.waves };
+    // What a server says is gone does not stay.
+    for shard in owned.shards() {
+        let gone = gone_documents(unfinished, shard, journal.waves)?;
+        gone.into_iter().for_each(|doc| is_crawled[owned.index(doc)] = true);
+    }
+    let kept = KeptPages {
+        tables: &tables,
+        week: before.week,
+        unfinished,
+        owned: &owned,
+        is_crawled,
+        first_wave: journal.waves,
+    };
     let (mut segments, mut counts) = (Vec::new(), KeptCounts::default());
     for segment in own_segments(&old, &owned) {
         let remaining = kept.segment(segment, &mut counts)?;
@@ -84,9 +102,11 @@ struct KeptCounts {
 /// The week before, whose pages stay unless they were crawled.
 struct KeptPages<'a> {
     tables: &'a WeekTables,
+    /// Its date.
+    week: Week,
     unfinished: &'a Unfinished,
     owned: &'a Ownership,
-    /// By own document.
+    /// Whether the crawl has a page of it, or says that it is gone; by own document.
     is_crawled: Vec<bool>,
     /// The wave of the first segment that is added.
     first_wave: usize,
@@ -112,18 +132,44 @@ impl KeptPages<'_> {
             }
             Ok(())
         })?;
-        Ok(Segment {
-            documents: self.by_doc::<DocumentRow>(segment, kept)?,
-            features: if segment.features > 0 { self.by_doc::<FeatureRow>(segment, kept)? } else { 0 },
-            chunks: if segment.chunks > 0 { self.by_doc::<ChunkRow>(segment, kept)? } else { 0 },
-            links: if segment.links > 0 { self.links(segment, kept)? } else { 0 },
-            ..kept
-        })
+        let documents = self.by_doc::<DocumentRow>(segment, kept)?;
+        let features = if segment.features > 0 { self.by_doc::<FeatureRow>(segment, kept)? } else { 0 };
+        let kept = Segment { documents, features, ..kept };
+        let own = Origin { week: self.week, wave: segment.wave, documents: segment.documents };
+        let origin = segment.origin.unwrap_or(own);
+        if 2 * documents > origin.documents {
+            let links = if segment.links > 0 { self.count(LinkRow::NAME, segment)? } else { 0 };
+            let chunks = match segment.chunks {
+                0 => 0,
+                // Each page with words has some.
+                chunks if chunks == segment.features => features,
+                _ => self.count(ChunkRow::NAME, segment)?,
+            };
+            let origin = (links + chunks > 0).then_some(origin);
+            return Ok(Segment { links, chunks, origin, ..kept });
+        }
+        let chunks = if segment.chunks > 0 { self.by_doc::<ChunkRow>(segment, kept)? } else { 0 };
+        let links = if segment.links > 0 { self.links(segment, kept)? } else { 0 };
+        Ok(Segment { links, chunks, origin: None, ..kept })
+    }
+
+    /// The rows of a table that belong to documents that stay.
+    fn count(&self, table: &str, segment: Segment) -> Result<u64> {
+        let mut count = 0;
+        Scan::open(self.tables.of_segment(table, &segment)?, &["doc"])?.for_each(|batch| {
+            let docs: &Int64Array = field(batch, "doc")?;
+            // The links of a page follow each other.
+            for of_doc in docs.values().chunk_by(|a, b| a == b) {
+                count += if self.stays(of_doc[0]) { of_doc.len() as u64 } else { 0 };
+            }
+            Ok(())
+        })?;
+        Ok(count)
     }
 
     /// Copies one table of a segment without the rows of documents that were crawled. Returns how many rows remain.
     fn by_doc<T: Table>(&self, from: Segment, to: Segment) -> Result<u64> {
-        let (from, to) = (self.tables.rows(T::NAME, &from.file())?, self.unfinished.table(T::NAME, &to.file()));
+        let (from, to) = (self.tables.of_segment(T::NAME, &from)?, self.unfinished.table(T::NAME, &to.file()));
         let copied = copy_rows::<T>(from, &to, &["doc"], |batch| {
             let docs: &Int64Array = field(batch, "doc")?;
             Ok(docs.values().iter().map(|doc| Some(self.stays(*doc))).collect::<BooleanArray>())
@@ -133,7 +179,7 @@ impl KeptPages<'_> {
 
     /// Writes the links of documents that stay as they were found on their pages: which of their targets the week has is found again.
     fn links(&self, from: Segment, to: Segment) -> Result<u64> {
-        let from = self.tables.rows(LinkRow::NAME, &from.file())?;
+        let from = self.tables.of_segment(LinkRow::NAME, &from)?;
         let to = self.unfinished.scratch_table(FoundLinkRow::NAME, &to.file());
         let mut writer: Writer<FoundLinkRow> = Writer::create(&to)?;
         Scan::open(from, &["doc", "target_url"])?.for_each(|batch| {

@@ -41,8 +41,12 @@ impl IngestedWeek<'_> {
     /// The week that this one is computed from: the week before, or this week before the deletion. `None` for a store's first
     /// week.
     pub(crate) fn base(&self) -> Result<Option<BaseWeek>> {
-        let base = self.plan.deletion.as_ref().map(|deletion| &deletion.of).or(self.plan.earlier.last());
-        base.map(|base| self.open(base)).transpose()
+        self.base_committed().map(|base| self.open(base)).transpose()
+    }
+
+    /// As [`IngestedWeek::base`], not opened.
+    pub(crate) fn base_committed(&self) -> Option<&CommittedWeek> {
+        self.plan.deletion.as_ref().map(|deletion| &deletion.of).or(self.plan.earlier.last())
     }
 
     /// The week before; `None` for a store's first week.
@@ -53,7 +57,7 @@ impl IngestedWeek<'_> {
     fn open(&self, week: &CommittedWeek) -> Result<BaseWeek> {
         let store = self.plan.open_store();
         let whole = store.whole(week)?;
-        let tables = WeekTables::new(store.root(), week.week, &whole.files);
+        let tables = whole.tables(store.root());
         Ok(BaseWeek { tables, journal: whole.journal, method: whole.method, postings: store.postings(week) })
     }
 

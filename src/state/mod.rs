@@ -30,7 +30,7 @@
 //! In a pool of machines `work` has another name, `work-…`, in each generation of processes, so that a process of an earlier
 //! generation cannot write there.
 //!
-//! The row of a URL in `urls` stays in the week that first saw the URL. Rows once written are not written again, with one exception:
+//! The row of a URL in `urls` stays in the week that first saw the URL, and those of a page in `links` and `chunks` in the week that crawled it. Rows once written are not written again, with one exception:
 //! a deletion writes `urls` again without the rows of deleted URLs.
 //!
 //! ```
@@ -56,6 +56,6 @@ pub use self::store::{Begun, Store, Vacuumed, run_folder};
 pub(crate) use self::store::{LOCK, ListedTable, MANIFEST, OWN, VIEWS, commit_of, damaged_log};
 pub(crate) use self::weeks::shard_file;
 pub use self::weeks::{
-    CatalogFormat, CommittedWeek, Counts, Earlier, InputKey, Journal, Manifest, Part, Piece, Segment, Unfinished,
-    WeekFiles, WeekTables, WholeWeek,
+    CatalogFormat, CommittedWeek, Counts, Earlier, InputKey, Journal, KeptFiles, Manifest, Origin, Part, Piece,
+    Segment, Unfinished, WeekFiles, WeekTables, WholeWeek,
 };

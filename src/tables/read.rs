@@ -5,7 +5,8 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
-use arrow_array::{Array, RecordBatch, StringArray};
+use arrow_array::{Array, Int64Array, RecordBatch, StringArray};
+use arrow_select::filter::filter_record_batch;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection};
 
@@ -18,6 +19,18 @@ const BATCH: usize = 4096;
 pub struct Scan {
     path: PathBuf,
     batches: ParquetRecordBatchReader,
+    /// If some rows do not count: which do.
+    live: Option<Box<LiveRows>>,
+}
+
+/// The documents whose rows count.
+struct LiveRows {
+    docs: Scan,
+    /// Some of them, ascending, and how many are passed.
+    batch: Vec<i64>,
+    at: usize,
+    /// Whether the caller wants the column `doc`.
+    is_wanted: bool,
 }
 
 impl Scan {
@@ -35,16 +48,22 @@ impl Scan {
     /// As [`Scan::open`].
     pub fn open_by(rows: impl Into<RowGroups>, columns: &[&str], size: usize) -> Result<Scan> {
         let rows = rows.into();
-        let Opened { file, footer, groups } = rows.open()?;
+        let Opened { file, footer, groups } = rows.open_all()?;
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, footer);
         let (path, schema) = (rows.path(), builder.schema());
         if let Some(missing) = columns.iter().find(|column| schema.index_of(column).is_err()) {
             bail!("{} has no column `{missing}`", path.display());
         }
-        let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied());
+        let live = rows.live().map(|live| -> Result<Box<LiveRows>> {
+            let docs = Scan::open_by(live, &["doc"], size)?;
+            Ok(Box::new(LiveRows { docs, batch: Vec::new(), at: 0, is_wanted: columns.contains(&"doc") }))
+        });
+        let live = live.transpose()?;
+        let doc = live.as_ref().map(|_| "doc");
+        let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied().chain(doc));
         let batches = builder.with_projection(mask).with_row_groups(groups.collect()).with_batch_size(size).build();
         let batches = batches.with_context(|| format!("cannot read {}", path.display()))?;
-        Ok(Scan { path: path.to_owned(), batches })
+        Ok(Scan { path: path.to_owned(), batches, live })
     }
 
     /// Opens some rows of one column, by their ascending numbers in `of`. Pages of the file without such a row are not read, if the file has
@@ -64,7 +83,7 @@ impl Scan {
         let selection = RowSelection::from_consecutive_ranges(ranges, counts.sum());
         let builder = builder.with_projection(mask).with_row_groups(groups.collect()).with_row_selection(selection);
         let batches = builder.build().with_context(|| format!("cannot read {}", path.display()))?;
-        Ok(Scan { path: path.to_owned(), batches })
+        Ok(Scan { path: path.to_owned(), batches, live: None })
     }
 
     /// Reads the next batch; `None` after the last row.
@@ -72,7 +91,15 @@ impl Scan {
     /// # Errors
     /// Names the damaged file.
     pub fn batch(&mut self) -> Result<Option<RecordBatch>> {
-        self.batches.next().transpose().with_context(|| format!("{} is damaged", self.path.display()))
+        loop {
+            let damaged = || format!("{} is damaged", self.path.display());
+            let Some(batch) = self.batches.next().transpose().with_context(damaged)? else { return Ok(None) };
+            let Some(live) = &mut self.live else { return Ok(Some(batch)) };
+            let batch = live.sift(batch).with_context(damaged)?;
+            if batch.num_rows() > 0 {
+                return Ok(Some(batch));
+            }
+        }
     }
 
     /// Calls `each` with every batch, in the order of the rows.
@@ -84,6 +111,37 @@ impl Scan {
             each(&batch)?;
         }
         Ok(())
+    }
+}
+
+impl LiveRows {
+    /// The rows of a batch that count.
+    fn sift(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
+        let mut mask = Vec::with_capacity(batch.num_rows());
+        for doc in field::<Int64Array>(&batch, "doc")?.values() {
+            mask.push(self.advance_to(*doc)? == Some(*doc));
+        }
+        let batch = filter_record_batch(&batch, &mask.into())?;
+        if self.is_wanted {
+            return Ok(batch);
+        }
+        let doc = batch.schema().index_of("doc")?;
+        let others: Vec<usize> = (0..batch.num_columns()).filter(|column| *column != doc).collect();
+        Ok(batch.project(&others)?)
+    }
+
+    /// The first of the documents that is `doc` or after it.
+    fn advance_to(&mut self, doc: i64) -> Result<Option<i64>> {
+        loop {
+            match self.batch.get(self.at) {
+                Some(live) if *live >= doc => return Ok(Some(*live)),
+                Some(_) => self.at += 1,
+                None => {
+                    let Some(batch) = self.docs.batch()? else { return Ok(None) };
+                    (self.batch, self.at) = (field::<Int64Array>(&batch, "doc")?.values().to_vec(), 0);
+                }
+            }
+        }
     }
 }
 

@@ -15,6 +15,8 @@ use anyhow::{Context, Result, ensure};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::PageIndexPolicy;
 
+use super::read::Scan;
+
 /// Consecutive row groups of one Parquet file: all of them, or a part. Cheap to clone.
 ///
 /// ```
@@ -41,6 +43,8 @@ pub struct RowGroups {
     file: Arc<Shared>,
     /// The numbers of the row groups in the file; `None` for all.
     range: Option<Range<usize>>,
+    /// If given, only the rows count whose `doc` is in the column `doc` of these.
+    live: Option<Box<RowGroups>>,
 }
 
 /// What all row groups of a file share.
@@ -61,7 +65,7 @@ pub(super) struct Opened {
 impl RowGroups {
     /// All row groups of the file at `path`, which need not exist yet.
     pub fn file(path: impl Into<PathBuf>) -> RowGroups {
-        RowGroups { file: Arc::new(Shared { path: path.into(), footer: Mutex::default() }), range: None }
+        RowGroups { file: Arc::new(Shared { path: path.into(), footer: Mutex::default() }), range: None, live: None }
     }
 
     /// A part of these row groups; `range` counts from the first of them. A reader fails if the file has fewer.
@@ -69,7 +73,19 @@ impl RowGroups {
     pub fn groups(&self, range: Range<usize>) -> RowGroups {
         let first = self.range.as_ref().map_or(0, |range| range.start);
         let range = first.saturating_add(range.start)..first.saturating_add(range.end);
-        RowGroups { file: self.file.clone(), range: Some(range) }
+        RowGroups { file: self.file.clone(), range: Some(range), live: self.live.clone() }
+    }
+
+    /// Only the rows of documents that `live` has rows of: pages of an earlier week that are still there. Both have a column `doc`, which ascends.
+    /// Only a [`Scan`] of all rows can read these.
+    #[must_use]
+    pub fn live_in(&self, live: RowGroups) -> RowGroups {
+        RowGroups { live: Some(Box::new(live)), ..self.clone() }
+    }
+
+    /// The rows whose documents count; `None` if all do.
+    pub(super) fn live(&self) -> Option<&RowGroups> {
+        self.live.as_deref()
     }
 
     /// The file.
@@ -80,6 +96,11 @@ impl RowGroups {
     /// Whether these are all row groups of the file because no part was chosen.
     pub fn is_whole(&self) -> bool {
         self.range.is_none()
+    }
+
+    /// Whether rows of these row groups do not count.
+    pub fn is_sifted(&self) -> bool {
+        self.live.is_some()
     }
 
     /// The number of row groups.
@@ -95,12 +116,30 @@ impl RowGroups {
     /// # Errors
     /// As [`RowGroups::count`].
     pub fn rows(&self) -> Result<u64> {
+        if self.live.is_some() {
+            let mut rows = 0;
+            Scan::open(self, &["doc"])?.for_each(|batch| {
+                rows += batch.num_rows() as u64;
+                Ok(())
+            })?;
+            return Ok(rows);
+        }
         let Opened { footer, groups, .. } = self.open()?;
         Ok(footer.metadata().row_groups()[groups].iter().map(|group| group.num_rows() as u64).sum())
     }
 
     /// Opens the file, and parses its footer unless one of its row groups was opened before.
     pub(super) fn open(&self) -> Result<Opened> {
+        ensure!(
+            self.live.is_none(),
+            "{} has rows that do not count: they cannot be read by their places",
+            self.path().display()
+        );
+        self.open_all()
+    }
+
+    /// As [`RowGroups::open`], with the rows that do not count.
+    pub(super) fn open_all(&self) -> Result<Opened> {
         let path = self.path();
         let failed = || format!("cannot read {}", path.display());
         let file = File::open(path).with_context(failed)?;
@@ -140,7 +179,7 @@ impl fmt::Debug for RowGroups {
 /// whole file.
 impl PartialEq for RowGroups {
     fn eq(&self, other: &RowGroups) -> bool {
-        (self.path(), &self.range) == (other.path(), &other.range)
+        (self.path(), &self.range, &self.live) == (other.path(), &other.range, &other.live)
     }
 }
 

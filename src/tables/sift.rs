@@ -27,7 +27,7 @@ pub struct RowCounts {
 /// Writes to `to` the rows of `from`, a path or row groups, that `keep` selects. `keep` receives batches of the named columns and returns
 /// one bool for each row.
 ///
-/// If it selects all rows of a whole file, `to` becomes a hard link to that file, or a copy if the file system has no hard
+/// If all rows count ([`RowGroups::is_sifted`]), and it selects all of a whole file, `to` becomes a hard link to that file, or a copy if the file system has no hard
 /// links. If it selects all rows of some row groups, these are copied by [`pack`]. If it selects none, no file is made, unless
 /// the source has no rows either.
 ///
@@ -50,7 +50,7 @@ pub fn copy_rows<T: Table>(
     let rows: u64 = masks.iter().map(|mask| mask.len() as u64).sum();
     let kept: u64 = masks.iter().map(|mask| mask.true_count() as u64).sum();
     let sifted = RowCounts { kept, left_out: rows - kept };
-    if sifted.left_out == 0 {
+    if sifted.left_out == 0 && !from.is_sifted() {
         if from.is_whole() {
             link_or_copy(from.path(), to)?;
         } else {

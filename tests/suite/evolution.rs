@@ -420,6 +420,7 @@ impl Synthetic {
                 features: 0,
                 links: 0,
                 chunks: 0,
+                origin: None,
             };
             let documents = pages.iter().map(|page| document(page));
             write(&path(DocumentRow::NAME, segment.file()), documents);
@@ -469,7 +470,13 @@ impl Synthetic {
             counts: Counts::default(),
             earlier_inputs: BTreeMap::new(),
         };
-        let whole = WholeWeek { committed: committed.clone(), method: self.method.clone(), journal, files };
+        let whole = WholeWeek {
+            committed: committed.clone(),
+            method: self.method.clone(),
+            journal,
+            files,
+            kept: BTreeMap::new(),
+        };
         let records = store.records(&committed);
         std::fs::create_dir_all(&records).unwrap();
         whole.write(&records.join("week.json")).unwrap();

@@ -68,6 +68,8 @@ mod objects;
 /// Pages and hosts that share chunks, against brute force over all pairs.
 mod overlap;
 mod paragraphs;
+/// Crawls of a part of the pages.
+mod partial;
 /// A pool of three hosts with a real sshd each.
 #[cfg(all(feature = "cloud", feature = "pool"))]
 mod pool;

@@ -6,7 +6,8 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use arrow_array::{
-    Array, BooleanArray, Date32Array, FixedSizeBinaryArray, Float64Array, Int32Array, Int64Array, StringArray,
+    Array, BinaryArray, BooleanArray, Date32Array, FixedSizeBinaryArray, Float64Array, Int32Array, Int64Array,
+    StringArray,
 };
 use nigh::records::Week;
 use nigh::state::{CommittedWeek, Store};
@@ -387,7 +388,7 @@ pub fn rows_of(folder: &Path, table: &str, columns: &[&str]) -> Vec<Vec<String>>
 }
 
 /// A value as text.
-fn value_text(column: &dyn Array, at: usize) -> String {
+pub fn value_text(column: &dyn Array, at: usize) -> String {
     let any = column.as_any();
     if column.is_null(at) {
         "null".to_owned()
@@ -401,6 +402,10 @@ fn value_text(column: &dyn Array, at: usize) -> String {
         dates.value_as_date(at).unwrap().to_string()
     } else if let Some(truths) = any.downcast_ref::<BooleanArray>() {
         truths.value(at).to_string()
+    } else if let Some(bytes) = any.downcast_ref::<FixedSizeBinaryArray>() {
+        format!("{:?}", bytes.value(at))
+    } else if let Some(bytes) = any.downcast_ref::<BinaryArray>() {
+        format!("{:?}", bytes.value(at))
     } else {
         any.downcast_ref::<Float64Array>().unwrap().value(at).to_string()
     }

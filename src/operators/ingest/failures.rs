@@ -275,6 +275,28 @@ impl FailureReasons {
     }
 }
 
+/// The documents of earlier weeks that a server said are gone, status 404 or 410, in the first `waves` waves.
+///
+/// # Errors
+/// If a file cannot be read: names it.
+pub fn gone_documents(unfinished: &Unfinished, shard: u32, waves: usize) -> Result<Vec<DocId>> {
+    let mut gone = Vec::new();
+    for path in (0..waves).map(|wave| wave_file::<FailureRow>(unfinished, shard, wave)).filter(|path| path.exists()) {
+        Scan::open(&path, &["doc", "reason"])?.for_each(|batch| {
+            let (docs, reasons): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "reason")?);
+            let rows = docs.values().iter().zip(reasons.iter().flatten()).filter(|(_, reason)| is_gone(reason));
+            gone.extend(rows.map(|(doc, _)| DocId::from_table(*doc)));
+            Ok(())
+        })?;
+    }
+    Ok(gone)
+}
+
+/// Whether a failure says that the page is no more.
+pub fn is_gone(reason: &str) -> bool {
+    matches!(reason, "status 404" | "status 410")
+}
+
 /// The file of a shard's failures in a wave. It is not named like a segment's file: a shard may have failures but no pages in
 /// a wave, and then the journal has no segment for it.
 fn wave_file<T: Table>(unfinished: &Unfinished, shard: u32, wave: usize) -> PathBuf {

@@ -23,7 +23,9 @@ mod segments;
 
 pub use self::commit::{TooManyRejects, WaveNote, check_pages, check_rejects, commit};
 pub use self::crawl::{BadRecord, Capture, CrawlRecord, crawl, page_facts, page_shingles};
-pub use self::failures::{FailedDownload, FailedUrl, FailedUrls, FailureReasons, Redirect, failures};
+pub use self::failures::{
+    FailedDownload, FailedUrl, FailedUrls, FailureReasons, Redirect, failures, gone_documents, is_gone,
+};
 pub use self::kept_shingles::{KeptPage, ShingleReader, ShingleWriter, kept_shingles};
 pub use self::keys::PageKey;
 pub use self::segments::{WaveSegments, segments};

@@ -294,7 +294,7 @@ impl SegmentWriter {
         shard: u32,
         first_row: u64,
     ) -> Result<SegmentWriter> {
-        let segment = Segment { wave, shard, documents: 0, urls: 0, features: 0, links: 0, chunks: 0 };
+        let segment = Segment { wave, shard, documents: 0, urls: 0, features: 0, links: 0, chunks: 0, origin: None };
         let file = segment.file();
         Ok(SegmentWriter {
             plan: plan.clone(),

@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 use arrow_array::{Int64Array, StringArray};
 
 use crate::config::UrlChoice;
+use crate::operators::ingest::is_gone;
 use crate::readers::{ListLines, Listed, UrlFile, each_listed_url};
 use crate::records::{DocId, checksum};
 use crate::state::History;
@@ -28,7 +29,7 @@ pub enum UrlState {
 impl UrlState {
     /// The reasons of failed downloads of which it is known that the host does not have the page.
     pub fn of_failure(reason: &str) -> Option<UrlState> {
-        matches!(reason, "status 404" | "status 410").then_some(UrlState::Gone)
+        is_gone(reason).then_some(UrlState::Gone)
     }
 }
 

@@ -44,7 +44,7 @@ struct LinkAnswer {
     target: DocId,
 }
 
-/// Writes the table `links` for a worker's own pages.
+/// Writes the table `links` for a worker's own pages, except those whose links stay in the files of an earlier week.
 ///
 /// # Errors
 /// Where a table cannot be read or written, or a worker of this process failed.
@@ -57,7 +57,7 @@ pub fn links(
 ) -> Result<()> {
     let unfinished = plan.open_store().unfinished(plan.week);
     let mut segments = own_segments(journal, owned);
-    segments.retain(|segment| segment.links > 0);
+    segments.retain(|segment| segment.links > 0 && segment.origin.is_none());
     let links = OwnLinks {
         index: worker.index() as u64,
         peers: worker.peers() as u64,

@@ -330,6 +330,7 @@ mod tests {
                     features: features_of,
                     links: 0,
                     chunks: 0,
+                    origin: None,
                 };
                 let document =
                     |(doc, page): &(DocId, Download)| DocumentPart(doc.to_table(), page.checksum.to_be_bytes());
@@ -347,7 +348,14 @@ mod tests {
             let parts: Vec<Part> = segments.iter().map(part).collect();
             let tables = [DocumentPart::NAME, ClusterPart::NAME, FeaturePart::NAME];
             let files = tables.map(|table| (table.to_owned(), parts.clone())).into();
-            weeks.push(PastWeek { week: date.parse().unwrap(), commit: 1, rows: vec![0, 0, 0, ROWS], segments, files });
+            weeks.push(PastWeek {
+                week: date.parse().unwrap(),
+                commit: 1,
+                rows: vec![0, 0, 0, ROWS],
+                segments,
+                files,
+                kept: BTreeMap::new(),
+            });
         }
         (History { store: store.to_owned(), method: String::new(), features: 2, weeks }, written)
     }

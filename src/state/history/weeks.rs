@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::Method;
 use crate::records::{DocId, Week};
 use crate::state::store::Store;
-use crate::state::weeks::{CommittedWeek, Earlier, Manifest, Segment, WeekFiles, WeekTables};
+use crate::state::weeks::{CommittedWeek, Earlier, KeptFiles, Manifest, Segment, WeekFiles, WeekTables};
 use crate::tables::RowGroups;
 
 /// Committed weeks of a store, in order and without a gap. Most jobs need at least one of them.
@@ -39,6 +39,8 @@ pub struct PastWeek {
     pub(crate) segments: Vec<Segment>,
     /// The files of its tables.
     pub(crate) files: WeekFiles,
+    /// The files of earlier weeks that have rows of its pages.
+    pub(crate) kept: KeptFiles,
 }
 
 impl PastWeek {
@@ -88,8 +90,15 @@ impl History {
         for (number, week) in committed[..=to].iter().enumerate() {
             add_urls(&mut rows, week, store.root())?;
             if number >= from {
-                let (segments, files) = segments(store, week, &manifest)?;
-                weeks.push(PastWeek { week: week.week, commit: week.commit, rows: rows.clone(), segments, files });
+                let (segments, files, kept) = segments(store, week, &manifest)?;
+                weeks.push(PastWeek {
+                    week: week.week,
+                    commit: week.commit,
+                    rows: rows.clone(),
+                    segments,
+                    files,
+                    kept,
+                });
             }
         }
         let (method, features) = (manifest.method.to_string(), manifest.method.features);
@@ -120,7 +129,7 @@ impl History {
     /// The tables of week number `number`, from 0.
     pub fn tables(&self, number: usize) -> WeekTables {
         let week = &self.weeks[number];
-        WeekTables::new(&self.store, week.week, &week.files)
+        WeekTables::new(&self.store, week.week, &week.files, &week.kept)
     }
 
     /// The rows that one shard has in a table of week number `number`, whose tables are `tables`: one item for each wave that has some.
@@ -139,7 +148,7 @@ impl History {
         };
         let has_rows = |segment: &&Segment| segment.shard == shard && rows_of(segment) > 0;
         let segments = self.weeks[number].segments.iter().filter(has_rows);
-        segments.map(|segment| tables.rows(table, &segment.file())).collect()
+        segments.map(|segment| tables.of_segment(table, segment)).collect()
     }
 
     /// The rows that one shard has in the table `links` of week number `number`.
@@ -177,8 +186,12 @@ fn add_urls(rows: &mut [u64], committed: &CommittedWeek, store: &Path) -> Result
     Ok(())
 }
 
-/// The segments and the files of a week, from its `week.json`.
-fn segments(store: &Store, committed: &CommittedWeek, manifest: &Manifest) -> Result<(Vec<Segment>, WeekFiles)> {
+/// The segments and the files of a week, its own and those of earlier weeks, from its `week.json`.
+fn segments(
+    store: &Store,
+    committed: &CommittedWeek,
+    manifest: &Manifest,
+) -> Result<(Vec<Segment>, WeekFiles, KeptFiles)> {
     let whole = store.whole(committed)?;
     let mut segments = whole.journal.segments;
     ensure!(
@@ -187,7 +200,7 @@ fn segments(store: &Store, committed: &CommittedWeek, manifest: &Manifest) -> Re
         store.records(committed).display()
     );
     segments.sort_unstable();
-    Ok((segments, whole.files))
+    Ok((segments, whole.files, whole.kept))
 }
 
 #[cfg(test)]
@@ -214,8 +227,16 @@ mod tests {
                 named: vec![0, 0],
             };
             let key = InputKey { hash: "key".into(), waves: 2, files: 1, bytes: 1, stamps: Default::default() };
-            let segment =
-                |wave, shard, features| Segment { wave, shard, documents: 1, urls: 1, features, links: 0, chunks: 0 };
+            let segment = |wave, shard, features| Segment {
+                wave,
+                shard,
+                documents: 1,
+                urls: 1,
+                features,
+                links: 0,
+                chunks: 0,
+                origin: None,
+            };
             let segments = vec![segment(1, 0, 1), segment(0, 0, 0), segment(0, 1, 1)];
             let journal =
                 Journal { key, waves: 2, segments, counts: Counts::default(), earlier_inputs: Default::default() };
@@ -224,7 +245,13 @@ mod tests {
             let [a, b, c] = ["shard00000-wave00000", "shard00000-wave00001", "shard00001-wave00000"].map(piece);
             let files = [("clusters", vec![a, b.clone(), c.clone()]), ("features", vec![b, c])];
             let files = files.map(|(table, pieces)| (table.to_owned(), part(pieces))).into();
-            let whole = WholeWeek { committed: committed.clone(), method: manifest.method.clone(), journal, files };
+            let whole = WholeWeek {
+                committed: committed.clone(),
+                method: manifest.method.clone(),
+                journal,
+                files,
+                kept: KeptFiles::new(),
+            };
             std::fs::create_dir_all(store.records(&committed)).unwrap();
             whole.write(&store.records(&committed).join("week.json")).unwrap();
             manifest.weeks.push(committed);

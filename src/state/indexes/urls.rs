@@ -246,7 +246,8 @@ mod tests {
             }
             // Some waves have no pages of the shard.
             if wave % 7 != 3 {
-                let segment = Segment { wave, shard: 2, documents: 1, urls: 1, features: 0, links: 0, chunks: 0 };
+                let segment =
+                    Segment { wave, shard: 2, documents: 1, urls: 1, features: 0, links: 0, chunks: 0, origin: None };
                 let mut writer: Writer<UrlRow> =
                     Writer::create(&unfinished.table(UrlRow::NAME, &segment.file())).unwrap();
                 writer.push(UrlRow { doc: wave as i64, hash: hash(wave).to_bytes(), url: None, id: None }).unwrap();

@@ -217,7 +217,8 @@ mod tests {
         let method = Method::default();
         let mut journal = store.begin(week(), &method, &key("a")).unwrap().journal;
         let unfinished = store.unfinished(week());
-        let segment = |wave| Segment { wave, shard: 3, documents: 1, urls: 1, features: 1, links: 0, chunks: 0 };
+        let segment =
+            |wave| Segment { wave, shard: 3, documents: 1, urls: 1, features: 1, links: 0, chunks: 0, origin: None };
         let file = |wave| unfinished.table("documents", &segment(wave).file());
         for wave in 0..2 {
             std::fs::create_dir_all(file(wave).parent().unwrap()).unwrap();
@@ -252,6 +253,7 @@ mod tests {
             method: Method::default(),
             journal: Journal::new(key(&documents.to_string())),
             files: [("documents".to_owned(), vec![part])].into(),
+            kept: Default::default(),
         }
     }
 

@@ -159,7 +159,7 @@ impl Store {
     /// # Errors
     /// As [`Store::whole`].
     pub fn tables(&self, week: &CommittedWeek) -> Result<WeekTables> {
-        Ok(WeekTables::new(&self.root, week.week, &self.whole(week)?.files))
+        Ok(self.whole(week)?.tables(&self.root))
     }
 
     /// The `urls` of these weeks, by shard, in the order of document ids.
@@ -188,7 +188,7 @@ impl Store {
         }
         for week in &weeks.weeks {
             let whole = self.whole(week)?;
-            let tables = WeekTables::new(&self.root, week.week, &whole.files);
+            let tables = whole.tables(&self.root);
             for segment in whole.journal.segments.iter().filter(|segment| segment.urls > 0) {
                 let urls = tables.rows(UrlRow::NAME, &segment.file())?;
                 rows.entry(segment.shard).or_default().push(urls);

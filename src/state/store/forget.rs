@@ -13,7 +13,7 @@ use arrow_array::Int64Array;
 use super::folders::{Store, WEEK, part_file, removed_folder};
 use crate::records::DocId;
 use crate::state::indexes::UrlRunRow;
-use crate::state::weeks::{CommittedWeek, Manifest, Part, Piece, Unfinished, WeekTables, shard_file};
+use crate::state::weeks::{CommittedWeek, Manifest, Part, Piece, Unfinished, shard_file};
 use crate::tables::{RowGroups, Scan, Table, UrlRow, Writer, copy_rows, field, name_pages, pack};
 
 /// The ids of deleted documents, by shard, ascending.
@@ -68,7 +68,7 @@ impl Store {
         unfinished: &Unfinished,
     ) -> Result<()> {
         let (mut whole, records) = (self.whole(week)?, self.records(week));
-        let tables = WeekTables::new(self.root(), week.week, &whole.files);
+        let tables = whole.tables(self.root());
         let folder = Path::new(UrlRow::NAME).join(week.week.folder());
         let shard_of: BTreeMap<String, u32> =
             whole.journal.segments.iter().map(|segment| (segment.file(), segment.shard)).collect();

@@ -30,6 +30,9 @@ impl Store {
         if let Some(removed) = &manifest.removed {
             self.list(&own_name.join(removed_folder(removed)), &mut files)?;
         }
+        // Later weeks have rows in the files of earlier ones.
+        files.sort_unstable();
+        files.dedup();
         for (results, commit) in &manifest.results {
             self.list(&own_name.join(results).join(format!("{commit:05}")), &mut files)?;
             let mut tables = Vec::new();

@@ -10,6 +10,7 @@
 //!
 //! A kill before the manifest is replaced leaves all weeks in place. After it, [`Store::recover`] removes the rest.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -56,12 +57,20 @@ impl Store {
         );
         let unfinished = self.abandoned(last)?;
         let mut bytes: u64 = unfinished.iter().map(|name| bytes_of(&self.root().join(name))).sum();
-        let mut weeks = Vec::new();
-        for week in manifest.weeks.iter().filter(|week| week.week < before) {
-            let files = self.whole(week)?.files;
-            bytes += files.values().flatten().map(|part| part.bytes).sum::<u64>() + bytes_of(&self.records(week));
-            weeks.push(week.week);
+        let (old, later): (Vec<_>, Vec<_>) = manifest.weeks.iter().partition(|week| week.week < before);
+        let mut files = BTreeMap::new();
+        for week in &old {
+            bytes += bytes_of(&self.records(week));
+            files.extend(self.whole(week)?.parts());
         }
+        // Pages of later weeks can have rows in files of earlier ones.
+        for week in later {
+            for path in self.whole(week)?.paths() {
+                files.remove(&path);
+            }
+        }
+        bytes += files.values().sum::<u64>();
+        let weeks: Vec<Week> = old.iter().map(|week| week.week).collect();
         let results = if weeks.is_empty() { Vec::new() } else { self.results_from_before(&manifest, before)? };
         for name in &results {
             let own = self.own().join(name);

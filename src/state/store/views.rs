@@ -53,13 +53,17 @@ impl Store {
         let mut text = HEAD.to_owned();
         let mut files_of: Vec<(&str, Vec<String>)> = WEEK_TABLES.iter().map(|table| (table.name, Vec::new())).collect();
         for week in &manifest.weeks {
-            let files = self.whole(week)?.files;
+            let whole = self.whole(week)?;
             for (table, patterns) in &mut files_of {
-                let parts = files.get(*table).into_iter().flatten();
-                let mut commits: Vec<u64> = parts.filter_map(|part| commit_of(&part.file)).collect();
-                commits.dedup();
-                let pattern = |commit| format!("{table}/{}/nigh-{commit:05}-*.parquet", week.week.folder());
-                patterns.extend(commits.into_iter().map(pattern));
+                for (week, files) in whole.kept.iter().chain([(&week.week, &whole.files)]) {
+                    let parts = files.get(*table).into_iter().flatten();
+                    let mut commits: Vec<u64> = parts.filter_map(|part| commit_of(&part.file)).collect();
+                    commits.dedup();
+                    let pattern = |commit| format!("{table}/{}/nigh-{commit:05}-*.parquet", week.folder());
+                    patterns.extend(commits.into_iter().map(pattern));
+                }
+                patterns.sort_unstable();
+                patterns.dedup();
             }
         }
         for (table, patterns) in files_of {

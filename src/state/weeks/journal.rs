@@ -76,6 +76,21 @@ pub struct Segment {
     /// versions have none.
     #[serde(default)]
     pub chunks: u64,
+    /// Where the rows of `links` and `chunks` are, if they stayed in an earlier week: see [`WeekTables::of_segment`](super::WeekTables::of_segment).
+    #[serde(default)]
+    pub origin: Option<Origin>,
+}
+
+/// A segment of an earlier week, some of whose pages stay though they were not crawled again. Their rows of `links` and `chunks`, which are most
+/// of what is known of a page, stay in that week's files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Origin {
+    /// The week whose crawl has the pages.
+    pub week: Week,
+    /// The wave of the segment there.
+    pub wave: usize,
+    /// The documents that it had.
+    pub documents: u64,
 }
 
 impl Segment {
@@ -89,7 +104,7 @@ impl Segment {
     /// ```
     /// use nigh::state::Segment;
     ///
-    /// let segment = Segment { wave: 17, shard: 3, documents: 9, urls: 9, features: 8, links: 0, chunks: 0 };
+    /// let segment = Segment { wave: 17, shard: 3, documents: 9, urls: 9, features: 8, links: 0, chunks: 0, origin: None };
     /// assert_eq!(segment.file(), "shard00003-wave00017.parquet");
     /// assert_eq!(Segment::wave_of(&segment.file()), Some(17));
     /// assert_eq!(Segment::shard_of(&segment.file()), Some(3));

@@ -23,14 +23,14 @@
 //! `_nigh/week=DATE/COMMIT/week.json` is one JSON object with the week's row of the manifest (`committed`), its `method`, its `journal`
 //! (see `journal.rs`) and its `files` (see `tables.rs`).
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use super::journal::Journal;
-use super::tables::WeekFiles;
+use super::journal::{Journal, Segment};
+use super::tables::{KEPT_TABLES, KeptFiles, Part, Piece, WeekFiles, WeekTables};
 use crate::config::Method;
 use crate::records::{Week, short_hash};
 use crate::state::durable::replace;
@@ -124,6 +124,9 @@ pub struct WholeWeek {
     pub journal: Journal,
     /// The files of its tables.
     pub files: WeekFiles,
+    /// The files of earlier weeks that have rows of pages that stayed.
+    #[serde(default)]
+    pub kept: KeptFiles,
 }
 
 impl WholeWeek {
@@ -148,12 +151,46 @@ impl WholeWeek {
     }
 
     /// The paths of the files of its tables, relative to the store.
-    pub fn paths(&self) -> impl Iterator<Item = std::path::PathBuf> {
-        let folder = self.committed.week.folder();
-        self.files.iter().flat_map(move |(table, parts)| {
-            let folder = Path::new(table).join(&folder);
-            parts.iter().map(move |part| folder.join(&part.file))
+    pub fn paths(&self) -> impl Iterator<Item = PathBuf> {
+        self.parts().map(|(path, _)| path)
+    }
+
+    /// The paths of the files of its tables and of those of earlier weeks that it needs, and their bytes.
+    pub fn parts(&self) -> impl Iterator<Item = (PathBuf, u64)> {
+        let weeks = self.kept.iter().chain([(&self.committed.week, &self.files)]);
+        weeks.flat_map(|(week, files)| {
+            files.iter().flat_map(move |(table, parts)| {
+                let folder = Path::new(table).join(week.folder());
+                parts.iter().map(move |part| (folder.join(&part.file), part.bytes))
+            })
         })
+    }
+
+    /// The tables of the week, of the store at `root`.
+    pub fn tables(&self, root: &Path) -> WeekTables {
+        WeekTables::new(root, self.committed.week, &self.files, &self.kept)
+    }
+
+    /// The files that have the rows of these segments whose origin is this week or an earlier one, of this week's own files and those it kept.
+    pub fn kept_for(&self, segments: &[Segment]) -> KeptFiles {
+        let mut wanted: BTreeMap<Week, BTreeSet<String>> = BTreeMap::new();
+        for segment in segments {
+            if let Some(origin) = segment.origin {
+                let of_origin = Segment { wave: origin.wave, ..*segment }.file();
+                wanted.entry(origin.week).or_default().insert(of_origin);
+            }
+        }
+        let mut kept = KeptFiles::new();
+        for (week, names) in wanted {
+            let files = if week == self.committed.week { Some(&self.files) } else { self.kept.get(&week) };
+            for (table, parts) in files.into_iter().flatten().filter(|(table, _)| KEPT_TABLES.contains(&table.as_str()))
+            {
+                let has_wanted = |part: &&Part| part.pieces.iter().any(|Piece(name, _)| names.contains(name));
+                let parts: Vec<Part> = parts.iter().filter(has_wanted).cloned().collect();
+                kept.entry(week).or_default().insert(table.clone(), parts);
+            }
+        }
+        kept
     }
 }
 

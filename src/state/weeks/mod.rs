@@ -11,9 +11,9 @@ mod tables;
 mod unfinished;
 
 pub use self::earlier::Earlier;
-pub use self::journal::{Counts, InputKey, Journal, Segment};
+pub use self::journal::{Counts, InputKey, Journal, Origin, Segment};
 pub use self::manifest::{CatalogFormat, CommittedWeek, Manifest, RemovedWeeks, WholeWeek};
 pub(crate) use self::tables::shard_file;
-pub use self::tables::{Part, Piece, WeekFiles, WeekTables};
+pub use self::tables::{KeptFiles, Part, Piece, WeekFiles, WeekTables};
 pub use self::unfinished::Unfinished;
 pub(crate) use self::unfinished::week_of;

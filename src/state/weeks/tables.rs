@@ -19,11 +19,18 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+use super::journal::Segment;
 use crate::records::Week;
-use crate::tables::RowGroups;
+use crate::tables::{ChunkRow, DocumentRow, LinkRow, RowGroups, Table as _};
 
 /// The files of the tables of a week, by table.
 pub type WeekFiles = BTreeMap<String, Vec<Part>>;
+
+/// The files of earlier weeks in which pages of a week have rows, by the week and the table.
+pub type KeptFiles = BTreeMap<Week, WeekFiles>;
+
+/// Tables of which pages that stay have their rows where they were.
+pub const KEPT_TABLES: [&str; 2] = [LinkRow::NAME, ChunkRow::NAME];
 
 /// A file of a table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -46,6 +53,8 @@ pub struct WeekTables {
     root: PathBuf,
     week: Option<Week>,
     tables: HashMap<String, TableFiles>,
+    /// Those of earlier weeks.
+    kept: HashMap<(Week, String), TableFiles>,
 }
 
 /// The files of one table.
@@ -57,22 +66,16 @@ struct TableFiles {
 
 impl WeekTables {
     /// The tables of a week of the store at `root`.
-    pub fn new(root: &Path, week: Week, files: &WeekFiles) -> WeekTables {
-        let tables = files.iter().map(|(table, parts)| {
-            let folder = root.join(table).join(week.folder());
-            let mut of_table = TableFiles::default();
-            for part in parts {
-                let file = RowGroups::file(folder.join(&part.file));
-                let mut first = 0;
-                for Piece(name, groups) in &part.pieces {
-                    of_table.pieces.insert(name.clone(), file.groups(first..first + groups));
-                    first += groups;
-                }
-                of_table.parts.push(file);
-            }
-            (table.clone(), of_table)
-        });
-        WeekTables { root: root.to_owned(), week: Some(week), tables: tables.collect() }
+    pub fn new(root: &Path, week: Week, files: &WeekFiles, kept: &KeptFiles) -> WeekTables {
+        let of_table =
+            |week: Week, table: &str, parts: &[Part]| TableFiles::new(&root.join(table).join(week.folder()), parts);
+        let tables = files.iter().map(|(table, parts)| (table.clone(), of_table(week, table, parts)));
+        let mut of_earlier = HashMap::new();
+        for (week, files) in kept {
+            of_earlier
+                .extend(files.iter().map(|(table, parts)| ((*week, table.clone()), of_table(*week, table, parts))));
+        }
+        WeekTables { root: root.to_owned(), week: Some(week), tables: tables.collect(), kept: of_earlier }
     }
 
     /// The rows of a shard in a table that is written after the waves; `None` if it has none there.
@@ -80,9 +83,35 @@ impl WeekTables {
         self.find(table, &shard_file(shard))
     }
 
-    /// All rows of a table, file by file.
+    /// All rows that the week has written of a table, file by file.
     pub fn all(&self, table: &str) -> &[RowGroups] {
         self.tables.get(table).map_or(&[], |files| &files.parts)
+    }
+
+    /// All files of earlier weeks in which the week's pages have rows of a table. They have rows of other pages, too.
+    pub fn all_kept(&self, table: &str) -> impl Iterator<Item = &RowGroups> {
+        self.kept.iter().filter(move |((_, of), _)| of == table).flat_map(|(_, files)| &files.parts)
+    }
+
+    /// The rows of a segment in a table that has rows for each segment. Those of pages that stayed are in the files of the week that crawled them,
+    /// beside others that are passed over: the rows that count are those of the documents that the segment has in `documents`.
+    ///
+    /// # Errors
+    /// If the week lacks them: then its `week.json` is damaged.
+    pub fn of_segment(&self, table: &str, segment: &Segment) -> Result<RowGroups> {
+        let name = segment.file();
+        let own = self.find(table, &name);
+        let Some((origin, None)) = segment.origin.map(|origin| (origin, own)) else { return self.rows(table, &name) };
+        let of_origin = Segment { wave: origin.wave, ..*segment }.file();
+        let files = self.kept.get(&(origin.week, table.to_owned()));
+        let rows = files.and_then(|files| files.pieces.get(&of_origin)).with_context(|| {
+            let root = self.root.display();
+            format!(
+                "the store {root} is damaged: the table `{table}` of week {} lacks the rows of {of_origin}",
+                origin.week
+            )
+        })?;
+        Ok(rows.live_in(self.rows(DocumentRow::NAME, &name)?))
     }
 
     /// The rows that a worker wrote to the file `name` of a table; `None` if there was no such file.
@@ -102,6 +131,23 @@ impl WeekTables {
         })
     }
 }
+
+impl TableFiles {
+    fn new(folder: &Path, parts: &[Part]) -> TableFiles {
+        let mut of_table = TableFiles::default();
+        for part in parts {
+            let file = RowGroups::file(folder.join(&part.file));
+            let mut first = 0;
+            for Piece(name, groups) in &part.pieces {
+                of_table.pieces.insert(name.clone(), file.groups(first..first + groups));
+                first += groups;
+            }
+            of_table.parts.push(file);
+        }
+        of_table
+    }
+}
+
 /// The name of a shard's file, in a table that is written after the waves.
 pub(crate) fn shard_file(shard: u32) -> String {
     format!("shard{shard:05}.parquet")

@@ -1,0 +1,336 @@
+//! Crawls of a part of the pages, against crawls of all pages as they are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use nigh::state::Store;
+use nigh::tables::{RowGroups, Scan};
+
+use crate::program::{
+    copy_folder, has_week, job, kill_at_moments, longs, records, rows_of, run_well, tables, texts, value_text, week,
+};
+
+const DATES: [&str; 5] = ["2024-01-08", "2024-01-15", "2024-01-22", "2024-01-29", "2024-02-05"];
+const PAGES: usize = 90;
+const JOB: &str = "[cluster]\n[cluster.read.columns]\nhtml = \"html\"\ntext = \"text\"\n[cluster.method]\nshards = 4\n";
+
+/// A numbers generator that gives the same each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % bound
+    }
+}
+
+fn url(page: usize) -> String {
+    format!("http://h{}.example/{page}", page % 5)
+}
+
+/// A page in a version: near-duplicates in families, each with links.
+fn html(page: usize, version: usize) -> String {
+    let word = |place: usize| match place {
+        40 => format!("own{page}"),
+        80..=84 => format!("version{version}x{place}"),
+        _ => format!("w{}", (page % 20 * 7919 + place * 104_729) % 99_991),
+    };
+    let text: Vec<String> = (0..160).map(word).collect();
+    let lines: Vec<String> = text.chunks(20).map(|line| format!("<p>{}</p>", line.join(" "))).collect();
+    let links: Vec<String> =
+        (1..4).map(|step| format!("<a href='{}'>x</a>", url((page * 7 + step * 11 + version) % PAGES))).collect();
+    format!("<title>page {page}</title>{}{}", lines.concat(), links.concat())
+}
+
+/// A store, and the folder of its crawls.
+struct Crawled<'a> {
+    folder: &'a Path,
+    name: &'a str,
+    /// The name of its crawls.
+    input: &'a str,
+}
+
+impl Crawled<'_> {
+    fn store(&self) -> PathBuf {
+        self.folder.join(self.name)
+    }
+
+    /// Crawls pages in their versions; some have an answer that they are gone.
+    fn crawl(&self, date: &str, pages: &BTreeMap<usize, usize>, gone: &BTreeSet<usize>, flags: &[&str]) {
+        let input = self.folder.join(format!("{}-{date}", self.input));
+        std::fs::create_dir_all(&input).unwrap();
+        let line = |(page, version): (&usize, &usize)| {
+            serde_json::json!({"url": url(*page), "html": html(*page, *version)}).to_string() + "\n"
+        };
+        std::fs::write(input.join("pages.jsonl"), pages.iter().map(line).collect::<String>()).unwrap();
+        let answers: String = gone
+            .iter()
+            .map(|page| {
+                let http = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+                format!(
+                    "WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: {}\r\nWARC-Date: {date}T00:00:00Z\r\nContent-Type: \
+                     application/http; msgtype=response\r\nContent-Length: {}\r\n\r\n{http}\r\n\r\n",
+                    url(*page),
+                    http.len()
+                )
+            })
+            .collect();
+        std::fs::write(input.join("gone.warc"), answers).unwrap();
+        let (job, store) = (job(self.folder, JOB), self.store());
+        let arguments = ["run", job.to_str().unwrap(), "-q", "--week", date, "--store", store.to_str().unwrap()];
+        run_well(&[&arguments[..], &["--input", input.to_str().unwrap()], flags].concat());
+    }
+
+    /// The rows of a week's table, those that are in the files of earlier weeks, too; sorted.
+    fn rows(&self, date: &str, table: &str, columns: &[&str]) -> Vec<Vec<String>> {
+        let store = Store::at(&self.store());
+        let manifest = store.manifest().unwrap().unwrap();
+        let committed = manifest.weeks.iter().find(|committed| committed.week.to_string() == date).unwrap();
+        let (whole, tables) = (store.whole(committed).unwrap(), store.tables(committed).unwrap());
+        let mut rows = Vec::new();
+        for segment in &whole.journal.segments {
+            let expected = match table {
+                "links" => segment.links,
+                "chunks" => segment.chunks,
+                "features" => segment.features,
+                _ => segment.documents,
+            };
+            if expected > 0 {
+                let of_segment = values(tables.of_segment(table, segment).unwrap(), columns);
+                assert_eq!(of_segment.len() as u64, expected, "{table}, {segment:?}");
+                rows.extend(of_segment);
+            }
+        }
+        rows.sort();
+        rows
+    }
+
+    /// What the week says of its pages.
+    fn facts(&self, date: &str) -> BTreeMap<&'static str, Vec<Vec<String>>> {
+        let of = week(&self.store(), date);
+        let sorted = |table: &'static str, columns: &[&str]| {
+            let mut rows = rows_of(&of, table, columns);
+            rows.sort();
+            (table, rows)
+        };
+        let documents = [
+            "doc",
+            "url",
+            "host",
+            "domain",
+            "bytes",
+            "checksum",
+            "words",
+            "title",
+            "id",
+            "given_url",
+            "media_type",
+            "status",
+        ];
+        let clusters = [
+            "doc",
+            "url",
+            "similar_root",
+            "similar_size",
+            "identical_root",
+            "identical_size",
+            "exact_root",
+            "exact_size",
+            "cluster_id",
+        ];
+        [
+            ("documents", self.rows(date, "documents", &documents)),
+            ("clusters", self.rows(date, "clusters", &clusters)),
+            ("features", self.rows(date, "features", &["doc", "vector", "supershingles", "features"])),
+            ("chunks", self.rows(date, "chunks", &["doc", "text", "characters", "lines", "paragraphs"])),
+            ("links", self.rows(date, "links", &["doc", "target_url"])),
+            sorted("sizes", &["level", "size", "clusters"]),
+            sorted("missing", &["doc", "url"]),
+            sorted("changes", &["cluster_id", "event", "other_cluster_id", "before", "after"]),
+        ]
+        .into()
+    }
+}
+
+/// The values of some rows.
+fn values(rows: RowGroups, columns: &[&str]) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    Scan::open(rows, columns)
+        .unwrap()
+        .for_each(|batch| {
+            let columns = || columns.iter().map(|name| batch.column_by_name(name).unwrap());
+            all.extend((0..batch.num_rows()).map(|at| columns().map(|column| value_text(column, at)).collect()));
+            Ok(())
+        })
+        .unwrap();
+    all
+}
+
+/// The weeks of a history: of each, the versions of the pages that are crawled, and the pages that are gone.
+fn history(seed: u64) -> Vec<(BTreeMap<usize, usize>, BTreeSet<usize>)> {
+    let mut numbers = Numbers(seed);
+    let mut state: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut weeks = Vec::new();
+    for number in 0..DATES.len() {
+        // Few or most pages: what stays of a segment is more or less than half of it.
+        let shares = if seed.is_multiple_of(2) { [12, 60, 60, 90] } else { [3, 5, 12, 20] };
+        let share = if number == 0 { 70 } else { shares[numbers.below(4)] };
+        let (mut crawled, mut gone) = (BTreeMap::new(), BTreeSet::new());
+        for page in 0..PAGES {
+            match numbers.below(100) {
+                n if n < share => {
+                    let version = state.get(&page).map_or(0, |version| version + usize::from(numbers.below(2) == 0));
+                    crawled.insert(page, version);
+                    state.insert(page, version);
+                }
+                n if n < share + 4 && number > 0 && state.remove(&page).is_some() => drop(gone.insert(page)),
+                _ => {}
+            }
+        }
+        weeks.push((crawled, gone));
+    }
+    weeks
+}
+
+#[test]
+fn pages_that_were_not_crawled_stay_as_they_were() {
+    let mut needed = Vec::new();
+    for seed in 0..4 {
+        let folder = tempfile::tempdir().unwrap();
+        let [partial, two, full] = [("partial", "parts"), ("two", "parts"), ("full", "all")]
+            .map(|(name, input)| Crawled { folder: folder.path(), name, input });
+        let mut state: BTreeMap<usize, usize> = BTreeMap::new();
+        for (date, (crawled, gone)) in DATES.iter().zip(history(seed)) {
+            state.retain(|page, _| !gone.contains(page));
+            state.extend(&crawled);
+            partial.crawl(date, &crawled, &gone, &["--absent", "keep", "--workers", "1"]);
+            two.crawl(date, &crawled, &gone, &["--absent", "keep", "--processes", "2", "--workers", "2"]);
+            full.crawl(date, &state, &gone, &[]);
+            let (found, wanted) = (partial.facts(date), full.facts(date));
+            for (table, rows) in &wanted {
+                assert!(found[table] == *rows, "seed {seed}, {date}, {table}");
+            }
+            assert!(tables(&week(&two.store(), date)) == tables(&week(&partial.store(), date)), "seed {seed}, {date}");
+            // The week of the crawl that each page is from, and the reasons of those that are gone.
+            let of = week(&partial.store(), date);
+            let urls: BTreeSet<String> = crawled.keys().map(|page| url(*page)).collect();
+            for row in rows_of(&of, "documents", &["url", "crawled"]) {
+                assert_eq!(urls.contains(&row[0]), row[1] == *date, "{row:?}");
+            }
+            let reasons = texts(&of, "missing", "url").into_iter().zip(texts(&of, "missing", "reason"));
+            let reasons: BTreeMap<String, String> = reasons.collect();
+            assert!(gone.iter().all(|page| reasons[&url(*page)] == "status 404"), "{reasons:?}");
+        }
+        needed.push(old_weeks_removed(&partial));
+        if seed == 1 {
+            studies_and_deletions(&partial, &full);
+        }
+    }
+    assert!(needed.iter().any(|count| *count > 1) && needed.contains(&0), "{needed:?}");
+}
+
+/// Without the weeks before, the pages of a week are still there, and only what is needed of the files of those weeks.
+/// Returns how many of these are needed.
+fn old_weeks_removed(partial: &Crawled<'_>) -> usize {
+    let last = DATES[DATES.len() - 1];
+    let old = Crawled { name: "old", ..*partial };
+    let store = old.store();
+    copy_folder(&partial.store(), &store);
+    run_well(&["vacuum", "--store", store.to_str().unwrap(), "--before", last]);
+    let wanted = partial.facts(last);
+    assert!(old.facts(last) == wanted);
+    let state = Store::at(&store);
+    let committed = state.manifest().unwrap().unwrap().weeks.pop().unwrap();
+    let segments = state.whole(&committed).unwrap().journal.segments;
+    let origins: BTreeSet<String> =
+        segments.iter().filter_map(|segment| segment.origin).map(|origin| origin.week.to_string()).collect();
+    for date in &DATES[..DATES.len() - 1] {
+        let has = |table: &str| store.join(table).join(format!("week={date}")).exists();
+        let is_needed = origins.contains(*date);
+        assert_eq!(
+            [has("clusters"), has("features"), has("links"), has("chunks")],
+            [false, false, is_needed, is_needed]
+        );
+    }
+    let none = BTreeMap::new();
+    let (crawled, next) = (BTreeMap::from([(1, 99)]), "2024-03-04");
+    old.crawl(next, &crawled, &BTreeSet::new(), &["--absent", "keep"]);
+    assert_eq!(
+        longs(&week(&store, next), "documents", "doc").len(),
+        wanted["documents"].len() + usize::from(!has(&wanted, 1))
+    );
+    // A whole crawl of nothing needs nothing of earlier weeks: all of their files go with them.
+    old.crawl("2024-03-11", &none, &BTreeSet::new(), &["--allow-empty"]);
+    run_well(&["vacuum", "--store", store.to_str().unwrap(), "--before", "2024-03-11"]);
+    let weeks: Vec<String> = std::fs::read_dir(store.join("links"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(weeks, ["week=2024-03-11"]);
+    origins.len()
+}
+
+/// What is made of the weeks later is the same, too.
+fn studies_and_deletions(partial: &Crawled<'_>, full: &Crawled<'_>) {
+    let last = DATES[DATES.len() - 1];
+    let study = |name: &str, crawled: &Crawled<'_>| {
+        run_well(&["run", &format!("jobs/{name}.toml"), "-q", "--store", crawled.store().to_str().unwrap()]);
+        tables(&crawled.store().join(name))
+    };
+    for name in ["overlap", "evolution"] {
+        assert!(study(name, partial) == study(name, full), "{name}");
+    }
+    // Pages to which others have links, one of them crawled in the first week only.
+    let kept = rows_of(&week(&partial.store(), last), "documents", &["url", "crawled"]);
+    let old = &kept.iter().find(|row| row[1] == DATES[0]).expect("some pages stay from the first week")[0];
+    let linked = &rows_of(&week(&full.store(), last), "links", &["target_url"])[0][0];
+    for crawled in [partial, full] {
+        run_well(&["delete", "--store", crawled.store().to_str().unwrap(), "--url", old, "--url", linked]);
+    }
+    let (found, wanted) = (partial.facts(last), full.facts(last));
+    assert!(
+        wanted["documents"].iter().all(|row| row[1] != *old) && wanted["links"].iter().all(|row| row[1] != *linked)
+    );
+    for (table, rows) in &wanted {
+        assert!(found[table] == *rows, "after a deletion: {table}");
+    }
+}
+
+fn has(facts: &BTreeMap<&'static str, Vec<Vec<String>>>, page: usize) -> bool {
+    facts["documents"].iter().any(|row| row[1] == url(page))
+}
+
+#[test]
+fn a_partial_week_that_is_killed_is_made_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = Crawled { folder: folder.path(), name: "whole", input: "parts" };
+    let versions = |of: &dyn Fn(usize) -> bool, version: usize| -> BTreeMap<usize, usize> {
+        (0..PAGES).filter(|page| of(*page)).map(|page| (page, version)).collect()
+    };
+    let gone = BTreeSet::from([5]);
+    whole.crawl(DATES[0], &versions(&|page| page < 80, 0), &BTreeSet::new(), &[]);
+    whole.crawl(DATES[1], &versions(&|page| page.is_multiple_of(9), 1), &BTreeSet::new(), &["--absent", "keep"]);
+    let killed = Crawled { name: "killed", ..whole };
+    copy_folder(&whole.store(), &killed.store());
+    let begun = Instant::now();
+    whole.crawl(DATES[2], &versions(&|page| page.is_multiple_of(7) && page != 5, 2), &gone, &["--absent", "keep"]);
+    let took = begun.elapsed();
+    let wanted = tables(&week(&whole.store(), DATES[2]));
+    let [job, store, input] = [folder.path().join("job.toml"), killed.store(), folder.path().join("parts-2024-01-22")];
+    let arguments = ["run", job.to_str().unwrap(), "-q", "--week", DATES[2], "--store", store.to_str().unwrap()];
+    let arguments = [&arguments[..], &["--input", input.to_str().unwrap(), "--absent", "keep"]].concat();
+    kill_at_moments(&arguments, took, 14, |round| {
+        let of = week(&store, DATES[2]);
+        assert!(!has_week(&of) || tables(&of) == wanted, "round {round}");
+    });
+    run_well(&arguments);
+    assert!(tables(&week(&store, DATES[2])) == wanted);
+    assert!(killed.facts(DATES[2]) == whole.facts(DATES[2]));
+    let summaries = [&whole, &killed].map(|of| records(&week(&of.store(), DATES[2])).join("summary.json"));
+    let documents = summaries.map(|path| {
+        let summary: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        (summary["counts"].clone(), summary["counts"]["documents"].as_u64().unwrap())
+    });
+    assert!(documents[0] == documents[1], "{documents:?}");
+}
