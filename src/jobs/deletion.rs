@@ -30,7 +30,7 @@ use crate::state::{CommittedWeek, Earlier, Journal, Segment, Store, Unfinished, 
 use crate::structures::Ownership;
 use crate::tables::{
     ChunkRow, DeletedRow, DocumentRow, FeatureRow, HostFailureRow, LinkRow, MissingRow, RedirectRow, RejectRow,
-    RowGroups, Scan, Table, UrlRow, Writer, copy_rows, field,
+    RowGroups, Scan, Table, UrlRow, Writer, copy_rows, copy_rows_edited, field,
 };
 use crate::text::{UrlPatterns, canonical};
 use crate::watch::{Stage, Watch};
@@ -213,7 +213,9 @@ impl FilteredWeek<'_> {
     /// Copies a segment's tables without the deleted documents, and adds these to `deleted`. Returns the segment that remains.
     fn segment(&self, segment: Segment, deleted: &mut DeletedCounts) -> Result<Segment> {
         let Segment { wave, shard, origin, .. } = segment;
-        let documents = self.by_doc::<DocumentRow>(segment)?;
+        // Nothing that is deleted stays in the files of the week that crawled it because of this week.
+        let is_written = origin.is_some() && (self.has_deleted(segment)? || self.has_links_to_deleted(segment)?);
+        let documents = if is_written { self.stored_here(segment)? } else { self.by_doc::<DocumentRow>(segment)? };
         if documents < segment.documents {
             let rows = self.tables.rows(DocumentRow::NAME, &segment.file())?;
             Scan::open(rows, &["doc", "bytes", "words"])?.for_each(|batch| {
@@ -230,13 +232,41 @@ impl FilteredWeek<'_> {
         }
         let features = if segment.features > 0 { self.by_doc::<FeatureRow>(segment)? } else { 0 };
         let urls = if segment.urls > 0 { self.by_doc::<UrlRow>(segment)? } else { 0 };
-        if origin.is_some() && documents == segment.documents && !self.has_links_to_deleted(segment)? {
+        if origin.is_some() && !is_written {
             return Ok(Segment { features, urls, ..segment });
         }
-        // Nothing that is deleted stays in the files of the week that crawled it because of this week.
         let links = if segment.links > 0 { self.links(segment)? } else { 0 };
         let chunks = if segment.chunks > 0 { self.by_doc::<ChunkRow>(segment)? } else { 0 };
         Ok(Segment { wave, shard, documents, urls, features, links, chunks, origin: None })
+    }
+
+    /// Copies the remaining `documents` of a segment whose links and chunks are written in this week.
+    fn stored_here(&self, segment: Segment) -> Result<u64> {
+        let (from, to) = self.source_and_copy(DocumentRow::NAME, segment)?;
+        let copied = copy_rows_edited::<DocumentRow>(
+            from,
+            &to,
+            &["doc"],
+            |batch| self.remains(batch),
+            |batch| DocumentRow::stored_in(&batch, self.deletion.of.week),
+        );
+        Ok(copied?.kept)
+    }
+
+    fn has_deleted(&self, segment: Segment) -> Result<bool> {
+        let mut scan = Scan::open(self.tables.rows(DocumentRow::NAME, &segment.file())?, &["doc"])?;
+        while let Some(batch) = scan.batch()? {
+            if self.remains(&batch)?.true_count() < batch.num_rows() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Which rows are of documents that remain.
+    fn remains(&self, batch: &RecordBatch) -> Result<BooleanArray> {
+        let docs: &Int64Array = field(batch, "doc")?;
+        Ok(docs.values().iter().map(|doc| Some(!self.is_deleted(*doc))).collect())
     }
 
     fn has_links_to_deleted(&self, segment: Segment) -> Result<bool> {
@@ -256,11 +286,7 @@ impl FilteredWeek<'_> {
     /// Copies one table of a segment without the rows of deleted documents. Returns how many rows remain.
     fn by_doc<T: Table>(&self, segment: Segment) -> Result<u64> {
         let (from, to) = self.source_and_copy(T::NAME, segment)?;
-        let copied = copy_rows::<T>(from, &to, &["doc"], |batch| {
-            let docs: &Int64Array = field(batch, "doc")?;
-            Ok(docs.values().iter().map(|doc| Some(!self.is_deleted(*doc))).collect())
-        })?;
-        Ok(copied.kept)
+        Ok(copy_rows::<T>(from, &to, &["doc"], |batch| self.remains(batch))?.kept)
     }
 
     /// Copies `links` of a segment without the links from deleted documents and those to their URLs. Returns how many rows remain.

@@ -13,7 +13,7 @@
 //! Cost: the rows of `documents` and `features` of segments from which something goes, and a column of the links of all.
 
 use anyhow::Result;
-use arrow_array::{BooleanArray, Int64Array, StringArray};
+use arrow_array::{BooleanArray, Int64Array, RecordBatch, StringArray};
 use timely::worker::Worker;
 
 use crate::operators::exchange::{all_gather, barrier};
@@ -23,7 +23,9 @@ use crate::plan::Plan;
 use crate::records::{DocId, Week};
 use crate::state::{Journal, Origin, Segment, Unfinished, WeekTables, sync_folder};
 use crate::structures::Ownership;
-use crate::tables::{ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, LinkRow, Scan, Table, Writer, copy_rows, field};
+use crate::tables::{
+    ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, LinkRow, Scan, Table, Writer, copy_rows, copy_rows_edited, field,
+};
 use crate::watch::{Stage, Watch};
 
 /// Adds the segments of pages that stay to the journal of the week, which has all of its waves. A journal that has them stays as it is.
@@ -62,6 +64,7 @@ pub(crate) fn keep_pages(
         tables: &tables,
         week: before.week,
         unfinished,
+        new: plan.week,
         owned: &owned,
         is_crawled,
         first_wave: journal.waves,
@@ -105,6 +108,8 @@ struct KeptPages<'a> {
     /// Its date.
     week: Week,
     unfinished: &'a Unfinished,
+    /// The date of the week that is made.
+    new: Week,
     owned: &'a Ownership,
     /// Whether the crawl has a page of it, or says that it is gone; by own document.
     is_crawled: Vec<bool>,
@@ -117,11 +122,18 @@ impl KeptPages<'_> {
         !self.is_crawled[self.owned.index(DocId::from_table(doc))]
     }
 
+    /// Which rows are of documents that stay.
+    fn stays_in(&self, batch: &RecordBatch) -> Result<BooleanArray> {
+        let docs: &Int64Array = field(batch, "doc")?;
+        Ok(docs.values().iter().map(|doc| Some(self.stays(*doc))).collect())
+    }
+
     /// Copies a segment's tables without the documents that were crawled, and counts those that stay. Returns the segment that remains.
     fn segment(&self, segment: Segment, counts: &mut KeptCounts) -> Result<Segment> {
         let kept = Segment { wave: self.first_wave + segment.wave, urls: 0, ..segment };
         let rows = self.tables.rows(DocumentRow::NAME, &segment.file())?;
-        Scan::open(rows, &["doc", "bytes", "words"])?.for_each(|batch| {
+        let before = counts.documents;
+        Scan::open(&rows, &["doc", "bytes", "words"])?.for_each(|batch| {
             let column = |name| field::<Int64Array>(batch, name);
             let (docs, bytes, words) = (column("doc")?, column("bytes")?, column("words")?);
             for row in (0..batch.num_rows()).filter(|row| self.stays(docs.value(*row))) {
@@ -132,12 +144,13 @@ impl KeptPages<'_> {
             }
             Ok(())
         })?;
-        let documents = self.by_doc::<DocumentRow>(segment, kept)?;
+        let documents = counts.documents - before;
         let features = if segment.features > 0 { self.by_doc::<FeatureRow>(segment, kept)? } else { 0 };
         let kept = Segment { documents, features, ..kept };
         let own = Origin { week: self.week, wave: segment.wave, documents: segment.documents };
         let origin = segment.origin.unwrap_or(own);
         if 2 * documents > origin.documents {
+            self.by_doc::<DocumentRow>(segment, kept)?;
             let links = if segment.links > 0 { self.count(LinkRow::NAME, segment)? } else { 0 };
             let chunks = match segment.chunks {
                 0 => 0,
@@ -148,6 +161,9 @@ impl KeptPages<'_> {
             let origin = (links + chunks > 0).then_some(origin);
             return Ok(Segment { links, chunks, origin, ..kept });
         }
+        let to = self.unfinished.table(DocumentRow::NAME, &kept.file());
+        let stays = |batch: &RecordBatch| self.stays_in(batch);
+        copy_rows_edited::<DocumentRow>(rows, &to, &["doc"], stays, |batch| DocumentRow::stored_in(&batch, self.new))?;
         let chunks = if segment.chunks > 0 { self.by_doc::<ChunkRow>(segment, kept)? } else { 0 };
         let links = if segment.links > 0 { self.links(segment, kept)? } else { 0 };
         Ok(Segment { links, chunks, origin: None, ..kept })
@@ -170,11 +186,7 @@ impl KeptPages<'_> {
     /// Copies one table of a segment without the rows of documents that were crawled. Returns how many rows remain.
     fn by_doc<T: Table>(&self, from: Segment, to: Segment) -> Result<u64> {
         let (from, to) = (self.tables.of_segment(T::NAME, &from)?, self.unfinished.table(T::NAME, &to.file()));
-        let copied = copy_rows::<T>(from, &to, &["doc"], |batch| {
-            let docs: &Int64Array = field(batch, "doc")?;
-            Ok(docs.values().iter().map(|doc| Some(self.stays(*doc))).collect::<BooleanArray>())
-        })?;
-        Ok(copied.kept)
+        Ok(copy_rows::<T>(from, &to, &["doc"], |batch| self.stays_in(batch))?.kept)
     }
 
     /// Writes the links of documents that stay as they were found on their pages: which of their targets the week has is found again.

@@ -62,7 +62,7 @@ pub use rows::{
     FailedUrlRow, FailureRow, FeatureRow, Found, FoundLinkRow, HostFailureRow, LargestRow, LinkRow, MissingRow,
     RedirectRow, RejectRow, SizeRow, SplitOffRow, SummaryRow, UrlRow,
 };
-pub use sift::{RowCounts, copy_rows, link_or_copy};
+pub use sift::{RowCounts, copy_rows, copy_rows_edited, link_or_copy};
 pub use studies::{
     AmountRow, AvoidRow, BirthRow, BoilerplateRow, BornPageRow, CandidateRow, ChangeClassRow, ClusterSizeRow,
     CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow,

@@ -157,6 +157,7 @@ mod tests {
             file: "a.warc".into(),
             offset: doc as i64,
             crawled: "2024-01-08".parse().unwrap(),
+            stored: "2024-01-08".parse().unwrap(),
         }
     }
 

@@ -9,7 +9,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Float32Array, TimestampMicrosecondArray};
+use anyhow::Result;
+use arrow_array::{Date32Array, Float32Array, RecordBatch, TimestampMicrosecondArray};
 
 use super::columns::{
     Column, Table, binaries, booleans, bytes, dates, doubles, ints, longs, maybe_doubles, maybe_ints, maybe_longs,
@@ -54,6 +55,20 @@ pub struct DocumentRow {
     pub offset: i64,
     /// The week whose crawl has the page: an earlier one, of a page that stays though it was not crawled.
     pub crawled: Week,
+    /// The week under which `links` and `chunks` have the rows of the page: this one, or an earlier one, of a page that stays.
+    pub stored: Week,
+}
+
+impl DocumentRow {
+    /// The same rows, of pages whose rows of `links` and `chunks` are stored in this week.
+    ///
+    /// # Errors
+    /// If the batch has not the columns of the table.
+    pub fn stored_in(batch: &RecordBatch, week: Week) -> Result<RecordBatch> {
+        let mut columns = batch.columns().to_vec();
+        columns[batch.schema().index_of("stored")?] = Arc::new(Date32Array::from_value(week.days(), batch.num_rows()));
+        Ok(RecordBatch::try_new(batch.schema(), columns)?)
+    }
 }
 
 impl Table for DocumentRow {
@@ -128,6 +143,11 @@ impl Table for DocumentRow {
                 "crawled",
                 "the week whose crawl has the page: an earlier one, of a page that stays though it was not crawled",
                 dates(rows.iter().map(|r| r.crawled)),
+            ),
+            required(
+                "stored",
+                "the week under which `links` and `chunks` have its rows: an earlier one only of a page that stays",
+                dates(rows.iter().map(|r| r.stored)),
             ),
         ]
     }

@@ -39,9 +39,32 @@ pub fn copy_rows<T: Table>(
     from: impl Into<RowGroups>,
     to: &Path,
     columns: &[&str],
-    mut keep: impl FnMut(&RecordBatch) -> Result<BooleanArray>,
+    keep: impl FnMut(&RecordBatch) -> Result<BooleanArray>,
 ) -> Result<RowCounts> {
-    let from = from.into();
+    copy::<T>(from.into(), to, columns, keep, None)
+}
+
+/// As [`copy_rows`], with rows that `edit` changes: so all are written again.
+///
+/// # Errors
+/// As [`copy_rows`], or the first error of `edit`.
+pub fn copy_rows_edited<T: Table>(
+    from: impl Into<RowGroups>,
+    to: &Path,
+    columns: &[&str],
+    keep: impl FnMut(&RecordBatch) -> Result<BooleanArray>,
+    mut edit: impl FnMut(RecordBatch) -> Result<RecordBatch>,
+) -> Result<RowCounts> {
+    copy::<T>(from.into(), to, columns, keep, Some(&mut edit))
+}
+
+fn copy<T: Table>(
+    from: RowGroups,
+    to: &Path,
+    columns: &[&str],
+    mut keep: impl FnMut(&RecordBatch) -> Result<BooleanArray>,
+    mut edit: Option<&mut dyn FnMut(RecordBatch) -> Result<RecordBatch>>,
+) -> Result<RowCounts> {
     let mut masks: Vec<BooleanArray> = Vec::new();
     Scan::open(&from, columns)?.for_each(|batch| {
         masks.push(keep(batch)?);
@@ -50,7 +73,7 @@ pub fn copy_rows<T: Table>(
     let rows: u64 = masks.iter().map(|mask| mask.len() as u64).sum();
     let kept: u64 = masks.iter().map(|mask| mask.true_count() as u64).sum();
     let sifted = RowCounts { kept, left_out: rows - kept };
-    if sifted.left_out == 0 && !from.is_sifted() {
+    if sifted.left_out == 0 && !from.is_sifted() && edit.is_none() {
         if from.is_whole() {
             link_or_copy(from.path(), to)?;
         } else {
@@ -64,7 +87,11 @@ pub fn copy_rows<T: Table>(
         // Batches have the same rows whatever the columns are.
         Scan::open(&from, &all)?.for_each(|batch| {
             let mask = masks.next().with_context(changed)?;
-            writer.push_rows(&filter_record_batch(batch, mask).with_context(changed)?)
+            let rows = filter_record_batch(batch, mask).with_context(changed)?;
+            writer.push_rows(&match &mut edit {
+                Some(edit) => edit(rows)?,
+                None => rows,
+            })
         })?;
         writer.finish()?;
     }

@@ -523,6 +523,7 @@ fn document(page: &Url) -> DocumentRow {
         file: "none".into(),
         offset: 0,
         crawled: "2024-01-08".parse().unwrap(),
+        stored: "2024-01-08".parse().unwrap(),
     }
 }
 

@@ -106,6 +106,22 @@ impl Crawled<'_> {
         rows
     }
 
+    /// Checks that links and chunks are found as a user finds them: by the documents of the week, and the week that these are stored in.
+    fn check_joined(&self, date: &str) {
+        let stored = rows_of(&week(&self.store(), date), "documents", &["doc", "stored"]);
+        let stored: BTreeMap<String, String> = stored.into_iter().map(|row| (row[0].clone(), row[1].clone())).collect();
+        for (table, column) in [("links", "target_url"), ("chunks", "characters")] {
+            let weeks: BTreeSet<&String> = stored.values().collect();
+            let of_week = |date: &&String| {
+                let rows = rows_of(&week(&self.store(), date), table, &["doc", column]).into_iter();
+                rows.filter(|row| stored.get(&row[0]) == Some(*date)).collect::<Vec<_>>()
+            };
+            let mut joined: Vec<Vec<String>> = weeks.iter().flat_map(of_week).collect();
+            joined.sort();
+            assert!(joined == self.rows(date, table, &["doc", column]), "{date}, {table}");
+        }
+    }
+
     /// What the week says of its pages.
     fn facts(&self, date: &str) -> BTreeMap<&'static str, Vec<Vec<String>>> {
         let of = week(&self.store(), date);
@@ -212,6 +228,7 @@ fn pages_that_were_not_crawled_stay_as_they_were() {
                 assert!(found[table] == *rows, "seed {seed}, {date}, {table}");
             }
             assert!(tables(&week(&two.store(), date)) == tables(&week(&partial.store(), date)), "seed {seed}, {date}");
+            partial.check_joined(date);
             // The week of the crawl that each page is from, and the reasons of those that are gone.
             let of = week(&partial.store(), date);
             let urls: BTreeSet<String> = crawled.keys().map(|page| url(*page)).collect();

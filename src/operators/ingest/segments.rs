@@ -358,6 +358,7 @@ impl SegmentWriter {
             file: file.name.clone(),
             offset: page.offset as i64,
             crawled: self.plan.week,
+            stored: self.plan.week,
         })
     }
 
