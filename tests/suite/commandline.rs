@@ -161,8 +161,9 @@ fn wrong_use_exits_with_two() {
     let empty = job(folder.path(), "[cluster]\n");
     let empty = empty.to_str().unwrap();
     for (arguments, wanted) in [
-        (vec!["run", empty], "--week"),
-        (vec!["run", empty, "--week", "2024-01-08"], "--store"),
+        // A week without a name gets today's date.
+        (vec!["run", empty], "--store"),
+        (vec!["run", empty, "--store", "nowhere"], "--input"),
         (vec!["run", empty, "--week", "2024-01-08", "--store", "nowhere"], "--input"),
         (vec!["run", "jobs/example.toml", "--week", "yesterday"], "YYYY-MM-DD"),
         (vec!["run", "jobs/example.toml", "--workers", "0"], "1 to 1024"),
