@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::errors::WrongUse;
 use super::session::{
-    Session, check_kernels, check_name, locate_store, lock, notify, pool_of, read_manifest, take_work,
+    Session, check_kernels, check_name, inputs_at_hand, locate_store, lock, notify, pool_of, read_manifest, take_work,
 };
 use super::signals::stop_on_signals;
 use super::week::read_summary;
@@ -231,17 +231,4 @@ fn job_of(job: &str, verify: Verify) -> JobOfWeek {
     };
     let inputs = inputs_at_hand(input.iter().map(String::as_str), &reading, verify, accuracy);
     JobOfWeek { inputs, reading, canonical, accuracy }
-}
-
-/// The inputs that these items name, as far as they are at hand and can be wanted. One that is not is missed only if a page of it must be read; for
-/// samples no server is asked.
-pub(super) fn inputs_at_hand<'a>(
-    items: impl Iterator<Item = &'a str>,
-    reading: &Reading,
-    verify: Verify,
-    accuracy: bool,
-) -> Vec<Input> {
-    let is_wanted = |name: &&str| verify == Verify::Exact || accuracy && !name.contains("://");
-    let inputs = items.filter(is_wanted).filter_map(|name| crate::readers::list(&[name.to_owned()], reading).ok());
-    inputs.flatten().collect()
 }

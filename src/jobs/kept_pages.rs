@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Links and chunks are most of what is known of a page. Where half of a segment or more has gone, they are written again, too: so files of
-//! earlier weeks have at most twice the rows that count, and no segment of a few pages stays for ever. Everything after the segments is as for a
+//! earlier weeks have at most twice the rows that count, and no week leaves files behind for a few pages alone. Everything after the segments is as for a
 //! week whose crawl had these pages.
 //!
 //! Cost: the rows of `documents` and `features` of segments from which something goes, and a column of the links of all.

@@ -15,8 +15,6 @@ use anyhow::{Context, Result, ensure};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::PageIndexPolicy;
 
-use super::read::Scan;
-
 /// Consecutive row groups of one Parquet file: all of them, or a part. Cheap to clone.
 ///
 /// ```
@@ -77,7 +75,7 @@ impl RowGroups {
     }
 
     /// Only the rows of documents that `live` has rows of: pages of an earlier week that are still there. Both have a column `doc`, which ascends.
-    /// Only a [`Scan`] of all rows can read these.
+    /// Only a [`Scan`](super::Scan) of all rows can read these.
     #[must_use]
     pub fn live_in(&self, live: RowGroups) -> RowGroups {
         RowGroups { live: Some(Box::new(live)), ..self.clone() }
@@ -116,14 +114,6 @@ impl RowGroups {
     /// # Errors
     /// As [`RowGroups::count`].
     pub fn rows(&self) -> Result<u64> {
-        if self.live.is_some() {
-            let mut rows = 0;
-            Scan::open(self, &["doc"])?.for_each(|batch| {
-                rows += batch.num_rows() as u64;
-                Ok(())
-            })?;
-            return Ok(rows);
-        }
         let Opened { footer, groups, .. } = self.open()?;
         Ok(footer.metadata().row_groups()[groups].iter().map(|group| group.num_rows() as u64).sum())
     }
