@@ -142,6 +142,9 @@ fn count_lines(counts: &Counts) -> Vec<String> {
             kinds.iter().map(|(kind, count)| format!("  {:>10}  {title}: {}", grouped(*count), printable(kind))),
         );
     }
+    if counts.revisits > 0 {
+        lines.push(format!("  {:>10}  revisits: pages that are what others were", grouped(counts.revisits)));
+    }
     if counts.unread_dates > 0 {
         lines.push(format!("  {:>10}  pages with a date that cannot be read", grouped(counts.unread_dates)));
     }

@@ -1,6 +1,6 @@
 //! `nigh run` of a job that makes a week from a crawl: the first week of a store, or a later one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -19,7 +19,7 @@ use crate::log::Log;
 use crate::mirror::WriteGuard;
 use crate::objects::refuse_secrets;
 use crate::plan::{Plan, cut_waves, job_text, stamp_of};
-use crate::readers::{FoundInputs, Input, KeysOfInput, Location, Pipes, Spool, list_with_pipes};
+use crate::readers::{Format, FoundInputs, Input, KeysOfInput, Location, Pipes, Spool, list_with_pipes};
 use crate::records::{DocumentKey, Week};
 use crate::report;
 use crate::report::{Disk, print};
@@ -317,16 +317,20 @@ impl WeekRequest {
         Ok(())
     }
 
-    /// The inputs of earlier weeks with pages that stay, for reading these again.
+    /// The inputs of earlier weeks that can have pages of this one, for reading these again: those that stay, and those that revisits name.
     fn earlier_inputs(&self, store: &Store, earlier: &Earlier, verify: Verify) -> Result<Vec<Input>> {
-        match earlier.last() {
-            Some(before) if self.job.absent == Absent::Keep => {
-                let journal = store.whole(before)?.journal;
-                let names = journal.inputs(before.week).flat_map(|(_, names)| names.keys());
-                Ok(inputs_at_hand(names.map(String::as_str), self.reading(), verify, self.job.accuracy))
-            }
-            _ => Ok(Vec::new()),
+        let has_revisits = self.inputs.iter().any(|input| input.format == Format::Warc);
+        let weeks = match &earlier.weeks[..] {
+            weeks if has_revisits => weeks,
+            [.., last] if self.job.absent == Absent::Keep => std::slice::from_ref(last),
+            _ => &[],
+        };
+        let mut names = BTreeSet::new();
+        for week in weeks {
+            let journal = store.whole(week)?.journal;
+            names.extend(journal.inputs(week.week).flat_map(|(_, names)| names.keys().cloned()));
         }
+        Ok(inputs_at_hand(names.iter().map(String::as_str), self.reading(), verify, self.job.accuracy))
     }
 
     /// Opens every input file, so that one that cannot be read fails the run now and not hours later. Objects in a bucket were

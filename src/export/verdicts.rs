@@ -49,9 +49,17 @@ pub struct Verdict {
     pub original: Option<Box<Original>>,
 }
 
+impl Verdict {
+    /// Whether another document's page is that of the same record.
+    fn is_of_same_record(&self, other: &Verdict) -> bool {
+        (self.file, self.offset, self.checksum) == (other.file, other.offset, other.checksum)
+    }
+}
+
 /// Verdicts in the order of files and places, with the paragraphs that go.
 pub struct Verdicts {
     verdicts: Sorted<Verdict>,
+    next: Option<Verdict>,
     gone: Option<Sorted<ParagraphPlace>>,
     next_gone: Option<ParagraphPlace>,
 }
@@ -61,17 +69,23 @@ impl Verdicts {
     ///
     /// # Errors
     /// If these cannot be read.
-    pub(super) fn new(verdicts: Sorted<Verdict>, mut gone: Option<Sorted<ParagraphPlace>>) -> Result<Verdicts> {
+    pub(super) fn new(mut verdicts: Sorted<Verdict>, mut gone: Option<Sorted<ParagraphPlace>>) -> Result<Verdicts> {
         let next_gone = gone.as_mut().map(Sorted::record).transpose()?.flatten();
-        Ok(Verdicts { verdicts, gone, next_gone })
+        let next = verdicts.record()?;
+        Ok(Verdicts { verdicts, next, gone, next_gone })
     }
 
-    /// The next one.
+    /// The next one. A record may be the page of several documents, if revisits of other URLs name it: it stays if one of them does.
     ///
     /// # Errors
     /// If it cannot be read.
     pub(super) fn record(&mut self) -> Result<Option<Verdict>> {
-        let Some(mut verdict) = self.verdicts.record()? else { return Ok(None) };
+        let Some(mut verdict) = self.next.take() else { return Ok(None) };
+        self.next = self.verdicts.record()?;
+        while let Some(other) = self.next.take_if(|other| verdict.is_of_same_record(other)) {
+            verdict.stays |= other.stays;
+            self.next = self.verdicts.record()?;
+        }
         while let Some(gone) = self.next_gone.take_if(|gone| (gone.file, gone.offset) == (verdict.file, verdict.offset))
         {
             verdict.gone.push(gone.line);

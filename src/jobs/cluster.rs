@@ -35,7 +35,6 @@ use super::roots::{WeekRoots, roots};
 use super::tables::{canonical, cluster_ids, cluster_map, evidence, since, split_off, statistics};
 use super::verification::verify;
 use super::week::IngestedWeek;
-use crate::config::Absent;
 use crate::features::{Fingerprinter, Polynomials, VectorKeys, polynomials};
 use crate::kernels;
 use crate::operators::InProcess;
@@ -75,7 +74,7 @@ pub fn cluster(
         watch.enter(Stage::Read);
         read_crawl(worker, plan, &polynomials, journal, watch)?;
     }
-    if plan.deletion.is_none() && plan.absent == Absent::Keep {
+    if plan.deletion.is_none() {
         keep_pages(worker, plan, &unfinished, read_journal(&unfinished)?, watch)?;
     }
     let journal = read_journal(&unfinished)?;

@@ -1,4 +1,5 @@
-//! Pages of the week before that stay although they were not crawled: a partial crawl, or a batch that is added to others.
+//! Pages of the week before that stay although the crawl does not have them: those of which it says that they are what they were, and all others in
+//! a partial crawl, or a batch that is added to others.
 //!
 //! ```text
 //! segments of the week before ─▶ without the documents that the crawl has, or says are gone ─▶ further segments of the week
@@ -12,23 +13,29 @@
 //!
 //! Cost: the rows of `documents` and `features` of segments from which something goes, and a column of the links of all.
 
+use std::collections::{BTreeMap, VecDeque};
+
 use anyhow::Result;
-use arrow_array::{BooleanArray, Int64Array, RecordBatch, StringArray};
+use arrow_array::{Array as _, BooleanArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use timely::worker::Worker;
 
-use crate::operators::exchange::{all_gather, barrier};
-use crate::operators::ingest::gone_documents;
+use super::revisited::Finding;
+use crate::config::Absent;
+use crate::operators::exchange::{all_gather, any, barrier};
+use crate::operators::ingest::{Revisited, SamePage, gone_documents, revisits};
 use crate::operators::scan::own_segments;
 use crate::plan::Plan;
 use crate::records::{DocId, Week};
-use crate::state::{Journal, Origin, Segment, Unfinished, WeekTables, sync_folder};
+use crate::state::{Journal, Origin, Segment, Unfinished, UrlIndex, WeekTables, sync_folder};
 use crate::structures::Ownership;
 use crate::tables::{
-    ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, LinkRow, Scan, Table, Writer, copy_rows, copy_rows_edited, field,
+    ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, LinkRow, RowGroups, Scan, Table, Writer, copy_rows,
+    copy_rows_edited, field,
 };
 use crate::watch::{Stage, Watch};
 
-/// Adds the segments of pages that stay to the journal of the week, which has all of its waves. A journal that has them stays as it is.
+/// Adds the segments of pages that stay, and of those that a revisit names, to the journal of the week, which has all of its waves. A journal that has
+/// them stays as it is.
 ///
 /// # Errors
 /// If a file cannot be read or written (names it), or a worker of this process failed.
@@ -39,44 +46,39 @@ pub(crate) fn keep_pages(
     mut journal: Journal,
     watch: &Watch,
 ) -> Result<()> {
-    let Some(before) = plan.earlier.last() else { return Ok(()) };
-    if journal.earlier_inputs.contains_key(&before.week) {
+    if journal.segments.iter().any(|segment| segment.wave >= journal.waves) {
         return Ok(());
     }
     watch.enter(Stage::KeepPages);
-    let store = plan.open_store();
-    let (old, tables) = (store.whole(before)?.journal, store.tables(before)?);
     let owned = Ownership::new(worker.index(), worker.peers(), &plan.urls(&journal));
-    let mut is_crawled = vec![false; owned.len()];
-    for segment in own_segments(&journal, &owned) {
-        Scan::open(unfinished.table(DocumentRow::NAME, &segment.file()), &["doc"])?.for_each(|batch| {
-            let docs: &Int64Array = field(batch, "doc")?;
-            docs.values().iter().for_each(|doc| is_crawled[owned.index(DocId::from_table(*doc))] = true);
-            Ok(())
-        })?;
-    }
-    // What a server says is gone does not stay.
-    for shard in owned.shards() {
-        let gone = gone_documents(unfinished, shard, journal.waves)?;
-        gone.into_iter().for_each(|doc| is_crawled[owned.index(doc)] = true);
-    }
-    let kept = KeptPages {
-        tables: &tables,
-        week: before.week,
-        unfinished,
-        new: plan.week,
-        owned: &owned,
-        is_crawled,
-        first_wave: journal.waves,
-    };
+    let mut crawled = Crawled::read(plan, unfinished, &journal, &owned)?;
+    let store = plan.open_store();
+    let before = plan.earlier.last().map(|before| Ok::<_, anyhow::Error>((before.week, store.whole(before)?)));
+    let before = before.transpose()?;
     let (mut segments, mut counts) = (Vec::new(), KeptCounts::default());
-    for segment in own_segments(&old, &owned) {
-        let remaining = kept.segment(segment, &mut counts)?;
-        segments.extend((remaining.documents > 0).then_some(remaining));
+    if let Some((week, whole)) = &before {
+        let (old, tables) = (own_segments(&whole.journal, &owned), whole.tables(store.root()));
+        let stays = crawled.stays(&old, &tables, plan.absent, &owned)?;
+        let (new, first_wave) = (plan.week, journal.waves + 1);
+        let kept = KeptPages { tables: &tables, week: *week, unfinished, new, owned: &owned, stays, first_wave };
+        if kept.stays.contains(&true) {
+            for segment in old {
+                let remaining = kept.segment(segment, &mut counts)?;
+                segments.extend((remaining.documents > 0).then_some(remaining));
+            }
+        }
+    }
+    if any(worker, !crawled.revisits.is_empty(), watch)? {
+        let finding = Finding { plan, unfinished, journal: &journal, owned: &owned, watch };
+        let found = finding.find(worker, &crawled.revisits)?;
+        for segment in &found {
+            counts.add(unfinished.table(DocumentRow::NAME, &segment.file()).into(), |_| true)?;
+        }
+        segments.extend(found);
     }
     let segments = all_gather(worker, segments, watch)?;
     let counts = all_gather(worker, vec![(worker.index(), counts)], watch)?;
-    if worker.index() == 0 {
+    if worker.index() == 0 && !segments.is_empty() {
         journal.segments.extend(segments);
         for (_, kept) in counts {
             journal.counts.documents += kept.documents;
@@ -84,13 +86,92 @@ pub(crate) fn keep_pages(
             journal.counts.words += kept.words;
             journal.counts.bytes += kept.bytes;
         }
-        journal.earlier_inputs = old.earlier_inputs;
-        journal.earlier_inputs.insert(before.week, old.key.stamps);
+        for week in &plan.earlier.weeks {
+            let whole = store.whole(week)?.journal;
+            journal.earlier_inputs.extend(whole.earlier_inputs);
+            journal.earlier_inputs.insert(week.week, whole.key.stamps);
+        }
         sync_folder(unfinished.folder())?;
         unfinished.write_journal(&journal)?;
     }
     // All workers wait until the journal is written, because they read it next.
     barrier(worker, watch)
+}
+
+/// What the crawl has of own documents.
+struct Crawled {
+    /// Whether it has a page, or says that there is none any more; by own document.
+    is_crawled: Vec<bool>,
+    /// The revisits of URLs of which it has no page.
+    revisits: Vec<Revisited>,
+}
+
+impl Crawled {
+    fn read(plan: &Plan, unfinished: &Unfinished, journal: &Journal, owned: &Ownership) -> Result<Crawled> {
+        let mut is_crawled = vec![false; owned.len()];
+        for segment in own_segments(journal, owned) {
+            Scan::open(unfinished.table(DocumentRow::NAME, &segment.file()), &["doc"])?.for_each(|batch| {
+                let docs: &Int64Array = field(batch, "doc")?;
+                docs.values().iter().for_each(|doc| is_crawled[owned.index(DocId::from_table(*doc))] = true);
+                Ok(())
+            })?;
+        }
+        let (index, by_shard) = (plan.open_store().url_indexes(&plan.earlier)?, journal.by_shard());
+        let mut all = Vec::new();
+        for shard in owned.shards() {
+            // What a server says is gone does not stay.
+            let gone = gone_documents(unfinished, shard, journal.waves)?;
+            gone.into_iter().for_each(|doc| is_crawled[owned.index(doc)] = true);
+            let of_shard = revisits(unfinished, shard, journal.waves)?;
+            if of_shard.is_empty() {
+                continue;
+            }
+            let earlier = index.get(&shard).map_or(&[][..], |files| files);
+            let segments = by_shard.get(&shard).map_or(&[][..], |segments| segments);
+            let mut urls = UrlIndex { unfinished, shard, segments, earlier }.lookup(journal.waves)?;
+            for revisit in of_shard {
+                // A page of the same URL counts before a revisit.
+                let doc = urls.find(revisit.hash)?;
+                all.extend(doc.is_none_or(|doc| !is_crawled[owned.index(doc)]).then_some(revisit));
+            }
+        }
+        Ok(Crawled { is_crawled, revisits: all })
+    }
+
+    /// Which own documents stay as they were in the week before, which has these segments. The revisits of these are no longer among those left.
+    fn stays(
+        &mut self,
+        old: &VecDeque<Segment>,
+        tables: &WeekTables,
+        absent: Absent,
+        owned: &Ownership,
+    ) -> Result<Vec<bool>> {
+        let mut stays: Vec<bool> =
+            self.is_crawled.iter().map(|is_crawled| absent == Absent::Keep && !is_crawled).collect();
+        let of_doc = |revisit: &Revisited| Some((revisit.doc?, (revisit.same, revisit.target == revisit.hash)));
+        let own: BTreeMap<DocId, (SamePage, bool)> = self.revisits.iter().filter_map(of_doc).collect();
+        // A page of which a revisit says that it is another one does not stay.
+        own.keys().for_each(|doc| stays[owned.index(*doc)] = false);
+        for segment in old.iter().filter(|_| !own.is_empty()) {
+            let rows = tables.rows(DocumentRow::NAME, &segment.file())?;
+            Scan::open(rows, &["doc", "digest", "fetched"])?.for_each(|batch| {
+                let (docs, digests): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "digest")?);
+                let times: &TimestampMicrosecondArray = field(batch, "fetched")?;
+                for row in 0..batch.num_rows() {
+                    let doc = DocId::from_table(docs.value(row));
+                    let Some((same, is_own)) = own.get(&doc) else { continue };
+                    let digest = digests.is_valid(row).then(|| SamePage::hash(digests.value(row)));
+                    let fetched = times.is_valid(row).then(|| times.value(row));
+                    // One that has the digest is the same, whatever URL the record names.
+                    let has_digest = same.digest.is_some() && same.digest == digest;
+                    stays[owned.index(doc)] = has_digest || *is_own && same.is_of(digest, fetched);
+                }
+                Ok(())
+            })?;
+        }
+        self.revisits.retain(|revisit| !revisit.doc.is_some_and(|doc| stays[owned.index(doc)]));
+        Ok(stays)
+    }
 }
 
 /// Totals of documents that stay.
@@ -102,6 +183,25 @@ struct KeptCounts {
     bytes: u64,
 }
 
+impl KeptCounts {
+    /// Adds the rows of `documents` whose document stays. Returns how many these are.
+    fn add(&mut self, rows: RowGroups, stays: impl Fn(i64) -> bool) -> Result<u64> {
+        let before = self.documents;
+        Scan::open(rows, &["doc", "bytes", "words"])?.for_each(|batch| {
+            let column = |name| field::<Int64Array>(batch, name);
+            let (docs, bytes, words) = (column("doc")?, column("bytes")?, column("words")?);
+            for row in (0..batch.num_rows()).filter(|row| stays(docs.value(*row))) {
+                self.documents += 1;
+                self.empty += u64::from(words.value(row) == 0);
+                self.words += words.value(row) as u64;
+                self.bytes += bytes.value(row) as u64;
+            }
+            Ok(())
+        })?;
+        Ok(self.documents - before)
+    }
+}
+
 /// The week before, whose pages stay unless they were crawled.
 struct KeptPages<'a> {
     tables: &'a WeekTables,
@@ -111,15 +211,15 @@ struct KeptPages<'a> {
     /// The date of the week that is made.
     new: Week,
     owned: &'a Ownership,
-    /// Whether the crawl has a page of it, or says that it is gone; by own document.
-    is_crawled: Vec<bool>,
+    /// Whether it stays, if the week before has a page of it; by own document.
+    stays: Vec<bool>,
     /// The wave of the first segment that is added.
     first_wave: usize,
 }
 
 impl KeptPages<'_> {
     fn stays(&self, doc: i64) -> bool {
-        !self.is_crawled[self.owned.index(DocId::from_table(doc))]
+        self.stays[self.owned.index(DocId::from_table(doc))]
     }
 
     /// Which rows are of documents that stay.
@@ -132,19 +232,7 @@ impl KeptPages<'_> {
     fn segment(&self, segment: Segment, counts: &mut KeptCounts) -> Result<Segment> {
         let kept = Segment { wave: self.first_wave + segment.wave, urls: 0, ..segment };
         let rows = self.tables.rows(DocumentRow::NAME, &segment.file())?;
-        let before = counts.documents;
-        Scan::open(&rows, &["doc", "bytes", "words"])?.for_each(|batch| {
-            let column = |name| field::<Int64Array>(batch, name);
-            let (docs, bytes, words) = (column("doc")?, column("bytes")?, column("words")?);
-            for row in (0..batch.num_rows()).filter(|row| self.stays(docs.value(*row))) {
-                counts.documents += 1;
-                counts.empty += u64::from(words.value(row) == 0);
-                counts.words += words.value(row) as u64;
-                counts.bytes += bytes.value(row) as u64;
-            }
-            Ok(())
-        })?;
-        let documents = counts.documents - before;
+        let documents = counts.add(rows.clone(), |doc| self.stays(doc))?;
         let features = if segment.features > 0 { self.by_doc::<FeatureRow>(segment, kept)? } else { 0 };
         let kept = Segment { documents, features, ..kept };
         let own = Origin { week: self.week, wave: segment.wave, documents: segment.documents };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
-use arrow_array::{FixedSizeBinaryArray, Int64Array, StringArray};
+use arrow_array::{Array as _, FixedSizeBinaryArray, Int64Array, StringArray};
 use timely::worker::Worker;
 
 use super::week::IngestedWeek;
@@ -40,10 +40,11 @@ pub(crate) fn places(
     let names: BTreeMap<&str, u64> = inputs.iter().map(|input| input.name.as_str()).zip(0..).collect();
     let mut found = Places::default();
     for rows in rows {
-        Scan::open(rows, &["doc", "id", "url", "checksum", "words", "file", "offset"])?.for_each(|batch| {
+        Scan::open(rows, &["doc", "id", "url", "record_url", "checksum", "words", "file", "offset"])?.for_each(|batch| {
             let (docs, offsets): (&Int64Array, &Int64Array) = (field(batch, "doc")?, field(batch, "offset")?);
             let texts = |name| field::<StringArray>(batch, name);
             let (ids, urls, files) = (texts("id")?, texts("url")?, texts("file")?);
+            let record_urls = texts("record_url")?;
             let (checksums, words): (&FixedSizeBinaryArray, &Int64Array) =
                 (field(batch, "checksum")?, field(batch, "words")?);
             for row in 0..batch.num_rows() {
@@ -68,7 +69,7 @@ pub(crate) fn places(
                     doc,
                     root: root(doc),
                     key: match documents {
-                        DocumentKey::Url => KeyHash::of(urls.value(row)),
+                        DocumentKey::Url => KeyHash::of(if record_urls.is_valid(row) { record_urls } else { urls }.value(row)),
                         DocumentKey::Id => KeyHash::of(ids.value(row)),
                         DocumentKey::Row => KeyHash::of_place(files.value(row), offsets.value(row) as u64),
                     }

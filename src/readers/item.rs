@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
+
 /// The next thing that a reader found in its input.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
@@ -9,6 +11,8 @@ pub enum Item {
     Page(Page),
     /// A download that returned no page.
     Failed(Failure),
+    /// A download whose page is what another one was.
+    Revisit(Box<Revisit>),
     /// An intact record that is not wanted.
     Skip(Skipped),
     /// Damaged or malformed data.
@@ -21,6 +25,7 @@ impl Item {
         match self {
             Item::Page(page) => page.offset,
             Item::Failed(failure) => failure.offset,
+            Item::Revisit(revisit) => revisit.offset,
             Item::Skip(skipped) => skipped.offset,
             Item::Reject(reject) => reject.offset,
         }
@@ -31,6 +36,7 @@ impl Item {
         let offset = match self {
             Item::Page(page) => &mut page.offset,
             Item::Failed(failure) => &mut failure.offset,
+            Item::Revisit(revisit) => &mut revisit.offset,
             Item::Skip(skipped) => &mut skipped.offset,
             Item::Reject(reject) => &mut reject.offset,
         };
@@ -59,6 +65,8 @@ pub struct Page {
     pub charset: Option<String>,
     /// The content.
     pub body: Body,
+    /// What an index of an archive has of its record.
+    pub entry: ArchiveEntry,
     /// The place in the input.
     ///
     /// WARC: the stored offset of the gzip member or zstd frame in which the record begins, as in a CDX index: reading from that
@@ -68,6 +76,34 @@ pub struct Page {
     pub offset: u64,
     /// Whether the body is incomplete: longer than `max-page-bytes`, marked WARC-Truncated, or ended inside a chunk.
     pub cut: bool,
+}
+
+/// What an index of an archive has of a record (CDXJ), besides its place and its URL; where the format has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArchiveEntry {
+    /// WARC-Record-ID, without angle brackets.
+    pub id: Option<String>,
+    /// WARC-Payload-Digest as written: the name of an algorithm, a colon, and the digest.
+    pub digest: Option<String>,
+    /// The bytes of the file that the record takes from its place on, with the line ends after it. `None` if its member has other records.
+    pub length: Option<u64>,
+}
+
+/// A download whose page is what another one was: a revisit record (WARC 1.1, 6.7), or an answer 304.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Revisit {
+    /// The URL as written in the input, not made canonical.
+    pub url: String,
+    /// The time of the fetch: microseconds since 1970, UTC.
+    pub fetched: Option<i64>,
+    /// The URL of the other download (WARC-Refers-To-Target-URI), as written; `None` if the record does not say it.
+    pub of_url: Option<String>,
+    /// The time of the other download (WARC-Refers-To-Date).
+    pub of_date: Option<i64>,
+    /// WARC-Payload-Digest of both, as written.
+    pub digest: Option<String>,
+    /// The place in the input, as in [`Page::offset`].
+    pub offset: u64,
 }
 
 /// The content of a page.
@@ -113,7 +149,7 @@ pub struct Skipped {
 /// Why an intact record is not a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Skip {
-    /// A WARC record of another type: warcinfo, request, metadata, revisit and so on.
+    /// A WARC record of another type: warcinfo, request, metadata and so on.
     RecordType,
     /// A media type that is not among the allowed ones, by its label or by the first bytes of the body.
     MediaType,

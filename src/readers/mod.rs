@@ -25,7 +25,7 @@
 //!     match item {
 //!         Item::Page(page) => texts.push((page.url, page.body)),
 //!         Item::Reject(reject) => rejects.push((reject.offset, reject.reason)),
-//!         Item::Failed(_) | Item::Skip(_) => {}
+//!         Item::Failed(_) | Item::Revisit(_) | Item::Skip(_) => {}
 //!     }
 //! }
 //! assert_eq!(texts[0], (Some("http://a.example/".to_owned()), Body::Text("one two".to_owned())));
@@ -64,7 +64,9 @@ pub(crate) use self::arrow::SIGNATURE;
 pub(crate) use self::contained::{contained, is_contained};
 pub use self::find::{FoundInputs, LeftOut, Pipes, Spool, list, list_with_pipes, url_files};
 pub use self::input::{Format, Input, Location, Packing};
-pub use self::item::{Body, CountedIn, Failure, Item, Page, Reader, RedirectAnswer, Reject, Skip, Skipped, Unread};
+pub use self::item::{
+    ArchiveEntry, Body, CountedIn, Failure, Item, Page, Reader, RedirectAnswer, Reject, Revisit, Skip, Skipped, Unread,
+};
 pub use self::open::{KeysOfInput, check, damage, keys, open, open_at};
 pub(crate) use self::raw::{RawBytes, decoded};
 pub use self::url_list::{ListLines, Listed, UrlFile, each_listed_url};

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 use super::fields::Date;
-use super::item::{Body, Item, Page, Reject};
+use super::item::{ArchiveEntry, Body, Item, Page, Reject};
 
 /// Something of each field of a page that the job names: its column, say.
 pub struct PageFields<T> {
@@ -100,6 +100,7 @@ impl PageRow<'_> {
             media_type: None,
             charset,
             body,
+            entry: ArchiveEntry::default(),
             offset,
             cut,
         })

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use anyhow::Context as _;
 
-use super::item::{Body, Item, Page, Reader, Reject, Unread};
+use super::item::{ArchiveEntry, Body, Item, Page, Reader, Reject, Unread};
 use crate::readers::streams::{MemberStep, Members, Stored};
 
 /// What a file that is one page has.
@@ -71,6 +71,7 @@ impl WholeReader {
             media_type: Some(media_type.to_owned()),
             charset: None,
             body,
+            entry: ArchiveEntry::default(),
             offset: 0,
             cut,
         }))

@@ -246,6 +246,8 @@ mod tests {
             fetched: Some(-1),
             status: Some(200),
             media_type: Some("text/html".into()),
+            charset: None,
+            entry: Default::default(),
             bytes: 1,
             checksum: i.into(),
             words: 1,

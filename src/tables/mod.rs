@@ -60,7 +60,7 @@ pub use row_groups::RowGroups;
 pub use rows::{
     AccuracyKind, AccuracyRow, ChangeRow, ChunkRow, ClusterRow, DeletedRow, DocumentRow, Event, EvidenceRow,
     FailedUrlRow, FailureRow, FeatureRow, Found, FoundLinkRow, HostFailureRow, LargestRow, LinkRow, MissingRow,
-    RedirectRow, RejectRow, SizeRow, SplitOffRow, SummaryRow, UrlRow,
+    RedirectRow, RejectRow, RevisitRow, SizeRow, SplitOffRow, SummaryRow, UrlRow,
 };
 pub use sift::{RowCounts, copy_rows, copy_rows_edited, link_or_copy};
 pub use studies::{

@@ -158,6 +158,11 @@ mod tests {
             offset: doc as i64,
             crawled: "2024-01-08".parse().unwrap(),
             stored: "2024-01-08".parse().unwrap(),
+            charset: None,
+            digest: None,
+            record_id: None,
+            length: None,
+            record_url: None,
         }
     }
 

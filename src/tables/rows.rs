@@ -57,6 +57,16 @@ pub struct DocumentRow {
     pub crawled: Week,
     /// The week under which `links` and `chunks` have the rows of the page: this one, or an earlier one, of a page that stays.
     pub stored: Week,
+    /// Charset label of the answer, lower case.
+    pub charset: Option<String>,
+    /// WARC-Payload-Digest, as written.
+    pub digest: Option<String>,
+    /// WARC-Record-ID, without angle brackets.
+    pub record_id: Option<String>,
+    /// The bytes that the WARC record takes in the file from `offset` on.
+    pub length: Option<i64>,
+    /// The canonical URL of that record, if it is not the one of the document: a revisit names it.
+    pub record_url: Option<String>,
 }
 
 impl DocumentRow {
@@ -148,6 +158,27 @@ impl Table for DocumentRow {
                 "stored",
                 "the week under which `links` and `chunks` have its rows: an earlier one only of a page that stays",
                 dates(rows.iter().map(|r| r.stored)),
+            ),
+            nullable(
+                "charset",
+                "the charset label of the answer, lower case",
+                maybe_texts(rows.iter().map(|r| r.charset.as_deref())),
+            ),
+            nullable(
+                "digest",
+                "WARC-Payload-Digest as written: joins a CDX index",
+                maybe_texts(rows.iter().map(|r| r.digest.as_deref())),
+            ),
+            nullable("record_id", "WARC-Record-ID", maybe_texts(rows.iter().map(|r| r.record_id.as_deref()))),
+            nullable(
+                "length",
+                "the bytes that the WARC record takes in `file` from `offset` on: a range request gets it; none if other records share its member",
+                maybe_longs(rows.iter().map(|r| r.length)),
+            ),
+            nullable(
+                "record_url",
+                "the canonical URL of that record, if it is not that of the document, which a revisit says is the same page",
+                maybe_texts(rows.iter().map(|r| r.record_url.as_deref())),
             ),
         ]
     }
@@ -378,6 +409,49 @@ impl Table for FailureRow {
         vec![
             required("doc", "document id", longs(rows.iter().map(|r| r.doc))),
             required("reason", "why the download failed", texts(rows.iter().map(|r| r.reason.as_str()))),
+        ]
+    }
+}
+
+/// `revisits`: downloads of known pages, one file for each wave. A finished week does not have this table.
+#[derive(Clone, Debug)]
+pub struct RevisitRow {
+    /// The id of the URL, if an earlier week has it.
+    pub doc: Option<i64>,
+    /// The hash of the URL.
+    pub hash: [u8; 16],
+    /// The hash of the URL of the page that it is.
+    pub target: [u8; 16],
+    /// When that was fetched, in microseconds since 1970.
+    pub date: Option<i64>,
+    /// Its payload digest.
+    pub digest: Option<String>,
+    /// The canonical URL of the download.
+    pub url: String,
+    /// The URL as written, if that is not the canonical one.
+    pub given_url: Option<String>,
+    /// When it was fetched, in microseconds since 1970.
+    pub fetched: Option<i64>,
+}
+
+impl Table for RevisitRow {
+    const NAME: &'static str = "revisits";
+    const DESCRIPTION: &'static str = "Downloads of pages that are known; an unfinished week only.";
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        vec![
+            nullable("doc", "the id of the URL, if an earlier week has it", maybe_longs(rows.iter().map(|r| r.doc))),
+            required("hash", "the hash of the URL", bytes(16, rows.iter().map(|r| r.hash.as_slice()))),
+            required(
+                "target",
+                "the hash of the URL of the page that it is",
+                bytes(16, rows.iter().map(|r| r.target.as_slice())),
+            ),
+            nullable("date", "when that was fetched, in microseconds", maybe_longs(rows.iter().map(|r| r.date))),
+            nullable("digest", "its payload digest", maybe_texts(rows.iter().map(|r| r.digest.as_deref()))),
+            required("url", "the canonical URL of the download", texts(rows.iter().map(|r| r.url.as_str()))),
+            nullable("given_url", "the URL as written", maybe_texts(rows.iter().map(|r| r.given_url.as_deref()))),
+            nullable("fetched", "when it was fetched, in microseconds", maybe_longs(rows.iter().map(|r| r.fetched))),
         ]
     }
 }

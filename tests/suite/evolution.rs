@@ -524,6 +524,11 @@ fn document(page: &Url) -> DocumentRow {
         offset: 0,
         crawled: "2024-01-08".parse().unwrap(),
         stored: "2024-01-08".parse().unwrap(),
+        charset: None,
+        digest: None,
+        record_id: None,
+        length: None,
+        record_url: None,
     }
 }
 

@@ -77,6 +77,8 @@ mod pool;
 mod queries;
 /// The items of hostile files and good weeks, record by record.
 mod readers;
+/// Revisit records, against crawls that have the pages in full.
+mod revisits;
 /// Samplers of shingles against sets of images.
 mod samplers;
 /// The set join against all pairs by brute force.

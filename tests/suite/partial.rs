@@ -11,26 +11,27 @@ use crate::program::{
     copy_folder, has_week, job, kill_at_moments, longs, records, rows_of, run_well, tables, texts, value_text, week,
 };
 
-const DATES: [&str; 5] = ["2024-01-08", "2024-01-15", "2024-01-22", "2024-01-29", "2024-02-05"];
+pub const DATES: [&str; 5] = ["2024-01-08", "2024-01-15", "2024-01-22", "2024-01-29", "2024-02-05"];
 const PAGES: usize = 90;
-const JOB: &str = "[cluster]\n[cluster.read.columns]\nhtml = \"html\"\ntext = \"text\"\n[cluster.method]\nshards = 4\n";
+pub const JOB: &str =
+    "[cluster]\n[cluster.read.columns]\nhtml = \"html\"\ntext = \"text\"\n[cluster.method]\nshards = 4\n";
 
 /// A numbers generator that gives the same each time.
-struct Numbers(u64);
+pub struct Numbers(pub u64);
 
 impl Numbers {
-    fn below(&mut self, bound: usize) -> usize {
+    pub fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % bound
     }
 }
 
-fn url(page: usize) -> String {
+pub fn url(page: usize) -> String {
     format!("http://h{}.example/{page}", page % 5)
 }
 
 /// A page in a version: near-duplicates in families, each with links.
-fn html(page: usize, version: usize) -> String {
+pub fn html(page: usize, version: usize) -> String {
     let word = |place: usize| match place {
         40 => format!("own{page}"),
         80..=84 => format!("version{version}x{place}"),
@@ -44,15 +45,16 @@ fn html(page: usize, version: usize) -> String {
 }
 
 /// A store, and the folder of its crawls.
-struct Crawled<'a> {
-    folder: &'a Path,
-    name: &'a str,
+pub struct Crawled<'a> {
+    pub folder: &'a Path,
+    pub name: &'a str,
     /// The name of its crawls.
-    input: &'a str,
+    pub input: &'a str,
+    pub job: &'a str,
 }
 
 impl Crawled<'_> {
-    fn store(&self) -> PathBuf {
+    pub fn store(&self) -> PathBuf {
         self.folder.join(self.name)
     }
 
@@ -77,7 +79,12 @@ impl Crawled<'_> {
             })
             .collect();
         std::fs::write(input.join("gone.warc"), answers).unwrap();
-        let (job, store) = (job(self.folder, JOB), self.store());
+        self.run(date, &input, flags);
+    }
+
+    /// Makes a week of the files of a folder.
+    pub fn run(&self, date: &str, input: &Path, flags: &[&str]) {
+        let (job, store) = (job(self.folder, self.job), self.store());
         let arguments = ["run", job.to_str().unwrap(), "-q", "--week", date, "--store", store.to_str().unwrap()];
         run_well(&[&arguments[..], &["--input", input.to_str().unwrap()], flags].concat());
     }
@@ -123,7 +130,7 @@ impl Crawled<'_> {
     }
 
     /// What the week says of its pages.
-    fn facts(&self, date: &str) -> BTreeMap<&'static str, Vec<Vec<String>>> {
+    pub fn facts(&self, date: &str) -> BTreeMap<&'static str, Vec<Vec<String>>> {
         let of = week(&self.store(), date);
         let sorted = |table: &'static str, columns: &[&str]| {
             let mut rows = rows_of(&of, table, columns);
@@ -215,7 +222,7 @@ fn pages_that_were_not_crawled_stay_as_they_were() {
     for seed in 0..4 {
         let folder = tempfile::tempdir().unwrap();
         let [partial, two, full] = [("partial", "parts"), ("two", "parts"), ("full", "all")]
-            .map(|(name, input)| Crawled { folder: folder.path(), name, input });
+            .map(|(name, input)| Crawled { folder: folder.path(), name, input, job: JOB });
         let mut state: BTreeMap<usize, usize> = BTreeMap::new();
         for (date, (crawled, gone)) in DATES.iter().zip(history(seed)) {
             state.retain(|page, _| !gone.contains(page));
@@ -321,7 +328,7 @@ fn has(facts: &BTreeMap<&'static str, Vec<Vec<String>>>, page: usize) -> bool {
 #[test]
 fn a_partial_week_that_is_killed_is_made_the_same() {
     let folder = tempfile::tempdir().unwrap();
-    let whole = Crawled { folder: folder.path(), name: "whole", input: "parts" };
+    let whole = Crawled { folder: folder.path(), name: "whole", input: "parts", job: JOB };
     let versions = |of: &dyn Fn(usize) -> bool, version: usize| -> BTreeMap<usize, usize> {
         (0..PAGES).filter(|page| of(*page)).map(|page| (page, version)).collect()
     };

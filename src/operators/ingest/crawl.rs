@@ -14,12 +14,14 @@ use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::{Scope, StreamVec};
 
-use super::failures::{FailedDownload, Redirect};
+use super::failures::{FailedDownload, REVISIT, Redirect, RevisitOf};
 use super::kept_shingles::{KeptPage, ShingleWriter, kept_shingles};
 use super::keys::PageKey;
 use crate::features::{Fingerprinter, PageChunks, PageFacts, Sketch};
 use crate::plan::Plan;
-use crate::readers::{Body, Failure, Format, Input, Item, Page, Reader, RedirectAnswer, Reject, Skip, Unread};
+use crate::readers::{
+    ArchiveEntry, Body, Failure, Format, Input, Item, Page, Reader, RedirectAnswer, Reject, Revisit, Skip, Unread,
+};
 use crate::records::{DocumentKey, KeyHash, checksum};
 use crate::state::Counts;
 use crate::structures::Sortable;
@@ -60,6 +62,10 @@ pub struct Capture {
     pub status: Option<u16>,
     /// The media type, without parameters.
     pub media_type: Option<String>,
+    /// The charset label of the answer.
+    pub charset: Option<String>,
+    /// What an index of an archive has of its record.
+    pub entry: ArchiveEntry,
     /// The length of the body in bytes, as read.
     pub bytes: u64,
     /// The checksum of these bytes.
@@ -89,7 +95,7 @@ impl Sortable for Capture {
 
     fn weight(&self) -> usize {
         size_of::<Capture>()
-            + [&self.id, &self.url, &self.host, &self.given_url, &self.media_type]
+            + [&self.id, &self.url, &self.host, &self.given_url, &self.media_type, &self.entry.id, &self.entry.digest]
                 .into_iter()
                 .flatten()
                 .map(String::len)
@@ -299,6 +305,15 @@ impl WaveShare {
                         ReadStep::Emit(CrawlRecord::Failed(Box::new(failed)))
                     }));
                 }
+                Item::Revisit(revisit) => {
+                    self.counts.revisits += 1;
+                    self.watch.add_record(false, false);
+                    let is_by_url = self.plan.method.documents == DocumentKey::Url;
+                    let revisit = is_by_url.then(|| revisited(*revisit, file, ordinal)).flatten();
+                    return Ok(revisit.map_or(ReadStep::OnlyCounted, |revisit| {
+                        ReadStep::Emit(CrawlRecord::Failed(Box::new(revisit)))
+                    }));
+                }
                 Item::Skip(skipped) => {
                     *self.counts.skipped.entry(skip_kind(skipped.why).into()).or_default() += 1;
                     self.watch.add_record(false, false);
@@ -360,7 +375,19 @@ fn failed(failure: Failure, file: u32, ordinal: u64) -> Option<FailedDownload> {
         Some(Redirect { url: url.as_str().to_owned(), target_url, status })
     });
     let (hash, host) = (KeyHash::of(url.as_str()), url.host().to_owned());
-    Some(FailedDownload { hash, file, ordinal, host, reason: failure.reason, redirect })
+    Some(FailedDownload { hash, file, ordinal, host, reason: failure.reason, redirect, revisit: None })
+}
+
+/// A revisit of a page, as a download that failed unless the page is found. Only pages that are known by their URL are.
+fn revisited(revisit: Revisit, file: u32, ordinal: u64) -> Option<FailedDownload> {
+    let url = urls::canonical(&revisit.url)?;
+    let (hash, host) = (KeyHash::of(url.as_str()), url.host().to_owned());
+    let of_url = revisit.of_url.as_deref().and_then(urls::canonical);
+    let target = of_url.map_or(hash, |of_url| KeyHash::of(of_url.as_str()));
+    let Revisit { of_date, digest, fetched, .. } = revisit;
+    let given_url = Some(revisit.url).filter(|given| given != url.as_str());
+    let revisit = Some(RevisitOf { target, date: of_date, digest, url: url.into(), given_url, fetched });
+    Some(FailedDownload { hash, file, ordinal, host, reason: REVISIT.to_owned(), redirect: None, revisit })
 }
 
 /// The bytes of a page's content at the canonical URL `url`, if it has one, and what is read from them. `label` is the charset of its HTTP header.
@@ -417,6 +444,8 @@ fn capture(
         fetched: page.fetched,
         status: page.status,
         media_type: page.media_type,
+        charset: page.charset,
+        entry: page.entry,
         bytes: bytes.len() as u64,
         checksum: checksum(bytes),
         words: facts.words,

@@ -13,19 +13,20 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use arrow_array::{Array, FixedSizeBinaryArray, Int32Array, Int64Array, StringArray};
 use serde::{Deserialize, Serialize};
 use timely::container::CapacityContainerBuilder;
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::generic::Operator;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::plan::Plan;
 use crate::records::{DocId, KeyHash};
 use crate::state::{Unfinished, UrlIndex, sync_folder};
 use crate::structures::{ExternalSort, Sortable, Sorted};
-use crate::tables::{FailedUrlRow, FailureRow, RowGroups, Scan, Table, Writer, field};
+use crate::tables::{FailedUrlRow, FailureRow, RevisitRow, RowGroups, Scan, Table, Writer, field, maybe_text};
 use crate::watch::Watch;
 
 /// A download that failed.
@@ -43,6 +44,74 @@ pub struct FailedDownload {
     pub reason: String,
     /// Where the answer redirects, if it does.
     pub redirect: Option<Redirect>,
+    /// Which page it is, if it is a revisit.
+    pub revisit: Option<RevisitOf>,
+}
+
+/// The reason of a revisit whose page is not found.
+pub const REVISIT: &str = "revisit of a page that is not known";
+
+/// A download whose page is what another one was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RevisitOf {
+    /// The hash of the canonical URL of the other one.
+    pub target: KeyHash,
+    /// When that was fetched: microseconds since 1970, UTC.
+    pub date: Option<i64>,
+    /// The digest of the payload of both.
+    pub digest: Option<String>,
+    /// The canonical URL of the download.
+    pub url: String,
+    /// The URL as written, if that is not the canonical one.
+    pub given_url: Option<String>,
+    /// When it was fetched.
+    pub fetched: Option<i64>,
+}
+
+/// A revisit in a finished wave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revisited {
+    /// The document, if an earlier week has the URL.
+    pub doc: Option<DocId>,
+    /// The hash of the URL.
+    pub hash: KeyHash,
+    /// The hash of the URL of the page that it is.
+    pub target: KeyHash,
+    /// What tells which page of that URL.
+    pub same: SamePage,
+    /// The canonical URL.
+    pub url: String,
+    /// The URL as written, if that is not the canonical one.
+    pub given_url: Option<String>,
+    /// When it was fetched: microseconds since 1970, UTC.
+    pub fetched: Option<i64>,
+}
+
+/// What a revisit says of the page that it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SamePage {
+    /// The [hash](SamePage::hash) of the digest of the payload, if the record has one.
+    pub digest: Option<u64>,
+    /// When the page was fetched, in microseconds since 1970, if the record says it.
+    pub date: Option<i64>,
+}
+
+impl SamePage {
+    /// The hash of a digest as written: without case, for some write the same digits in another one.
+    pub fn hash(digest: &str) -> u64 {
+        xxh3_64(digest.to_ascii_lowercase().as_bytes())
+    }
+
+    /// Whether a page with this hash of its digest, fetched at this time, is the one: by the digest, else by the time, and by the URL alone if the
+    /// record or the page has neither.
+    pub fn is_of(&self, digest: Option<u64>, fetched: Option<i64>) -> bool {
+        match (self.digest.zip(digest), self.date.zip(fetched)) {
+            (Some((wanted, found)), _) => wanted == found,
+            // Some records have whole seconds.
+            (None, Some((wanted, found))) => wanted.div_euclid(1_000_000) == found.div_euclid(1_000_000),
+            (None, None) => true,
+        }
+    }
 }
 
 /// An answer that names another URL.
@@ -196,11 +265,17 @@ impl FailureOwner {
         let mut urls = UrlIndex { unfinished: &self.unfinished, shard, segments: &[], earlier }.lookup(0)?;
         let mut by_doc = self.external_sort(&format!("shard{shard}-wave{wave}"));
         let mut by_url = Writer::create(&wave_file::<FailedUrlRow>(&self.unfinished, shard, wave as usize))?;
+        let mut revisits = Writer::create(&wave_file::<RevisitRow>(&self.unfinished, shard, wave as usize))?;
         let mut next = Some(first);
         while let Some(failed) = next.take_if(|failed| failed.hash.shard(self.shards) == shard) {
             let hash = failed.hash;
-            if let Some(doc) = urls.find(hash)? {
+            let doc = urls.find(hash)?;
+            if let Some(doc) = doc {
                 by_doc.push(FailedDoc { doc, wave, reason: failed.reason.clone() })?;
+            }
+            if let Some(RevisitOf { target, date, digest, url, given_url, fetched }) = failed.revisit.clone() {
+                let (doc, hash, target) = (doc.map(DocId::to_table), hash.to_bytes(), target.to_bytes());
+                revisits.push(RevisitRow { doc, hash, target, date, digest, url, given_url, fetched })?;
             }
             let mut has_redirect = failed.redirect.is_some();
             by_url.push(failed.row())?;
@@ -213,7 +288,7 @@ impl FailureOwner {
                 next = sorted.record()?;
             }
         }
-        *rows += by_url.finish_if_any()?;
+        *rows += by_url.finish_if_any()? + revisits.finish_if_any()?;
         let mut writer = Writer::create(&wave_file::<FailureRow>(&self.unfinished, shard, wave as usize))?;
         let mut by_doc = by_doc.sorted()?;
         while let Some(FailedDoc { doc, reason, .. }) = by_doc.record()? {
@@ -290,6 +365,43 @@ pub fn gone_documents(unfinished: &Unfinished, shard: u32, waves: usize) -> Resu
         })?;
     }
     Ok(gone)
+}
+
+/// The revisits of the first `waves` waves in a shard, in the order of the hashes of their URLs: the first one of each URL.
+///
+/// # Errors
+/// If a file cannot be read: names it.
+pub fn revisits(unfinished: &Unfinished, shard: u32, waves: usize) -> Result<Vec<Revisited>> {
+    let mut first: BTreeMap<KeyHash, Revisited> = BTreeMap::new();
+    for path in (0..waves).map(|wave| wave_file::<RevisitRow>(unfinished, shard, wave)).filter(|path| path.exists()) {
+        let columns = ["doc", "hash", "target", "date", "digest", "url", "given_url", "fetched"];
+        Scan::open(&path, &columns)?.for_each(|batch| {
+            let hash_of = |name: &str, row: usize| -> Result<KeyHash> {
+                let bytes: &FixedSizeBinaryArray = field(batch, name)?;
+                Ok(KeyHash::from_bytes(bytes.value(row).try_into().context("a hash has 16 bytes")?))
+            };
+            let long = |name: &str, row: usize| -> Result<Option<i64>> {
+                let longs: &Int64Array = field(batch, name)?;
+                Ok(longs.is_valid(row).then(|| longs.value(row)))
+            };
+            let text = |name: &str, row: usize| Ok::<_, anyhow::Error>(maybe_text(field(batch, name)?, row));
+            for row in 0..batch.num_rows() {
+                let hash = hash_of("hash", row)?;
+                let digest = text("digest", row)?.map(|digest| SamePage::hash(&digest));
+                first.entry(hash).or_insert(Revisited {
+                    doc: long("doc", row)?.map(DocId::from_table),
+                    hash,
+                    target: hash_of("target", row)?,
+                    same: SamePage { digest, date: long("date", row)? },
+                    url: text("url", row)?.unwrap_or_default(),
+                    given_url: text("given_url", row)?,
+                    fetched: long("fetched", row)?,
+                });
+            }
+            Ok(())
+        })?;
+    }
+    Ok(first.into_values().collect())
 }
 
 /// Whether a failure says that the page is no more.

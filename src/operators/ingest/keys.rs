@@ -31,6 +31,7 @@ impl PageKey {
     ///     media_type: None,
     ///     charset: None,
     ///     body: Body::Text("one two".to_owned()),
+    ///     entry: Default::default(),
     ///     offset: 40,
     ///     cut: false,
     /// };

@@ -24,7 +24,8 @@ mod segments;
 pub use self::commit::{TooManyRejects, WaveNote, check_pages, check_rejects, commit};
 pub use self::crawl::{BadRecord, Capture, CrawlRecord, crawl, page_facts, page_shingles};
 pub use self::failures::{
-    FailedDownload, FailedUrl, FailedUrls, FailureReasons, Redirect, failures, gone_documents, is_gone,
+    FailedDownload, FailedUrl, FailedUrls, FailureReasons, Redirect, RevisitOf, Revisited, SamePage, failures,
+    gone_documents, is_gone, revisits,
 };
 pub use self::kept_shingles::{KeptPage, ShingleReader, ShingleWriter, kept_shingles};
 pub use self::keys::PageKey;

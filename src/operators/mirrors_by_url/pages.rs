@@ -171,7 +171,7 @@ impl TestPages {
                     (canonical(&failure.url), None)
                 }
                 Item::Failed(_) | Item::Reject(_) => (None, None),
-                Item::Skip(_) => continue,
+                Item::Revisit(_) | Item::Skip(_) => continue,
             };
             watch.add_record(page.is_some(), url.is_none());
             let name = url.as_ref().map(|url| namer.name(url.as_str())).filter(|name| wanted.has(*name));

@@ -39,7 +39,7 @@ pub struct PagePlace {
     pub doc: DocId,
     /// The root of its cluster of candidates.
     pub root: DocId,
-    /// The hash of its key: see [`KeyHash::halves`](crate::records::KeyHash::halves).
+    /// The hash of the key of its record: see [`KeyHash::halves`](crate::records::KeyHash::halves).
     pub key: [u64; 2],
     /// The high and the low half of its checksum.
     pub checksum: [u64; 2],
@@ -81,6 +81,8 @@ pub struct FilesAgain {
     /// The first wanted page of the next file.
     next: usize,
     open: Option<OpenFile>,
+    /// Further documents whose page is the one that was read last: what another URL has.
+    others: Vec<CandidateSet>,
 }
 
 /// The file that is read.
@@ -126,6 +128,7 @@ impl FilesAgain {
             distinct,
             next: 0,
             open: None,
+            others: Vec::new(),
         }
     }
 
@@ -145,39 +148,47 @@ impl FilesAgain {
         Ok(Way::Whole(readers::open(input, &self.reading)?))
     }
 
-    /// The number of the wanted page at an offset with this identity, if it was not found before. The identity is computed only if some page is
-    /// wanted there.
+    /// The numbers of the wanted pages at an offset with this identity that were not found before. The identity is computed only if some page
+    /// is wanted there.
     fn find(
         &self,
         wanted: &Range<usize>,
         offset: u64,
         identity: impl FnOnce() -> Option<([u64; 2], [u64; 2])>,
-    ) -> Option<usize> {
+    ) -> Vec<usize> {
         let of_file = &self.wanted[wanted.clone()];
         let [first, end] =
             [offset, offset.saturating_add(1)].map(|offset| of_file.partition_point(|place| place.offset < offset));
-        let mut here = (wanted.start + first..wanted.start + end).filter(|number| !self.found[*number]).peekable();
-        here.peek()?;
-        let identity = identity()?;
-        here.find(|number| (self.wanted[*number].key, self.wanted[*number].checksum) == identity)
+        let here = wanted.start + first..wanted.start + end;
+        let mut here: Vec<usize> = here.filter(|number| !self.found[*number]).collect();
+        if !here.is_empty() {
+            let identity = identity();
+            here.retain(|number| Some((self.wanted[*number].key, self.wanted[*number].checksum)) == identity);
+        }
+        here
     }
 
-    /// The set of a wanted page, which is found now.
-    fn set(&mut self, number: usize, elements: Vec<u64>) -> Step {
-        self.found[number] = true;
-        let PagePlace { doc, root, .. } = self.wanted[number];
-        Step::Set(CandidateSet { doc, root, elements })
+    /// The set of wanted pages, which are found now.
+    fn found(&mut self, numbers: Vec<usize>, elements: Vec<u64>) -> Step {
+        for number in numbers {
+            self.found[number] = true;
+            let PagePlace { doc, root, .. } = self.wanted[number];
+            self.others.push(CandidateSet { doc, root, elements: elements.clone() });
+        }
+        self.others.pop().map_or(Step::Passed, Step::Set)
     }
 
     /// Reads the next record of kept shingles.
     fn step_kept(&mut self, open: &mut OpenFile) -> Result<Step> {
         let Way::Kept(reader) = &mut open.way else { return Ok(Step::Passed) };
         if let Some(page) = reader.page() {
-            let identity = || Some((page.key, page.checksum));
-            let Some(number) = self.find(&open.wanted, page.offset, identity) else { return Ok(Step::Passed) };
+            let numbers = self.find(&open.wanted, page.offset, || Some((page.key, page.checksum)));
+            if numbers.is_empty() {
+                return Ok(Step::Passed);
+            }
             if let Some(shingles) = reader.shingles() {
                 let elements = distinct(shingles, &mut self.distinct);
-                return Ok(self.set(number, elements));
+                return Ok(self.found(numbers, elements));
             }
         }
         // The end, or a damaged record: the crawl file has the other pages.
@@ -200,7 +211,7 @@ impl FilesAgain {
             Some(Item::Page(page)) => Some(page.offset),
             Some(Item::Failed(failure)) => Some(failure.offset),
             Some(Item::Reject(reject)) => Some(reject.offset),
-            Some(Item::Skip(_)) => return Ok(Step::Passed),
+            Some(Item::Revisit(_) | Item::Skip(_)) => return Ok(Step::Passed),
         };
         match (&mut open.way, offset) {
             (Way::AtOffsets(_, last), Some(offset)) if offset <= target => *last = offset,
@@ -221,11 +232,12 @@ impl FilesAgain {
             _ => {}
         }
         let Some(Item::Page(page)) = item else { return Ok(Step::Passed) };
-        let Some(number) = self.find(&open.wanted, page.offset, || identity(self.documents, &page, &name)) else {
+        let numbers = self.find(&open.wanted, page.offset, || identity(self.documents, &page, &name));
+        if numbers.is_empty() {
             return Ok(Step::Passed);
-        };
+        }
         let elements = page_shingles(&mut self.fingerprinter, &page.body, page.charset.as_deref());
-        Ok(self.set(number, elements))
+        Ok(self.found(numbers, elements))
     }
 }
 
@@ -263,6 +275,9 @@ impl FilesAgain {
 impl CandidateSource for FilesAgain {
     /// Reads the next item of a file. An error names a file that cannot be read, or that does not have a wanted page.
     fn step(&mut self) -> Result<Step> {
+        if let Some(set) = self.others.pop() {
+            return Ok(Step::Set(set));
+        }
         let step = match (self.open.take(), self.wanted.get(self.next).copied()) {
             (Some(open), _) => self.step_open(open),
             (None, Some(first)) => self.begin(first).map(|()| Step::Passed),

@@ -13,6 +13,7 @@
 use std::net::IpAddr;
 
 use super::record::{RecordHead, RecordType};
+use crate::readers::item::ArchiveEntry;
 
 /// The bytes that [`begins`] looks at.
 pub const OPENING: usize = 12;
@@ -53,6 +54,9 @@ pub fn parse(line: &[u8], offset: u64) -> Result<RecordHead, (Option<String>, &'
         date: Some(fields[address + 1].to_owned()),
         // Crawlers write 0.0.0.0 for an address that they do not know.
         ip: Some(fields[address].to_owned()).filter(|ip| ip != "0.0.0.0"),
+        entry: ArchiveEntry::default(),
+        of_url: None,
+        of_date: None,
         content_type: Vec::new(),
         cut: false,
         length: Some(length),

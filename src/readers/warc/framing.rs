@@ -198,9 +198,24 @@ impl Records {
             Err(reject) => return Ok(FramedRecord::Reject(reject)),
         };
         Ok(match self.take_block(&mut head, block)? {
-            Ok(()) => FramedRecord::Record(head),
+            Ok(()) => {
+                head.entry.length = self.stored_end().and_then(|end| end.checked_sub(offset));
+                FramedRecord::Record(head)
+            }
             Err(reason) => FramedRecord::Reject(Reject { offset, url: head.url, reason: reason.to_owned() }),
         })
+    }
+
+    /// The stored position at which the record before the cursor ends, if it can be read alone.
+    fn stored_end(&self) -> Option<u64> {
+        if self.stream.is_plain() {
+            return Some(self.stream.cursor);
+        }
+        match self.stream.boundary_at(self.stream.cursor) {
+            _ if self.counted_in != CountedIn::Stored => None,
+            Some(BoundaryKind::Start(offset) | BoundaryKind::Damage(offset, _)) => Some(offset),
+            None => self.stream.is_at_end().then(|| self.stream.stored_position()),
+        }
     }
 
     /// Reads the head that begins at `begin`; if it is bad, searches for the next record.
@@ -475,10 +490,14 @@ mod tests {
     }
 
     /// Reads a file to lines of offset, URL, and block length or reason.
-    fn read(file: &[u8]) -> Vec<String> {
+    fn records(file: &[u8]) -> Records {
         let members =
             Members::new(Stored::new(Box::new(Cursor::new(file.to_vec()))), Dialect::Warc.acceptable()).unwrap();
-        let mut records = Records::new(members, Dialect::Warc, file.len() as u64, CAP);
+        Records::new(members, Dialect::Warc, file.len() as u64, CAP)
+    }
+
+    fn read(file: &[u8]) -> Vec<String> {
+        let mut records = records(file);
         let mut lines = Vec::new();
         while let Some(frame) = records.advance().unwrap() {
             let (offset, url, rest) = match frame {
@@ -541,6 +560,28 @@ mod tests {
         }
         let whole = good("a") + &good("b");
         assert_eq!(read(&gzip(&whole)), ["0 a 7".to_owned(), format!("{} b 7", good("a").len())]);
+    }
+
+    #[test]
+    fn a_record_is_found_alone_by_its_place_and_length() {
+        let names = ["a", "a/longer/name", "c", "d", "e"];
+        let all: Vec<String> = names.iter().map(|name| good(name)).collect();
+        let two_in_one = [gzip(&all[0]), gzip(&(all[1].clone() + &all[2])), gzip(&all[3]), gzip(&all[4])].concat();
+        let (begin, end) = all[3].split_at(40);
+        let one_in_two = [gzip(&all[0]), gzip(begin), gzip(end), vec![0; 100], gzip(&all[4])].concat();
+        let zstd = all.iter().flat_map(|record| zstd::bulk::compress(record.as_bytes(), 3).unwrap()).collect();
+        let files =
+            [(all.concat().into_bytes(), vec![]), (two_in_one, vec![1, 2]), (one_in_two, vec![]), (zstd, vec![])];
+        for (file, shared) in files {
+            let (mut read_again, mut number) = (records(&file), 0);
+            while let Some(FramedRecord::Record(record)) = read_again.advance().unwrap() {
+                let alone = record.entry.length.map(|length| read(&file[record.offset as usize..][..length as usize]));
+                let expected = (!shared.contains(&number)).then(|| vec![format!("0 {} 7", record.url.unwrap())]);
+                assert_eq!(alone, expected, "{number}");
+                number += 1;
+            }
+            assert!(number >= 3);
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::record::{RecordHead, RecordType};
 use crate::config::Reading;
 use crate::readers::fields;
 use crate::readers::fields::Date;
-use crate::readers::item::{Body, CountedIn, Failure, Item, Page, Reader, Reject, Skip, Skipped, Unread};
+use crate::readers::item::{Body, CountedIn, Failure, Item, Page, Reader, Reject, Revisit, Skip, Skipped, Unread};
 use crate::readers::streams::{Members, Stored};
 
 /// Bytes that the HTTP head may take besides the body.
@@ -59,11 +59,16 @@ impl WarcReader {
         if record.kind == RecordType::Other {
             return Item::Skip(Skipped { offset: record.offset, why: Skip::RecordType });
         }
+        if record.kind == RecordType::Revisit {
+            return self.revisit(record);
+        }
         let content = match content(&record, self.records.block(), &self.reading) {
             Err(NoPage::Skip(why)) => return Item::Skip(Skipped { offset: record.offset, why }),
             Err(NoPage::Broken(reason)) => {
                 return Item::Reject(Reject { offset: record.offset, url: record.url, reason: reason.to_owned() });
             }
+            // The server says that the page is what it was.
+            Err(NoPage::Status(304)) => return self.revisit(record),
             Err(NoPage::Status(status)) => Err((status, None)),
             Err(NoPage::Redirect(redirect)) => Err((redirect.status, Some(redirect))),
             Ok(content) => Ok(content),
@@ -90,9 +95,29 @@ impl WarcReader {
             media_type: Some(content.media_type),
             charset: content.charset,
             body: content.body,
+            entry: record.entry,
             offset: record.offset,
             cut: content.cut,
         })
+    }
+}
+
+impl WarcReader {
+    /// Makes the item of a record that says that the page is what another one was. An answer 304 names its own URL.
+    fn revisit(&self, record: RecordHead) -> Item {
+        let Some(url) = record.url else {
+            let reason = "warc: no WARC-Target-URI".to_owned();
+            return Item::Reject(Reject { offset: record.offset, url: None, reason });
+        };
+        let time = |date: Option<String>| date.map_or(Date::None, |date| fields::date(&date)).microseconds();
+        Item::Revisit(Box::new(Revisit {
+            url,
+            fetched: time(record.date),
+            of_url: record.of_url,
+            of_date: time(record.of_date),
+            digest: record.entry.digest,
+            offset: record.offset,
+        }))
     }
 }
 

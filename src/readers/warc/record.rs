@@ -1,5 +1,7 @@
 //! Parses the head of a WARC record. Its fields are claims: `framing` checks the length.
 
+use crate::readers::item::ArchiveEntry;
+
 /// The type of a record (`WARC-Type`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RecordType {
@@ -9,6 +11,8 @@ pub enum RecordType {
     Resource,
     /// A page in another form: the text of WET files.
     Conversion,
+    /// A page that is what another one was.
+    Revisit,
     /// Every other type.
     Other,
 }
@@ -26,6 +30,12 @@ pub struct RecordHead {
     pub date: Option<String>,
     /// WARC-IP-Address as written.
     pub ip: Option<String>,
+    /// WARC-Record-ID without angle brackets, WARC-Payload-Digest as written, and the length that `framing` finds.
+    pub entry: ArchiveEntry,
+    /// WARC-Refers-To-Target-URI without angle brackets.
+    pub of_url: Option<String>,
+    /// WARC-Refers-To-Date as written.
+    pub of_date: Option<String>,
     /// Content-Type of the block.
     pub content_type: Vec<u8>,
     /// Whether the block is incomplete: marked WARC-Truncated, or longer than the cap.
@@ -48,6 +58,9 @@ pub fn parse(head: &[u8], offset: u64) -> Result<RecordHead, (Option<String>, &'
         url: None,
         date: None,
         ip: None,
+        entry: ArchiveEntry::default(),
+        of_url: None,
+        of_date: None,
         content_type: Vec::new(),
         cut: false,
         length: None,
@@ -62,9 +75,12 @@ pub fn parse(head: &[u8], offset: u64) -> Result<RecordHead, (Option<String>, &'
             14 if name.eq_ignore_ascii_case(b"content-length") => length = Some(text(&value)),
             14 if name.eq_ignore_ascii_case(b"warc-truncated") => record.cut = true,
             15 if name.eq_ignore_ascii_case(b"warc-target-uri") => {
-                let url = value.strip_prefix(b"<").and_then(|url| url.strip_suffix(b">")).unwrap_or(&value);
-                record.url = Some(text(url.trim_ascii())).filter(|url| !url.is_empty());
+                record.url = name_of(&value);
             }
+            14 if name.eq_ignore_ascii_case(b"warc-record-id") => record.entry.id = name_of(&value),
+            19 if name.eq_ignore_ascii_case(b"warc-payload-digest") => record.entry.digest = name_of(&value),
+            19 if name.eq_ignore_ascii_case(b"warc-refers-to-date") => record.of_date = Some(text(&value)),
+            25 if name.eq_ignore_ascii_case(b"warc-refers-to-target-uri") => record.of_url = name_of(&value),
             15 if name.eq_ignore_ascii_case(b"warc-ip-address") => record.ip = Some(text(&value)),
             _ => {}
         }
@@ -76,6 +92,7 @@ pub fn parse(head: &[u8], offset: u64) -> Result<RecordHead, (Option<String>, &'
         Some(b"response") => RecordType::Response,
         Some(b"resource") => RecordType::Resource,
         Some(b"conversion") => RecordType::Conversion,
+        Some(b"revisit") => RecordType::Revisit,
         Some(_) => RecordType::Other,
         None => return Err((record.url, "warc: no WARC-Type")),
     };
@@ -86,6 +103,12 @@ pub fn parse(head: &[u8], offset: u64) -> Result<RecordHead, (Option<String>, &'
         }
     }
     Ok(record)
+}
+
+/// A value without angle brackets, if it is not empty.
+fn name_of(value: &[u8]) -> Option<String> {
+    let name = value.strip_prefix(b"<").and_then(|name| name.strip_suffix(b">")).unwrap_or(value);
+    Some(String::from_utf8_lossy(name.trim_ascii()).into_owned()).filter(|name| !name.is_empty())
 }
 
 #[cfg(test)]

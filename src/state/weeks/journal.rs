@@ -57,7 +57,7 @@ pub struct InputKey {
 }
 
 /// The files with the rows of one shard and one wave: at most one file in each table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Segment {
     /// The wave, from 0.
     pub wave: usize,
@@ -138,6 +138,9 @@ pub struct Counts {
     pub words: u64,
     /// Bytes of the bodies of all kept pages.
     pub bytes: u64,
+    /// Downloads whose page is what another one was.
+    #[serde(default)]
+    pub revisits: u64,
     /// Skipped records, by kind.
     pub skipped: BTreeMap<String, u64>,
     /// Bad records, by reason.
@@ -160,6 +163,7 @@ impl Counts {
         self.empty += other.empty;
         self.cut += other.cut;
         self.unread_dates += other.unread_dates;
+        self.revisits += other.revisits;
         self.words += other.words;
         self.bytes += other.bytes;
         for (sums, counts) in [

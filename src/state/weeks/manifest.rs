@@ -36,7 +36,7 @@ use crate::records::{Week, short_hash};
 use crate::state::durable::replace;
 
 /// The version of the layout of a store, and of the meaning of its columns.
-pub const FORMAT: u32 = 8;
+pub const FORMAT: u32 = 9;
 
 /// The content of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
