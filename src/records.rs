@@ -239,6 +239,10 @@ pub fn checksum(body: &[u8]) -> u128 {
     xxh3_128(body)
 }
 
+/// What is kept of a feature: its low 16 bits. Equal features have the same; others have the same once in 65,536 (b-bit minwise hashing: Li and König
+/// 2010).
+pub type FeatureBits = u16;
+
 /// A relation whose connected components are clusters, from the loosest to the strictest. Pages related at one level are also
 /// related at all looser ones.
 ///

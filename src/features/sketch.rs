@@ -14,15 +14,15 @@ use serde::{Deserialize, Serialize};
 use super::rabin::Polynomials;
 use crate::config::Method;
 use crate::kernels::{FeatureRuns, Functions, Kernels, Polynomial};
-use crate::records::{Key, mix};
+use crate::records::{FeatureBits, Key, mix};
 
 /// The features and supershingles of a document with at least one word.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sketch {
     /// The supershingles; the method sets their number.
     pub supershingles: Vec<u64>,
-    /// The low 32 bits of each feature: enough to count equal ones (two unequal features look equal once in 2^32).
-    pub features: Vec<u32>,
+    /// What is kept of each feature: enough to count equal ones.
+    pub features: Vec<FeatureBits>,
 }
 
 impl Sketch {
@@ -68,7 +68,7 @@ impl Sketcher {
     pub fn sketch(&mut self, preimages: &[u64], sketch: &mut Sketch) {
         self.kernels.minima(&self.functions, preimages, &mut self.minima);
         sketch.features.clear();
-        sketch.features.extend(self.minima.iter().map(|feature| *feature as u32));
+        sketch.features.extend(self.minima.iter().map(|feature| *feature as FeatureBits));
         self.kernels.supershingles(&self.runs, &self.minima, &mut sketch.supershingles);
     }
 }
@@ -237,7 +237,7 @@ fn choose(n: usize, left: usize, from: usize, chosen: &mut Vec<usize>, out: &mut
 /// use nigh::features::equal_features;
 /// assert_eq!(equal_features(&[7, 8, 9], &[7, 0, 9]), 2);
 /// ```
-pub fn equal_features(a: &[u32], b: &[u32]) -> usize {
+pub fn equal_features(a: &[FeatureBits], b: &[FeatureBits]) -> usize {
     a.iter().zip(b).filter(|(a, b)| a == b).count()
 }
 

@@ -27,7 +27,7 @@ use crate::operators::accuracy::{
 use crate::operators::exchange::{all_gather, send_rows};
 use crate::operators::output::LevelClusters;
 use crate::operators::verify::{IfMissing, read_features};
-use crate::records::DocId;
+use crate::records::{DocId, FeatureBits};
 use crate::stats::{BANDS, SampledShare, band};
 use crate::summary::{AccuracySummary, LoosestCluster, SharePair};
 use crate::tables::{AccuracyKind, AccuracyRow, EvidenceRow, Found, Table, Writer};
@@ -225,7 +225,7 @@ fn samples(
 struct Similarities {
     exact: BTreeMap<(DocId, DocId), f64>,
     /// The features of all pages of the pairs: where pages could not be read again, these are compared.
-    features: BTreeMap<DocId, Vec<u32>>,
+    features: BTreeMap<DocId, Vec<FeatureBits>>,
 }
 
 /// The similarity of a pair.
@@ -277,7 +277,7 @@ fn similarities(
     let exact = compare_pairs(worker, pairs, again, plan.worker_memory / 4, &week.unfinished.spill(), watch)?;
     let files = week.vector_files(plan.method.supershingles)?;
     let (docs, values) = read_features(&own, plan.method.features, &files, week.vectors())?;
-    let values = values.chunks_exact(plan.method.features).map(<[u32]>::to_vec);
+    let values = values.chunks_exact(plan.method.features).map(<[FeatureBits]>::to_vec);
     let to_first = docs.into_iter().zip(values).map(|row| (0, row)).collect();
     let features = send_rows(worker, to_first, watch)?.into_iter().collect();
     Ok(Similarities { exact, features })
@@ -525,7 +525,7 @@ fn probes(worker: &mut Worker, week: &IngestedWeek<'_>, similar: &LevelClusters)
     own.sort_unstable();
     let (docs, features) = read_features(&own, plan.method.features, &files, week.vectors())?;
     let features = features.chunks_exact(plan.method.features);
-    let probe = |(doc, features): (DocId, &[u32])| Probe {
+    let probe = |(doc, features): (DocId, &[FeatureBits])| Probe {
         doc,
         root: similar.roots[owned.index(doc)],
         features: features.to_vec(),

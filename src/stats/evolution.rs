@@ -14,6 +14,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::records::FeatureBits;
+
 /// The classes of clusters by size (Fetterly 2004, section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum SizeClass {
@@ -213,12 +215,12 @@ impl Change {
 
 /// The change amount of a URL between two downloads (Fetterly 2004, section 3): the number of equal features, 0 to
 /// `features`; or `features + 1` if the bytes of the page are equal, whatever the features are. `earlier` and `later` hold
-/// four bytes for each feature. A page without words has no features, hence none that is equal.
+/// what is kept of each feature. A page without words has no features, hence none that is equal.
 pub fn change_amount(same_bytes: bool, earlier: &[u8], later: &[u8], features: usize) -> usize {
     if same_bytes {
         return features + 1;
     }
-    let (earlier, later) = (earlier.as_chunks::<4>().0, later.as_chunks::<4>().0);
+    let (earlier, later) = (earlier.as_chunks::<{ size_of::<FeatureBits>() }>().0, later.as_chunks().0);
     earlier.iter().zip(later).filter(|(a, b)| a == b).count()
 }
 
@@ -374,7 +376,7 @@ mod tests {
 
     #[test]
     fn equal_bytes_decide_alone_and_pages_without_words_share_nothing() {
-        let (a, b) = ([1u32, 2, 3].map(u32::to_le_bytes).concat(), [1u32, 9, 3].map(u32::to_le_bytes).concat());
+        let (a, b) = ([1u16, 2, 3].map(u16::to_le_bytes).concat(), [1u16, 9, 3].map(u16::to_le_bytes).concat());
         assert_eq!(change_amount(false, &a, &b, 3), 2);
         assert_eq!(change_amount(false, &a, &a, 3), 3);
         assert_eq!(change_amount(true, &a, &b, 3), 4);

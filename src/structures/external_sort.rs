@@ -254,7 +254,7 @@ mod tests {
             title: String::new(),
             offset: 0,
             cut: false,
-            sketch: Sketch { supershingles: vec![i; 6], features: vec![i as u32; 84] },
+            sketch: Sketch { supershingles: vec![i; 6], features: vec![i as u16; 84] },
             chunks: None,
             links: vec!["http://h/".into(); (i % 5) as usize],
         }

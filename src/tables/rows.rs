@@ -16,7 +16,7 @@ use super::columns::{
     Column, Table, binaries, booleans, bytes, dates, doubles, ints, longs, maybe_doubles, maybe_ints, maybe_longs,
     maybe_texts, nullable, required, texts,
 };
-use crate::records::{DocId, Week, fold};
+use crate::records::{DocId, FeatureBits, Week, fold};
 
 /// `documents`: one row for every page of a week, by `doc`.
 #[derive(Clone, Debug)]
@@ -192,7 +192,7 @@ pub struct FeatureRow {
     pub doc: i64,
     /// The supershingles, 8 bytes each, little-endian: 48 bytes for the study's 6.
     pub supershingles: Vec<u8>,
-    /// The low 4 bytes of each feature, little-endian: 336 bytes for the study's 84.
+    /// The low 2 bytes of each feature, little-endian: 168 bytes for the study's 84.
     pub features: Vec<u8>,
 }
 
@@ -234,8 +234,8 @@ impl Table for FeatureRow {
             ),
             required(
                 "features",
-                "the low four bytes of each feature, little-endian: 84 of them by default",
-                bytes(width(|r| r.features.len(), 84 * 4), rows.iter().map(|r| &r.features[..])),
+                "the low two bytes of each feature, little-endian: 84 of them by default",
+                bytes(width(|r| r.features.len(), 84 * size_of::<FeatureBits>()), rows.iter().map(|r| &r.features[..])),
             ),
         ]
     }

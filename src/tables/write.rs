@@ -292,7 +292,7 @@ mod tests {
             let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
             builder.schema().clone()
         };
-        for (supershingles, features) in [(48, 336), (32, 16)] {
+        for (supershingles, features) in [(48, 168), (32, 16)] {
             let [full, empty] = ["full.parquet", "empty.parquet"].map(|name| folder.path().join(name));
             let row = || FeatureRow { doc: 1, supershingles: vec![1; supershingles], features: vec![2; features] };
             let mut writer: Writer<FeatureRow> = Writer::create(&full).unwrap();
@@ -304,7 +304,7 @@ mod tests {
         // Without an example they are those of the study.
         let [full, empty] = ["full.parquet", "empty.parquet"].map(|name| folder.path().join(name));
         let mut writer: Writer<FeatureRow> = Writer::create(&full).unwrap();
-        writer.push(FeatureRow { doc: 1, supershingles: vec![1; 48], features: vec![2; 336] }).unwrap();
+        writer.push(FeatureRow { doc: 1, supershingles: vec![1; 48], features: vec![2; 168] }).unwrap();
         writer.finish().unwrap();
         Writer::<FeatureRow>::create(&empty).unwrap().finish().unwrap();
         assert_eq!(schema(&empty), schema(&full));
@@ -315,7 +315,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("features.parquet");
         let mut writer: Writer<FeatureRow> = Writer::create(&path).unwrap();
-        writer.push(FeatureRow { doc: 7, supershingles: vec![1; 48], features: vec![2; 336] }).unwrap();
+        writer.push(FeatureRow { doc: 7, supershingles: vec![1; 48], features: vec![2; 168] }).unwrap();
         writer.finish().unwrap();
         let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
         let columns = reader.metadata().row_group(0).columns();

@@ -82,7 +82,7 @@ fn smallest<T: Ord>(things: impl Iterator<Item = (u64, T)>, most: usize) -> Vec<
 }
 
 /// Of pages that have at least `least` features in common with the first of them, at most `most`.
-pub fn representatives(features: &BTreeMap<i64, Vec<u32>>, pages: &[i64], least: usize, most: usize) -> Vec<i64> {
+pub fn representatives(features: &BTreeMap<i64, Vec<u16>>, pages: &[i64], least: usize, most: usize) -> Vec<i64> {
     let mut families: Vec<Vec<i64>> = Vec::new();
     for page in pages {
         let equal = |other: i64| features[&other].iter().zip(&features[page]).filter(|(a, b)| a == b).count();

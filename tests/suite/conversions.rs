@@ -195,7 +195,7 @@ fn pages_become_rows_whose_text_has_the_features_of_the_page() {
     let store = made.store().with_file_name("again");
     let input = lines.to_str().unwrap();
     run_well(&["run", "-q", "--week", DATE, "--store", store.to_str().unwrap(), "--input", input]);
-    let of_url = |of: &Path| -> BTreeMap<String, Vec<u32>> {
+    let of_url = |of: &Path| -> BTreeMap<String, Vec<u16>> {
         let urls = longs(of, "documents", "doc").into_iter().zip(texts(of, "documents", "url"));
         let mut features = features(of);
         urls.filter_map(|(doc, url)| features.remove(&doc).map(|features| (url, features))).collect()

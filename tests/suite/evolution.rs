@@ -42,7 +42,7 @@ struct Page {
     host: String,
     root: i64,
     checksum: Vec<u8>,
-    features: Vec<u32>,
+    features: Vec<u16>,
 }
 
 /// A week of a store, as its tables have it.
@@ -329,7 +329,7 @@ struct Url {
     url: String,
     host: String,
     family: u64,
-    features: Vec<u32>,
+    features: Vec<u16>,
     version: u64,
 }
 
@@ -358,7 +358,7 @@ impl Synthetic {
                 let shard = random(u64::from(store.method.shards) - 1) as u32;
                 let doc = DocId::new(shard, next_rows[shard as usize]);
                 next_rows[shard as usize] += 1;
-                let features = (0..store.method.features).map(|_| random(4) as u32).collect();
+                let features = (0..store.method.features).map(|_| random(4) as u16).collect();
                 urls.push(Url { doc, url, host, family: family(&mut random), features, version: 0 });
             }
             for url in &mut urls[..born] {
@@ -369,7 +369,7 @@ impl Synthetic {
                 url.version += random(2);
                 for _ in 0..[0, 0, 1, 5, 40][random(5) as usize] {
                     let place = random(url.features.len() as u64) as usize;
-                    url.features[place] = random(1000) as u32;
+                    url.features[place] = random(1000) as u16;
                 }
             }
             // Pages first seen in the week are there; others fail now and then, in some weeks all together.
@@ -559,7 +559,7 @@ fn write<T: Table>(path: &Path, rows: impl Iterator<Item = T>) {
 /// Two weeks whose figures are worked out by hand: what the twin says is checked, too.
 #[test]
 fn the_twin_gives_the_figures_of_a_store_that_is_worked_out_by_hand() {
-    let page = |doc: i64, host: &str, root: i64, checksum: u8, features: [u32; 3]| {
+    let page = |doc: i64, host: &str, root: i64, checksum: u8, features: [u16; 3]| {
         (doc, Page { host: host.into(), root, checksum: vec![checksum], features: features.to_vec() })
     };
     // The clusters {1, 2} and {3}.

@@ -418,7 +418,7 @@ fn mirrored_pages(week: &SeenWeek, mirrors: &PairRows) -> BTreeMap<i64, i64> {
 }
 
 /// The checksum and the features of a page.
-type Download = (Vec<u8>, Vec<u32>);
+type Download = (Vec<u8>, Vec<u16>);
 
 fn assert_mirrored(store: &Path, weeks: &[SeenWeek], mirrors: &dyn Fn(&str) -> PairRows) {
     let row = |week: &SeenWeek| {

@@ -337,8 +337,8 @@ pub fn vectors(week: &Path) -> BTreeMap<i64, Vec<u64>> {
 }
 
 /// Every page's features, by id.
-pub fn features(week: &Path) -> BTreeMap<i64, Vec<u32>> {
-    let words = |bytes: Vec<u8>| bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+pub fn features(week: &Path) -> BTreeMap<i64, Vec<u16>> {
+    let words = |bytes: Vec<u8>| bytes.as_chunks::<2>().0.iter().map(|word| u16::from_le_bytes(*word)).collect();
     let features = bytes(week, "features", "features").into_iter().map(words);
     longs(week, "features", "doc").into_iter().zip(features).collect()
 }

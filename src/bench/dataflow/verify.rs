@@ -28,7 +28,7 @@ use crate::operators::exchange::barrier;
 use crate::operators::output;
 use crate::operators::scan::{VectorRoots, Vectors};
 use crate::operators::verify::{CheckedFeatures, FeatureCheck, check_by_features};
-use crate::records::DocId;
+use crate::records::{DocId, FeatureBits};
 use crate::report::grouped;
 use crate::state::sync_folder;
 use crate::tables::{Scan, field};
@@ -126,7 +126,7 @@ pub(crate) fn bench_verify(args: &VerifyArgs, as_text: impl Fn(VerifyTask) -> Re
 
 /// The checksum of the labels that a single thread finds: all pairs of each cluster are compared.
 fn baseline(task: &VerifyTask) -> Result<u64> {
-    let (mut vectors, mut sketches) = (Vec::<[u64; WIDTH]>::new(), Vec::<[u32; FEATURES]>::new());
+    let (mut vectors, mut sketches) = (Vec::<[u64; WIDTH]>::new(), Vec::<[FeatureBits; FEATURES]>::new());
     let dataset = task.dataset();
     for shard in 0..SHARDS {
         Scan::open(dataset.path(shard), &["supershingles", "features"])?.for_each(|batch| {

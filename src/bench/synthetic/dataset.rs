@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::features::{FEATURES, features};
 use super::vectors::{GENERATION, Noise, Synthetic, WIDTH};
 use crate::operators::scan::{VectorFile, VectorFiles};
-use crate::records::{DocId, MAX_SHARDS, fold};
+use crate::records::{DocId, FeatureBits, MAX_SHARDS, fold};
 use crate::state::replace;
 use crate::tables::{Column, Table, Writer};
 
@@ -94,7 +94,7 @@ struct SyntheticRow {
 /// A row of a file with features.
 struct SketchRow {
     row: SyntheticRow,
-    features: [u32; FEATURES],
+    features: [FeatureBits; FEATURES],
 }
 
 impl Table for SketchRow {
@@ -110,7 +110,7 @@ impl Table for SketchRow {
             Column::longs("doc", rows.iter().map(|row| row.row.doc)),
             Column::longs("vector", rows.iter().map(|row| fold(&row.row.supershingles) as i64)),
             Column::bytes("supershingles", size_of::<[u64; WIDTH]>(), supershingles),
-            Column::bytes("features", size_of::<[u32; FEATURES]>(), features),
+            Column::bytes("features", size_of::<[FeatureBits; FEATURES]>(), features),
         ]
     }
 }

@@ -5,7 +5,7 @@
 //! features of the supershingles that they share. Documents with the same vector have the same features.
 
 use super::vectors::WIDTH;
-use crate::records::{fold, mix};
+use crate::records::{FeatureBits, fold, mix};
 
 /// Features of a document, as in the study.
 pub(crate) const FEATURES: usize = 84;
@@ -13,7 +13,7 @@ pub(crate) const FEATURES: usize = 84;
 const RUN: usize = FEATURES / WIDTH;
 
 /// The features of a document with this vector in this cluster.
-pub(crate) fn features(cluster: u64, vector: &[u64; WIDTH], unlike: f64) -> [u32; FEATURES] {
+pub(crate) fn features(cluster: u64, vector: &[u64; WIDTH], unlike: f64) -> [FeatureBits; FEATURES] {
     let whole = fold(vector);
     let is_unlike = (mix(whole) as f64) < unlike * u64::MAX as f64;
     std::array::from_fn(|number| {
@@ -23,7 +23,7 @@ pub(crate) fn features(cluster: u64, vector: &[u64; WIDTH], unlike: f64) -> [u32
             _ if is_unlike => mix(supershingle.wrapping_add(number as u64)),
             _ => mix(mix(cluster).wrapping_add(number as u64)),
         };
-        random as u32
+        random as FeatureBits
     })
 }
 
@@ -37,7 +37,7 @@ mod tests {
         let base: [u64; WIDTH] = std::array::from_fn(|column| mix(column as u64));
         let mut other = base;
         (other[1], other[4]) = (7, 8);
-        let equal = |a: [u32; FEATURES], b: [u32; FEATURES]| equal_features(&a, &b);
+        let equal = |a: [FeatureBits; FEATURES], b: [FeatureBits; FEATURES]| equal_features(&a, &b);
         assert_eq!(equal(features(3, &base, 0.0), features(3, &other, 0.0)), 82);
         assert_eq!(equal(features(3, &base, 0.0), features(4, &base, 0.0)), 6);
         assert_eq!(equal(features(3, &base, 1.0), features(3, &other, 1.0)), 56);

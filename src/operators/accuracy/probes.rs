@@ -15,7 +15,7 @@ use timely::worker::Worker;
 
 use super::sample::{Sample, sample_hash};
 use crate::operators::scan::Vectors;
-use crate::records::{DocId, mix};
+use crate::records::{DocId, FeatureBits, mix};
 use crate::structures::ByKey;
 use crate::watch::Watch;
 
@@ -30,7 +30,7 @@ pub struct Probe {
     /// The root of its cluster.
     pub root: DocId,
     /// Its features.
-    pub features: Vec<u32>,
+    pub features: Vec<FeatureBits>,
 }
 
 /// A page that may be similar to a probe.
@@ -109,7 +109,7 @@ pub fn own_near_pages(
 /// ```
 /// use nigh::operators::accuracy::{Probe, representatives};
 /// use nigh::records::DocId;
-/// let probe = |row, features: [u32; 3]| Probe { doc: DocId::new(0, row), root: DocId::new(0, row), features: features.to_vec() };
+/// let probe = |row, features: [u16; 3]| Probe { doc: DocId::new(0, row), root: DocId::new(0, row), features: features.to_vec() };
 /// let probes = [probe(0, [1, 2, 3]), probe(1, [1, 2, 9]), probe(2, [7, 8, 9]), probe(3, [5, 2, 3])];
 /// assert_eq!(representatives(&probes, 2, 2), [(0, 1.5), (1, 1.5), (2, 1.0)]);
 /// ```
@@ -155,12 +155,12 @@ impl Default for FeatureIndex {
 
 impl FeatureIndex {
     /// The key of a feature at its place.
-    fn key(place: usize, feature: u32) -> u64 {
-        (place as u64) << 32 | u64::from(feature)
+    fn key(place: usize, feature: FeatureBits) -> u64 {
+        (place as u64) << FeatureBits::BITS | u64::from(feature)
     }
 
     /// Adds a list; lists are numbered from 0.
-    fn add(&mut self, features: &[u32]) {
+    fn add(&mut self, features: &[FeatureBits]) {
         let number = self.equal.len() as u32;
         self.equal.push(0);
         for (place, feature) in features.iter().enumerate() {
@@ -173,7 +173,7 @@ impl FeatureIndex {
 
     /// Calls `each` with the lists that have at least `least` features in common with these, and how many.
     #[inline]
-    fn near(&mut self, features: &[u32], least: u32, mut each: impl FnMut(usize, u32)) {
+    fn near(&mut self, features: &[FeatureBits], least: u32, mut each: impl FnMut(usize, u32)) {
         for (place, feature) in features.iter().enumerate() {
             let key = FeatureIndex::key(place, *feature);
             let bit = mix(key) % BITS;

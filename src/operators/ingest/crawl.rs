@@ -102,7 +102,7 @@ impl Sortable for Capture {
                 .sum::<usize>()
             + self.title.len()
             + 8 * self.sketch.supershingles.len()
-            + 4 * self.sketch.features.len()
+            + size_of_val(&self.sketch.features[..])
             + self.chunks.as_ref().map_or(0, |chunks| chunks.lines.len() + chunks.paragraphs.len())
             + self.links.iter().map(|link| size_of::<String>() + link.len()).sum::<usize>()
     }

@@ -26,7 +26,7 @@ use super::urls::{UrlName, text_hash};
 use crate::config::Unfetched;
 use crate::features::equal_features;
 use crate::operators::exchange::{Answerer, Asked, Asker, Block, Dealer, Keyed, all_gather, ask, by_group};
-use crate::records::fold;
+use crate::records::{FeatureBits, fold};
 
 /// How pairs are tested.
 #[derive(Clone, Copy, Debug)]
@@ -340,7 +340,7 @@ struct FeatureQuestion {
 }
 
 /// Features of an answer.
-const PART: usize = 13;
+const PART: usize = 26;
 
 /// Some of the features of a page.
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -350,7 +350,7 @@ struct FeaturePart {
     number: u64,
     /// The number of the first of these features.
     first: u32,
-    features: [u32; PART],
+    features: [FeatureBits; PART],
 }
 
 /// Asks for the features of pairs of pages, some pairs at a time.
@@ -364,7 +364,7 @@ struct FeatureAsker {
     features: usize,
     index: u64,
     /// The features of the pages of this round, by number of the question.
-    read: BTreeMap<u64, Vec<u32>>,
+    read: BTreeMap<u64, Vec<FeatureBits>>,
 }
 
 impl FeatureAsker {

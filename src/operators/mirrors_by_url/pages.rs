@@ -9,7 +9,7 @@ use crate::config::Reading;
 use crate::features::Fingerprinter;
 use crate::operators::ingest::page_facts;
 use crate::readers::{Input, Item, Listed, UrlFile, each_listed_url};
-use crate::records::{checksum, fold};
+use crate::records::{FeatureBits, checksum, fold};
 use crate::state::History;
 use crate::structures::Ownership;
 use crate::tables::{DocumentRow, FeatureRow, MissingRow, RedirectRow, RowGroups, Scan, Table, field};
@@ -62,7 +62,7 @@ pub struct TestPages {
     /// The files of features of the week.
     files: Vec<RowGroups>,
     /// The features of pages of files.
-    read: Vec<Vec<u32>>,
+    read: Vec<Vec<FeatureBits>>,
     /// The number of features of a page.
     width: usize,
     /// Of the files for tests: pages and failed downloads of URLs that no test may ask for, and records that cannot be read.
@@ -229,7 +229,7 @@ impl TestPages {
     ///
     /// # Errors
     /// If a page has no words, or a file cannot be read; names the file.
-    pub fn features(&self, pages: &[usize], mut each: impl FnMut(usize, &[u32])) -> Result<()> {
+    pub fn features(&self, pages: &[usize], mut each: impl FnMut(usize, &[FeatureBits])) -> Result<()> {
         let mut sorted: Vec<usize> = (0..pages.len()).collect();
         sorted.sort_unstable_by_key(|place| self.pages[pages[*place]].features);
         let file_of = |place: &usize| match self.pages[pages[*place]].features {
@@ -255,11 +255,15 @@ impl TestPages {
             Scan::of_rows(&self.files[file], "features", &rows)?.for_each(|batch| {
                 let features: &FixedSizeBinaryArray = field(batch, "features")?;
                 let length = features.value_length();
-                ensure!(length as usize == 4 * self.width, "{} has features of {length} bytes", path.display());
+                ensure!(
+                    length as usize == size_of::<FeatureBits>() * self.width,
+                    "{} has features of {length} bytes",
+                    path.display()
+                );
                 for bytes in features.iter().flatten() {
                     let row = row.next().copied();
                     words.clear();
-                    words.extend(bytes.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)));
+                    words.extend(bytes.as_chunks().0.iter().map(|bytes| FeatureBits::from_le_bytes(*bytes)));
                     while let Some(place) = next.next_if(|place| file_of(place).map(|(_, row)| row) == row) {
                         each(*place, &words);
                     }

@@ -31,7 +31,7 @@ use timely::worker::Worker;
 use crate::features::equal_features;
 use crate::operators::exchange::{Block, BlockBuilder, Dealer, received, run_to_end};
 use crate::operators::scan::{VectorBatch, Vectors};
-use crate::records::DocId;
+use crate::records::{DocId, FeatureBits};
 use crate::structures::Ownership;
 use crate::watch::Watch;
 
@@ -53,13 +53,13 @@ struct SketchQuestion {
     neighbour: DocId,
     doc: DocId,
     supershingles: Vec<u64>,
-    features: Vec<u32>,
+    features: Vec<FeatureBits>,
 }
 
 impl SketchQuestion {
     /// About the bytes that the question takes at its sender and its receiver together.
     fn bytes(&self) -> usize {
-        2 * (size_of::<SketchQuestion>() + 8 * self.supershingles.len() + 4 * self.features.len())
+        2 * (size_of::<SketchQuestion>() + 8 * self.supershingles.len() + size_of_val(&self.features[..]))
     }
 }
 

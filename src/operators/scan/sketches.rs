@@ -8,7 +8,7 @@ use anyhow::Result;
 use arrow_array::{Array, FixedSizeBinaryArray, Int64Array};
 
 use super::pages::own_segments;
-use crate::records::DocId;
+use crate::records::{DocId, FeatureBits};
 use crate::state::{Journal, Unfinished};
 use crate::structures::Ownership;
 use crate::tables::{FeatureRow, RowGroups, Scan, Table, field};
@@ -28,8 +28,8 @@ pub struct VectorBatch {
     pub docs: Vec<DocId>,
     /// The supershingles of the documents, one document after the other.
     pub supershingles: Vec<u64>,
-    /// The low 32 bits of the features of the documents, one document after the other.
-    pub features: Vec<u32>,
+    /// What is kept of the features of the documents, one document after the other.
+    pub features: Vec<FeatureBits>,
 }
 
 impl Vectors {
@@ -64,7 +64,7 @@ impl Vectors {
             return Ok(Some(VectorBatch {
                 docs: docs.values().iter().map(|doc| DocId::from_table(*doc)).collect(),
                 supershingles: words(supershingles, u64::from_le_bytes),
-                features: words(field(&batch, "features")?, u32::from_le_bytes),
+                features: words(field(&batch, "features")?, FeatureBits::from_le_bytes),
             }));
         }
     }

@@ -14,7 +14,7 @@ use arrow_array::Int64Array;
 
 use super::pages::own_segments;
 use crate::kernels::memory::advise_huge_pages;
-use crate::records::DocId;
+use crate::records::{DocId, FeatureBits};
 use crate::state::{Journal, Segment};
 use crate::structures::Ownership;
 use crate::tables::{AscendingColumn, PlainColumn, RowGroups, Scan, field};
@@ -130,9 +130,12 @@ impl VectorFiles {
         VectorFiles { column: HASHES, width: 1, ..self.clone() }
     }
 
-    /// The features instead of the vectors: `count` for each document, two to a word. `None` if their number is odd.
+    /// The features instead of the vectors: `count` for each document, four to a word. `None` if their number is not divisible by four.
     pub fn features(&self, count: usize) -> Option<VectorFiles> {
-        count.is_multiple_of(2).then(|| VectorFiles { column: FEATURES, width: count / 2, ..self.clone() })
+        (count * size_of::<FeatureBits>()).is_multiple_of(8).then(|| {
+            let width = count * size_of::<FeatureBits>() / 8;
+            VectorFiles { column: FEATURES, width, ..self.clone() }
+        })
     }
 
     /// Reads the vectors at some places: `width` words for each, in the order of `places`.

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::operators::scan::{VectorFiles, Vectors};
-use crate::records::DocId;
+use crate::records::{DocId, FeatureBits};
 use crate::structures::{Ownership, Sortable};
 
 /// The elements of a candidate: its shingles, or its features with their places.
@@ -54,7 +54,7 @@ pub struct FeatureSource {
     docs: Vec<DocId>,
     roots: Vec<DocId>,
     /// The features of all documents, one after the other.
-    features: Vec<u32>,
+    features: Vec<FeatureBits>,
     next: usize,
 }
 
@@ -88,7 +88,7 @@ pub fn read_features(
     count: usize,
     files: &VectorFiles,
     scan: impl Fn() -> Vectors,
-) -> Result<(Vec<DocId>, Vec<u32>)> {
+) -> Result<(Vec<DocId>, Vec<FeatureBits>)> {
     match files.features(count) {
         Some(files) => {
             let (docs, words) = files.find(wanted)?;
@@ -99,7 +99,7 @@ pub fn read_features(
 }
 
 /// The documents among `nodes` that have features, and these, from a scan of all own ones.
-fn scan_features(nodes: &[DocId], mut vectors: Vectors) -> Result<(Vec<DocId>, Vec<u32>)> {
+fn scan_features(nodes: &[DocId], mut vectors: Vectors) -> Result<(Vec<DocId>, Vec<FeatureBits>)> {
     let (mut docs, mut features) = (Vec::new(), Vec::new());
     while docs.len() < nodes.len() {
         let Some(batch) = vectors.batch()? else { break };
@@ -121,8 +121,10 @@ impl CandidateSource for FeatureSource {
         let Some(doc) = self.docs.get(self.next) else { return Ok(Step::End) };
         let width = self.features.len() / self.docs.len();
         let of_doc = &self.features[self.next * width..][..width];
-        let elements =
-            (0..).zip(of_doc).map(|(place, feature): (u64, &u32)| place << 32 | u64::from(*feature)).collect();
+        let elements = (0..)
+            .zip(of_doc)
+            .map(|(place, feature): (u64, &FeatureBits)| place << FeatureBits::BITS | u64::from(*feature))
+            .collect();
         let root = self.roots[self.next];
         self.next += 1;
         Ok(Step::Set(CandidateSet { doc: *doc, root, elements }))

@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail, ensure};
 use arrow_array::{FixedSizeBinaryArray, Int64Array, RecordBatch};
 
 use super::weeks::History;
-use crate::records::{DocId, Week};
+use crate::records::{DocId, FeatureBits, Week};
 use crate::state::weeks::WeekTables;
 use crate::tables::{ClusterRow, DocumentRow, FeatureRow, RowGroups, Scan, Table, field};
 
@@ -28,7 +28,7 @@ pub struct Download {
     pub checksum: u128,
     /// The number of documents in its very similar cluster.
     pub size: u64,
-    /// The features, 4 bytes each, as in the table; empty for a document without words.
+    /// What is kept of the features, as in the table; empty for a document without words.
     pub features: Vec<u8>,
 }
 
@@ -61,7 +61,7 @@ impl Downloads {
             files += history.rows(at, tables, DocumentRow::NAME, shard)?.len();
         }
         // Bytes of a row of the three tables, once in Arrow and once in Parquet.
-        let row = 2 * (4 * history.features as u64 + 48);
+        let row = 2 * ((size_of::<FeatureBits>() * history.features) as u64 + 48);
         let rows = (memory / row / files.max(1) as u64).clamp(64, 4096) as usize;
         let merged = |at, table, column| {
             let files = history.rows(at, &tables[at], table, shard)?;
@@ -118,11 +118,11 @@ impl ShardTables {
         if self.features.first() == Some(doc) {
             let bytes = self.features.bytes("features")?;
             ensure!(
-                bytes.len() == 4 * features,
+                bytes.len() == size_of::<FeatureBits>() * features,
                 "week {} is damaged: features of {} bytes, instead of {}",
                 self.features.week,
                 bytes.len(),
-                4 * features
+                size_of::<FeatureBits>() * features
             );
             download.features.extend_from_slice(bytes);
             self.features.advance()?;
@@ -357,7 +357,7 @@ mod tests {
                 kept: BTreeMap::new(),
             });
         }
-        (History { store: store.to_owned(), method: String::new(), features: 2, weeks }, written)
+        (History { store: store.to_owned(), method: String::new(), features: 4, weeks }, written)
     }
 
     #[test]

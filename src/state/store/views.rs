@@ -27,9 +27,9 @@ const HEAD: &str = "\
 
 -- The share of features that two rows of `features` have in common: an estimate of the resemblance of the two pages.
 CREATE OR REPLACE MACRO nigh_similarity(a, b) AS
-  len(list_filter(range(octet_length(a) // 4), lambda i:
-    substr(hex(a), CAST(8 * i + 1 AS INTEGER), 8) = substr(hex(b), CAST(8 * i + 1 AS INTEGER), 8)))
-  / (octet_length(a) // 4);
+  len(list_filter(range(octet_length(a) // 2), lambda i:
+    substr(hex(a), CAST(4 * i + 1 AS INTEGER), 4) = substr(hex(b), CAST(4 * i + 1 AS INTEGER), 4)))
+  / (octet_length(a) // 2);
 -- How many supershingles two rows of `features` have in common: 2 of 6 make pages very similar in the study.
 CREATE OR REPLACE MACRO nigh_agreements(a, b) AS
   len(list_filter(range(octet_length(a) // 8), lambda i:

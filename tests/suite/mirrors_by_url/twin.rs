@@ -71,7 +71,7 @@ pub struct Page {
     pub order: i64,
     pub checksum: Vec<u8>,
     /// `None` without words.
-    pub features: Option<Vec<u32>>,
+    pub features: Option<Vec<u16>>,
 }
 
 /// What is said of a URL.
@@ -148,7 +148,7 @@ impl Known {
         let of_host = self.pages.range((a.clone(), String::new())..).take_while(|(name, _)| name.0 == *a);
         of_host.into_iter().any(|((_, path), page)| {
             let Some(other) = self.pages.get(&(b.clone(), path.clone())) else { return false };
-            let alike = |(a, b): (&Vec<u32>, &Vec<u32>)| 2 * a.iter().zip(b).filter(|(a, b)| a == b).count() >= a.len();
+            let alike = |(a, b): (&Vec<u16>, &Vec<u16>)| 2 * a.iter().zip(b).filter(|(a, b)| a == b).count() >= a.len();
             page.checksum == other.checksum || page.features.as_ref().zip(other.features.as_ref()).is_some_and(alike)
         })
     }
