@@ -191,7 +191,7 @@ pub fn plan(plan: &Plan, disk: &Disk) -> String {
     line(
         "Memory",
         format!(
-            "{} for buffers, {} for each worker; clustering needs about 150 bytes for each page in addition",
+            "{} for buffers, {} for each worker; clustering and tables need about 55 bytes for each page in addition",
             Bytes(plan.worker_memory * plan.peers() as u64),
             Bytes(plan.worker_memory)
         ),

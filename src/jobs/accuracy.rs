@@ -209,7 +209,7 @@ fn samples(
         .map(|(number, weight)| (all[number].clone(), weight))
         .unzip();
     let probes: Rc<[Probe]> = chosen.into();
-    let root = |doc: DocId| similar.roots[week.owned.index(doc)];
+    let root = |doc: DocId| similar.roots.of(doc);
     let near = near_probes(worker, &probes, rule, root, week.vectors()(), watch)?;
     Ok(Samples {
         links: links.into_iter().map(|sample| (sample.population, sample.into_things())).collect(),
@@ -491,8 +491,7 @@ fn sampled_clusters(
     similar: &LevelClusters,
 ) -> Result<Vec<SampledCluster>> {
     let mut own: Vec<(Reverse<u64>, DocId)> =
-        similar.sizes.of_own_roots().map(|(root, pages)| (Reverse(pages), root)).collect();
-    own.retain(|(pages, _)| pages.0 > 1);
+        similar.sizes.own_clusters().map(|(root, pages)| (Reverse(pages), root)).collect();
     own.sort_unstable();
     own.truncate(CLUSTERS);
     let mut chosen =
@@ -500,8 +499,8 @@ fn sampled_clusters(
     chosen.truncate(CLUSTERS);
     let numbers: BTreeMap<DocId, usize> = chosen.iter().map(|(_, root)| *root).zip(0..).collect();
     let mut members: Vec<Sample<DocId>> = vec![Sample::new(2 * PAIRS); chosen.len()];
-    for (doc, root) in week.owned.docs().zip(&similar.roots) {
-        if let Some(number) = numbers.get(root) {
+    for (doc, root) in similar.roots.iter() {
+        if let Some(number) = numbers.get(&root) {
             members[*number].add(sample_hash(week.plan.method.seed, 2, doc), doc);
         }
     }
@@ -527,7 +526,7 @@ fn probes(worker: &mut Worker, week: &IngestedWeek<'_>, similar: &LevelClusters)
     let features = features.chunks_exact(plan.method.features);
     let probe = |(doc, features): (DocId, &[FeatureBits])| Probe {
         doc,
-        root: similar.roots[owned.index(doc)],
+        root: similar.roots.of(doc),
         features: features.to_vec(),
     };
     all_gather(worker, docs.into_iter().zip(features).map(probe).collect(), week.watch)

@@ -46,7 +46,7 @@ use crate::operators::output::{LevelClusters, cluster_sizes, links};
 use crate::plan::Plan;
 use crate::records::{DocId, Level};
 use crate::state::{CommittedWeek, Journal, Unfinished, WholeWeek};
-use crate::structures::Ownership;
+use crate::structures::{DocMap, Ownership};
 use crate::summary::Summary;
 use crate::watch::{Stage, Watch};
 
@@ -91,12 +91,15 @@ pub fn cluster(
 
     // Tables.
     watch.enter(Stage::Tables);
-    let level = |level, roots: Vec<DocId>, worker: &mut Worker| -> Result<LevelClusters> {
-        Ok(LevelClusters { level, sizes: cluster_sizes(worker, &owned, &roots, watch)?, roots })
-    };
     let links_sampled = evidence(worker, &week, &roots, base.as_ref())?;
     split_off(&week, &roots)?;
-    let WeekRoots { similar, identical, exact, choice, postings, .. } = roots;
+    let WeekRoots { similar, identical, exact, neighbours, known, verified, choice, postings } = roots;
+    drop((neighbours, known, verified));
+    let level = |level, roots: Vec<DocId>, worker: &mut Worker| -> Result<LevelClusters> {
+        let roots = DocMap::new(&owned, roots);
+        let sizes = cluster_sizes(worker, &owned, roots.iter().map(|(_, root)| root), watch)?;
+        Ok(LevelClusters { level, roots, sizes })
+    };
     let levels = [
         level(Level::Similar, similar, worker)?,
         level(Level::Identical, identical, worker)?,

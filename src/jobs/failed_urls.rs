@@ -33,14 +33,15 @@ use crate::operators::ingest::FailedUrls;
 use crate::plan::Deletion;
 use crate::records::{DocId, KeyHash};
 use crate::state::UrlIndex;
+use crate::structures::DocMap;
 use crate::tables::{HostFailureRow, RedirectRow, Table, Writer, copy_rows, field};
 use crate::watch::Watch;
 
 /// The number of failed URLs by the shard of the host, the host and the reason.
 type HostCounts = BTreeMap<(u32, String, String), u64>;
 
-/// Writes `redirects` and `host-failures` for own shards. `roots` has a root for every own document of this week, by number.
-pub(crate) fn failed_urls(worker: &mut Worker, week: &IngestedWeek<'_>, roots: &[DocId]) -> Result<()> {
+/// Writes `redirects` and `host-failures` for own shards. `roots` has a root for every own document of this week.
+pub(crate) fn failed_urls(worker: &mut Worker, week: &IngestedWeek<'_>, roots: &DocMap) -> Result<()> {
     if let Some(deletion) = &week.plan.deletion {
         return without_deleted(week, deletion);
     }
@@ -61,7 +62,7 @@ pub(crate) fn failed_urls(worker: &mut Worker, week: &IngestedWeek<'_>, roots: &
                 redirects.push(RedirectRow { url, target_url, status: redirect.status.into() })?;
             }
             let doc = urls.find(url.hash)?;
-            if doc.is_none_or(|doc| roots[week.owned.index(doc)] == DocId::NONE) {
+            if doc.is_none_or(|doc| roots.of(doc) == DocId::NONE) {
                 let of_host = KeyHash::of(&url.host).shard(shards);
                 *counts.entry((of_host, url.host, url.reason)).or_default() += 1;
             }

@@ -20,6 +20,7 @@ use super::deletion::missing_without;
 use super::week::IngestedWeek;
 use crate::operators::ingest::FailureReasons;
 use crate::records::DocId;
+use crate::structures::DocMap;
 use crate::summary::OTHER_REASONS;
 use crate::tables::{MissingRow, RowGroups, Scan, Table, Writer, field, maybe_text};
 
@@ -28,9 +29,8 @@ const NOT_SEEN: &str = "not seen";
 /// The largest number of reasons of one shard that are counted separately: side files may have any text as reason.
 const COUNTED: usize = 1000;
 
-/// Writes `missing` for own shards, and counts its rows by reason. `roots` has a root for every own document of this week, by
-/// number.
-pub(crate) fn missing_urls(week: &IngestedWeek<'_>, roots: &[DocId]) -> Result<BTreeMap<String, u64>> {
+/// Writes `missing` for own shards, and counts its rows by reason. `roots` has a root for every own document of this week.
+pub(crate) fn missing_urls(week: &IngestedWeek<'_>, roots: &DocMap) -> Result<BTreeMap<String, u64>> {
     let store = week.plan.open_store();
     let url_files = store.url_files(&week.plan.earlier)?;
     let of_base = week.plan.deletion.as_ref().map(|deletion| store.tables(&deletion.of)).transpose()?;
@@ -58,7 +58,7 @@ fn missing_of_shard(
     week: &IngestedWeek<'_>,
     shard: u32,
     url_files: &[RowGroups],
-    roots: &[DocId],
+    roots: &DocMap,
     counts: &mut RowsByReason,
 ) -> Result<()> {
     let mut writer: Writer<MissingRow> = Writer::create(&week.table(MissingRow::NAME, shard))?;
@@ -75,7 +75,7 @@ fn missing_of_shard(
                 ensure!(last < Some(doc), "{} has {doc} out of order: the table is damaged", path.display());
                 week.owned.check(doc, shard, path)?;
                 last = Some(doc);
-                if roots[week.owned.index(doc)] != DocId::NONE {
+                if roots.of(doc) != DocId::NONE {
                     continue;
                 }
                 let reason = reasons.of(doc)?.unwrap_or_else(|| NOT_SEEN.to_owned());

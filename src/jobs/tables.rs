@@ -2,8 +2,8 @@
 //!
 //! Each worker writes the files of its own shards; worker 0 writes the tables that are one file.
 //!
-//! Cost: one pass over `documents` for the cluster map; evidence reads each document's sketch once. About 100 bytes a document are in
-//! memory, which the job's `memory` does not bound.
+//! Cost: one pass over `documents` for the cluster map; evidence reads each document's sketch once. About 55 bytes a document are in
+//! memory, which the job's `memory` does not bound: documents that are alone take least.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,7 @@ use crate::operators::scan::{PastClusters, own_segments, read_past};
 use crate::operators::set_join::Nearest;
 use crate::records::{DocId, Level};
 use crate::stats;
+use crate::structures::SparseDocs;
 use crate::summary::{AccuracySummary, LargestCluster, LevelSummary, Since, Summary};
 use crate::tables::{
     ChangeRow, ClusterRow, DocumentRow, EvidenceRow, Found, LargestRow, RowGroups, Scan, SizeRow, SplitOffRow,
@@ -155,7 +156,7 @@ pub(crate) fn canonical(worker: &mut Worker, week: &IngestedWeek<'_>, similar: &
 pub(crate) fn cluster_map(
     week: &IngestedWeek<'_>,
     levels: &[LevelClusters; 3],
-    cluster_ids: &[DocId],
+    cluster_ids: &SparseDocs,
     canonical: &[bool],
 ) -> Result<()> {
     let owned = week.owned;
@@ -171,17 +172,16 @@ pub(crate) fn cluster_map(
                 let doc = DocId::from_table(docs.value(row));
                 let number = owned.index(doc);
                 let root_and_size = |level: usize| {
-                    let root = levels[level].roots[number];
+                    let root = levels[level].roots.of(doc);
                     (root.to_table(), levels[level].sizes.members(root) as i64)
                 };
-                let cluster_id = cluster_ids[number];
                 writer.push(ClusterRow {
                     id: maybe_text(ids, row),
                     url: maybe_text(urls, row),
                     host: maybe_text(hosts, row),
                     doc: doc.to_table(),
                     levels: [root_and_size(0), root_and_size(1), root_and_size(2)],
-                    cluster_id: (cluster_id != DocId::NONE).then(|| cluster_id.to_table()),
+                    cluster_id: cluster_ids.get(number).map(DocId::to_table),
                     canonical: canonical[number],
                 })?;
             }
@@ -202,7 +202,7 @@ pub(crate) fn cluster_ids(
     let (owned, watch) = (week.owned, week.watch);
     let past_clusters = |past: Option<&BaseWeek>| match past {
         Some(past) => read_past(past.rows(ClusterRow::NAME, owned)?.into_iter(), owned),
-        None => Ok(PastClusters { names: vec![DocId::NONE; owned.len()], clusters: Vec::new() }),
+        None => Ok(PastClusters { names: SparseDocs::new(owned.len(), std::iter::empty()), clusters: Vec::new() }),
     };
     let first_new_ids = week.plan.named();
     let source = IdSource::After(&first_new_ids);

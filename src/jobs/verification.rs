@@ -162,7 +162,7 @@ fn with_new_bytes(
 ) -> Result<Vec<DocId>> {
     let owned = week.owned;
     let (_, checksums) = pages(week.unfinished, week.journal, owned)?;
-    let sizes = cluster_sizes(worker, owned, roots, week.watch)?;
+    let sizes = cluster_sizes(worker, owned, roots.iter().copied(), week.watch)?;
     let mut own: Vec<DocId> = Vec::new();
     for (rows, shard) in base.rows(DocumentRow::NAME, owned)? {
         let path = rows.path().to_owned();

@@ -11,12 +11,14 @@
 //! - [`seen_twice`]: values that occur at least twice, nearly exactly;
 //! - [`bit_columns`]: a few bits for each vector;
 //! - [`rank_bitmap`]: the rank of a number in a set;
+//! - [`doc_map`]: a document for each own one, mostly itself;
 //! - [`doc_filter`]: a Bloom-style filter for documents;
 //! - [`word_set`]: a set of hashes that is filled and asked many times;
 //! - [`external_sort`]: records in order, in bounded memory.
 
 pub mod bit_columns;
 pub mod doc_filter;
+pub mod doc_map;
 pub mod external_sort;
 pub mod group_by_key;
 pub mod hashing;
@@ -30,6 +32,7 @@ pub mod word_set;
 
 pub use self::bit_columns::BitColumns;
 pub use self::doc_filter::DocFilter;
+pub use self::doc_map::{DocMap, SparseDocs};
 pub use self::external_sort::{ExternalSort, Sortable, Sorted};
 pub use self::group_by_key::Grouper;
 pub(crate) use self::hashing::ByKey;

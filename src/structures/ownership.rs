@@ -55,7 +55,7 @@ impl Ownership {
     }
 
     /// The shards of this worker, ascending.
-    pub fn shards(&self) -> impl Iterator<Item = u32> + use<> {
+    pub fn shards(&self) -> impl Iterator<Item = u32> + Clone + use<> {
         (self.worker as u32..self.shards.len() as u32).step_by(self.peers)
     }
 
@@ -118,7 +118,7 @@ impl Ownership {
     }
 
     /// The documents of this worker, in the order of their numbers.
-    pub fn docs(&self) -> impl Iterator<Item = DocId> {
+    pub fn docs(&self) -> impl Iterator<Item = DocId> + Clone {
         self.shards().flat_map(|shard| (0..self.rows(shard)).map(move |row| DocId::new(shard, row)))
     }
 }

@@ -169,7 +169,7 @@ fn similar_clusters(
 ) -> Result<Vec<DocId>> {
     let components = component_roots(worker, owned, edges, &stage.watch)?;
     // Nodes that are no roots of trivial clusters are alone.
-    let sizes = cluster_sizes(worker, owned, &components, &stage.watch)?;
+    let sizes = cluster_sizes(worker, owned, components.iter().copied(), &stage.watch)?;
     let of_root: Vec<u64> = components
         .iter()
         .map(|component| if sizes.members(*component) > 1 { *component } else { DocId::NONE }.to_table() as u64)

@@ -123,7 +123,7 @@ fn read_components(
             Ok(())
         })?;
     }
-    let sizes = cluster_sizes(worker, owned, &pages.roots, watch)?;
+    let sizes = cluster_sizes(worker, owned, pages.roots.iter().copied(), watch)?;
     let of_page = pages.roots.iter().map(|root| if *root == DocId::NONE { 0 } else { sizes.members(*root) as u32 });
     pages.sizes = of_page.collect();
     Ok(())

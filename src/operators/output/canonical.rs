@@ -23,7 +23,7 @@ use super::cluster_sizes::LevelClusters;
 use crate::config::{Candidate, Policy};
 use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, all_gather, by_key};
 use crate::records::{DocId, mix};
-use crate::structures::Ownership;
+use crate::structures::{Ownership, SparseDocs};
 use crate::tables::{RowGroups, Scan, field};
 use crate::watch::Watch;
 
@@ -70,22 +70,18 @@ pub fn canonical(
     similar: &LevelClusters,
     rows: Vec<RowGroups>,
 ) -> Result<Vec<bool>> {
-    let members = |root: DocId| if root == DocId::NONE { 0 } else { similar.sizes.members(root) };
     if stage.policy == Policy::Root {
-        return Ok(owned.docs().zip(&similar.roots).map(|(doc, root)| doc == *root).collect());
+        return Ok(similar.roots.iter().map(|(doc, root)| doc == root).collect());
     }
-    let alone: Vec<bool> = similar.roots.iter().map(|root| members(*root) == 1).collect();
-    let in_clusters = similar.roots.iter().filter(|root| members(**root) > 1).count() as u64;
-    let all = all_gather(worker, vec![(worker.index(), in_clusters)], &stage.watch)?;
+    let roots = similar.clustered();
+    // Those that are not in clusters are alone, if they are there.
+    let alone: Vec<bool> =
+        similar.roots.iter().map(|(doc, root)| doc == root && similar.sizes.members(root) == 1).collect();
+    let all = all_gather(worker, vec![(worker.index(), roots.len() as u64)], &stage.watch)?;
     let all = all.iter().map(|(_, records)| records).sum();
     let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Member>(), 1, worker.peers(), stage.memory);
-    let source = Rc::new(MemberSource {
-        policy: stage.policy,
-        inputs: stage.inputs.clone(),
-        owned: owned.clone(),
-        roots: similar.roots.iter().map(|root| if members(*root) > 1 { *root } else { DocId::NONE }).collect(),
-        rows,
-    });
+    let source =
+        Rc::new(MemberSource { policy: stage.policy, inputs: stage.inputs.clone(), owned: owned.clone(), roots, rows });
     let open = move || {
         let (source, mut place) = (source.clone(), Place::default());
         move |dealer: &mut RangeDealer<'_, Member>| source.deal(&mut place, dealer)
@@ -120,8 +116,8 @@ struct MemberSource {
     policy: Policy,
     inputs: InputNumbers,
     owned: Ownership,
-    /// By own document: the root of its cluster, or [`DocId::NONE`] if it is alone.
-    roots: Vec<DocId>,
+    /// The roots of own documents in clusters, by number.
+    roots: SparseDocs,
     rows: Vec<RowGroups>,
 }
 
@@ -170,10 +166,7 @@ impl MemberSource {
         let weeks: Option<&'b Date32Array> = has("crawled").then(|| field(batch, "crawled")).transpose()?;
         for row in 0..batch.num_rows() {
             let doc = DocId::from_table(docs.value(row));
-            let root = self.roots[self.owned.index(doc)];
-            if root == DocId::NONE {
-                continue;
-            }
+            let Some(root) = self.roots.get(self.owned.index(doc)) else { continue };
             let long = |column: Option<&Int64Array>| column.map_or(0, |column| column.value(row) as u64);
             let text = |column: Option<&'b StringArray>| {
                 column.filter(|column| column.is_valid(row)).map(|column| column.value(row))

@@ -22,14 +22,14 @@ use super::overlaps::{Overlap, overlaps};
 use crate::operators::exchange::{Dealer, LocalAnswers, all_to_all, blocks, lookup};
 use crate::operators::scan::PastClusters;
 use crate::records::DocId;
-use crate::structures::Ownership;
+use crate::structures::{Ownership, SparseDocs};
 use crate::tables::{ChangeRow, Event};
 use crate::watch::Watch;
 
 /// The ids of this week's clusters.
 pub struct ClusterIds {
-    /// The id of each own document's cluster, by number; [`DocId::NONE`] for a document without a cluster.
-    pub of_docs: Vec<DocId>,
+    /// The id of each own document's cluster, by number; none for a document without a cluster.
+    pub of_docs: SparseDocs,
     /// How many new ids each own shard has assigned: shard and count.
     pub new_ids: Vec<(u32, u64)>,
     /// Rows of the table `changes` by own shard, in the order of the table.
@@ -59,7 +59,7 @@ pub enum IdSource<'a> {
     /// From the succeeded clusters; the first new id of each shard has this row.
     After(&'a [u64]),
     /// The ids are known already: that of each own document's cluster, by number.
-    As(&'a [DocId]),
+    As(&'a SparseDocs),
 }
 
 /// Assigns ids to the clusters of a week, and finds what became of last week's clusters.
@@ -74,8 +74,8 @@ pub fn cluster_ids(
     source: IdSource<'_>,
     watch: &Arc<Watch>,
 ) -> Result<ClusterIds> {
-    let pairs = past.names.iter().zip(&clusters.roots);
-    let pairs = pairs.filter(|(id, root)| **id != DocId::NONE && is_cluster(&clusters.sizes, **root));
+    let pairs = clusters.roots.iter().enumerate().filter(|(_, (_, root))| clusters.is_cluster(*root));
+    let pairs = pairs.filter_map(|(number, (_, root))| Some((past.names.get(number)?, root)));
     let pairs = pairs.map(|(id, root)| (id.to_table() as u64, root.to_table() as u64));
     let overlaps = overlaps(worker, pairs, watch)?;
 
@@ -96,16 +96,6 @@ pub fn cluster_ids(
     Ok(ClusterIds { of_docs, new_ids: new_ids.into_iter().collect(), changes })
 }
 
-/// Whether a document's root is that of a cluster: of at least two documents.
-fn is_cluster(sizes: &ClusterSizes, root: DocId) -> bool {
-    root != DocId::NONE && sizes.members(root) > 1
-}
-
-/// The root and size of every cluster with an own root.
-fn own_clusters(sizes: &ClusterSizes) -> impl Iterator<Item = (DocId, u64)> {
-    sizes.of_own_roots().filter(|(_, members)| *members > 1)
-}
-
 /// Sends the id and size of last week's clusters to the owners of the ids, and returns those received, in order.
 fn past_sizes(worker: &mut Worker, clusters: Vec<(DocId, u64)>, watch: &Arc<Watch>) -> Result<Vec<(DocId, u64)>> {
     let peers = worker.peers();
@@ -123,14 +113,14 @@ fn past_sizes(worker: &mut Worker, clusters: Vec<(DocId, u64)>, watch: &Arc<Watc
 fn roots_of_ids(
     worker: &mut Worker,
     owned: &Ownership,
-    ids: &[DocId],
+    ids: &SparseDocs,
     sizes: &ClusterSizes,
     watch: &Arc<Watch>,
 ) -> Result<BTreeMap<DocId, DocId>> {
     let peers = worker.peers();
     let mut dealer = Dealer::new(worker.index(), peers, watch);
-    for (root, _) in own_clusters(sizes) {
-        let id = ids[owned.index(root)];
+    for (root, _) in sizes.own_clusters() {
+        let id = ids.get(owned.index(root)).unwrap_or(DocId::NONE);
         dealer.deal(id.owner(peers) as u64, IdClaim { root, id, before: 0, shared: 0, succeeds: 0 });
     }
     let received = all_to_all(worker, dealer, watch)?;
@@ -187,16 +177,16 @@ fn assign_ids(
     claims: &[IdClaim],
     source: IdSource<'_>,
     changes: &mut BTreeMap<u32, Vec<ChangeRow>>,
-) -> (Vec<DocId>, BTreeMap<u32, u64>) {
-    let mut own_ids: Vec<DocId> = vec![DocId::NONE; owned.len()];
+) -> (SparseDocs, BTreeMap<u32, u64>) {
+    let mut own_ids: Vec<(usize, DocId)> = Vec::new();
     let mut new_ids: BTreeMap<u32, u64> = owned.shards().map(|shard| (shard, 0)).collect();
     let mut rest = claims;
-    for (root, members) in own_clusters(sizes) {
+    for (root, members) in sizes.own_clusters() {
         let of_root = take_while(&mut rest, |claim| claim.root == root);
         let most = |claim: &&IdClaim| (claim.shared, Reverse(claim.id));
         let succeeded = of_root.iter().filter(|claim| claim.succeeds == 1).max_by_key(most);
         let id = match (source, succeeded) {
-            (IdSource::As(ids), _) => ids[owned.index(root)],
+            (IdSource::As(ids), _) => ids.get(owned.index(root)).unwrap_or(DocId::NONE),
             (IdSource::After(_), Some(claim)) => claim.id,
             (IdSource::After(first), None) => {
                 let assigned = new_ids.entry(root.shard()).or_default();
@@ -204,14 +194,14 @@ fn assign_ids(
                 DocId::new(root.shard(), first[root.shard() as usize] + *assigned - 1)
             }
         };
-        own_ids[owned.index(root)] = id;
+        own_ids.push((owned.index(root), id));
         let rows = changes.entry(root.shard()).or_default();
         if of_root.is_empty() {
             rows.push(ChangeRow::new(Event::Birth, id, None, (0, members), members));
         }
         rows.extend(of_root.iter().filter_map(|claim| change(claim, id, members)));
     }
-    (own_ids, new_ids)
+    (SparseDocs::new(owned.len(), own_ids.into_iter()), new_ids)
 }
 
 /// What became of an old cluster, of which a new cluster with this id and size has a part.
@@ -234,25 +224,20 @@ fn ids_of_docs(
     worker: &mut Worker,
     owned: &Ownership,
     clusters: &LevelClusters,
-    own_ids: Vec<DocId>,
+    own_ids: SparseDocs,
     watch: &Arc<Watch>,
-) -> Result<Vec<DocId>> {
-    // Number and root of each clustered document.
-    let clustered = clusters.roots.iter().copied().enumerate().filter(|(_, root)| is_cluster(&clusters.sizes, *root));
-    let clustered: Rc<Vec<(usize, DocId)>> = Rc::new(clustered.collect());
-    let questions = {
-        let clustered = clustered.clone();
-        move || {
-            let clustered = clustered.clone();
-            (0..clustered.len()).map(move |question| clustered[question].1)
-        }
+) -> Result<SparseDocs> {
+    let (is_clustered, roots) = clusters.clustered().into_parts();
+    let mut ids = vec![DocId::NONE; roots.len()];
+    let roots = Rc::new(roots);
+    let questions = || {
+        let roots = roots.clone();
+        (0..roots.len()).map(move |question| roots[question])
     };
-    let local = LocalAnswers::own(worker, move |root: usize| [own_ids[root].to_table() as u64]);
-    let mut of_docs = vec![DocId::NONE; clusters.roots.len()];
-    lookup(worker, owned, questions, &local, watch, |question, [id]| {
-        of_docs[clustered[question].0] = DocId::from_table(id as i64);
-    })?;
-    Ok(of_docs)
+    let id_of = move |root: usize| own_ids.get(root).unwrap_or(DocId::NONE);
+    let local = LocalAnswers::own(worker, move |root: usize| [id_of(root).to_table() as u64]);
+    lookup(worker, owned, questions, &local, watch, |question, [id]| ids[question] = DocId::from_table(id as i64))?;
+    Ok(SparseDocs::of_set(is_clustered, ids))
 }
 
 /// Splits the leading items that `belongs` accepts off the front of `items`, and returns them.

@@ -14,17 +14,30 @@ use timely::worker::Worker;
 
 use crate::operators::exchange::{Dealer, all_to_all};
 use crate::records::{DocId, Level};
-use crate::structures::{DocHasher, Ownership};
+use crate::structures::{DocHasher, DocMap, Ownership, RankBitmap, SparseDocs};
 use crate::watch::Watch;
 
-/// The clusters of one level: the root of every own document, by number, and the size of each cluster.
+/// The clusters of one level: the root of every own document, and the size of each cluster.
 pub struct LevelClusters {
     /// The level.
     pub level: Level,
-    /// The root of each own document, by number; [`DocId::NONE`] if it has none.
-    pub roots: Vec<DocId>,
+    /// The root of each own document; [`DocId::NONE`] if it has none.
+    pub roots: DocMap,
     /// Sizes by root.
     pub sizes: ClusterSizes,
+}
+
+impl LevelClusters {
+    /// The roots of own documents in clusters of several, by number.
+    pub fn clustered(&self) -> SparseDocs {
+        let in_clusters = self.roots.iter().enumerate().filter(|(_, (_, root))| self.is_cluster(*root));
+        SparseDocs::new(self.sizes.owned.len(), in_clusters.map(|(number, (_, root))| (number, root)))
+    }
+
+    /// Whether a document's root is that of a cluster: of at least two documents.
+    pub fn is_cluster(&self, root: DocId) -> bool {
+        root != DocId::NONE && self.sizes.members(root) > 1
+    }
 }
 
 /// Documents of a cluster: one worker's on the way to the owner of the root, all of them on the way back.
@@ -40,8 +53,12 @@ type ByDoc<T> = HashMap<DocId, T, BuildHasherDefault<DocHasher>>;
 /// The sizes of the clusters that own documents belong to, at one level.
 pub struct ClusterSizes {
     owned: Ownership,
-    /// The size of the cluster whose root is an own document, by the root's number; 0 for a document that is not a root.
-    of_own_roots: Vec<u64>,
+    /// The own documents that are roots.
+    own_roots: RankBitmap,
+    /// Those of them whose clusters have several documents.
+    own_clusters: RankBitmap,
+    /// The sizes of these clusters, by rank.
+    of_own_clusters: Vec<u64>,
     /// The size of the clusters of own documents whose roots have other owners.
     of_other_roots: ByDoc<u64>,
 }
@@ -50,7 +67,11 @@ impl ClusterSizes {
     /// The size of the cluster with this root; 0 if no own document belongs to it and its root has another owner.
     pub fn members(&self, root: DocId) -> u64 {
         if self.owned.has(root) {
-            self.of_own_roots[self.owned.index(root)]
+            let number = self.owned.index(root);
+            match self.own_clusters.get(number) {
+                (true, rank) => self.of_own_clusters[rank],
+                (false, _) => self.own_roots.get(number).0.into(),
+            }
         } else {
             self.of_other_roots.get(&root).copied().unwrap_or(0)
         }
@@ -58,29 +79,40 @@ impl ClusterSizes {
 
     /// The root and size of every cluster whose root is an own document, in the order of their numbers.
     pub fn of_own_roots(&self) -> impl Iterator<Item = (DocId, u64)> {
-        self.owned.docs().zip(self.of_own_roots.iter().copied()).filter(|(_, members)| *members > 0)
+        let sizes = self.own_clusters().map(|(_, members)| members);
+        let roots = self.owned.docs().enumerate().filter(|(number, _)| self.own_roots.get(*number).0);
+        roots.scan(sizes, |sizes, (number, root)| {
+            let has_several = self.own_clusters.get(number).0;
+            Some((root, if has_several { sizes.next()? } else { 1 }))
+        })
+    }
+
+    /// The root and size of every cluster of several documents whose root is an own document, in the order of their numbers.
+    pub fn own_clusters(&self) -> impl Iterator<Item = (DocId, u64)> + Clone {
+        let roots = self.owned.docs().enumerate().filter(|(number, _)| self.own_clusters.get(*number).0);
+        roots.zip(&self.of_own_clusters).map(|((_, root), members)| (root, *members))
     }
 }
 
-/// Counts the documents of every cluster, given the root of each own document by number; a document with the root
-/// [`DocId::NONE`] is not counted.
+/// Counts the documents of every cluster, given the root of each own document in any order; a document with the root [`DocId::NONE`]
+/// is not counted.
 ///
 /// # Errors
 /// Where a worker of this process failed.
 pub fn cluster_sizes(
     worker: &mut Worker,
     owned: &Ownership,
-    roots: &[DocId],
+    roots: impl Iterator<Item = DocId>,
     watch: &Arc<Watch>,
 ) -> Result<ClusterSizes> {
     let (index, peers) = (worker.index(), worker.peers());
-    let mut of_own_roots = vec![0; owned.len()];
+    let mut of_own_roots = vec![0u64; owned.len()];
     let mut own_parts: ByDoc<u64> = HashMap::default();
-    for root in roots.iter().filter(|root| **root != DocId::NONE) {
-        if owned.has(*root) {
-            of_own_roots[owned.index(*root)] += 1;
+    for root in roots.filter(|root| *root != DocId::NONE) {
+        if owned.has(root) {
+            of_own_roots[owned.index(root)] += 1;
         } else {
-            *own_parts.entry(*root).or_default() += 1;
+            *own_parts.entry(root).or_default() += 1;
         }
     }
 
@@ -103,7 +135,15 @@ pub fn cluster_sizes(
     }
     let totals = all_to_all(worker, dealer, watch)?;
     let totals = totals.iter().flat_map(|block| block.records()).map(|total| (total.root, total.members));
-    Ok(ClusterSizes { owned: owned.clone(), of_own_roots, of_other_roots: totals.collect() })
+    let of_other_roots = totals.collect();
+    let numbers = |least: u64| {
+        let members = (0u32..).zip(&of_own_roots).filter(move |(_, members)| **members >= least);
+        RankBitmap::new(owned.len(), members.map(|(number, _)| number))
+    };
+    let (own_roots, own_clusters) = (numbers(1), numbers(2));
+    let mut of_own_clusters = Vec::with_capacity(own_clusters.len());
+    of_own_clusters.extend(of_own_roots.iter().copied().filter(|members| *members > 1));
+    Ok(ClusterSizes { owned: owned.clone(), own_roots, own_clusters, of_own_clusters, of_other_roots })
 }
 
 #[cfg(test)]
@@ -129,11 +169,14 @@ mod tests {
             let guards = timely::execute(timely::Config::process(workers), move |worker| {
                 let owned = Ownership::new(worker.index(), worker.peers(), &rows);
                 let roots: Vec<DocId> = owned.docs().map(&root_of).collect();
-                let sizes = cluster_sizes(worker, &owned, &roots, &Arc::default()).unwrap();
+                let sizes = cluster_sizes(worker, &owned, roots.iter().copied(), &Arc::default()).unwrap();
                 for root in roots.into_iter().filter(|root| *root != DocId::NONE) {
                     assert_eq!(sizes.members(root), expected[&root], "{root}, {workers} workers");
                 }
-                sizes.of_own_roots().collect::<Vec<_>>()
+                let all: Vec<(DocId, u64)> = sizes.of_own_roots().collect();
+                let several = all.iter().copied().filter(|(_, members)| *members > 1);
+                assert_eq!(sizes.own_clusters().collect::<Vec<_>>(), several.collect::<Vec<_>>());
+                all
             });
             let of_roots = guards.unwrap().join().into_iter().flat_map(Result::unwrap);
             let of_roots: Vec<(DocId, u64)> = of_roots.collect();

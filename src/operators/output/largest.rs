@@ -49,7 +49,7 @@ pub fn largest(
 fn choose(worker: &mut Worker, levels: &[LevelClusters], watch: &Watch) -> Result<Vec<RankedCluster>> {
     let mut own: Vec<RankedCluster> = Vec::new();
     for (level, clusters) in levels.iter().enumerate() {
-        let of_level = clusters.sizes.of_own_roots().filter(|(_, members)| *members > 1);
+        let of_level = clusters.sizes.own_clusters();
         let mut of_level: Vec<RankedCluster> =
             of_level.map(|(root, members)| (level, u64::MAX - members, root.to_table())).collect();
         of_level.sort_unstable();
@@ -89,7 +89,7 @@ fn read_details(
             for row in 0..batch.num_rows() {
                 let doc = DocId::from_table(docs.value(row));
                 for (level, clusters) in levels.iter().enumerate() {
-                    let root = clusters.roots[owned.index(doc)];
+                    let root = clusters.roots.of(doc);
                     let Some(&position) = positions.get(&(level, root.to_table())) else { continue };
                     let ip = (!ips.is_null(row)).then(|| ips.value(row).to_owned());
                     if of_pages.is_valid(row) {

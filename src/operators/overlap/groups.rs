@@ -57,13 +57,10 @@ pub fn groups(worker: &mut Worker, units: &Units, edges: Vec<Edge>, watch: &Arc<
     let owned = &units.owned;
     let mut roots = component_roots(worker, owned, edges, watch)?;
     roots.iter_mut().zip(&units.pages).filter(|(_, pages)| **pages == 0).for_each(|(root, _)| *root = DocId::NONE);
-    let sizes = cluster_sizes(worker, owned, &roots, watch)?;
+    let sizes = cluster_sizes(worker, owned, roots.iter().copied(), watch)?;
     let members = |unit: usize| sizes.members(roots[unit]);
-    let mut candidates: Vec<(u64, DocId)> = sizes
-        .of_own_roots()
-        .filter(|(_, members)| *members > 1)
-        .map(|(root, members)| (u64::MAX - members, root))
-        .collect();
+    let mut candidates: Vec<(u64, DocId)> =
+        sizes.own_clusters().map(|(root, members)| (u64::MAX - members, root)).collect();
     candidates.sort_unstable();
     candidates.truncate(LARGEST);
     let docs = owned.docs().enumerate();

@@ -53,9 +53,9 @@ pub fn region_counts(
     connected: &[bool],
 ) -> Result<(RegionCounts, ClusterSizes)> {
     let watch = &stage.watch;
-    let all = cluster_sizes(worker, owned, roots, watch)?;
+    let all = cluster_sizes(worker, owned, roots.iter().copied(), watch)?;
     let there = roots.iter().zip(connected).map(|(root, connected)| if *connected { *root } else { DocId::NONE });
-    let there = cluster_sizes(worker, owned, &there.collect::<Vec<_>>(), watch)?;
+    let there = cluster_sizes(worker, owned, there, watch)?;
     let mut own: BTreeMap<[u64; 2], u64> = BTreeMap::new();
     for (root, size) in all.of_own_roots() {
         *own.entry([size, there.members(root)]).or_default() += 1;

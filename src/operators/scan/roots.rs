@@ -14,7 +14,7 @@ use arrow_array::{Array, Int64Array};
 
 use crate::kernels::memory::advise_huge_pages;
 use crate::records::DocId;
-use crate::structures::Ownership;
+use crate::structures::{Ownership, SparseDocs};
 use crate::tables::{RowGroups, Scan, field};
 
 /// The number of rows of a batch: few enough that a batch is decoded into the memory that the batch before it released.
@@ -22,8 +22,8 @@ const BATCH_ROWS: usize = 1 << 12;
 
 /// Last week's clusters of the documents that a worker owns.
 pub struct PastClusters {
-    /// The cluster id of each document, by its number; [`DocId::NONE`] for a document without a cluster.
-    pub names: Vec<DocId>,
+    /// The cluster id of each document, by its number; none for a document without a cluster.
+    pub names: SparseDocs,
     /// The id and the number of pages of each cluster whose root the worker owns.
     pub clusters: Vec<(DocId, u64)>,
 }
@@ -100,7 +100,7 @@ pub fn read_roots(files: impl Iterator<Item = (RowGroups, u32)>, owned: &Ownersh
 /// # Errors
 /// As [`read_roots`].
 pub fn read_past(files: impl Iterator<Item = (RowGroups, u32)>, owned: &Ownership) -> Result<PastClusters> {
-    let mut past = PastClusters { names: vec![DocId::NONE; owned.len()], clusters: Vec::new() };
+    let (mut names, mut clusters) = (vec![DocId::NONE; owned.len()], Vec::new());
     for (rows, shard) in files {
         let path = rows.path();
         Scan::open_by(&rows, &["doc", "similar_root", "similar_size", "cluster_id"], BATCH_ROWS)?.for_each(
@@ -111,16 +111,17 @@ pub fn read_past(files: impl Iterator<Item = (RowGroups, u32)>, owned: &Ownershi
                 for row in (0..batch.num_rows()).filter(|row| !cluster_ids.is_null(*row)) {
                     let [doc, cluster_id] = [docs, cluster_ids].map(|column| DocId::from_table(column.value(row)));
                     owned.check(doc, shard, path)?;
-                    past.names[owned.index(doc)] = cluster_id;
+                    names[owned.index(doc)] = cluster_id;
                     if docs.value(row) == roots.value(row) {
-                        past.clusters.push((cluster_id, sizes.value(row) as u64));
+                        clusters.push((cluster_id, sizes.value(row) as u64));
                     }
                 }
                 Ok(())
             },
         )?;
     }
-    Ok(past)
+    let named = names.iter().copied().enumerate().filter(|(_, name)| *name != DocId::NONE);
+    Ok(PastClusters { names: SparseDocs::new(owned.len(), named), clusters })
 }
 
 #[cfg(test)]

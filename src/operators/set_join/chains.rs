@@ -225,8 +225,8 @@ impl Links {
         let docs_of_rows: Vec<(u32, usize)> = (0..).zip(rows).filter_map(with_roots).collect();
         let mut by_doc = vec![DocId::NONE; owned.len()];
         docs_of_rows.iter().for_each(|(_, doc)| by_doc[*doc] = roots[*doc]);
-        let sizes = cluster_sizes(worker, owned, &by_doc, watch)?;
-        let several: Vec<DocId> = sizes.of_own_roots().filter(|(_, rows)| *rows > 1).map(|(root, _)| root).collect();
+        let sizes = cluster_sizes(worker, owned, by_doc.into_iter(), watch)?;
+        let several: Vec<DocId> = sizes.own_clusters().map(|(root, _)| root).collect();
         let counts = all_gather(worker, vec![(worker.index(), several.len() as u64)], watch)?;
         let before: u64 = counts[..worker.index()].iter().map(|(_, count)| count).sum();
         let mut numbers = vec![0u64; owned.len()];
