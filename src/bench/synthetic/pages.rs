@@ -3,7 +3,7 @@
 //! Which documents are near-duplicates, and how one derives from another, is that of [`Synthetic`]. A page has the first text of its
 //! cluster with the edits of its line of ancestors; an edit replaces a few words, so that about as many supershingles stay as the study
 //! says. Lengths are those of the pages of a corpus of documentation, news and forums: 16 quantiles. Hosts hold 512, 256, 128 pages and so
-//! on, and have a menu and a footer that all their pages share.
+//! on, and have a menu and a footer that all their pages share. The pages of a cluster have those of one host, so that copies are copies.
 //!
 //! Any page is computed by itself, the same on every machine.
 
@@ -54,6 +54,16 @@ struct Host {
     /// Its first page.
     first: u64,
     pages: u64,
+}
+
+/// What is around the text of a page.
+struct Frame {
+    /// The host whose menu and footer it has.
+    host: Host,
+    /// The random number of its links.
+    links: u64,
+    /// Whether the page is one of a cluster, whose pages are on several hosts.
+    is_shared: bool,
 }
 
 impl WebPages {
@@ -110,9 +120,21 @@ impl WebPages {
         path + &format!("{document}.html")
     }
 
-    /// A page of the web to link to from a document: of its host, mostly.
-    fn target(&self, document: u64, random: &mut Random) -> u64 {
-        let host = host_of(document);
+    /// What is around the text of a document.
+    fn frame(&self, document: u64, text: &PageText<'_>) -> Frame {
+        let is_shared = self.synthetic.is_clustered(document);
+        let links = mix(text.shape ^ 0x6C69_6E6B);
+        Frame { host: host_of(if is_shared { links % self.documents } else { document }), links, is_shared }
+    }
+
+    /// The reference to a document in a frame.
+    fn reference(&self, frame: &Frame, target: u64) -> String {
+        let is_here = !frame.is_shared && host_of(target).number == frame.host.number;
+        if is_here { self.path(target) } else { self.url(target) }
+    }
+
+    /// A page of the web to link to: of the host, mostly.
+    fn target(&self, host: &Host, random: &mut Random) -> u64 {
         if random.below(5) == 0 {
             return random.below(self.documents);
         }
@@ -121,8 +143,9 @@ impl WebPages {
 
     /// Writes a document as HTML in UTF-8.
     pub(crate) fn html(&self, document: u64, out: &mut String) {
-        let (host, text) = (host_of(document), self.text(document));
-        let mut random = Random(mix(host.number ^ 0x686F_7374));
+        let text = self.text(document);
+        let frame = self.frame(document, &text);
+        let mut random = Random(mix(frame.host.number ^ 0x686F_7374));
         let menu_words = self.vocabulary(mix(text.shape));
         out.push_str("<!DOCTYPE html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n<title>");
         text.title(out);
@@ -138,10 +161,10 @@ impl WebPages {
         }
         out.push_str("</style>\n</head>\n<body class=\"page page-template-default\">\n<nav class=\"menu\" role=\"navigation\">\n<ul>\n");
         for item in 0..MENU {
-            let target = (host.first + random.below(host.pages)).min(self.documents - 1);
+            let target = (frame.host.first + random.below(frame.host.pages)).min(self.documents - 1);
             out.push_str(&format!(
                 "<li class=\"menu-item menu-item-type-post menu-item-{item}\"><a href=\"{}\">",
-                self.path(target)
+                self.reference(&frame, target)
             ));
             menu_words.write(menu_words.draw(random.next()), out);
             out.push_str("</a></li>\n");
@@ -149,7 +172,7 @@ impl WebPages {
         out.push_str("</ul>\n</nav>\n<main id=\"content\" class=\"site-content\">\n<h1 class=\"entry-title\">");
         text.title(out);
         out.push_str("</h1>\n");
-        self.body(document, &text, out);
+        self.body(&frame, &text, out);
         out.push_str("</main>\n<footer class=\"site-footer\">\n<p>");
         for _ in 0..FOOTER {
             menu_words.write(menu_words.draw(random.next()), out);
@@ -159,19 +182,14 @@ impl WebPages {
     }
 
     /// Writes the paragraphs.
-    fn body(&self, document: u64, text: &PageText<'_>, out: &mut String) {
-        let mut links = Random(mix(document ^ 0x6C69_6E6B));
+    fn body(&self, frame: &Frame, text: &PageText<'_>, out: &mut String) {
+        let mut links = Random(frame.links);
         out.push_str("<p class=\"entry\">");
         text.each_word(|word, ends| {
             let is_link = links.below(WORDS_OF_LINK) == 0;
             if is_link {
-                let target = self.target(document, &mut links);
-                let url = if host_of(target).number == host_of(document).number {
-                    self.path(target)
-                } else {
-                    self.url(target)
-                };
-                out.push_str(&format!("<a href=\"{url}\">"));
+                let target = self.target(&frame.host, &mut links);
+                out.push_str(&format!("<a href=\"{}\">", self.reference(frame, target)));
             }
             text.vocabulary.write(word, out);
             out.push_str(if is_link { "</a>" } else { "" });
@@ -274,6 +292,12 @@ mod tests {
             assert!(likeness(&a, &b) > 0.8, "{members:?}");
             pairs += 1;
             same += u64::from(a.words == b.words);
+            let html = |document| {
+                let mut html = String::new();
+                pages.html(document, &mut html);
+                html
+            };
+            assert_eq!(a.words == b.words, html(members[0]) == html(members[1]), "{members:?}");
         }
         assert!(pairs > 1000 && (pairs / 4..pairs * 3 / 4).contains(&same), "{same} of {pairs}");
         let firsts: Vec<u64> = clusters.values().map(|members| members[0]).take(200).collect();

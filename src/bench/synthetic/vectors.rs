@@ -213,6 +213,11 @@ impl Synthetic {
         self.place(self.slots.at(document)).0
     }
 
+    /// Whether a document is in a cluster of several, by construction.
+    pub(crate) fn is_clustered(&self, document: u64) -> bool {
+        self.slots.at(document) < self.clustered
+    }
+
     #[cfg(test)]
     /// The number of clusters with at least two documents, by construction.
     pub(crate) fn clusters(&self) -> u64 {
