@@ -1,5 +1,6 @@
 //! `nigh run` of a study: reads committed weeks of a store, and writes tables about them.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,11 +10,11 @@ use anyhow::{Context, Result, ensure};
 use super::args::RunArgs;
 use super::errors::WrongUse;
 use super::print::print_json;
-use super::session::{Session, check_name, locate_store, lock, notify, open_bucket, take_work};
+use super::session::{Session, check_name, inputs_at_hand, locate_store, lock, notify, open_bucket, take_work};
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, study};
 use super::workers::{WorkerCount, warn_above_cores};
-use crate::config::{Bytes, Cluster, Config, Method, MirrorsByUrl, Reading, Samplers, Study, Unit};
+use crate::config::{Bytes, Cluster, Config, Method, MirrorsByUrl, Reading, Samplers, Study, Unit, Verify};
 use crate::jobs::studies::{
     StudyFiles, StudyPlan, check_chunks, check_level, former_list, former_overlap, former_paragraphs,
 };
@@ -258,12 +259,19 @@ fn study_files(store: &Store, job: &MirrorsByUrl, history: &History) -> Result<S
     Ok(StudyFiles { lists, crawl, reading, method })
 }
 
-/// The crawl files of the week of a samplers job: those that it names, or those that the job of the week names.
+/// The crawl files of the week of a samplers job: those that it names, or those that the job of the week names; and those of earlier weeks with
+/// pages that stay, which are at hand.
 fn crawl_files(store: &Store, job: &Samplers, week: Week) -> Result<StudyFiles> {
-    let Cluster { input, read: reading, .. } = super::chunks::job_of_week(store, &store.committed(week)?)?;
+    let committed = store.committed(week)?;
+    let Cluster { input, read: reading, .. } = super::chunks::job_of_week(store, &committed)?;
     let input = if job.input.is_empty() { input } else { job.input.clone() };
-    let crawl = crate::readers::list(&input, &reading)
+    let mut crawl = crate::readers::list(&input, &reading)
         .with_context(|| format!("the crawl files of week {week} are read again: give them with --input"))?;
+    let earlier = store.whole(&committed)?.journal.earlier_inputs;
+    let names = earlier.values().flat_map(|names| names.keys()).map(String::as_str);
+    let known: BTreeSet<String> = crawl.iter().map(|input| input.name.clone()).collect();
+    let at_hand = inputs_at_hand(names, &reading, Verify::Exact, true);
+    crawl.extend(at_hand.into_iter().filter(|input| !known.contains(&input.name)));
     let method = store.manifest()?.map_or_else(Method::default, |manifest| manifest.method);
     Ok(StudyFiles { lists: Vec::new(), crawl, reading, method })
 }

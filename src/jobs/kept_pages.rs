@@ -23,7 +23,7 @@ use super::revisited::Finding;
 use crate::config::Absent;
 use crate::operators::exchange::{all_gather, any, barrier};
 use crate::operators::ingest::{Revisited, SamePage, gone_documents, revisits};
-use crate::operators::scan::own_segments;
+use crate::operators::scan::{docs_with_urls, own_segments};
 use crate::plan::Plan;
 use crate::records::{DocId, Week};
 use crate::state::{Journal, Origin, Segment, Unfinished, UrlIndex, WeekTables, sync_folder};
@@ -51,26 +51,27 @@ pub(crate) fn keep_pages(
     }
     watch.enter(Stage::KeepPages);
     let owned = Ownership::new(worker.index(), worker.peers(), &plan.urls(&journal));
-    let mut crawled = Crawled::read(plan, unfinished, &journal, &owned)?;
     let store = plan.open_store();
     let before = plan.earlier.last().map(|before| Ok::<_, anyhow::Error>((before.week, store.whole(before)?)));
     let before = before.transpose()?;
+    let before =
+        before.as_ref().map(|(week, whole)| (*week, own_segments(&whole.journal, &owned), whole.tables(store.root())));
+    let of_before = before.as_ref().map(|(_, old, tables)| (old, tables));
+    let Crawled { stays, revisits } = Crawled::read(plan, unfinished, &journal, &owned, of_before)?;
     let (mut segments, mut counts) = (Vec::new(), KeptCounts::default());
-    if let Some((week, whole)) = &before {
-        let (old, tables) = (own_segments(&whole.journal, &owned), whole.tables(store.root()));
-        let stays = crawled.stays(&old, &tables, plan.absent, &owned)?;
+    if let Some((week, old, tables)) = &before {
         let (new, first_wave) = (plan.week, journal.waves + 1);
-        let kept = KeptPages { tables: &tables, week: *week, unfinished, new, owned: &owned, stays, first_wave };
+        let kept = KeptPages { tables, week: *week, unfinished, new, owned: &owned, stays, first_wave };
         if kept.stays.contains(&true) {
             for segment in old {
-                let remaining = kept.segment(segment, &mut counts)?;
+                let remaining = kept.segment(*segment, &mut counts)?;
                 segments.extend((remaining.documents > 0).then_some(remaining));
             }
         }
     }
-    if any(worker, !crawled.revisits.is_empty(), watch)? {
+    if any(worker, !revisits.is_empty(), watch)? {
         let finding = Finding { plan, unfinished, journal: &journal, owned: &owned, watch };
-        let found = finding.find(worker, &crawled.revisits)?;
+        let found = finding.find(worker, &revisits)?;
         for segment in &found {
             counts.add(unfinished.table(DocumentRow::NAME, &segment.file()).into(), |_| true)?;
         }
@@ -98,16 +99,23 @@ pub(crate) fn keep_pages(
     barrier(worker, watch)
 }
 
-/// What the crawl has of own documents.
+/// What the crawl says of own documents that it has no page of.
 struct Crawled {
-    /// Whether it has a page, or says that there is none any more; by own document.
-    is_crawled: Vec<bool>,
-    /// The revisits of URLs of which it has no page.
+    /// Whether it stays as it was in the week before, if that has a page of it; by own document.
+    stays: Vec<bool>,
+    /// The revisits of URLs that do not stay as they were.
     revisits: Vec<Revisited>,
 }
 
 impl Crawled {
-    fn read(plan: &Plan, unfinished: &Unfinished, journal: &Journal, owned: &Ownership) -> Result<Crawled> {
+    /// `before` are the segments and tables of the week before. The revisits of one shard are in memory at a time, besides those that are returned.
+    fn read(
+        plan: &Plan,
+        unfinished: &Unfinished,
+        journal: &Journal,
+        owned: &Ownership,
+        before: Option<(&VecDeque<Segment>, &WeekTables)>,
+    ) -> Result<Crawled> {
         let mut is_crawled = vec![false; owned.len()];
         for segment in own_segments(journal, owned) {
             Scan::open(unfinished.table(DocumentRow::NAME, &segment.file()), &["doc"])?.for_each(|batch| {
@@ -116,62 +124,75 @@ impl Crawled {
                 Ok(())
             })?;
         }
-        let (index, by_shard) = (plan.open_store().url_indexes(&plan.earlier)?, journal.by_shard());
-        let mut all = Vec::new();
+        let store = plan.open_store();
+        let (index, by_shard) = (store.url_indexes(&plan.earlier)?, journal.by_shard());
+        let has_url = match plan.absent {
+            Absent::Keep => docs_with_urls(&store.url_files(&plan.earlier)?, owned)?,
+            Absent::Missing => Vec::new(),
+        };
+        let (mut stays, mut all) = (vec![false; owned.len()], Vec::new());
         for shard in owned.shards() {
             // What a server says is gone does not stay.
             let gone = gone_documents(unfinished, shard, journal.waves)?;
             gone.into_iter().for_each(|doc| is_crawled[owned.index(doc)] = true);
-            let of_shard = revisits(unfinished, shard, journal.waves)?;
+            let numbers = owned.of_shard(shard);
+            if plan.absent == Absent::Keep {
+                numbers.for_each(|number| stays[number] = !is_crawled[number] && has_url[number]);
+            }
+            let mut of_shard = revisits(unfinished, shard, journal.waves)?;
             if of_shard.is_empty() {
                 continue;
             }
             let earlier = index.get(&shard).map_or(&[][..], |files| files);
             let segments = by_shard.get(&shard).map_or(&[][..], |segments| segments);
             let mut urls = UrlIndex { unfinished, shard, segments, earlier }.lookup(journal.waves)?;
-            for revisit in of_shard {
+            let mut left = Vec::new();
+            for revisit in of_shard.drain(..) {
                 // A page of the same URL counts before a revisit.
                 let doc = urls.find(revisit.hash)?;
-                all.extend(doc.is_none_or(|doc| !is_crawled[owned.index(doc)]).then_some(revisit));
+                left.extend(doc.is_none_or(|doc| !is_crawled[owned.index(doc)]).then_some(revisit));
             }
+            if let Some((old, tables)) = before {
+                let of_shard = old.iter().filter(|segment| segment.shard == shard);
+                stays_as_revisits_say(&mut left, of_shard, tables, owned, &mut stays)?;
+            }
+            all.extend(left);
         }
-        Ok(Crawled { is_crawled, revisits: all })
+        Ok(Crawled { stays, revisits: all })
     }
+}
 
-    /// Which own documents stay as they were in the week before, which has these segments. The revisits of these are no longer among those left.
-    fn stays(
-        &mut self,
-        old: &VecDeque<Segment>,
-        tables: &WeekTables,
-        absent: Absent,
-        owned: &Ownership,
-    ) -> Result<Vec<bool>> {
-        let mut stays: Vec<bool> =
-            self.is_crawled.iter().map(|is_crawled| absent == Absent::Keep && !is_crawled).collect();
-        let of_doc = |revisit: &Revisited| Some((revisit.doc?, (revisit.same, revisit.target == revisit.hash)));
-        let own: BTreeMap<DocId, (SamePage, bool)> = self.revisits.iter().filter_map(of_doc).collect();
-        // A page of which a revisit says that it is another one does not stay.
-        own.keys().for_each(|doc| stays[owned.index(*doc)] = false);
-        for segment in old.iter().filter(|_| !own.is_empty()) {
-            let rows = tables.rows(DocumentRow::NAME, &segment.file())?;
-            Scan::open(rows, &["doc", "digest", "fetched"])?.for_each(|batch| {
-                let (docs, digests): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "digest")?);
-                let times: &TimestampMicrosecondArray = field(batch, "fetched")?;
-                for row in 0..batch.num_rows() {
-                    let doc = DocId::from_table(docs.value(row));
-                    let Some((same, is_own)) = own.get(&doc) else { continue };
-                    let digest = digests.is_valid(row).then(|| SamePage::hash(digests.value(row)));
-                    let fetched = times.is_valid(row).then(|| times.value(row));
-                    // One that has the digest is the same, whatever URL the record names.
-                    let has_digest = same.digest.is_some() && same.digest == digest;
-                    stays[owned.index(doc)] = has_digest || *is_own && same.is_of(digest, fetched);
-                }
-                Ok(())
-            })?;
-        }
-        self.revisits.retain(|revisit| !revisit.doc.is_some_and(|doc| stays[owned.index(doc)]));
-        Ok(stays)
+/// Sets which documents stay as they were in the week before, as the revisits of a shard say: `old` are its segments. Leaves the other revisits.
+fn stays_as_revisits_say<'a>(
+    revisits: &mut Vec<Revisited>,
+    old: impl Iterator<Item = &'a Segment>,
+    tables: &WeekTables,
+    owned: &Ownership,
+    stays: &mut [bool],
+) -> Result<()> {
+    let of_doc = |revisit: &Revisited| Some((revisit.doc?, (revisit.same, revisit.target == revisit.hash)));
+    let own: BTreeMap<DocId, (SamePage, bool)> = revisits.iter().filter_map(of_doc).collect();
+    // A page of which a revisit says that it is another one does not stay.
+    own.keys().for_each(|doc| stays[owned.index(*doc)] = false);
+    for segment in old.filter(|_| !own.is_empty()) {
+        let rows = tables.rows(DocumentRow::NAME, &segment.file())?;
+        Scan::open(rows, &["doc", "digest", "fetched"])?.for_each(|batch| {
+            let (docs, digests): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "digest")?);
+            let times: &TimestampMicrosecondArray = field(batch, "fetched")?;
+            for row in 0..batch.num_rows() {
+                let doc = DocId::from_table(docs.value(row));
+                let Some((same, is_own)) = own.get(&doc) else { continue };
+                let digest = digests.is_valid(row).then(|| SamePage::hash(digests.value(row)));
+                let fetched = times.is_valid(row).then(|| times.value(row));
+                // One that has the digest is the same, whatever URL the record names.
+                let has_digest = same.digest.is_some() && same.digest == digest;
+                stays[owned.index(doc)] = has_digest || *is_own && same.is_of(digest, fetched);
+            }
+            Ok(())
+        })?;
     }
+    revisits.retain(|revisit| !revisit.doc.is_some_and(|doc| stays[owned.index(doc)]));
+    Ok(())
 }
 
 /// Totals of documents that stay.

@@ -25,7 +25,7 @@ use timely::worker::Worker;
 
 use crate::operators::exchange::{all_gather, send_rows};
 use crate::operators::ingest::{Revisited, SamePage};
-use crate::operators::scan::own_segments;
+use crate::operators::scan::{docs_with_urls, own_segments};
 use crate::plan::Plan;
 use crate::records::{DocId, KeyHash, Week};
 use crate::state::{Journal, Segment, Unfinished, UrlIndex, WeekTables};
@@ -216,8 +216,9 @@ impl Finding<'_> {
         }))
     }
 
-    /// Looks in all weeks, the newest first, until everything is found.
+    /// Looks in all weeks, the newest first, until everything is found. Deleted pages, which earlier weeks have, are not found.
     fn search(&self, weeks: &[SearchedWeek], search: &mut Search) -> Result<()> {
+        let has_url = docs_with_urls(&self.plan.open_store().url_files(&self.plan.earlier)?, self.owned)?;
         for (number, week) in weeks.iter().enumerate() {
             if search.is_over() {
                 return Ok(());
@@ -229,6 +230,9 @@ impl Finding<'_> {
                     let times: &TimestampMicrosecondArray = field(batch, "fetched")?;
                     for row in 0..batch.num_rows() {
                         let place = Place { week: number, doc: DocId::from_table(docs.value(row)) };
+                        if number > 0 && !has_url[self.owned.index(place.doc)] {
+                            continue;
+                        }
                         let digest = digests.is_valid(row).then(|| SamePage::hash(digests.value(row)));
                         search.see(place, digest, times.is_valid(row).then(|| times.value(row)));
                     }
@@ -415,6 +419,7 @@ impl Sorted {
             [
                 ("url", texts(&mut of().map(|revisit| Some(revisit.url.clone())))),
                 ("given_url", texts(&mut of().map(|revisit| revisit.given_url.clone()))),
+                ("ip", texts(&mut of().map(|revisit| revisit.ip.clone()))),
                 ("host", texts(&mut of().map(host))),
                 ("domain", texts(&mut of().map(|revisit| host(revisit).map(|host| urls::domain(&host).to_owned())))),
                 ("fetched", Arc::new(times) as ArrayRef),

@@ -94,6 +94,8 @@ pub struct ArchiveEntry {
 pub struct Revisit {
     /// The URL as written in the input, not made canonical.
     pub url: String,
+    /// The address of the server.
+    pub ip: Option<IpAddr>,
     /// The time of the fetch: microseconds since 1970, UTC.
     pub fetched: Option<i64>,
     /// The URL of the other download (WARC-Refers-To-Target-URI), as written; `None` if the record does not say it.

@@ -430,6 +430,8 @@ pub struct RevisitRow {
     pub url: String,
     /// The URL as written, if that is not the canonical one.
     pub given_url: Option<String>,
+    /// The address of the server.
+    pub ip: Option<String>,
     /// When it was fetched, in microseconds since 1970.
     pub fetched: Option<i64>,
 }
@@ -451,6 +453,7 @@ impl Table for RevisitRow {
             nullable("digest", "its payload digest", maybe_texts(rows.iter().map(|r| r.digest.as_deref()))),
             required("url", "the canonical URL of the download", texts(rows.iter().map(|r| r.url.as_str()))),
             nullable("given_url", "the URL as written", maybe_texts(rows.iter().map(|r| r.given_url.as_deref()))),
+            nullable("ip", "the address of the server", maybe_texts(rows.iter().map(|r| r.ip.as_deref()))),
             nullable("fetched", "when it was fetched, in microseconds", maybe_longs(rows.iter().map(|r| r.fetched))),
         ]
     }

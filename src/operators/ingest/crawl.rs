@@ -384,9 +384,10 @@ fn revisited(revisit: Revisit, file: u32, ordinal: u64) -> Option<FailedDownload
     let (hash, host) = (KeyHash::of(url.as_str()), url.host().to_owned());
     let of_url = revisit.of_url.as_deref().and_then(urls::canonical);
     let target = of_url.map_or(hash, |of_url| KeyHash::of(of_url.as_str()));
-    let Revisit { of_date, digest, fetched, .. } = revisit;
+    let Revisit { of_date, digest, ip, fetched, .. } = revisit;
+    let ip = ip.map(|ip| ip.to_string());
     let given_url = Some(revisit.url).filter(|given| given != url.as_str());
-    let revisit = Some(RevisitOf { target, date: of_date, digest, url: url.into(), given_url, fetched });
+    let revisit = Some(RevisitOf { target, date: of_date, digest, url: url.into(), given_url, ip, fetched });
     Some(FailedDownload { hash, file, ordinal, host, reason: REVISIT.to_owned(), redirect: None, revisit })
 }
 

@@ -64,6 +64,8 @@ pub struct RevisitOf {
     pub url: String,
     /// The URL as written, if that is not the canonical one.
     pub given_url: Option<String>,
+    /// The address of the server.
+    pub ip: Option<String>,
     /// When it was fetched.
     pub fetched: Option<i64>,
 }
@@ -83,6 +85,8 @@ pub struct Revisited {
     pub url: String,
     /// The URL as written, if that is not the canonical one.
     pub given_url: Option<String>,
+    /// The address of the server.
+    pub ip: Option<String>,
     /// When it was fetched: microseconds since 1970, UTC.
     pub fetched: Option<i64>,
 }
@@ -273,9 +277,9 @@ impl FailureOwner {
             if let Some(doc) = doc {
                 by_doc.push(FailedDoc { doc, wave, reason: failed.reason.clone() })?;
             }
-            if let Some(RevisitOf { target, date, digest, url, given_url, fetched }) = failed.revisit.clone() {
+            if let Some(RevisitOf { target, date, digest, url, given_url, ip, fetched }) = failed.revisit.clone() {
                 let (doc, hash, target) = (doc.map(DocId::to_table), hash.to_bytes(), target.to_bytes());
-                revisits.push(RevisitRow { doc, hash, target, date, digest, url, given_url, fetched })?;
+                revisits.push(RevisitRow { doc, hash, target, date, digest, url, given_url, ip, fetched })?;
             }
             let mut has_redirect = failed.redirect.is_some();
             by_url.push(failed.row())?;
@@ -374,7 +378,7 @@ pub fn gone_documents(unfinished: &Unfinished, shard: u32, waves: usize) -> Resu
 pub fn revisits(unfinished: &Unfinished, shard: u32, waves: usize) -> Result<Vec<Revisited>> {
     let mut first: BTreeMap<KeyHash, Revisited> = BTreeMap::new();
     for path in (0..waves).map(|wave| wave_file::<RevisitRow>(unfinished, shard, wave)).filter(|path| path.exists()) {
-        let columns = ["doc", "hash", "target", "date", "digest", "url", "given_url", "fetched"];
+        let columns = ["doc", "hash", "target", "date", "digest", "url", "given_url", "ip", "fetched"];
         Scan::open(&path, &columns)?.for_each(|batch| {
             let hash_of = |name: &str, row: usize| -> Result<KeyHash> {
                 let bytes: &FixedSizeBinaryArray = field(batch, name)?;
@@ -395,6 +399,7 @@ pub fn revisits(unfinished: &Unfinished, shard: u32, waves: usize) -> Result<Vec
                     same: SamePage { digest, date: long("date", row)? },
                     url: text("url", row)?.unwrap_or_default(),
                     given_url: text("given_url", row)?,
+                    ip: text("ip", row)?,
                     fetched: long("fetched", row)?,
                 });
             }

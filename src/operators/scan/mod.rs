@@ -20,7 +20,7 @@ mod vectors;
 
 pub use self::chunks::{ChunkScan, VectorChunk};
 pub use self::links::{LinkReader, LinkSource, OwnLink};
-pub use self::pages::{own_segments, pages};
+pub use self::pages::{docs_with_urls, own_segments, pages};
 pub use self::roots::{PastClusters, VectorRoots, read_past, read_roots};
 pub use self::sketches::{VectorBatch, Vectors};
 pub use self::vectors::{VectorFile, VectorFiles, VectorRow};

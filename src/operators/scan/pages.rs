@@ -1,6 +1,6 @@
-//! Reads the documents of a week with the checksums of their bodies, and lists the segments that a worker owns.
+//! Reads the documents of a week with the checksums of their bodies, and those that have a URL; lists the segments that a worker owns.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use anyhow::{Context, Result};
 use arrow_array::{FixedSizeBinaryArray, Int64Array};
@@ -8,12 +8,29 @@ use arrow_array::{FixedSizeBinaryArray, Int64Array};
 use crate::records::DocId;
 use crate::state::{Journal, Segment, Unfinished};
 use crate::structures::Ownership;
-use crate::tables::{DocumentRow, Scan, Table, field};
+use crate::tables::{DocumentRow, RowGroups, Scan, Table, field};
 
 /// The segments of a worker's shards, shard by shard.
 pub fn own_segments(journal: &Journal, owned: &Ownership) -> VecDeque<Segment> {
     let shards = journal.by_shard();
     owned.shards().filter_map(|shard| shards.get(&shard)).flatten().copied().collect()
+}
+
+/// Which documents of a worker have a row in `urls`, whose files these are, by shard. Those that were deleted have none, although earlier weeks have
+/// their pages.
+///
+/// # Errors
+/// If a file cannot be read: names it.
+pub fn docs_with_urls(files: &BTreeMap<u32, Vec<RowGroups>>, owned: &Ownership) -> Result<Vec<bool>> {
+    let mut has_url = vec![false; owned.len()];
+    for rows in owned.shards().filter_map(|shard| files.get(&shard)).flatten() {
+        Scan::open(rows, &["doc"])?.for_each(|batch| {
+            let docs: &Int64Array = field(batch, "doc")?;
+            docs.values().iter().for_each(|doc| has_url[owned.index(DocId::from_table(*doc))] = true);
+            Ok(())
+        })?;
+    }
+    Ok(has_url)
 }
 
 /// Reads which documents of a worker have a page in the week, and the checksums of the pages. Both lists are by document

@@ -112,6 +112,7 @@ impl WarcReader {
         let time = |date: Option<String>| date.map_or(Date::None, |date| fields::date(&date)).microseconds();
         Item::Revisit(Box::new(Revisit {
             url,
+            ip: record.ip.and_then(|ip| ip.parse::<IpAddr>().ok()),
             fetched: time(record.date),
             of_url: record.of_url,
             of_date: time(record.of_date),
