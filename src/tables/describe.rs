@@ -105,20 +105,25 @@ fn pair(key: &str, value: &str) -> KeyValue {
 
 /// What pandas must know of columns of whole numbers that can be null: their type there is `Int64`, which has nulls. Without
 /// this, pandas reads them as floating-point numbers, and ids above 2^53 are no longer exact. Where some column is described,
-/// fastparquet wants to know of dates, too.
+/// fastparquet wants to know of dates and times, too.
 fn pandas(columns: &[Column]) -> Option<String> {
     let is_number = |column: &Column| column.nullable && *column.values.data_type() == DataType::Int64;
     let described: Vec<serde_json::Value> = columns
         .iter()
         .filter_map(|column| {
-            let (kind, stored) = match column.values.data_type() {
-                _ if is_number(column) => ("int64", "Int64"),
-                DataType::Date32 => ("date", "datetime64[s]"),
+            let (kind, stored, metadata) = match column.values.data_type() {
+                _ if is_number(column) => ("int64", "Int64", None),
+                DataType::Date32 => ("date", "datetime64[s]", None),
+                DataType::Timestamp(_, zone) => (
+                    "datetimetz",
+                    "datetime64[us]",
+                    zone.as_ref().map(|zone| serde_json::json!({ "timezone": &**zone })),
+                ),
                 _ => return None,
             };
             let name = column.name;
             Some(serde_json::json!({
-                "name": name, "field_name": name, "pandas_type": kind, "numpy_type": stored, "metadata": null
+                "name": name, "field_name": name, "pandas_type": kind, "numpy_type": stored, "metadata": metadata
             }))
         })
         .collect();
@@ -298,5 +303,7 @@ mod tests {
         assert_eq!(keys(key_values::<UrlRow>()), None);
         let text = keys(key_values::<ClusterRow>()).unwrap();
         assert!(text.contains(r#""name":"cluster_id""#) && !text.contains("similar_root"), "{text}");
+        let text = keys(key_values::<DocumentRow>()).unwrap();
+        assert!(text.contains(r#""name":"fetched""#) && text.contains(r#"{"timezone":"UTC"}"#), "{text}");
     }
 }
