@@ -658,6 +658,9 @@ class Partial(History):
                 # Earlier weeks keep the pages of URLs that were deleted.
                 for file in files:
                     present.update(parquet.ParquetFile(file).read(["doc"]).column("doc").to_pylist())
+        # Of weeks that were removed the URLs stay.
+        for file in self.full.glob("_nigh/before=*/*/urls/*.parquet"):
+            present.update(parquet.ParquetFile(file).read(["doc"]).column("doc").to_pylist())
         return {url: page for url, page in self.pages[week].items() if docs.get(url) in present}
 
     def has_deleted(self, page):
