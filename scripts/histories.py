@@ -688,7 +688,8 @@ class Partial(History):
                 # Nothing says which of several weeks a digest alone is of, and a page that this week has counts first.
                 self.bodies[url] = (self.site.pages[url], page)
                 record = revisit(rng, url, day, page, (other, date_of_other), [0])
-                pages[url] = (page, self.week)
+                # If it is what it was, it stays where it is.
+                pages[url] = before if page == before[0] else (page, self.week)
             elif before and before[0] == body and kind < 0.75 and not self.has_deleted(body):
                 pages[url] = before
                 record = None if keep and kind < 0.4 else revisit(rng, url, day, body, (url, before[1]), [0, 1, 2, 3, 4])
