@@ -99,7 +99,7 @@ pub(crate) fn keep_pages(
     barrier(worker, watch)
 }
 
-/// What the crawl says of own documents that it has no page of.
+/// What becomes of own documents that the crawl has no page of.
 struct Crawled {
     /// Whether it stays as it was in the week before, if that has a page of it; by own document.
     stays: Vec<bool>,
@@ -135,11 +135,10 @@ impl Crawled {
             // What a server says is gone does not stay.
             let gone = gone_documents(unfinished, shard, journal.waves)?;
             gone.into_iter().for_each(|doc| is_crawled[owned.index(doc)] = true);
-            let numbers = owned.of_shard(shard);
             if plan.absent == Absent::Keep {
-                numbers.for_each(|number| stays[number] = !is_crawled[number] && has_url[number]);
+                owned.of_shard(shard).for_each(|number| stays[number] = !is_crawled[number] && has_url[number]);
             }
-            let mut of_shard = revisits(unfinished, shard, journal.waves)?;
+            let of_shard = revisits(unfinished, shard, journal.waves)?;
             if of_shard.is_empty() {
                 continue;
             }
@@ -147,7 +146,7 @@ impl Crawled {
             let segments = by_shard.get(&shard).map_or(&[][..], |segments| segments);
             let mut urls = UrlIndex { unfinished, shard, segments, earlier }.lookup(journal.waves)?;
             let mut left = Vec::new();
-            for revisit in of_shard.drain(..) {
+            for revisit in of_shard {
                 // A page of the same URL counts before a revisit.
                 let doc = urls.find(revisit.hash)?;
                 left.extend(doc.is_none_or(|doc| !is_crawled[owned.index(doc)]).then_some(revisit));
@@ -232,7 +231,7 @@ struct KeptPages<'a> {
     /// The date of the week that is made.
     new: Week,
     owned: &'a Ownership,
-    /// Whether it stays, if the week before has a page of it; by own document.
+    /// Whether each own document stays, if the week before has a page of it; by number.
     stays: Vec<bool>,
     /// The wave of the first segment that is added.
     first_wave: usize,
