@@ -13,10 +13,12 @@
 //!
 //! Cost: the rows of `documents` and `features` of segments from which something goes, and a column of the links of all.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use anyhow::Result;
-use arrow_array::{Array as _, BooleanArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow_array::{
+    Array as _, BooleanArray, Date32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+};
 use timely::worker::Worker;
 
 use super::revisited::Finding;
@@ -58,13 +60,13 @@ pub(crate) fn keep_pages(
         before.as_ref().map(|(week, whole)| (*week, own_segments(&whole.journal, &owned), whole.tables(store.root())));
     let of_before = before.as_ref().map(|(_, old, tables)| (old, tables));
     let Crawled { stays, revisits } = Crawled::read(plan, unfinished, &journal, &owned, of_before)?;
-    let (mut segments, mut counts) = (Vec::new(), KeptCounts::default());
+    let (mut segments, mut kept_pages) = (Vec::new(), KeptTotals::default());
     if let Some((week, old, tables)) = &before {
         let (new, first_wave) = (plan.week, journal.waves + 1);
         let kept = KeptPages { tables, week: *week, unfinished, new, owned: &owned, stays, first_wave };
         if kept.stays.contains(&true) {
             for segment in old {
-                let remaining = kept.segment(*segment, &mut counts)?;
+                let remaining = kept.segment(*segment, &mut kept_pages)?;
                 segments.extend((remaining.documents > 0).then_some(remaining));
             }
         }
@@ -73,12 +75,15 @@ pub(crate) fn keep_pages(
         let finding = Finding { plan, unfinished, journal: &journal, owned: &owned, watch };
         let found = finding.find(worker, &revisits)?;
         for segment in &found {
-            counts.add(unfinished.table(DocumentRow::NAME, &segment.file()).into(), |_| true)?;
+            kept_pages.add(unfinished.table(DocumentRow::NAME, &segment.file()).into(), |_| true)?;
         }
         segments.extend(found);
     }
     let segments = all_gather(worker, segments, watch)?;
+    let KeptTotals { counts, inputs } = kept_pages;
     let counts = all_gather(worker, vec![(worker.index(), counts)], watch)?;
+    let mut inputs = all_gather(worker, inputs.into_iter().collect(), watch)?;
+    inputs.dedup();
     if worker.index() == 0 && !segments.is_empty() {
         journal.segments.extend(segments);
         for (_, kept) in counts {
@@ -88,10 +93,14 @@ pub(crate) fn keep_pages(
             journal.counts.bytes += kept.bytes;
         }
         for week in &plan.earlier.weeks {
-            let whole = store.whole(week)?.journal;
-            journal.earlier_inputs.extend(whole.earlier_inputs);
-            journal.earlier_inputs.insert(week.week, whole.key.stamps);
+            for (of, names) in store.whole(week)?.journal.inputs(week.week) {
+                let has_pages = |name: &String| inputs.binary_search(&(of.days(), name.clone())).is_ok();
+                let with_pages = names.iter().filter(|(name, _)| has_pages(name));
+                let with_pages = with_pages.map(|(name, stamp)| (name.clone(), stamp.clone()));
+                journal.earlier_inputs.entry(of).or_default().extend(with_pages);
+            }
         }
+        journal.earlier_inputs.retain(|_, names| !names.is_empty());
         sync_folder(unfinished.folder())?;
         unfinished.write_journal(&journal)?;
     }
@@ -194,7 +203,15 @@ fn stays_as_revisits_say<'a>(
     Ok(())
 }
 
-/// Totals of documents that stay.
+/// The documents that stay, all together.
+#[derive(Default)]
+struct KeptTotals {
+    counts: KeptCounts,
+    /// The week (days since 1970) and the name of each input that has one.
+    inputs: BTreeSet<(i32, String)>,
+}
+
+/// Numbers of documents that stay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 struct KeptCounts {
     documents: u64,
@@ -203,22 +220,27 @@ struct KeptCounts {
     bytes: u64,
 }
 
-impl KeptCounts {
+impl KeptTotals {
     /// Adds the rows of `documents` whose document stays. Returns how many these are.
     fn add(&mut self, rows: RowGroups, stays: impl Fn(i64) -> bool) -> Result<u64> {
-        let before = self.documents;
-        Scan::open(rows, &["doc", "bytes", "words"])?.for_each(|batch| {
+        let before = self.counts.documents;
+        let counts = &mut self.counts;
+        Scan::open(rows, &["doc", "bytes", "words", "crawled", "file"])?.for_each(|batch| {
             let column = |name| field::<Int64Array>(batch, name);
             let (docs, bytes, words) = (column("doc")?, column("bytes")?, column("words")?);
+            let (weeks, files): (&Date32Array, &StringArray) = (field(batch, "crawled")?, field(batch, "file")?);
+            let mut of_batch: BTreeSet<(i32, &str)> = BTreeSet::new();
             for row in (0..batch.num_rows()).filter(|row| stays(docs.value(*row))) {
-                self.documents += 1;
-                self.empty += u64::from(words.value(row) == 0);
-                self.words += words.value(row) as u64;
-                self.bytes += bytes.value(row) as u64;
+                counts.documents += 1;
+                counts.empty += u64::from(words.value(row) == 0);
+                counts.words += words.value(row) as u64;
+                counts.bytes += bytes.value(row) as u64;
+                of_batch.insert((weeks.value(row), files.value(row)));
             }
+            self.inputs.extend(of_batch.into_iter().map(|(week, file)| (week, file.to_owned())));
             Ok(())
         })?;
-        Ok(self.documents - before)
+        Ok(self.counts.documents - before)
     }
 }
 
@@ -249,10 +271,10 @@ impl KeptPages<'_> {
     }
 
     /// Copies a segment's tables without the documents that were crawled, and counts those that stay. Returns the segment that remains.
-    fn segment(&self, segment: Segment, counts: &mut KeptCounts) -> Result<Segment> {
+    fn segment(&self, segment: Segment, totals: &mut KeptTotals) -> Result<Segment> {
         let kept = Segment { wave: self.first_wave + segment.wave, urls: 0, ..segment };
         let rows = self.tables.rows(DocumentRow::NAME, &segment.file())?;
-        let documents = counts.add(rows.clone(), |doc| self.stays(doc))?;
+        let documents = totals.add(rows.clone(), |doc| self.stays(doc))?;
         let features = if segment.features > 0 { self.by_doc::<FeatureRow>(segment, kept)? } else { 0 };
         let kept = Segment { documents, features, ..kept };
         let own = Origin { week: self.week, wave: segment.wave, documents: segment.documents };

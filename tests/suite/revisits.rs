@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
+use nigh::state::Store;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::partial::{Crawled, DATES, JOB, Numbers, html, url};
@@ -208,6 +209,18 @@ fn a_revisit_is_the_page_as_it_was() {
             for page in answers.iter().filter(|(_, answer)| **answer == Answer::Unknown).map(|(page, _)| page) {
                 assert_eq!(reasons[&url(*page)], "revisit of a page that is not known");
             }
+            // Of earlier weeks the inputs that have pages are known, and no others: an export reads these again.
+            let pages: BTreeSet<(String, String)> = rows_of(&of, "documents", &["crawled", "file"])
+                .into_iter()
+                .filter(|row| row[0] != date)
+                .map(|row| (row[0].clone(), row[1].clone()))
+                .collect();
+            let store = Store::at(&with.store());
+            let committed = store.manifest().unwrap().unwrap().weeks.pop().unwrap();
+            let inputs = store.whole(&committed).unwrap().journal.earlier_inputs.into_iter();
+            let inputs: BTreeSet<(String, String)> =
+                inputs.flat_map(|(week, names)| names.into_keys().map(move |name| (week.to_string(), name))).collect();
+            assert_eq!(inputs, pages);
             // The digest of the page, and the week whose crawl has it.
             for row in rows_of(&of, "documents", &["url", "digest", "crawled", "record_url"]) {
                 let page = (0..PAGES).find(|page| url(*page) == row[0]).unwrap();
