@@ -67,7 +67,7 @@
 //! cli
 //! bench  progress
 //! log  report  roll_up
-//! launch | jobs  metrics     launch: processes; jobs: what they compute; neither imports the other
+//! launch | jobs  look  metrics     look: into a week; launch: processes; jobs: what they compute; neither imports the other
 //! operators                  the dataflows: timely appears from here up
 //! summary  plan  mirror      mirror: a local copy of a store in a bucket
 //! state                      the store of all weeks
@@ -100,6 +100,8 @@ pub mod jobs;
 pub mod launch;
 #[doc(hidden)]
 pub mod log;
+#[doc(hidden)]
+pub mod look;
 #[doc(hidden)]
 pub mod metrics;
 #[doc(hidden)]

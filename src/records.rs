@@ -117,6 +117,16 @@ impl Week {
         (self.0 - jiff::civil::date(1970, 1, 1)).get_days()
     }
 
+    /// The week of a number of days since 1970-01-01.
+    ///
+    /// ```
+    /// use nigh::records::Week;
+    /// assert_eq!(Week::from_days(19_730).to_string(), "2024-01-08");
+    /// ```
+    pub fn from_days(days: i32) -> Week {
+        Week(jiff::civil::date(1970, 1, 1).saturating_add(jiff::Span::new().days(days)))
+    }
+
     /// The week of a value of a column of dates: the inverse of [`Week::days`]. `None` if there is no such date.
     pub fn of_days(days: i32) -> Option<Week> {
         jiff::civil::date(1970, 1, 1).checked_add(jiff::Span::new().try_days(days).ok()?).ok().map(Week)

@@ -5,6 +5,7 @@ mod changes;
 mod collections;
 mod curve;
 mod evolution;
+mod grid;
 mod mirrors;
 mod mirrors_by_url;
 mod overlap;
@@ -24,6 +25,7 @@ use crate::summary::{CurvePoint, LevelSummary, Summary};
 use crate::text::{printable, printable_lines};
 
 pub use changes::{Change, Changes, changes};
+pub use grid::{Column, Grid, fact, screen_width, shortened};
 
 use crate::summary::StudySummary;
 
@@ -55,6 +57,16 @@ pub fn grouped(number: u64) -> String {
         out.push(digit);
     }
     out
+}
+
+/// A number of things, with the plural's `s` unless it is one.
+///
+/// ```
+/// use nigh::report::plural;
+/// assert_eq!([0, 1, 1200].map(|count| plural(count, "page")), ["0 pages", "1 page", "1,200 pages"]);
+/// ```
+pub fn plural(count: u64, thing: &str) -> String {
+    format!("{} {thing}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 /// How many of the largest clusters a summary lists.

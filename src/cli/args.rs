@@ -1,4 +1,4 @@
-//! The flags of `nigh run` and `nigh show`.
+//! The flags of `nigh run`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -80,25 +80,4 @@ impl RunArgs {
     pub(crate) fn job_name(&self) -> String {
         self.job.as_ref().map_or_else(|| "the built-in job".to_owned(), |job| job.display().to_string())
     }
-}
-
-#[derive(Args)]
-pub(crate) struct ShowArgs {
-    /// Folder of all tables, or s3://BUCKET/PREFIX.
-    pub(crate) store: PathBuf,
-    /// Week to show [default: the last one].
-    #[arg(long, value_name = "YYYY-MM-DD")]
-    pub(crate) week: Option<Week>,
-    /// Show how clusters changed since the week before.
-    #[arg(long)]
-    pub(crate) changes: bool,
-    /// Show what a job found that reads committed weeks, by its name: evolution, mirrors, overlap or collections.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["week", "changes"])]
-    pub(crate) job: Option<String>,
-    /// Print the prefixes of URLs that a crawler need not fetch, one on each line: what jobs/collections.toml found.
-    #[arg(long, conflicts_with_all = ["week", "changes", "job", "json"])]
-    pub(crate) avoid: bool,
-    /// Print one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
 }

@@ -8,7 +8,8 @@
 //! - `nigh add`: `add.rs` is a run that keeps what the store has.
 //! - `nigh init`: `init.rs` writes a commented job file.
 //! - `nigh completions` and `nigh man`: `help.rs`.
-//! - `nigh show`: `show.rs` prints the summary of a week.
+//! - `nigh show`, `nigh why`, `nigh find`: `look` looks into a week.
+//! - `nigh index`: `index.rs` makes what `nigh find` looks up.
 //! - `nigh export`: `export.rs` writes the inputs of a week again without duplicates.
 //! - `nigh roll-up`: `roll_up.rs` puts each set of replicas once into ranked lists.
 //! - `nigh delete`: `delete.rs` removes pages from the last week.
@@ -19,7 +20,7 @@
 //! - `nigh pool`: `pool.rs` makes keys, `check.rs` checks the hosts; only with the feature `pool`.
 //! - `nigh worker` (`worker.rs`) and `nigh probe` are hidden: other processes of `nigh` start them.
 //!
-//! What they share: `args.rs` (the flags of `run` and `show`), `session.rs` (one run, in this process or in several),
+//! What they share: `args.rs` (the flags of `run`), `session.rs` (one run, in this process or in several),
 //! `workers.rs` (how many workers a run has), `signals.rs` (what Ctrl-C does), `print.rs` (results on stdout), `errors.rs` (the exit codes).
 //!
 //! Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 failed, 2 wrong use, 3 too many rejects, 130 and 143
@@ -35,7 +36,9 @@ mod delete;
 mod errors;
 mod export;
 mod help;
+mod index;
 mod init;
+mod look;
 #[cfg(feature = "pool")]
 mod pool;
 mod print;
@@ -43,7 +46,6 @@ mod remake;
 mod roll_up;
 mod run;
 mod session;
-mod show;
 mod signals;
 mod study;
 mod tasks;
@@ -55,12 +57,11 @@ mod workers;
 
 use std::process::ExitCode;
 
-use args::{RunArgs, ShowArgs};
+use args::RunArgs;
 use clap::{Parser, Subcommand};
 use errors::exit_code;
 use run::run;
 use session::check_kernels;
-use show::show;
 use signals::leave_to_handler;
 use worker::{ProcessWork, worker};
 
@@ -86,8 +87,14 @@ enum Command {
     Add(Box<add::AddArgs>),
     /// Write a commented job file.
     Init(init::InitArgs),
-    /// Print the summary of a week.
-    Show(ShowArgs),
+    /// Print the summary of a week; or its largest clusters, the pages of one or of a host, or what is known of a page.
+    Show(look::ShowArgs),
+    /// Say why two pages are in one cluster, or not: by levels, a chain of links, and the words that differ.
+    Why(look::WhyArgs),
+    /// Find the documents of a week that are most like a text or a page.
+    Find(look::FindArgs),
+    /// Make the index of the last week, with which `nigh find` takes milliseconds.
+    Index(index::IndexArgs),
     /// Write the inputs of a week again without duplicates, or only these, or with what is known of each record.
     Export(export::ExportArgs),
     /// Put each set of replicas and each replicated collection once into ranked lists of URLs.
@@ -128,6 +135,7 @@ pub fn main() -> ExitCode {
             let args = args.run();
             Log::new(Display::new(args.quiet, args.verbose, args.json), args.json)
         }
+        Command::Index(args) => args.remake.log(),
         Command::Delete(args) => args.remake.log(),
         Command::Verify(args) => args.remake.log(),
         Command::Export(args) => Log::new(Display::Person, args.json),
@@ -139,7 +147,10 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run(&args, &log),
         Command::Add(args) => add::run(*args, &log),
         Command::Init(args) => init::run(&args),
-        Command::Show(args) => show(&args),
+        Command::Show(args) => look::show(&args),
+        Command::Why(args) => look::why(&args),
+        Command::Find(args) => look::find(&args),
+        Command::Index(args) => index::run(&args, &log),
         Command::Export(args) => export::run(&args, &log),
         Command::RollUp(args) => roll_up::run(&args),
         Command::Delete(args) => delete::run(&args, &log),

@@ -36,7 +36,7 @@ pub(crate) struct RemakeArgs {
     config: Option<PathBuf>,
     /// Worker threads in each process. Overrides the config.
     #[arg(long, value_name = "N")]
-    workers: Option<Count>,
+    pub(crate) workers: Option<Count>,
     /// Processes on this machine. Overrides the config.
     #[arg(long, value_name = "N")]
     processes: Option<Count>,
@@ -59,12 +59,12 @@ impl RemakeArgs {
 pub(crate) struct Opened {
     /// The store as the user names it.
     given: PathBuf,
-    config: Config,
+    pub(crate) config: Config,
     pub(crate) pool: Pool,
     pub(crate) store: Store,
     pub(crate) manifest: Manifest,
     /// The lock of the store; `None` for a dry run.
-    guard: Option<WriteGuard>,
+    pub(crate) guard: Option<WriteGuard>,
 }
 
 impl Opened {

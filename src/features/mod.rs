@@ -31,7 +31,7 @@ mod sketch;
 pub use chunk_sets::chunk_set;
 pub use chunks::PageChunks;
 pub(crate) use page::distinct;
-pub use page::{Fingerprinter, PageFacts};
+pub use page::{Fingerprinter, PageFacts, WordsAndShingles};
 pub use rabin::{Polynomials, irreducible, polynomials, primitive};
 pub use samplers::{ExactPair, SampleMaker, Sampler, Samples};
 pub use shingles::Shingler;

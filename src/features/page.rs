@@ -10,6 +10,7 @@ use super::sketch::{Sketch, Sketcher};
 use crate::config::Method;
 use crate::kernels::{Joined, Kernels, chosen};
 use crate::structures::WordSet;
+use crate::text::words::words;
 use crate::text::{charset, html, urls};
 
 /// Computes sketches, chunks, titles and links of documents; its buffers are reused from document to document.
@@ -39,6 +40,15 @@ pub struct PageFacts {
     pub title: String,
     /// Canonical URLs, distinct, in order of first appearance.
     pub links: Vec<String>,
+}
+
+/// The words of a text in the form in which they are compared, and the shingle that begins with each, as a pre-image.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WordsAndShingles {
+    /// The words.
+    pub words: Vec<String>,
+    /// As many.
+    pub shingles: Vec<u64>,
 }
 
 impl Fingerprinter {
@@ -162,6 +172,43 @@ impl Fingerprinter {
     /// ```
     pub fn text_shingles(&mut self, text: &str) -> Vec<u64> {
         self.distinct_of(text.as_bytes())
+    }
+
+    /// The words and shingles of an HTML page. `label` is as for [`html`](Fingerprinter::html).
+    pub fn words_of_html(&mut self, body: &[u8], label: Option<&str>) -> WordsAndShingles {
+        let mut extract = std::mem::take(&mut self.extract);
+        html::scan(charset::decode_bytes(body, label, &mut self.decoded), 0, self.kernels, &mut extract);
+        let words = self.words_of(&extract.text);
+        self.extract = extract;
+        words
+    }
+
+    /// The words and shingles of plain text. `label` is the charset of its HTTP header.
+    pub fn words_of_plain(&mut self, body: &[u8], label: Option<&str>) -> WordsAndShingles {
+        let mut decoded = std::mem::take(&mut self.decoded);
+        let words = self.words_of(charset::decode_bytes(body, label, &mut decoded));
+        self.decoded = decoded;
+        words
+    }
+
+    /// The words and shingles of a text.
+    ///
+    /// ```
+    /// use nigh::{config::Method, features::Fingerprinter};
+    ///
+    /// let mut fingerprinter = Fingerprinter::of_method(&Method::default())?;
+    /// let read = fingerprinter.words_of_text("To be, or not to be");
+    /// assert_eq!((read.words.join(" "), read.shingles.len()), ("To be or not to be".to_owned(), 6));
+    /// # anyhow::Ok(())
+    /// ```
+    pub fn words_of_text(&mut self, text: &str) -> WordsAndShingles {
+        self.words_of(text.as_bytes())
+    }
+
+    fn words_of(&mut self, text: &[u8]) -> WordsAndShingles {
+        let text = self.former.form(text);
+        let shingles = self.shingler.preimages(text).to_vec();
+        WordsAndShingles { words: words(&String::from_utf8_lossy(text)).map(str::to_owned).collect(), shingles }
     }
 
     /// The shingles of the last document, as pre-images, one for each word.

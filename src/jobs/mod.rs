@@ -11,6 +11,7 @@
 //! - `kept_pages`: what a crawl leaves as it was, and `revisited`: pages of which it says what they are.
 //! - `deletion`: what `cluster` does instead of reading a crawl if pages are deleted.
 //! - `chunks`: makes the table `chunks` of a week that was made without it.
+//! - `index`: makes the inverted index of a week that was made without it.
 //! - `studies`: jobs that read committed weeks, and write tables about them.
 
 pub mod accuracy;
@@ -18,6 +19,7 @@ pub mod chunks;
 pub mod cluster;
 pub mod deletion;
 pub mod failed_urls;
+pub mod index;
 pub mod kept_pages;
 pub mod missing;
 pub mod packing;

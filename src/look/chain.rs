@@ -20,11 +20,6 @@ impl Values<'_> {
         &self.values[page * self.width..][..self.width]
     }
 
-    /// The values that two pages have in common, each at the same place.
-    pub(super) fn common(&self, a: usize, b: usize) -> usize {
-        self.of(a).iter().zip(self.of(b)).filter(|(a, b)| a == b).count()
-    }
-
     /// The shortest chain of pages from one to the other in which neighbours have at least `least` values in common, both ends included. Of
     /// equally short ones, that with the smallest numbers. `None` if there is none.
     pub(super) fn chain(&self, from: usize, to: usize, least: usize) -> Option<Vec<usize>> {
@@ -88,6 +83,11 @@ mod tests {
     use super::*;
     use crate::records::mix;
 
+    /// The values that two pages have in common, each at the same place.
+    fn common(values: &Values<'_>, a: usize, b: usize) -> usize {
+        values.of(a).iter().zip(values.of(b)).filter(|(a, b)| a == b).count()
+    }
+
     #[test]
     fn chains_are_shortest_ways() {
         for seed in 0..200 {
@@ -98,7 +98,7 @@ mod tests {
                 // All ways, by Floyd and Warshall.
                 let mut steps = vec![vec![usize::MAX / 2; pages]; pages];
                 for (a, b) in (0..pages).flat_map(|a| (0..pages).map(move |b| (a, b))) {
-                    if a != b && values.common(a, b) >= least {
+                    if a != b && common(&values, a, b) >= least {
                         steps[a][b] = 1;
                     }
                 }
@@ -114,7 +114,7 @@ mod tests {
                         continue;
                     };
                     assert_eq!((chain[0], chain[chain.len() - 1]), (a, b));
-                    assert!(chain.windows(2).all(|pair| values.common(pair[0], pair[1]) >= least));
+                    assert!(chain.windows(2).all(|pair| common(&values, pair[0], pair[1]) >= least));
                     assert_eq!(chain.len() - 1, steps[a][b], "seed {seed}: {chain:?}");
                 }
             }

@@ -7,9 +7,10 @@ use serde::Serialize;
 
 use super::chain::Values;
 use super::passages::differing;
+use super::sketches::{SketchComparison, Sketches};
 use super::week::{LookedPage, LookedWeek, page_of};
 use crate::config::{Method, Reading, Verify};
-use crate::features::{Fingerprinter, WordsAndShingles, equal_features};
+use crate::features::{Fingerprinter, WordsAndShingles};
 use crate::operators::ingest::page_words;
 use crate::readers::{self, Input, Item, Reader};
 use crate::records::{DocId, Level, checksum};
@@ -28,17 +29,6 @@ pub struct Comparison {
     /// The shortest chain of pages from one to the other, if they are in one very similar cluster: each page with what it has in common with the
     /// one before.
     pub chain: Vec<ChainLink>,
-}
-
-/// What two sketches have in common.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct SketchComparison {
-    /// Supershingles that agree.
-    pub agreements: usize,
-    /// Equal features.
-    pub features: usize,
-    /// The share of equal features: the estimated similarity.
-    pub similarity: f64,
 }
 
 /// What two texts have in common.
@@ -78,7 +68,7 @@ pub struct ChainLink {
 /// If a page is not known or the week has none, or a table or a crawl file cannot be read.
 pub fn compare(week: &LookedWeek<'_>, names: [&str; 2], inputs: &[Input], reading: &Reading) -> Result<Comparison> {
     let docs = [week.find(names[0])?, week.find(names[1])?];
-    let found = week.pages(&docs)?;
+    let found = week.pages(docs)?;
     let page = |side: usize| page_of(&found, docs[side], names[side], week.week.week);
     let pages = [page(0)?, page(1)?];
     let level = |(number, level): (usize, Level)| {
@@ -97,60 +87,35 @@ pub fn compare(week: &LookedWeek<'_>, names: [&str; 2], inputs: &[Input], readin
 fn sketches(week: &LookedWeek<'_>, docs: [DocId; 2]) -> Result<SketchComparison> {
     let [low, high] = [docs[0].min(docs[1]), docs[0].max(docs[1])];
     let ascending = if low == high { vec![low] } else { vec![low, high] };
-    let sketches = Sketches::read(week, &ascending)?;
-    Ok(sketches.compare(0, ascending.len() - 1))
+    Ok(week.sketches(&ascending)?.compare(0, ascending.len() - 1))
 }
 
-/// The sketches of some documents.
-struct Sketches<'a> {
-    method: &'a Method,
-    supershingles: Vec<u64>,
-    features: Vec<u16>,
-}
-
-impl<'a> Sketches<'a> {
-    fn read(week: &'a LookedWeek<'_>, docs: &[DocId]) -> Result<Sketches<'a>> {
-        let (supershingles, features) = week.sketches(docs)?;
-        Ok(Sketches { method: &week.method, supershingles, features })
-    }
-
-    fn compare(&self, a: usize, b: usize) -> SketchComparison {
-        let Method { supershingles: width, features: count, .. } = *self.method;
-        let agreements = Values { values: &self.supershingles, width }.common(a, b);
-        let [of_a, of_b] = [a, b].map(|page| &self.features[page * count..][..count]);
-        let features = equal_features(of_a, of_b);
-        SketchComparison { agreements, features, similarity: features as f64 / count as f64 }
-    }
-
-    /// The shortest chain between two of the documents, by what links pages: agreeing supershingles, or if clusters are verified a similarity,
-    /// which features estimate. `None` if the estimates are too low somewhere.
-    fn chain(&self, from: usize, to: usize) -> Option<Vec<usize>> {
-        let method = self.method;
-        let by_supershingles = Values { values: &self.supershingles, width: method.supershingles };
-        let Some(similarity) = method.similarity.filter(|_| method.verify != Verify::None) else {
-            return by_supershingles.chain(from, to, method.agreements);
-        };
-        let values: Vec<u64> = self.features.iter().map(|feature| u64::from(*feature)).collect();
-        let least = (u64::from(similarity.millionths()) * method.features as u64).div_ceil(1_000_000) as usize;
-        let by_features = Values { values: &values, width: method.features };
-        // Clusters that were verified by shingles can have estimates a little below.
-        (0..=least).rev().take(1 + method.features / 8).find_map(|least| by_features.chain(from, to, least.max(1)))
-    }
+/// The shortest chain between two of the documents, by what links pages: agreeing supershingles, or if clusters are verified a similarity,
+/// which features estimate. `None` if the estimates are too low somewhere.
+fn chain_of(sketches: &Sketches, method: &Method, from: usize, to: usize) -> Option<Vec<usize>> {
+    let by_supershingles = Values { values: &sketches.supershingles, width: method.supershingles };
+    let Some(similarity) = method.similarity.filter(|_| method.verify != Verify::None) else {
+        return by_supershingles.chain(from, to, method.agreements);
+    };
+    let values: Vec<u64> = sketches.features.iter().map(|feature| u64::from(*feature)).collect();
+    let least = (u64::from(similarity.millionths()) * method.features as u64).div_ceil(1_000_000) as usize;
+    let by_features = Values { values: &values, width: method.features };
+    // Clusters that were verified by shingles can have estimates a little below.
+    (0..=least).rev().take(1 + method.features / 8).find_map(|least| by_features.chain(from, to, least.max(1)))
 }
 
 /// The shortest chain of links between two pages of a cluster.
 fn chain(week: &LookedWeek<'_>, pages: &[LookedPage; 2]) -> Result<Vec<ChainLink>> {
-    let mut members = week.members(pages[0].clusters[0].0)?;
+    let members = week.members(pages[0].clusters[0].0)?;
     // Pages without words are alone.
-    let sketches = Sketches::read(week, &members)?;
+    let sketches = week.sketches(&members)?;
     let place = |page: &LookedPage| members.binary_search(&page.doc).ok();
     let (Some(from), Some(to)) = (place(&pages[0]), place(&pages[1])) else { return Ok(Vec::new()) };
-    let Some(numbers) = sketches.chain(from, to) else { return Ok(Vec::new()) };
+    let Some(numbers) = chain_of(&sketches, &week.method, from, to) else { return Ok(Vec::new()) };
     let mut with_last = vec![None];
     with_last.extend(numbers.windows(2).map(|pair| Some(sketches.compare(pair[0], pair[1]))));
     let docs: Vec<DocId> = numbers.iter().map(|number| members[*number]).collect();
-    members.clear();
-    let found = week.pages(&docs)?;
+    let found = week.pages(docs.iter().copied())?;
     let of_doc = |doc: &DocId| page_of(&found, *doc, "a page of the cluster", week.week.week);
     let pages: Vec<LookedPage> = docs.iter().map(of_doc).collect::<Result<_>>()?;
     Ok(pages.into_iter().zip(with_last).map(|(page, with_last)| ChainLink { page, with_last }).collect())

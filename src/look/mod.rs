@@ -1,14 +1,24 @@
-//! Looks into a committed week: what it has of a page, and why two pages are in one cluster or not.
+//! Looks into a committed week: its clusters and pages, why two pages are in one cluster or not, and which pages are most like a text.
 //!
-//! In reading order: `week` (pages and clusters of a week, found by URL or id), `chain` (the shortest chain of links between two pages of a
-//! cluster), `passages` (the words that two texts do not share), `compare` (all of it, for two pages).
+//! In reading order: `week` (pages and clusters of a week, found by URL or id), `lists` (the largest clusters, the pages of a cluster or a host),
+//! `sketches` (what two sketches have in common), `nearest` (the documents most like a text), `chain` (the shortest chain of links between
+//! two pages of a cluster), `passages` (the words that two texts do not share), `compare` (all of it, for two pages).
 //!
 //! Everything is read when it is asked for. To find a page, one shard's URLs are read; to find the pages of a cluster, a column of the week.
 
 mod chain;
 mod compare;
+mod lists;
+mod nearest;
 mod passages;
+mod sketches;
 mod week;
 
-pub use self::compare::{ChainLink, Comparison, Passage, SketchComparison, TextComparison, compare};
-pub use self::week::{LookedPage, LookedWeek};
+pub use self::compare::{ChainLink, Comparison, Passage, TextComparison, compare};
+pub use self::lists::{
+    KnownPage, ListedPage, LookedCluster, LookedEvidence, PageList, known_page, largest, pages_of_cluster,
+    pages_of_host,
+};
+pub use self::nearest::{NearPage, Nearest, Query, Way, nearest};
+pub use self::sketches::SketchComparison;
+pub use self::week::{LookedPage, LookedWeek, Pages};

@@ -43,7 +43,7 @@ mod tests {
         assert_eq!(differing(&b, &of_a, 5), [20..21, 40..43]);
         assert!(differing(&a, &of_a, 5).is_empty());
         let nothing = HashSet::new();
-        assert_eq!(differing(&a, &nothing, 5), [0..60]);
+        assert!(matches!(differing(&a, &nothing, 5).as_slice(), [whole] if *whole == (0..60)));
         let few = read(&["a".to_owned(), "b".to_owned()]);
         assert!(differing(&few, &few.shingles.iter().copied().collect(), 5).is_empty());
     }

@@ -1,18 +1,20 @@
 //! The pages and clusters of a committed week.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
-use arrow_array::{Array as _, Date32Array, FixedSizeBinaryArray, Int64Array, StringArray};
+use arrow_array::{Array as _, BooleanArray, Date32Array, FixedSizeBinaryArray, Int64Array, RecordBatch, StringArray};
 use serde::Serialize;
 
+use super::sketches::Sketches;
 use crate::config::Method;
 use crate::operators::scan::{VectorFiles, Vectors};
 use crate::operators::verify::read_features;
-use crate::records::{DocId, DocumentKey, FeatureBits, KeyHash, Level, Week};
-use crate::state::{CommittedWeek, Earlier, Manifest, Segment, Store, UrlLookup, WeekTables, WholeWeek};
+use crate::records::{DocId, DocumentKey, KeyHash, Level, Week};
+use crate::state::{CommittedWeek, Earlier, Manifest, PostingRuns, Segment, Store, UrlLookup, WeekTables, WholeWeek};
 use crate::structures::Ownership;
-use crate::tables::{ClusterRow, DocumentRow, FeatureRow, Scan, Table as _, field, maybe_text};
+use crate::tables::{ClusterRow, DocumentRow, FeatureRow, RowGroups, Scan, Table as _, field, maybe_text};
 use crate::text::canonical;
 
 /// A committed week.
@@ -48,7 +50,12 @@ pub struct LookedPage {
     pub clusters: [(DocId, u64); 3],
     /// The id of its very similar cluster.
     pub cluster_id: Option<i64>,
+    /// Whether it stays if duplicates are removed.
+    pub canonical: bool,
 }
+
+/// Pages, by document.
+pub type Pages = BTreeMap<DocId, LookedPage>;
 
 impl<'a> LookedWeek<'a> {
     /// Opens a week of a store.
@@ -84,18 +91,38 @@ impl<'a> LookedWeek<'a> {
         doc.with_context(|| format!("{name} is not known: no week until {} has it", self.week.week))
     }
 
-    /// What the week has of some documents, in the order of their ids.
+    /// What the week has of some documents, by document.
     ///
     /// # Errors
     /// If a table cannot be read.
-    pub fn pages(&self, docs: &[DocId]) -> Result<Vec<LookedPage>> {
-        let mut pages: BTreeMap<DocId, LookedPage> = BTreeMap::new();
-        let has = |doc: DocId| docs.contains(&doc);
-        for segment in self.segments(|segment| docs.iter().any(|doc| doc.shard() == segment.shard)) {
-            self.read_documents(segment, &has, &mut pages)?;
-            self.read_clusters(segment, &mut pages)?;
+    pub fn pages(&self, docs: impl IntoIterator<Item = DocId>) -> Result<Pages> {
+        let docs: BTreeSet<DocId> = docs.into_iter().collect();
+        let mut pages = Pages::default();
+        for of_shard in docs.iter().copied().collect::<Vec<_>>().chunk_by(|a, b| a.shard() == b.shard()) {
+            let wanted: Vec<i64> = of_shard.iter().map(|doc| doc.to_table()).collect();
+            for segment in self.segments(|segment| segment.shard == of_shard[0].shard()) {
+                self.read_documents(segment, &wanted, &mut pages)?;
+                self.read_clusters(segment, &wanted, &mut pages)?;
+            }
         }
-        Ok(pages.into_values().collect())
+        Ok(pages)
+    }
+
+    /// Calls `each` with the named columns of all rows of the table of clusters, in batches.
+    pub(super) fn each_cluster_row(
+        &self,
+        columns: &[&str],
+        mut each: impl FnMut(&RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        for segment in self.segments(|_| true) {
+            Scan::open(self.tables.rows(ClusterRow::NAME, &segment.file())?, columns)?.for_each(&mut each)?;
+        }
+        Ok(())
+    }
+
+    /// The rows of a table that has one file for each shard.
+    pub(super) fn of_shard(&self, table: &str, shard: u32) -> Option<RowGroups> {
+        self.tables.of_shard(table, shard)
     }
 
     fn segments(&self, is_wanted: impl Fn(&Segment) -> bool) -> impl Iterator<Item = &Segment> {
@@ -103,29 +130,17 @@ impl<'a> LookedWeek<'a> {
     }
 
     fn owned(&self) -> Ownership {
-        let mut urls = vec![0; self.method.shards as usize];
-        for week in &self.earlier.weeks {
-            urls.iter_mut().zip(&week.urls).for_each(|(sum, urls)| *sum += urls);
-        }
-        if let Some(removed) = &self.earlier.removed {
-            urls.iter_mut().zip(&removed.urls).for_each(|(sum, urls)| *sum += urls);
-        }
-        Ownership::new(0, 1, &urls)
+        Ownership::new(0, 1, &self.earlier.urls(self.method.shards))
     }
 
-    fn read_documents(
-        &self,
-        segment: &Segment,
-        has: &impl Fn(DocId) -> bool,
-        pages: &mut BTreeMap<DocId, LookedPage>,
-    ) -> Result<()> {
+    fn read_documents(&self, segment: &Segment, wanted: &[i64], pages: &mut Pages) -> Result<()> {
         let rows = self.tables.rows(DocumentRow::NAME, &segment.file())?;
         let columns = ["doc", "url", "id", "title", "words", "crawled", "file", "offset"];
-        Scan::open(rows, &columns)?.for_each(|batch| {
+        Scan::of_docs(rows, &columns, wanted)?.for_each(|batch| {
             let texts = |name| field::<StringArray>(batch, name);
             let longs = |name| field::<Int64Array>(batch, name);
             let docs = longs("doc")?;
-            for row in (0..batch.num_rows()).filter(|row| has(DocId::from_table(docs.value(*row)))) {
+            for row in 0..batch.num_rows() {
                 let doc = DocId::from_table(docs.value(row));
                 let (file, offset) = (texts("file")?.value(row).to_owned(), longs("offset")?.value(row) as u64);
                 let name = maybe_text(texts("url")?, row).or(maybe_text(texts("id")?, row));
@@ -140,6 +155,7 @@ impl<'a> LookedWeek<'a> {
                     offset,
                     clusters: [(doc, 1); 3],
                     cluster_id: None,
+                    canonical: true,
                 };
                 pages.insert(doc, page);
             }
@@ -147,20 +163,22 @@ impl<'a> LookedWeek<'a> {
         })
     }
 
-    fn read_clusters(&self, segment: &Segment, pages: &mut BTreeMap<DocId, LookedPage>) -> Result<()> {
+    fn read_clusters(&self, segment: &Segment, wanted: &[i64], pages: &mut Pages) -> Result<()> {
         let columns = Level::ALL.map(|level| ["root", "size"].map(|what| format!("{}_{what}", level.name())));
         let mut names: Vec<&str> = columns.iter().flatten().map(String::as_str).collect();
-        names.extend(["doc", "cluster_id"]);
+        names.extend(["doc", "cluster_id", "canonical"]);
         let rows = self.tables.rows(ClusterRow::NAME, &segment.file())?;
-        Scan::open(rows, &names)?.for_each(|batch| {
+        Scan::of_docs(rows, &names, wanted)?.for_each(|batch| {
             let longs = |name: &str| field::<Int64Array>(batch, name);
-            let (docs, ids) = (longs("doc")?, longs("cluster_id")?);
+            let (docs, ids, canonical) =
+                (longs("doc")?, longs("cluster_id")?, field::<BooleanArray>(batch, "canonical")?);
             for row in 0..batch.num_rows() {
                 let Some(page) = pages.get_mut(&DocId::from_table(docs.value(row))) else { continue };
                 for (cluster, [root, size]) in page.clusters.iter_mut().zip(&columns) {
                     *cluster = (DocId::from_table(longs(root)?.value(row)), longs(size)?.value(row) as u64);
                 }
                 page.cluster_id = ids.is_valid(row).then(|| ids.value(row));
+                page.canonical = canonical.value(row);
             }
             Ok(())
         })
@@ -174,11 +192,10 @@ impl<'a> LookedWeek<'a> {
         let mut found = None;
         for segment in self.segments(|segment| segment.shard == wanted.shard()) {
             let rows = self.tables.rows(DocumentRow::NAME, &segment.file())?;
-            Scan::open(rows, &["doc", "checksum"])?.for_each(|batch| {
-                let docs: &Int64Array = field(batch, "doc")?;
+            Scan::of_docs(rows, &["checksum"], &[wanted.to_table()])?.for_each(|batch| {
                 let sums: &FixedSizeBinaryArray = field(batch, "checksum")?;
-                if let Some(row) = docs.values().iter().position(|doc| *doc == wanted.to_table()) {
-                    found = Some(u128::from_be_bytes(sums.value(row).try_into().context("a checksum has 16 bytes")?));
+                for sum in sums.iter().flatten() {
+                    found = Some(u128::from_be_bytes(sum.try_into().context("a checksum has 16 bytes")?));
                 }
                 Ok(())
             })?;
@@ -192,34 +209,50 @@ impl<'a> LookedWeek<'a> {
     /// If a table cannot be read.
     pub fn members(&self, root: DocId) -> Result<Vec<DocId>> {
         let mut members = Vec::new();
-        for segment in self.segments(|_| true) {
-            let rows = self.tables.rows(ClusterRow::NAME, &segment.file())?;
-            Scan::open(rows, &["doc", "similar_root"])?.for_each(|batch| {
-                let (docs, roots): (&Int64Array, &Int64Array) = (field(batch, "doc")?, field(batch, "similar_root")?);
-                let of_root = docs.values().iter().zip(roots.values()).filter(|(_, of)| **of == root.to_table());
-                members.extend(of_root.map(|(doc, _)| DocId::from_table(*doc)));
-                Ok(())
-            })?;
-        }
+        self.each_cluster_row(&["doc", "similar_root"], |batch| {
+            let (docs, roots): (&Int64Array, &Int64Array) = (field(batch, "doc")?, field(batch, "similar_root")?);
+            let of_root = docs.values().iter().zip(roots.values()).filter(|(_, of)| **of == root.to_table());
+            members.extend(of_root.map(|(doc, _)| DocId::from_table(*doc)));
+            Ok(())
+        })?;
         members.sort_unstable();
         Ok(members)
     }
 
-    /// The supershingles and the features of documents, which ascend: those of a document after those of the one before.
+    /// The sketches of documents, which ascend.
     ///
     /// # Errors
     /// If one has none, or a table cannot be read.
-    pub fn sketches(&self, docs: &[DocId]) -> Result<(Vec<u64>, Vec<FeatureBits>)> {
-        let rows = |segment: &Segment| self.tables.rows(FeatureRow::NAME, &segment.file());
-        let files = VectorFiles::of_week(&self.whole.journal, &self.owned(), self.method.supershingles, rows)?;
+    pub(super) fn sketches(&self, docs: &[DocId]) -> Result<Sketches> {
+        let sketches = self.sketches_of_any(docs)?;
+        ensure!(sketches.docs == docs, "the table features lacks documents of the week");
+        Ok(sketches)
+    }
+
+    /// As [`LookedWeek::sketches`], of those of the documents that have any.
+    pub(super) fn sketches_of_any(&self, docs: &[DocId]) -> Result<Sketches> {
+        let files = self.vectors()?;
         let (found, supershingles) = files.find(docs)?;
-        let of_all = || {
-            let segments = self.segments(|segment| segment.features > 0);
-            Vectors::of_rows(segments.filter_map(|segment| self.tables.find(FeatureRow::NAME, &segment.file())))
-        };
-        let (with_features, features) = read_features(docs, self.method.features, &files, of_all)?;
-        ensure!(found == docs && with_features == docs, "the table features lacks documents of the week");
-        Ok((supershingles, features))
+        let (with_features, features) = read_features(&found, self.method.features, &files, || self.whole_sketches())?;
+        ensure!(found == with_features, "the table features lacks documents of the week");
+        Ok(Sketches { docs: found, supershingles, features })
+    }
+
+    /// The supershingles of all pages.
+    pub(super) fn vectors(&self) -> Result<VectorFiles> {
+        let rows = |segment: &Segment| self.tables.rows(FeatureRow::NAME, &segment.file());
+        VectorFiles::of_week(&self.whole.journal, &self.owned(), self.method.supershingles, rows)
+    }
+
+    /// All sketches, for one pass.
+    pub(super) fn whole_sketches(&self) -> Vectors {
+        let segments = self.segments(|segment| segment.features > 0);
+        Vectors::of_rows(segments.filter_map(|segment| self.tables.find(FeatureRow::NAME, &segment.file())))
+    }
+
+    /// The postings of the week; `None` if the store has none of it.
+    pub(super) fn postings(&self) -> Option<(PathBuf, PostingRuns)> {
+        Some((self.store.postings_folder(), self.store.postings(&self.week)?))
     }
 
     /// The names of the input files of a week that has pages here, for reading these again.
@@ -233,8 +266,8 @@ impl<'a> LookedWeek<'a> {
 ///
 /// # Errors
 /// If the week has no page of the document.
-pub(super) fn page_of(pages: &[LookedPage], doc: DocId, name: &str, week: Week) -> Result<LookedPage> {
-    match pages.iter().find(|page| page.doc == doc) {
+pub(super) fn page_of(pages: &Pages, doc: DocId, name: &str, week: Week) -> Result<LookedPage> {
+    match pages.get(&doc) {
         Some(page) => Ok(page.clone()),
         None => bail!("{name} has no page in week {week}: see the table `missing`"),
     }

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use arrow_array::{Array, Int64Array, RecordBatch, StringArray};
 use arrow_select::filter::filter_record_batch;
 use parquet::arrow::ProjectionMask;
@@ -47,9 +47,45 @@ impl Scan {
     /// # Errors
     /// As [`Scan::open`].
     pub fn open_by(rows: impl Into<RowGroups>, columns: &[&str], size: usize) -> Result<Scan> {
-        let rows = rows.into();
+        Scan::select(rows.into(), columns, size, None)
+    }
+
+    /// Opens the rows of some documents, which ascend, as the column `doc` of `of` must. Pages of the file without such a row are not read, if
+    /// the file has an index of its pages, as those of this program have.
+    ///
+    /// # Errors
+    /// As [`Scan::open`].
+    pub fn of_docs(of: impl Into<RowGroups>, columns: &[&str], docs: &[i64]) -> Result<Scan> {
+        let of = of.into();
+        let (mut numbers, mut row, mut at) = (Vec::new(), 0, 0);
+        Scan::open(of.with_all_rows(), &["doc"])?.for_each(|batch| {
+            for doc in field::<Int64Array>(batch, "doc")?.values() {
+                at += docs[at..].iter().take_while(|wanted| *wanted < doc).count();
+                if docs.get(at) == Some(doc) {
+                    numbers.push(row);
+                }
+                row += 1;
+            }
+            Ok(())
+        })?;
+        Scan::select(of, columns, BATCH, Some(&numbers))
+    }
+
+    /// Opens some rows of one column, by their ascending numbers in `of`. Pages of the file without such a row are not read, if the file has
+    /// an index of its pages, as those of this program have.
+    ///
+    /// # Errors
+    /// As [`Scan::open`]; and if some rows of `of` do not count.
+    pub fn of_rows(of: impl Into<RowGroups>, column: &str, rows: &[u64]) -> Result<Scan> {
+        let of = of.into();
+        of.check_all_count()?;
+        Scan::select(of, &[column], BATCH, Some(rows))
+    }
+
+    /// Opens rows, all or those with some ascending numbers.
+    fn select(rows: RowGroups, columns: &[&str], size: usize, numbers: Option<&[u64]>) -> Result<Scan> {
         let Opened { file, footer, groups } = rows.open_all()?;
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, footer);
+        let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, footer);
         let (path, schema) = (rows.path(), builder.schema());
         if let Some(missing) = columns.iter().find(|column| schema.index_of(column).is_err()) {
             bail!("{} has no column `{missing}`", path.display());
@@ -61,29 +97,15 @@ impl Scan {
         let live = live.transpose()?;
         let doc = live.as_ref().map(|_| "doc");
         let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied().chain(doc));
+        if let Some(numbers) = numbers {
+            let ranges = numbers.iter().map(|row| *row as usize..*row as usize + 1);
+            let counts = groups.clone().map(|group| builder.metadata().row_group(group).num_rows() as usize);
+            let selection = RowSelection::from_consecutive_ranges(ranges, counts.sum());
+            builder = builder.with_row_selection(selection);
+        }
         let batches = builder.with_projection(mask).with_row_groups(groups.collect()).with_batch_size(size).build();
         let batches = batches.with_context(|| format!("cannot read {}", path.display()))?;
         Ok(Scan { path: path.to_owned(), batches, live })
-    }
-
-    /// Opens some rows of one column, by their ascending numbers in `of`. Pages of the file without such a row are not read, if the file has
-    /// an index of its pages, as those of this program have.
-    ///
-    /// # Errors
-    /// As [`Scan::open`].
-    pub fn of_rows(of: impl Into<RowGroups>, column: &str, rows: &[u64]) -> Result<Scan> {
-        let of = of.into();
-        let Opened { file, footer, groups } = of.open()?;
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, footer);
-        let path = of.path();
-        ensure!(builder.schema().index_of(column).is_ok(), "{} has no column `{column}`", path.display());
-        let mask = ProjectionMask::columns(builder.parquet_schema(), [column]);
-        let ranges = rows.iter().map(|row| *row as usize..*row as usize + 1);
-        let counts = groups.clone().map(|group| builder.metadata().row_group(group).num_rows() as usize);
-        let selection = RowSelection::from_consecutive_ranges(ranges, counts.sum());
-        let builder = builder.with_projection(mask).with_row_groups(groups.collect()).with_row_selection(selection);
-        let batches = builder.build().with_context(|| format!("cannot read {}", path.display()))?;
-        Ok(Scan { path: path.to_owned(), batches, live: None })
     }
 
     /// Reads the next batch; `None` after the last row.

@@ -75,10 +75,15 @@ impl RowGroups {
     }
 
     /// Only the rows of documents that `live` has rows of: pages of an earlier week that are still there. Both have a column `doc`, which ascends.
-    /// Only a [`Scan`](super::Scan) of all rows can read these.
+    /// Only a [`Scan`](super::Scan) can read these, and not by the numbers of rows.
     #[must_use]
     pub fn live_in(&self, live: RowGroups) -> RowGroups {
         RowGroups { live: Some(Box::new(live)), ..self.clone() }
+    }
+
+    /// The same row groups, of which all rows count.
+    pub(super) fn with_all_rows(&self) -> RowGroups {
+        RowGroups { live: None, ..self.clone() }
     }
 
     /// The rows whose documents count; `None` if all do.
@@ -120,12 +125,18 @@ impl RowGroups {
 
     /// Opens the file, and parses its footer unless one of its row groups was opened before.
     pub(super) fn open(&self) -> Result<Opened> {
+        self.check_all_count()?;
+        self.open_all()
+    }
+
+    /// Checks that all rows count.
+    pub(super) fn check_all_count(&self) -> Result<()> {
         ensure!(
             self.live.is_none(),
             "{} has rows that do not count: they cannot be read by their places",
             self.path().display()
         );
-        self.open_all()
+        Ok(())
     }
 
     /// As [`RowGroups::open`], with the rows that do not count.

@@ -56,6 +56,8 @@ mod inputs;
 mod intruders;
 /// What a week keeps besides clusters: chunks of pages, redirects, failed downloads by host.
 mod kept;
+/// Clusters, pages and the nearest documents, as they are looked up, against the tables.
+mod look;
 /// Mirrors by content against pairs of hosts, one by one.
 mod mirrors;
 /// Mirrors by URL against a twin of dictionaries.
@@ -96,3 +98,5 @@ mod verify;
 mod web;
 /// Week over week: from what changed and from all pages, with the same tables.
 mod weekly;
+/// Why two pages are in one cluster, against tables and texts.
+mod why;

@@ -17,7 +17,7 @@ use timely::dataflow::{Scope, StreamVec};
 use super::failures::{FailedDownload, REVISIT, Redirect, RevisitOf};
 use super::kept_shingles::{KeptPage, ShingleWriter, kept_shingles};
 use super::keys::PageKey;
-use crate::features::{Fingerprinter, PageChunks, PageFacts, Sketch};
+use crate::features::{Fingerprinter, PageChunks, PageFacts, Sketch, WordsAndShingles};
 use crate::plan::Plan;
 use crate::readers::{
     ArchiveEntry, Body, Failure, Format, Input, Item, Page, Reader, RedirectAnswer, Reject, Revisit, Skip, Unread,
@@ -411,6 +411,15 @@ pub fn page_shingles(fingerprinter: &mut Fingerprinter, body: &Body, label: Opti
         Body::Html(body) => fingerprinter.html_shingles(body, label),
         Body::Plain(body) => fingerprinter.plain_shingles(body, label),
         Body::Text(text) => fingerprinter.text_shingles(text),
+    }
+}
+
+/// The words and shingles of a page. `label` is the charset of its HTTP header.
+pub fn page_words(fingerprinter: &mut Fingerprinter, body: &Body, label: Option<&str>) -> WordsAndShingles {
+    match body {
+        Body::Html(body) => fingerprinter.words_of_html(body, label),
+        Body::Plain(body) => fingerprinter.words_of_plain(body, label),
+        Body::Text(text) => fingerprinter.words_of_text(text),
     }
 }
 

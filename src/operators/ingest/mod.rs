@@ -22,7 +22,7 @@ mod keys;
 mod segments;
 
 pub use self::commit::{TooManyRejects, WaveNote, check_pages, check_rejects, commit};
-pub use self::crawl::{BadRecord, Capture, CrawlRecord, crawl, page_facts, page_shingles};
+pub use self::crawl::{BadRecord, Capture, CrawlRecord, crawl, page_facts, page_shingles, page_words};
 pub use self::failures::{
     FailedDownload, FailedUrl, FailedUrls, FailureReasons, Redirect, RevisitOf, Revisited, SamePage, failures,
     gone_documents, is_gone, revisits,

@@ -167,6 +167,11 @@ impl PostingRuns {
             && self.runs.iter().all(|run| run.postings.len() == self.coding.partitions())
     }
 
+    /// The number of postings of all runs.
+    pub fn count(&self) -> u64 {
+        self.runs.iter().map(PostingRun::count).sum()
+    }
+
     /// A short hash of the list, as 16 hexadecimal digits.
     pub fn digest(&self) -> String {
         short_hash(&serde_json::to_vec(self).unwrap_or_default())

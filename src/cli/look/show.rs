@@ -3,33 +3,63 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
+use clap::Args;
 
-use super::args::ShowArgs;
-use super::errors::WrongUse;
-use super::print::{json_text, summary_text};
-use super::session::{check_not_inside, read_manifest};
+use super::pages::{self, PagesArgs};
+use super::{LookArgs, committed_week};
+use crate::cli::errors::WrongUse;
+use crate::cli::print::{json_text, summary_text};
+use crate::cli::session::read_manifest;
 use crate::mirror::ReadStore;
-use crate::objects::refuse_secrets;
 use crate::report;
 use crate::report::print;
 use crate::state::{Manifest, Results};
 use crate::summary::{StudySummary, Summary};
 use crate::tables::{ChangeRow, ClusterRow, RESULTS, Table as _};
 
-/// Prints what the flags ask for. A store in a bucket is read in place: only the files that are needed are fetched.
-pub(crate) fn show(args: &ShowArgs) -> Result<ExitCode> {
-    if let Some(url) = args.store.to_str() {
-        refuse_secrets(url).map_err(WrongUse::from_error)?;
+/// Examples at the end of `nigh help show`.
+const EXAMPLES: &str = "\
+Examples:
+  The summary of the last week:
+    nigh show crawls
+  The 50 largest clusters of exact copies:
+    nigh show crawls --level exact --top 50
+  The pages of a cluster, and why they are in it:
+    nigh show crawls --cluster 17
+  What is known of a page:
+    nigh show crawls --url http://one.example/";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(in crate::cli) struct ShowArgs {
+    #[command(flatten)]
+    look: LookArgs,
+    #[command(flatten)]
+    pages: PagesArgs,
+    /// Show how clusters changed since the week before.
+    #[arg(long)]
+    changes: bool,
+    /// Show what a job found that reads committed weeks, by its name: evolution, mirrors, overlap or collections.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["week", "changes"])]
+    job: Option<String>,
+    /// Print the prefixes of URLs that a crawler need not fetch, one on each line: what jobs/collections.toml found.
+    #[arg(long, conflicts_with_all = ["week", "changes", "job", "json"])]
+    avoid: bool,
+}
+
+/// Prints what the flags ask for.
+pub(in crate::cli) fn show(args: &ShowArgs) -> Result<ExitCode> {
+    if args.pages.is_given() {
+        return pages::show(&args.look, &args.pages);
     }
-    check_not_inside(&args.store)?;
-    let text = ReadStore::at(&args.store, |store| show_text(args, store))?;
+    let text = args.look.of_store(|store| show_text(args, store))?;
     print(&text).map(|()| ExitCode::SUCCESS)
 }
 
 fn show_text(args: &ShowArgs, read_store: &ReadStore) -> Result<String> {
     let store = read_store.store();
-    let root = args.store.display();
-    let manifest = read_manifest(store, &args.store)?;
+    let root = args.look.store.display();
+    let manifest = read_manifest(store, &args.look.store)?;
     if let Some(job) = &args.job {
         return study_text(args, read_store, &manifest, job);
     }
@@ -37,21 +67,13 @@ fn show_text(args: &ShowArgs, read_store: &ReadStore) -> Result<String> {
         let path = committed_results(args, read_store, &manifest, "collections")?.committed_file("avoid.txt");
         return std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()));
     }
-    let weeks: Vec<String> = manifest.weeks.iter().map(|week| week.week.to_string()).collect();
-    let shown = match args.week {
-        Some(week) => manifest
-            .weeks
-            .iter()
-            .find(|committed| committed.week == week)
-            .with_context(|| format!("{root} has no week {week}; it has {}", weeks.join(", ")))?,
-        None => manifest.weeks.last().with_context(|| format!("{root} has no week yet"))?,
-    };
+    let shown = committed_week(&manifest, &args.look.store, args.look.week)?;
     read_store.need_records(shown)?;
     let mut summary = Summary::read(&store.records(shown))?;
     // The store may have moved since the week was made.
-    summary.store = args.store.clone();
+    summary.store = args.look.store.clone();
     if !args.changes {
-        return summary_text(&summary, args.json);
+        return summary_text(&summary, args.look.json);
     }
     let since = summary.since.with_context(|| {
         format!("week {} is the first of {root}: there is no week before to compare with", shown.week)
@@ -63,12 +85,12 @@ fn show_text(args: &ShowArgs, read_store: &ReadStore) -> Result<String> {
         read_store.need(table, &[&format!("{}/", week.week.folder())])?;
     }
     let changes = report::changes(shown.week, &store.tables(shown)?, &store.tables(last)?, since)?;
-    if args.json { Ok(format!("{}\n", json_text(&changes)?)) } else { Ok(changes.to_string()) }
+    if args.look.json { Ok(format!("{}\n", json_text(&changes)?)) } else { Ok(changes.to_string()) }
 }
 
 /// The committed results of a job; their own files, but not their tables, are at hand.
 fn committed_results(args: &ShowArgs, read_store: &ReadStore, manifest: &Manifest, job: &str) -> Result<Results> {
-    let (root, made) = (args.store.display(), manifest.results.get(job));
+    let (root, made) = (args.look.store.display(), manifest.results.get(job));
     let commit =
         made.with_context(|| format!("{root} has no tables of {job}: `nigh run jobs/{job}.toml` makes them"))?;
     let results = Results::of(read_store.store(), job, *commit);
@@ -84,9 +106,9 @@ fn study_text(args: &ShowArgs, read_store: &ReadStore, manifest: &Manifest, job:
     let results = committed_results(args, read_store, manifest, job)?;
     let mut summary = StudySummary::read(&results.committed_file("summary.json"))?;
     // The store may have moved since they were made.
-    summary.set_store(args.store.clone());
-    if args.json {
+    summary.set_store(args.look.store.clone());
+    if args.look.json {
         return Ok(format!("{}\n", json_text(&summary)?));
     }
-    Ok(report::study(&summary, &args.store.join(job)))
+    Ok(report::study(&summary, &args.look.store.join(job)))
 }

@@ -1,0 +1,88 @@
+//! `nigh index`: makes the inverted index of the last week.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use super::errors::WrongUse;
+use super::print::print_json;
+use super::remake::{Opened, RemakeArgs};
+use super::session::Session;
+use super::signals::stop_on_signals;
+use super::workers::WorkerCount;
+use crate::jobs::index::{IndexPlan, index};
+use crate::launch::{Peers, run_workers};
+use crate::log::Log;
+use crate::mirror::url_of;
+use crate::report::{plural, print};
+use crate::state::{Earlier, PostingRuns};
+use crate::watch::Watch;
+
+#[derive(Args)]
+#[command(after_help = "Example:\n    nigh index crawls")]
+pub(crate) struct IndexArgs {
+    /// Folder of all tables.
+    #[arg(value_name = "STORE")]
+    store: PathBuf,
+    #[command(flatten)]
+    pub(crate) remake: RemakeArgs,
+}
+
+/// Makes the index, unless the store has it.
+pub(crate) fn run(args: &IndexArgs, log: &Log) -> Result<ExitCode> {
+    let wrong_use = |text: &str| WrongUse(text.to_owned());
+    if url_of(&args.store)?.is_some() {
+        return Err(wrong_use("the index stays on the machine that made it: a store in a bucket has none").into());
+    }
+    let opened = Opened::new(&args.store, &args.remake, false, log)?;
+    let Opened { pool, store, manifest, config, guard, .. } = &opened;
+    if !pool.is_this_process() {
+        return Err(wrong_use("the index is made in one process: give --workers instead of --processes").into());
+    }
+    let week = manifest.weeks.last().with_context(|| format!("{} has no week yet", args.store.display()))?;
+    let made = if store.postings(week).is_some() {
+        None
+    } else {
+        let workers = WorkerCount::new(args.remake.workers, config, pool).of_shards(manifest.method.shards as usize)?;
+        let plan = IndexPlan {
+            store: store.clone(),
+            week: week.clone(),
+            weeks: Earlier { removed: manifest.removed.clone(), weeks: manifest.weeks.clone() },
+            memory: config.memory() / workers as u64 / 2,
+        };
+        let guard = guard.as_ref().context("the store is locked")?;
+        stop_on_signals(log, pool, guard.publish_handle(), {
+            let text = format!("{} has no index yet. The same command starts again", args.store.display());
+            move || Some(text.clone())
+        });
+        let session = Session { pool, log, bytes: 0, metrics: None };
+        session.compute(|_| Ok(None), |watch| make(plan, workers, watch).map(Some))?
+    };
+    if args.remake.json {
+        print_json(&serde_json::json!({ "week": week.week, "postings": made }))?;
+    } else {
+        let name = args.store.display();
+        print(&match made {
+            None => format!("{name} has the index of week {} already\n", week.week),
+            Some(postings) => {
+                format!("Made the index of week {} of {name}: {}\n", week.week, plural(postings, "posting"))
+            }
+        })?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes and publishes the index. Returns the number of postings.
+fn make(plan: IndexPlan, workers: usize, watch: &Arc<Watch>) -> Result<u64> {
+    let (store, week) = (plan.store.clone(), plan.week.clone());
+    let runs = run_workers(workers, Peers::None, watch, {
+        let watch = watch.clone();
+        move |worker| index(worker, &plan, &watch)
+    })?;
+    // All workers return the same list.
+    store.keep_postings(&week, &store.unfinished(week.week), runs.first())?;
+    Ok(runs.first().map_or(0, PostingRuns::count))
+}

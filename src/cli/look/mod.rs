@@ -1,0 +1,100 @@
+//! The subcommands that look into a committed week.
+//!
+//! - `nigh show`: `show.rs` prints the summary of a week or of a job; `pages.rs` lists clusters and pages.
+//! - `nigh why`: `why.rs` compares two pages.
+//! - `nigh find`: `find.rs` finds the documents that are most like a text.
+//!
+//! A store in a bucket is read in place: only the files that are needed are fetched.
+
+mod find;
+mod pages;
+mod show;
+mod why;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use super::chunks::job_of_week;
+use super::errors::WrongUse;
+use super::print::json_text;
+use super::session::{check_not_inside, read_manifest};
+use crate::config::Reading;
+use crate::look::LookedWeek;
+use crate::mirror::ReadStore;
+use crate::objects::refuse_secrets;
+use crate::records::Week;
+use crate::report::{print, screen_width};
+use crate::state::{CommittedWeek, Manifest};
+use crate::tables::{ClusterRow, DocumentRow, Table as _, UrlRow};
+
+pub(super) use self::find::{FindArgs, find};
+pub(super) use self::show::{ShowArgs, show};
+pub(super) use self::why::{WhyArgs, why};
+
+/// The store and the week that a command looks into.
+#[derive(Args)]
+pub(super) struct LookArgs {
+    /// Folder of all tables, or s3://BUCKET/PREFIX.
+    #[arg(value_name = "STORE")]
+    store: PathBuf,
+    /// Week to look into [default: the last one].
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    week: Option<Week>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+impl LookArgs {
+    /// What `look` makes of the store.
+    fn of_store<T>(&self, look: impl FnMut(&ReadStore) -> Result<T>) -> Result<T> {
+        if let Some(url) = self.store.to_str() {
+            refuse_secrets(url).map_err(WrongUse::from_error)?;
+        }
+        check_not_inside(&self.store)?;
+        ReadStore::at(&self.store, look)
+    }
+
+    /// What `look` makes of the week and of how its crawl was read. It may read the pages and clusters of the week, and its tables `others`.
+    fn of_week<T>(&self, others: &[&str], mut look: impl FnMut(&LookedWeek<'_>, &Reading) -> Result<T>) -> Result<T> {
+        self.of_store(|read_store| {
+            let store = read_store.store();
+            let manifest = read_manifest(store, &self.store)?;
+            let committed = committed_week(&manifest, &self.store, self.week)?;
+            for week in manifest.weeks.iter().filter(|week| week.week <= committed.week) {
+                read_store.need_records(week)?;
+                read_store.need(UrlRow::NAME, &[&format!("{}/", week.week.folder())])?;
+            }
+            for table in [DocumentRow::NAME, ClusterRow::NAME].iter().chain(others) {
+                read_store.need(table, &[&format!("{}/", committed.week.folder())])?;
+            }
+            let week = LookedWeek::open(store, &manifest, committed)?;
+            look(&week, &job_of_week(store, committed)?.read)
+        })
+    }
+
+    /// Prints what was found: as text that fits the screen, or as JSON.
+    fn print<T: serde::Serialize>(
+        &self,
+        found: &T,
+        text: impl Fn(&T, Option<usize>) -> Vec<String>,
+    ) -> Result<ExitCode> {
+        let text = if self.json { json_text(found)? } else { text(found, screen_width()).join("\n") };
+        print(&format!("{text}\n")).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+/// A committed week: the one asked for, or the last one.
+fn committed_week<'a>(manifest: &'a Manifest, store: &Path, week: Option<Week>) -> Result<&'a CommittedWeek> {
+    let root = store.display();
+    let Some(week) = week else {
+        return manifest.weeks.last().with_context(|| format!("{root} has no week yet"));
+    };
+    manifest.weeks.iter().find(|committed| committed.week == week).with_context(|| {
+        let weeks: Vec<String> = manifest.weeks.iter().map(|week| week.week.to_string()).collect();
+        format!("{root} has no week {week}; it has {}", weeks.join(", "))
+    })
+}

@@ -1,0 +1,125 @@
+//! `nigh why`: why two pages are in one cluster, or not.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+
+use super::LookArgs;
+use crate::cli::session::inputs_at_hand;
+use crate::config::Verify;
+use crate::look::{ChainLink, Comparison, LookedPage, Passage, SketchComparison, TextComparison, compare};
+use crate::records::Level;
+use crate::report::{Column, Grid, fact, grouped, plural};
+use crate::tables::{FeatureRow, Table as _};
+use crate::text::printable;
+
+/// Passages that are printed of each page, and words of each.
+const PASSAGES: usize = 10;
+const WORDS: usize = 30;
+
+#[derive(Args)]
+#[command(after_help = "Example:\n    nigh why crawls http://one.example/ http://two.example/")]
+pub(in crate::cli) struct WhyArgs {
+    #[command(flatten)]
+    look: LookArgs,
+    /// A page: its URL, or its id in a store that knows documents by ids.
+    #[arg(value_name = "A")]
+    first: String,
+    /// Another page.
+    #[arg(value_name = "B")]
+    second: String,
+    /// The crawl files, for the words that differ [default: those of the week, if they are at hand].
+    #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
+    input: Vec<String>,
+}
+
+/// Prints what two pages have in common.
+pub(in crate::cli) fn why(args: &WhyArgs) -> Result<ExitCode> {
+    let comparison = args.look.of_week(&[FeatureRow::NAME], |week, reading| {
+        let inputs = if args.input.is_empty() {
+            inputs_at_hand(week.input_names(), reading, Verify::Exact, true)
+        } else {
+            crate::readers::list(&args.input, reading)?
+        };
+        compare(week, [&args.first, &args.second], &inputs, reading)
+    })?;
+    args.look.print(&comparison, text)
+}
+
+/// The column at which facts begin.
+const INDENT: usize = 21;
+
+fn text(comparison: &Comparison, width: Option<usize>) -> Vec<String> {
+    let Comparison { pages, together, sketches, texts, chain } = comparison;
+    let mut lines = Vec::new();
+    for (letter, page) in ["A", "B"].iter().zip(pages) {
+        let title = if page.title.is_empty() { String::new() } else { format!("  {}", printable(&page.title)) };
+        lines.push(format!("{letter}  {}{title}", printable(&page.name)));
+    }
+    lines.push(String::new());
+    for (number, (level, is_together)) in together.iter().enumerate() {
+        lines.extend(fact(level.title(), &of_level(*level, *is_together, number, pages), INDENT, width));
+    }
+    let of_sketches = match sketches {
+        None => "a page without words has none".to_owned(),
+        Some(SketchComparison { agreements, features, similarity }) => format!(
+            "{}, {}: about {similarity:.2} similar",
+            plural(*agreements as u64, "equal supershingle"),
+            plural(*features as u64, "equal feature")
+        ),
+    };
+    lines.extend(fact("sketches", &of_sketches, INDENT, width));
+    let of_texts = match texts {
+        None => "not read: the crawl files are not at hand (give them with --input)".to_owned(),
+        Some(TextComparison { shared, either, similarity, .. }) => {
+            let [shared, either] = [*shared, *either].map(|count| grouped(count as u64));
+            format!("{similarity:.3} similar: {shared} of {either} shingles are in both")
+        }
+    };
+    lines.extend(fact("texts", &of_texts, INDENT, width));
+    if chain.len() > 1 {
+        lines.extend([String::new(), "The shortest chain of links".to_owned()]);
+        lines.extend(chain_lines(chain, width));
+    }
+    for (letter, passages) in ["A", "B"].iter().zip(texts.iter().flat_map(|texts| &texts.differing)) {
+        lines.extend([String::new(), format!("In {letter} only: {}", plural(passages.len() as u64, "passage"))]);
+        lines.extend(passages.iter().take(PASSAGES).flat_map(|passage| passage_lines(passage, width)));
+        if passages.len() > PASSAGES {
+            lines.push(format!("  and {} more: --json has them all", grouped((passages.len() - PASSAGES) as u64)));
+        }
+    }
+    lines
+}
+
+/// The pages of a chain, each with what it has in common with the one before.
+fn chain_lines(chain: &[ChainLink], width: Option<usize>) -> Vec<String> {
+    let mut grid = Grid::new([("shared", Column::Number), ("similar", Column::Number), ("page", Column::Text)]);
+    for ChainLink { page, with_last } in chain {
+        let [shared, similar] = match with_last {
+            None => [String::new(), String::new()],
+            Some(with_last) => [with_last.agreements.to_string(), format!("{:.2}", with_last.similarity)],
+        };
+        grid.row([shared, similar, printable(&page.name).into_owned()]);
+    }
+    grid.lines(width)
+}
+
+/// A passage as it is printed, cut if it is long.
+fn passage_lines(Passage { word, text }: &Passage, width: Option<usize>) -> Vec<String> {
+    let words: Vec<&str> = text.split(' ').collect();
+    let more =
+        if words.len() > WORDS { format!(" … ({} words)", grouped(words.len() as u64)) } else { String::new() };
+    let said = format!("{}{more}", printable(&words[..words.len().min(WORDS)].join(" ")));
+    fact(&format!("  word {}", grouped(*word as u64)), &said, INDENT, width)
+}
+
+/// What is said of a level.
+fn of_level(level: Level, is_together: bool, number: usize, pages: &[LookedPage; 2]) -> String {
+    let id = match (level, pages[0].cluster_id) {
+        (Level::Similar, Some(id)) => format!(": cluster {id}"),
+        _ => String::new(),
+    };
+    let size = plural(pages[0].clusters[number].1, "page");
+    if is_together { format!("one cluster, of {size}{id}") } else { "different clusters".to_owned() }
+}
