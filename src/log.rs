@@ -42,8 +42,8 @@ impl Display {
     }
 }
 
-/// The log of a command, written to stderr. If stderr is not a terminal, each line has the name of the run,
-/// the process and the restart number (`epoch`); so has each JSON event.
+/// The log of a command, written to stderr. If stderr is not a terminal, each line has the name of the run, and in a run of several processes
+/// the process and the restart number (`epoch`). Each JSON event has all of these.
 #[derive(Clone)]
 pub struct Log(Arc<LogState>);
 
@@ -52,6 +52,7 @@ struct LogState {
     json: bool,
     job: OnceLock<String>,
     process: OnceLock<usize>,
+    is_alone: AtomicBool,
     epoch: AtomicU64,
     stopped: AtomicBool,
 }
@@ -60,7 +61,8 @@ impl Log {
     /// A log that writes JSON events if `json`, and lines otherwise. It has no run's name yet.
     pub fn new(display: Display, json: bool) -> Log {
         let (job, process, epoch) = (OnceLock::new(), OnceLock::new(), AtomicU64::new(0));
-        Log(Arc::new(LogState { display, json, job, process, epoch, stopped: AtomicBool::new(false) }))
+        let [is_alone, stopped] = [(), ()].map(|()| AtomicBool::new(false));
+        Log(Arc::new(LogState { display, json, job, process, is_alone, epoch, stopped }))
     }
 
     /// Sets the name of the run. Only the first call has an effect.
@@ -71,6 +73,12 @@ impl Log {
     /// Sets the number of the process that writes this log, if it is a process of a run. Only the first call has an effect.
     pub fn set_process(&self, process: usize) {
         let _ = self.0.process.set(process);
+    }
+
+    /// Says that the run has this process only. Its lines name no process; JSON events have the number 0.
+    pub fn set_alone(&self) {
+        self.0.is_alone.store(true, Ordering::Relaxed);
+        self.set_process(0);
     }
 
     /// Sets the restart number of the processes.
@@ -171,6 +179,7 @@ impl Log {
             let text = text();
             let text = printable_lines(&text);
             match job.filter(|_| !std::io::stderr().is_terminal()) {
+                Some(job) if self.0.is_alone.load(Ordering::Relaxed) => format!("nigh [{job}]: {text}"),
                 Some(job) => {
                     let process = process.map(|process| format!(", process {process}")).unwrap_or_default();
                     format!("nigh [{job}{process}, epoch {epoch}]: {text}")

@@ -11,8 +11,8 @@ mod mirrors_by_url;
 mod overlap;
 mod paragraphs;
 mod samplers;
+mod sheet;
 
-use std::fmt::Write as _;
 use std::io::Write as _;
 
 use anyhow::{Context, Result};
@@ -25,12 +25,13 @@ use crate::summary::{CurvePoint, LevelSummary, Summary};
 use crate::text::{printable, printable_lines};
 
 pub use changes::{Change, Changes, changes};
-pub use grid::{Column, Grid, fact, screen_width, shortened};
+pub use grid::{Column, Grid, shortened};
+pub use sheet::Sheet;
 
 use crate::summary::StudySummary;
 
 /// The text of the summary of a study, as `run` and `show` print it; `tables` is the folder of its tables.
-pub fn study(summary: &StudySummary, tables: &std::path::Path) -> String {
+pub fn study(summary: &StudySummary, tables: &std::path::Path) -> Sheet {
     match summary {
         StudySummary::Evolution(summary) => evolution::evolution(summary, tables),
         StudySummary::Mirrors(summary) => mirrors::mirrors(summary, tables),
@@ -72,107 +73,115 @@ pub fn plural(count: u64, thing: &str) -> String {
 /// How many of the largest clusters a summary lists.
 const LISTED: usize = 10;
 
-/// The text of a week's summary, as `run` and `show` print it.
-pub fn summary(summary: &Summary) -> String {
-    let mut lines = vec![format!(
-        "Week {}: {} documents from {} files ({}), {} words",
+/// The report of a week's summary, as `run` and `show` print it.
+pub fn summary(summary: &Summary) -> Sheet {
+    let mut sheet = Sheet::default();
+    sheet.line(format!(
+        "Week {}: {} from {} ({}), {}",
         summary.week,
-        grouped(summary.counts.documents),
-        grouped(summary.files),
+        plural(summary.counts.documents, "document"),
+        plural(summary.files, "file"),
         Bytes(summary.input_bytes),
-        grouped(summary.counts.words)
-    )];
-    lines.push(String::new());
-    lines.extend(level_lines(&summary.levels));
+        plural(summary.counts.words, "word")
+    ));
+    sheet.blank();
+    sheet.grid(levels(&summary.levels));
     if let Some(level) = summary.levels.iter().find(|level| !level.largest.is_empty()) {
-        lines.push(String::new());
-        lines.extend(largest_lines(level));
+        sheet.blank();
+        largest(level, &mut sheet);
     }
-    lines.push(String::new());
-    lines.extend(curve::curve(&summary.curve));
-    lines.extend(summary.accuracy.iter().flat_map(accuracy::accuracy));
-    lines.extend(count_lines(&summary.counts));
+    sheet.blank();
+    curve::curve(&summary.curve, &mut sheet);
+    if let Some(of) = &summary.accuracy {
+        accuracy::accuracy(of, &mut sheet);
+    }
+    counts(&summary.counts, &mut sheet);
     if let Some(since) = &summary.since {
-        lines.push(changes::since(since).trim_end().to_owned());
+        changes::since(since, &mut sheet);
     }
-    lines.push(format!("Tables   {}", summary.store.join("TABLE").join(summary.week.folder()).display()));
-    lines.join("\n") + "\n"
+    sheet.fact("Tables", summary.store.join("TABLE").join(summary.week.folder()).display().to_string());
+    sheet
 }
 
-/// One line for each level: clusters, documents in them, duplicates and the power law of cluster sizes.
-fn level_lines(levels: &[LevelSummary]) -> Vec<String> {
-    let head =
-        format!("{:20} {:>12} {:>14} {:>14} {:>7}   cluster sizes", "", "clusters", "documents", "duplicates", "share");
-    let line = |level: &LevelSummary| {
-        format!(
-            "{:20} {:>12} {:>14} {:>14} {:>6.1}%   {}",
-            level.level.title(),
+/// One row for each level: clusters, documents in them, duplicates and the power law of cluster sizes.
+fn levels(levels: &[LevelSummary]) -> Grid {
+    let numbers = ["clusters", "documents", "duplicates", "share"].map(|name| (name, Column::Number));
+    let mut grid = Grid::new([("", Column::Text)].into_iter().chain(numbers).chain([("sizes", Column::Text)]));
+    for level in levels {
+        grid.row([
+            level.level.title().to_owned(),
             grouped(level.clusters),
             grouped(level.clustered),
             grouped(level.duplicates),
-            100.0 * level.share,
-            power_law(level)
-        )
-    };
-    std::iter::once(head).chain(levels.iter().map(line)).collect()
+            format!("{:.1}%", 100.0 * level.share),
+            power_law(level),
+        ]);
+    }
+    grid
 }
 
-/// One line for each of the largest clusters of a level. Machines are `m (+n)`: m addresses, n hosts without a known one.
-fn largest_lines(level: &LevelSummary) -> Vec<String> {
-    let mut lines = vec![format!("Largest {} clusters", level.level.title())];
-    lines.push(format!("{:>12} {:>7} {:>10}  page", "documents", "hosts", "machines"));
-    for cluster in level.largest.iter().take(LISTED) {
+/// The largest clusters of a level. Machines are `m (+n)`: m addresses, n hosts without a known one.
+fn largest(level: &LevelSummary, sheet: &mut Sheet) {
+    sheet.line(format!("Largest {} clusters", level.level.title()));
+    let numbers = ["cluster", "pages", "hosts", "machines"].map(|name| (name, Column::Number));
+    let mut grid = Grid::new(numbers.into_iter().chain([("page", Column::Text), ("title", Column::Text)]));
+    let listed = || level.largest.iter().take(LISTED);
+    for cluster in listed() {
         let machines = match cluster.unresolved {
             0 => grouped(cluster.machines),
             unresolved => format!("{} (+{unresolved})", grouped(cluster.machines)),
         };
-        let title: String = cluster.title.chars().take(60).collect();
-        let title = if title.is_empty() { String::new() } else { format!("  {}", printable(&title)) };
-        let urls = grouped(cluster.urls);
-        lines.push(format!(
-            "{urls:>12} {:>7} {machines:>10}  {}{title}",
-            grouped(cluster.hosts),
-            printable(&cluster.name)
-        ));
+        let id = cluster.cluster_id.map_or_else(String::new, |id| id.to_string());
+        let [name, title] = [&cluster.name, &cluster.title].map(|text| printable(text).into_owned());
+        grid.row([id, grouped(cluster.urls), grouped(cluster.hosts), machines, name, title]);
     }
-    lines
+    sheet.grid(grid);
+    if listed().any(|cluster| cluster.unresolved > 0) {
+        sheet.line("(+n) machines: n hosts whose address the crawl does not have");
+    }
+    sheet.line("The pages of one: nigh show STORE --cluster ID");
 }
 
 /// The records read, and one line for each kind of record passed over or rejected.
-fn count_lines(counts: &Counts) -> Vec<String> {
-    let mut lines = vec![format!(
-        "Records  {} read: {} documents ({} without words, {} cut), {} passed over, {} rejected",
-        grouped(counts.records),
-        grouped(counts.documents),
-        grouped(counts.empty),
-        grouped(counts.cut),
-        grouped(counts.skipped.values().sum()),
-        grouped(counts.rejected())
-    )];
+fn counts(counts: &Counts, sheet: &mut Sheet) {
+    sheet.fact(
+        "Records",
+        format!(
+            "{} read: {} ({} without words, {} cut), {} passed over, {} rejected",
+            grouped(counts.records),
+            plural(counts.documents, "document"),
+            grouped(counts.empty),
+            grouped(counts.cut),
+            grouped(counts.skipped.values().sum()),
+            grouped(counts.rejected())
+        ),
+    );
+    let mut grid = Grid::new([("", Column::Number), ("", Column::Text)]).without_head();
+    let mut row = |count: String, what: String| grid.row([format!("  {count:>10}"), what]);
     for (title, kinds) in [("passed over", &counts.skipped), ("rejected", &counts.rejects)] {
-        lines.extend(
-            kinds.iter().map(|(kind, count)| format!("  {:>10}  {title}: {}", grouped(*count), printable(kind))),
-        );
+        for (kind, count) in kinds {
+            row(grouped(*count), format!("{title}: {}", printable(kind)));
+        }
     }
     if counts.revisits > 0 {
-        lines.push(format!("  {:>10}  revisits: pages that are what others were", grouped(counts.revisits)));
+        row(grouped(counts.revisits), "revisits: pages that are what others were".to_owned());
     }
     if counts.unread_dates > 0 {
-        lines.push(format!("  {:>10}  pages with a date that cannot be read", grouped(counts.unread_dates)));
+        row(grouped(counts.unread_dates), "pages with a date that cannot be read".to_owned());
     }
     let incomplete = counts.incomplete();
     for (file, bytes, ends_early) in incomplete.iter().take(LISTED) {
         let why = if *ends_early { ": the file ends early" } else { "" };
-        lines.push(format!("  {:>10}  not read of {file}{why}", Bytes(*bytes).to_string()));
+        row(Bytes(*bytes).to_string(), format!("not read of {file}{why}"));
     }
     if incomplete.len() > LISTED {
-        lines.push(format!("  {:>10}  more files were not read whole", grouped((incomplete.len() - LISTED) as u64)));
+        row(grouped((incomplete.len() - LISTED) as u64), "more files were not read whole".to_owned());
     }
     for (file, count) in &counts.unlisted {
         let file = printable(file);
-        lines.push(format!("  {:>10}  rejected in {file} in addition to those listed in `rejects`", grouped(*count)));
+        row(grouped(*count), format!("rejected in {file} in addition to those listed in `rejects`"));
     }
-    lines
+    sheet.grid(grid);
 }
 
 fn power_law(level: &LevelSummary) -> String {
@@ -182,25 +191,26 @@ fn power_law(level: &LevelSummary) -> String {
     }
 }
 
-/// The text of a plan, as `run --dry-run` prints it: what the run would do and need.
-pub fn plan(plan: &Plan, disk: &Disk) -> String {
+/// The report of a plan, as `run --dry-run` prints it: what the run would do and need.
+pub fn plan(plan: &Plan, disk: &Disk) -> Sheet {
     let bytes: u64 = plan.inputs.iter().map(|input| input.bytes).sum();
-    let mut out = String::new();
-    let mut line = |name: &str, text: String| {
-        let _ = writeln!(out, "{name:10}{text}");
-    };
-    line("Week", plan.week.to_string());
-    line("Store", plan.store.display().to_string());
-    line("Input", format!("{} files, {}", grouped(plan.inputs.len() as u64), Bytes(bytes)));
+    let mut sheet = Sheet::indented(10);
+    sheet.fact("Week", plan.week.to_string());
+    sheet.fact("Store", plan.store.display().to_string());
+    sheet.fact("Input", format!("{}, {}", plural(plan.inputs.len() as u64, "file"), Bytes(bytes)));
     let known_by = match plan.method.documents {
         DocumentKey::Url => "known by their URLs",
         DocumentKey::Id => "known by their ids",
         DocumentKey::Row => "known by file and place",
     };
-    line("Documents", known_by.to_owned());
-    line("Waves", format!("{}, committed one by one", grouped(plan.waves.len() as u64)));
-    line("Workers", format!("{} in each of {} processes", plan.workers, plan.processes));
-    line(
+    sheet.fact("Documents", known_by);
+    sheet.fact("Waves", format!("{}, committed one by one", grouped(plan.waves.len() as u64)));
+    let of_processes = match plan.processes {
+        1 => "one process".to_owned(),
+        processes => format!("each of {} processes", grouped(processes as u64)),
+    };
+    sheet.fact("Workers", format!("{} in {of_processes}", plan.workers));
+    sheet.fact(
         "Memory",
         format!(
             "{} for buffers, {} for each worker; clustering and tables need about 55 bytes for each page in addition",
@@ -208,20 +218,12 @@ pub fn plan(plan: &Plan, disk: &Disk) -> String {
             Bytes(plan.worker_memory)
         ),
     );
-    line(
-        "Disk",
-        format!(
-            "about {} needed, {} free",
-            Bytes(disk.needed),
-            disk.free.map_or("unknown".into(), |free| Bytes(free).to_string())
-        ),
-    );
+    let free = disk.free.map_or("unknown".into(), |free| Bytes(free).to_string());
+    sheet.fact("Disk", format!("about {} needed, {free} free", Bytes(disk.needed)));
     let preset = plan.method.preset().map_or_else(String::new, |name| format!(" ({name})"));
-    line("Method", format!("{}{preset}", plan.method));
-    for line in curve::curve(&CurvePoint::of_method(&plan.method)) {
-        let _ = writeln!(out, "{line}");
-    }
-    out
+    sheet.fact("Method", format!("{}{preset}", plan.method));
+    curve::curve(&CurvePoint::of_method(&plan.method), &mut sheet);
+    sheet
 }
 
 /// The disk space that a run needs and has.

@@ -168,6 +168,9 @@ pub struct LargestCluster {
     pub title: String,
     /// The name of the root: its URL, its id, or its file and place.
     pub name: String,
+    /// The id of a very similar cluster; none in summaries of a version that did not store it.
+    #[serde(default)]
+    pub cluster_id: Option<i64>,
 }
 
 impl From<&LargestRow> for LargestCluster {
@@ -179,6 +182,7 @@ impl From<&LargestRow> for LargestCluster {
             unresolved: row.unresolved as u64,
             title: row.title.clone(),
             name: row.name.clone(),
+            cluster_id: row.cluster_id,
         }
     }
 }

@@ -1,11 +1,9 @@
-//! Results on stdout: as text for people, or as one line of JSON.
+//! Results on stdout: as a report for people, or as one line of JSON.
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use crate::report;
-use crate::report::print;
-use crate::summary::Summary;
+use crate::report::{Sheet, print};
 use crate::text::printable_json;
 
 /// Plain data as one line of JSON, without the end of the line. Characters that a terminal acts on are escaped; a program that reads
@@ -20,12 +18,7 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<()> {
     print(&format!("{}\n", json_text(value)?))
 }
 
-/// Prints the summary of a week.
-pub(crate) fn print_summary(summary: &Summary, json: bool) -> Result<()> {
-    print(&summary_text(summary, json)?)
-}
-
-/// The summary of a week as it is printed.
-pub(crate) fn summary_text(summary: &Summary, json: bool) -> Result<String> {
-    if json { Ok(format!("{}\n", json_text(summary)?)) } else { Ok(report::summary(summary)) }
+/// A result as it is printed: its report, or with `json` its data.
+pub(crate) fn result_text<T: Serialize>(result: &T, json: bool, report: impl FnOnce(&T) -> Sheet) -> Result<String> {
+    if json { Ok(format!("{}\n", json_text(result)?)) } else { Ok(report(result).fitted()) }
 }

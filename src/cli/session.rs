@@ -55,7 +55,7 @@ impl Session<'_> {
 
     fn in_this_process<S>(&self, compute: impl FnOnce(&Arc<Watch>) -> Result<Option<S>>) -> Result<S> {
         exit_on_panic(1);
-        self.log.set_process(0);
+        self.log.set_alone();
         let watch = Arc::new(Watch::default());
         let _metrics = self.serve_metrics({
             let watch = watch.clone();

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::args::RunArgs;
 use super::errors::WrongUse;
-use super::print::print_json;
+use super::print::{print_json, result_text};
 use super::session::{Session, check_name, inputs_at_hand, locate_store, lock, notify, open_bucket, take_work};
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, study};
@@ -66,11 +66,7 @@ pub(crate) fn run(mut job: Study, config: &Config, pool: &Pool, args: &RunArgs, 
         // The name of the bucket, not that of the mirror.
         summary.set_store(folder.clone());
     }
-    if args.json {
-        print_json(&summary)?;
-    } else {
-        print(&report::study(&summary, &folder.join(job.folder())))?;
-    }
+    print(&result_text(&summary, args.json, |summary| report::study(summary, &folder.join(job.folder())))?)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -7,13 +7,14 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 
 use super::errors::WrongUse;
-use super::print::{print_json, print_summary};
+use super::print::{print_json, result_text};
 use super::remake::{Opened, RemakeArgs};
 use super::week::{few_candidates, read_summary};
 use super::workers::warn_above_cores;
 use crate::config::{Method, Similarity, Verify};
 use crate::log::Log;
 use crate::readers;
+use crate::report;
 use crate::report::print;
 use crate::text::UrlPatterns;
 
@@ -74,7 +75,7 @@ pub(crate) fn run(args: &VerifyArgs, log: &Log) -> Result<ExitCode> {
         if args.remake.json {
             let mut summary = read_summary(&opened.store, opened.last_week()?)?;
             summary.store = args.store.clone();
-            return print_summary(&summary, true).map(|()| ExitCode::SUCCESS);
+            return print_json(&summary).map(|()| ExitCode::SUCCESS);
         }
         let text = format!("The last week of {store} is verified already, with similarity {}\n", f64::from(similarity));
         return print(&text).map(|()| ExitCode::SUCCESS);
@@ -105,6 +106,6 @@ pub(crate) fn run(args: &VerifyArgs, log: &Log) -> Result<ExitCode> {
     }
     let (_, mut after) = opened.remake(plan, &[], log)?;
     after.store = args.store.clone();
-    print_summary(&after, args.remake.json)?;
+    print(&result_text(&after, args.remake.json, report::summary)?)?;
     Ok(ExitCode::SUCCESS)
 }

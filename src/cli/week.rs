@@ -8,7 +8,7 @@ use anyhow::{Result, bail, ensure};
 
 use super::args::RunArgs;
 use super::errors::WrongUse;
-use super::print::{print_json, print_summary};
+use super::print::{print_json, result_text};
 use super::session::{Session, check_name, inputs_at_hand, locate_store, lock, notify, open_bucket, take_work};
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, cluster};
@@ -74,7 +74,7 @@ pub(crate) fn run(job: Cluster, config: &Config, pool: Pool, args: &RunArgs, log
         // The name of the bucket, not that of the mirror.
         summary.store = request.store.clone();
     }
-    print_summary(&summary, args.json)?;
+    print(&result_text(&summary, args.json, report::summary)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -97,7 +97,7 @@ fn print_dry_run(plan: &Plan, damaged: &[(&str, String)], json: bool) -> Result<
     if json {
         print_json(&serde_json::json!({ "plan": plan, "disk": disk, "damaged": damaged }))?;
     } else {
-        print(&report::plan(plan, &disk))?;
+        print(&report::plan(plan, &disk).fitted())?;
         for (name, reason) in damaged {
             print(&format!("Damaged   {name}: {reason}; the run will list what it cannot read of it in `rejects`\n"))?;
         }
@@ -129,7 +129,7 @@ fn make(
         log.notice(&format!("resuming after wave {} of {}", journal.waves, plan.waves.len()));
     }
     if args.verbose && !args.json {
-        eprint!("{}", printable_lines(&report::plan(&plan, &Disk::of(&plan))));
+        eprint!("{}", printable_lines(&report::plan(&plan, &Disk::of(&plan)).to_string()));
     }
     stop_on_signals(log, &request.pool, guard.publish_handle(), {
         let (store, root) = (store.clone(), request.store.display().to_string());

@@ -74,11 +74,10 @@ impl Serialize for Bytes {
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            bytes if bytes < 10 << 10 => write!(f, "{bytes} B"),
-            bytes if bytes < 10 << 20 => write!(f, "{:.1} KiB", bytes as f64 / (1u64 << 10) as f64),
-            bytes if bytes < 10 << 30 => write!(f, "{:.1} MiB", bytes as f64 / (1u64 << 20) as f64),
-            bytes => write!(f, "{:.1} GiB", bytes as f64 / (1u64 << 30) as f64),
+        let units = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+        match units.into_iter().find(|(_, unit)| self.0 >= *unit) {
+            None => write!(f, "{} B", self.0),
+            Some((name, unit)) => write!(f, "{:.1} {name}", self.0 as f64 / unit as f64),
         }
     }
 }

@@ -115,7 +115,7 @@ pub fn cluster(
     let missing = missing_urls(&week, &levels[0].roots)?;
     failed_urls(worker, &week, &levels[0].roots)?;
     let since = since(worker, &week, &ids, &choice, missing)?;
-    let summary = statistics(worker, &week, &levels, since, accuracy)?;
+    let summary = statistics(worker, &week, &levels, &ids.of_docs, since, accuracy)?;
 
     // Commit.
     let new_ids = all_gather(worker, ids.new_ids, watch)?;

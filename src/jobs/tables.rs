@@ -290,17 +290,18 @@ fn sum_changes(worker: &mut Worker, week: &IngestedWeek<'_>, ids: &ClusterIds) -
     Ok(sums)
 }
 
-/// Counts cluster sizes, finds the largest clusters, and fits the power law. Worker 0 writes the tables; every worker returns the
+/// Counts cluster sizes, finds the largest clusters, and fits the power law. `cluster_ids` are those of own documents, by number. Worker 0 writes the tables; every worker returns the
 /// summary.
 pub(crate) fn statistics(
     worker: &mut Worker,
     week: &IngestedWeek<'_>,
     levels: &[LevelClusters; 3],
+    cluster_ids: &SparseDocs,
     since: Option<Since>,
     mut accuracy: Option<AccuracySummary>,
 ) -> Result<Summary> {
     let sizes = count_sizes(worker, week, levels)?;
-    let largest = output::largest(worker, week.owned, levels, week.unfinished, week.journal, week.watch)?;
+    let largest = output::largest(worker, week.owned, levels, cluster_ids, week.unfinished, week.journal, week.watch)?;
     let summary = |(level, clusters): (usize, &LevelClusters)| {
         let of_level = sizes.range((level, 0)..(level + 1, 0)).map(|((_, size), clusters)| (*size, *clusters));
         let shared: Vec<(u64, u64)> = of_level.filter(|(size, _)| *size > 1).collect();

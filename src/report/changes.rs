@@ -2,13 +2,12 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
 
 use anyhow::Result;
 use arrow_array::{Array, BooleanArray, Int64Array, StringArray};
 use serde::Serialize;
 
-use super::grouped;
+use super::{Column, Grid, Sheet, grouped, plural};
 use crate::records::Week;
 use crate::state::WeekTables;
 use crate::summary::{OTHER_REASONS, Since};
@@ -106,26 +105,27 @@ fn keep_largest(rows: &mut Vec<Change>) {
     rows.truncate(LISTED);
 }
 
-/// The lines of a summary about changes since the week before.
-pub(super) fn since(since: &Since) -> String {
-    let mut out = format!(
-        "Since    {}: {} new URLs; {} known ones not downloaded\n",
-        since.week,
-        grouped(since.new_urls),
-        grouped(since.not_downloaded)
+/// What a summary says about changes since the week before.
+pub(super) fn since(since: &Since, sheet: &mut Sheet) {
+    sheet.fact(
+        "Since",
+        format!(
+            "{}: {}; {} not downloaded",
+            since.week,
+            plural(since.new_urls, "new URL"),
+            plural(since.not_downloaded, "known one")
+        ),
     );
     if !since.missing.is_empty() {
-        let _ = writeln!(out, "         not downloaded: {}", reasons(&since.missing));
+        sheet.fact("", format!("not downloaded: {}", reasons(&since.missing)));
     }
-    let events: Vec<String> = since
-        .changes
-        .iter()
-        .map(|(event, (count, documents))| format!("{event} {} ({} pages)", grouped(*count), grouped(*documents)))
-        .collect();
+    let event = |(event, (count, documents)): (&String, &(u64, u64))| {
+        format!("{event} {} ({})", grouped(*count), plural(*documents, "page"))
+    };
+    let events: Vec<String> = since.changes.iter().map(event).collect();
     let events = if events.is_empty() { "none changed".into() } else { events.join(", ") };
-    let _ = writeln!(out, "         clusters: {events}");
-    let _ = writeln!(out, "         found {}", since.found);
-    out
+    sheet.fact("", format!("clusters: {events}"));
+    sheet.fact("", format!("found {}", since.found));
 }
 
 /// The most frequent reasons with their counts, and the rest as one sum.
@@ -142,18 +142,24 @@ fn reasons(missing: &BTreeMap<String, u64>) -> String {
     parts.join(", ")
 }
 
-impl std::fmt::Display for Changes {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Week     {}\n{}\n", self.week, since(&self.since))?;
-        writeln!(f, "{:7} {:>10} {:>12} {:>12}  cluster", "event", "pages", "before", "after")?;
+impl Changes {
+    /// The report: the totals, and the events with the most documents.
+    pub fn sheet(&self) -> Sheet {
+        let mut sheet = Sheet::default();
+        sheet.fact("Week", self.week.to_string());
+        since(&self.since, &mut sheet);
+        sheet.blank();
+        let numbers = ["pages", "before", "after", "cluster"].map(|name| (name, Column::Number));
+        let columns = [("event", Column::Text)].into_iter().chain(numbers);
+        let mut grid = Grid::new(columns.chain([("with", Column::Number), ("page", Column::Text)]));
         for row in &self.largest {
-            let (documents, before, after) =
-                (grouped(row.documents as u64), grouped(row.before as u64), grouped(row.after as u64));
-            let with = row.other_cluster_id.map_or(String::new(), |other| format!(" with {other}"));
-            let name = printable(row.name.as_deref().unwrap_or_default());
-            writeln!(f, "{:7} {documents:>10} {before:>12} {after:>12}  {}{with} {name}", row.event, row.cluster_id)?;
+            let [documents, before, after] = [row.documents, row.before, row.after].map(|count| grouped(count as u64));
+            let with = row.other_cluster_id.map_or(String::new(), |other| other.to_string());
+            let name = printable(row.name.as_deref().unwrap_or_default()).into_owned();
+            grid.row([row.event.clone(), documents, before, after, row.cluster_id.to_string(), with, name]);
         }
-        Ok(())
+        sheet.grid(grid);
+        sheet
     }
 }
 

@@ -1,9 +1,8 @@
-//! The text of a collections summary: pages that are copied together (Cho, Shivakumar and Garcia-Molina 2000).
+//! The report of a collections summary: pages that are copied together (Cho, Shivakumar and Garcia-Molina 2000).
 
-use std::fmt::Write as _;
 use std::path::Path;
 
-use super::grouped;
+use super::{Column, Grid, Sheet, grouped, plural};
 use crate::config::{Bytes, Merge, ReplicaLevel};
 use crate::summary::{CollectionsSummary, REPLICAS};
 use crate::text::printable;
@@ -11,12 +10,9 @@ use crate::text::printable;
 /// How many of the largest similar clusters are listed.
 const LISTED: usize = 10;
 
-/// The text of the summary, as `run` and `show` print it; `tables` is the folder of the job's tables.
-pub fn collections(summary: &CollectionsSummary, tables: &Path) -> String {
-    let mut out = String::new();
-    let mut line = |text: String| {
-        let _ = writeln!(out, "{}", text.trim_end());
-    };
+/// The report, as `run` and `show` print it; `tables` is the folder of the job's tables.
+pub fn collections(summary: &CollectionsSummary, tables: &Path) -> Sheet {
+    let mut sheet = Sheet::default();
     let merge = match (summary.merge, summary.share) {
         (Merge::Share, Some(share)) => format!("merged where links cover {share} of both"),
         (Merge::Extended, _) => "merged as the study extends it".into(),
@@ -27,8 +23,9 @@ pub fn collections(summary: &CollectionsSummary, tables: &Path) -> String {
         ReplicaLevel::Identical => "virtually identical pages",
         ReplicaLevel::Overlap => "pages that overlap",
     };
-    line(format!("Collections of week {}: {} pages, {level}, {merge}", summary.last, grouped(summary.documents)));
-    line(String::new());
+    let pages = plural(summary.documents, "page");
+    sheet.line(format!("Collections of week {}: {pages}, {level}, {merge}", summary.last));
+    sheet.blank();
     let rows = [
         ("pages with replicas", summary.clustered),
         ("trivial clusters", summary.trivial),
@@ -41,34 +38,40 @@ pub fn collections(summary: &CollectionsSummary, tables: &Path) -> String {
         ("pages in them", summary.pages),
         ("ambiguous links", summary.ambiguous),
     ];
-    rows.into_iter().for_each(|(name, count)| line(format!("{name:24} {:>12}", grouped(count))));
-    line(String::new());
-    line(format!("{:24} {:>12} {:>9}", "replicas", "pages", "share"));
+    let mut grid = Grid::new([("", Column::Text), ("", Column::Number)]).without_head();
+    rows.into_iter().for_each(|(name, count)| grid.row([name.to_owned(), grouped(count)]));
+    sheet.grid(grid);
+    sheet.blank();
+    let columns = ["replicas", "pages", "share"].map(|name| (name, Column::Number));
+    let mut grid = Grid::new(columns);
     for (row, replicas) in summary.replicas.iter().zip(REPLICAS) {
-        let share = row.share.map_or("-".into(), percent);
-        line(format!("{replicas:>24} {:>12} {share:>9}", grouped(row.documents)));
+        grid.row([replicas.to_owned(), grouped(row.documents), row.share.map_or("-".into(), percent)]);
     }
-    line(String::new());
-    let published = summary.published_largest.iter().map(|(cardinality, size)| format!("{cardinality} x {size}"));
-    line(format!("{:>12} {:>9}   published: {}", "cardinality", "size", published.collect::<Vec<_>>().join(", ")));
+    sheet.grid(grid);
+    sheet.blank();
+    let numbers = ["cardinality", "size"].map(|name| (name, Column::Number));
+    let mut grid = Grid::new(numbers.into_iter().chain([("page", Column::Text), ("title", Column::Text)]));
     for of in summary.largest.iter().take(LISTED) {
-        let (title, url) = (printable(&of.title), printable(&of.url));
-        line(format!("{:>12} {:>9}   {url}   {title}", grouped(of.cardinality), grouped(of.size)));
+        let [url, title] = [&of.url, &of.title].map(|text| printable(text).into_owned());
+        grid.row([grouped(of.cardinality), grouped(of.size), url, title]);
     }
-    line(String::new());
+    sheet.grid(grid);
+    let published = summary.published_largest.iter().map(|(cardinality, size)| format!("{cardinality} x {size}"));
+    sheet.line(format!("published: {}", published.collect::<Vec<_>>().join(", ")));
+    sheet.blank();
     let dropped = match summary.dropped {
         0 => String::new(),
         dropped => format!("; {} came off", grouped(dropped)),
     };
-    line(format!("Avoid list: {} prefixes{dropped}", grouped(summary.avoided)));
+    sheet.line(format!("Avoid list: {} prefixes{dropped}", grouped(summary.avoided)));
     for of in &summary.savings {
         let lost = if of.skipped == 0 { 0.0 } else { of.lost as f64 / of.skipped as f64 };
-        line(format!(
-            "list of {} on week {}: {} of {} pages skipped ({}), similar {} -> {}, lost {} ({} of the skipped)",
+        sheet.line(format!(
+            "list of {} on week {}: {} of {} skipped ({}), similar {} -> {}, lost {} ({} of the skipped)",
             of.listed,
             of.week,
             grouped(of.skipped),
-            grouped(of.pages),
+            plural(of.pages, "page"),
             Bytes(of.bytes),
             percent(of.similar_before),
             percent(of.similar_after),
@@ -77,15 +80,15 @@ pub fn collections(summary: &CollectionsSummary, tables: &Path) -> String {
         ));
     }
     let published = summary.published_savings;
-    line(format!(
+    sheet.line(format!(
         "published: similar {} -> {}, identical -> {}",
         percent(published.similar_before),
         percent(published.similar_after),
         percent(published.identical_after)
     ));
-    line(String::new());
-    line(format!("Tables   {}", tables.display()));
-    out
+    sheet.blank();
+    sheet.fact("Tables", tables.display().to_string());
+    sheet
 }
 
 fn percent(share: f64) -> String {

@@ -1,22 +1,11 @@
-//! Tables and facts for a person, that fit the width of the screen.
+//! Tables for a person, that fit the width of the screen.
 
-use std::io::IsTerminal as _;
-
-use terminal_size::{Width, terminal_size_of};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Columns between two columns of a grid.
 const GAP: usize = 2;
-/// The least width of a column of text, and of the screen that lines are made for.
-const LEAST_TEXT: usize = 16;
-const LEAST_SCREEN: usize = 60;
-
-/// The number of columns that lines on stdout may take; `None` if it is no terminal: then nothing is shortened.
-pub fn screen_width() -> Option<usize> {
-    let stdout = std::io::stdout();
-    let size = if stdout.is_terminal() { terminal_size_of(&stdout) } else { None };
-    size.map(|(Width(columns), _)| usize::from(columns).max(LEAST_SCREEN))
-}
+/// The least width to which a column of text is shortened.
+pub(super) const LEAST_TEXT: usize = 16;
 
 /// What the cells of a column are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,13 +31,20 @@ pub struct Grid {
     columns: Vec<Column>,
     /// The first are the heads.
     rows: Vec<Vec<String>>,
+    has_head: bool,
 }
 
 impl Grid {
     /// A table with these columns, and no rows yet.
     pub fn new<'a>(columns: impl IntoIterator<Item = (&'a str, Column)>) -> Grid {
         let (heads, columns) = columns.into_iter().map(|(head, column)| (head.to_owned(), column)).unzip();
-        Grid { columns, rows: vec![heads] }
+        Grid { columns, rows: vec![heads], has_head: true }
+    }
+
+    /// The same table, whose head is not shown.
+    #[must_use]
+    pub fn without_head(self) -> Grid {
+        Grid { has_head: false, ..self }
     }
 
     /// Adds a row: as many cells as columns.
@@ -63,31 +59,64 @@ impl Grid {
         self.rows.len() == 1
     }
 
-    /// The head and the rows, as lines that fit `width` if that is given.
+    /// The head and the rows, as lines that fit `width` if that is given. Where there are too many columns of numbers for it, the others follow below,
+    /// beside the first column again if that is text.
     pub fn lines(&self, width: Option<usize>) -> Vec<String> {
-        let widths = self.widths(width.unwrap_or(usize::MAX));
-        self.rows.iter().map(|row| self.line(row, &widths)).collect()
+        let screen = width.unwrap_or(usize::MAX);
+        let mut lines = Vec::new();
+        for columns in self.groups(screen) {
+            let widths = self.widths(&columns, screen);
+            let rows = self.rows.iter().skip(usize::from(!self.has_head));
+            lines.extend((!lines.is_empty()).then(String::new));
+            lines.extend(rows.map(|row| self.line(row, &columns, &widths)));
+        }
+        lines
     }
 
-    /// The widths of the columns: those of their longest cells, unless columns of text must be narrower.
-    fn widths(&self, screen: usize) -> Vec<usize> {
-        let longest = |place: usize| self.rows.iter().map(|row| row[place].width()).max().unwrap_or(0);
-        let mut widths: Vec<usize> = (0..self.columns.len()).map(longest).collect();
+    /// The width of a column's longest cell.
+    fn longest(&self, column: usize) -> usize {
+        self.rows.iter().map(|row| row[column].width()).max().unwrap_or(0)
+    }
+
+    fn is_text(&self, column: usize) -> bool {
+        self.columns[column] == Column::Text
+    }
+
+    /// The columns that stand side by side: all, if their least widths fit the screen.
+    fn groups(&self, screen: usize) -> Vec<Vec<usize>> {
+        let least = |column: usize| {
+            let longest = self.longest(column);
+            if self.is_text(column) { longest.min(LEAST_TEXT) } else { longest }
+        };
+        let first = if self.columns.first() == Some(&Column::Text) { vec![0] } else { Vec::new() };
+        let mut groups = vec![first.clone()];
+        for column in first.len()..self.columns.len() {
+            let taken: usize = groups.last().into_iter().flatten().map(|column| least(*column) + GAP).sum();
+            let is_begun = groups.last().is_some_and(|group| group.len() > first.len());
+            if is_begun && taken.saturating_add(least(column)) > screen {
+                groups.push(first.clone());
+            }
+            groups.last_mut().into_iter().for_each(|group| group.push(column));
+        }
+        groups
+    }
+
+    /// The widths of columns side by side: those of their longest cells, unless columns of text must be narrower.
+    fn widths(&self, columns: &[usize], screen: usize) -> Vec<usize> {
+        let mut widths: Vec<usize> = columns.iter().map(|column| self.longest(*column)).collect();
         let all = |widths: &[usize]| widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
-        let is_text = |place: &usize| self.columns[*place] == Column::Text;
         while all(&widths) > screen {
             // The widest column of text becomes as narrow as the next one, or as narrow as it must.
-            let texts: Vec<usize> = (0..widths.len()).filter(is_text).collect();
-            let Some(widest) = texts.iter().copied().max_by_key(|place| widths[*place]) else { break };
-            let others = texts.iter().filter(|place| widths[**place] < widths[widest]);
-            let next = others.map(|place| widths[*place]).max().unwrap_or(0);
-            let equals = texts.iter().filter(|place| widths[**place] == widths[widest]).count();
+            let texts: Vec<usize> = (0..widths.len()).filter(|place| self.is_text(columns[*place])).collect();
+            let Some(widest) = texts.iter().map(|place| widths[*place]).max() else { break };
+            let others = texts.iter().map(|place| widths[*place]).filter(|width| *width < widest);
+            let next = others.max().unwrap_or(0);
+            let equals = texts.iter().filter(|place| widths[**place] == widest).count();
             let share = (all(&widths) - screen).div_ceil(equals);
-            let narrower = widths[widest].saturating_sub(share).max(next).max(LEAST_TEXT);
-            if narrower >= widths[widest] {
+            let narrower = widest.saturating_sub(share).max(next).max(LEAST_TEXT);
+            if narrower >= widest {
                 break;
             }
-            let widest = widths[widest];
             for place in texts {
                 widths[place] = if widths[place] == widest { narrower } else { widths[place] };
             }
@@ -95,12 +124,13 @@ impl Grid {
         widths
     }
 
-    fn line(&self, row: &[String], widths: &[usize]) -> String {
+    fn line(&self, row: &[String], columns: &[usize], widths: &[usize]) -> String {
         let mut line = String::new();
-        for ((cell, column), width) in row.iter().zip(&self.columns).zip(widths) {
-            let cell = if *column == Column::Text { shortened(cell, *width) } else { cell.clone() };
+        for (column, width) in columns.iter().zip(widths) {
+            let cell = &row[*column];
+            let cell = if self.is_text(*column) { shortened(cell, *width) } else { cell.clone() };
             let pad = " ".repeat(width.saturating_sub(cell.width()));
-            let (left, right) = if *column == Column::Number { (pad.as_str(), "") } else { ("", pad.as_str()) };
+            let (left, right) = if self.is_text(*column) { ("", pad.as_str()) } else { (pad.as_str(), "") };
             line.extend([left, &cell, right, &" ".repeat(GAP)]);
         }
         line.truncate(line.trim_end().len());
@@ -132,29 +162,6 @@ pub fn shortened(text: &str, width: usize) -> String {
     format!("{}…{}", &text[..head], &text[tail..])
 }
 
-/// A name and what is said of it, as lines that fit `width` if that is given: further lines stand below the first.
-///
-/// ```
-/// let lines = nigh::report::fact("texts", "0.812 similar: 13 of 16 shingles are in both", 8, Some(32));
-/// assert_eq!(lines, ["texts   0.812 similar: 13 of 16", "        shingles are in both"]);
-/// ```
-pub fn fact(name: &str, said: &str, indent: usize, width: Option<usize>) -> Vec<String> {
-    let room = width.unwrap_or(usize::MAX).saturating_sub(indent).max(LEAST_TEXT);
-    let mut lines: Vec<String> = Vec::new();
-    for word in said.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.width() + 1 + word.width() <= room => line.extend([" ", word]),
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    let begin = |number: usize| if number == 0 { name } else { "" };
-    let indented = |(number, line): (usize, String)| {
-        let name = begin(number);
-        format!("{name}{}{line}", " ".repeat(indent.saturating_sub(name.width()).max(usize::from(!name.is_empty()))))
-    };
-    lines.into_iter().enumerate().map(indented).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,12 +175,19 @@ mod tests {
             for line in grid.lines(Some(width)) {
                 assert!(line.width() <= width, "{width}: {line}");
             }
-            for line in fact("texts", &"a few words ".repeat(30), 20, Some(width)) {
-                assert!(line.width() <= width, "{width}: {line}");
-            }
+        }
+        let names: Vec<String> = (0..9).map(|n| format!("number {n}")).collect();
+        let numbers = names.iter().map(|name| (name.as_str(), Column::Number));
+        let mut wide = Grid::new([("", Column::Text)].into_iter().chain(numbers));
+        wide.row(["row"].into_iter().chain([1234, 1, 2, 3, 4, 5, 6, 7, 8].map(|_| "1,234,567")));
+        for width in 60..140 {
+            let lines = wide.lines(Some(width));
+            assert!(lines.iter().all(|line| line.width() <= width), "{width}: {lines:?}");
+            let shown: Vec<&str> = lines.iter().flat_map(|line| line.split("  ")).collect();
+            assert_eq!(shown.iter().filter(|cell| cell.ends_with("1,234,567")).count(), 9, "{width}: {lines:?}");
         }
         let whole = grid.lines(None);
-        assert!(whole.iter().all(|line| !line.contains('…')) && whole[2].ends_with('題'));
+        assert!(whole.iter().all(|line| !line.contains('…')) && whole[2].ends_with('名'));
         let most = whole.iter().map(|line| line.width()).max().unwrap();
         assert_eq!(grid.lines(Some(most)), whole, "nothing is shortened that fits");
     }

@@ -1,35 +1,31 @@
-//! The text of a mirrors summary (Fetterly 2004, section 4).
+//! The report of a mirrors summary (Fetterly 2004, section 4).
 
-use std::fmt::Write as _;
-
-use super::grouped;
+use super::{Column, Grid, Sheet, grouped, plural};
 use crate::summary::{MirrorCounts, MirrorsSummary};
 
-/// The text of the summary; `tables` is the folder of the job's tables.
-pub(super) fn mirrors(summary: &MirrorsSummary, tables: &std::path::Path) -> String {
-    let mut out = String::new();
-    let mut line = |text: String| {
-        let _ = writeln!(out, "{}", text.trim_end());
-    };
+/// The report; `tables` is the folder of the job's tables.
+pub(super) fn mirrors(summary: &MirrorsSummary, tables: &std::path::Path) -> Sheet {
+    let mut sheet = Sheet::default();
     let percent = |share: Option<f64>| share.map_or("-".into(), |share| format!("{:.1}%", 100.0 * share));
     let [first, last] = [summary.mirrors.first(), summary.mirrors.last()];
-    let (Some(first), Some(last)) = (first, last) else { return out };
-    line(format!(
-        "Mirrors by content from {} to {}: {} pairs of mirrors in {} groups of {} hosts in the last week",
+    let (Some(first), Some(last)) = (first, last) else { return sheet };
+    sheet.line(format!(
+        "Mirrors by content from {} to {}: {} of mirrors in {} of {} in the last week",
         summary.first,
         summary.last,
-        grouped(last.counts.last_four_arcs),
-        grouped(last.groups),
-        grouped(last.hosts)
+        plural(last.counts.last_four_arcs, "pair"),
+        plural(last.groups, "group"),
+        plural(last.hosts, "host")
     ));
     if !summary.addresses {
-        line("No page has an IP address and no list was given: other names of a host are not told from mirrors".into());
+        sheet.line("No page has an IP address and no list was given: other names of a host are not told from mirrors");
     }
-    line(String::new());
-    line(format!("{:32} {:>12} {:>12}", format!("pairs of hosts, week {}", first.week), "ours", "published"));
+    sheet.blank();
     let published = &summary.published;
+    let head = format!("pairs of hosts, week {}", first.week);
+    let mut grid = Grid::new([(head.as_str(), Column::Text), ("ours", Column::Number), ("published", Column::Number)]);
     let mut row = |name: &str, of: fn(&MirrorCounts) -> u64| {
-        line(format!("{name:32} {:>12} {:>12}", grouped(of(&first.counts)), grouped(of(published))));
+        grid.row([name.to_owned(), grouped(of(&first.counts)), grouped(of(published))]);
     };
     row("raw", |counts| counts.raw);
     row("  one host with itself", |counts| counts.auto);
@@ -40,42 +36,30 @@ pub(super) fn mirrors(summary: &MirrorsSummary, tables: &std::path::Path) -> Str
     row("    differ in www. only", |counts| counts.www);
     row("    last arc of paths matches", |counts| counts.last_arc);
     row("    last four match: mirrors", |counts| counts.last_four_arcs);
-    line(format!(
-        "{:32} {:>12} {:>12}",
-        "mirrored pages",
-        percent(first.share),
-        percent(Some(summary.published_share))
-    ));
+    grid.row(["mirrored pages".to_owned(), percent(first.share), percent(Some(summary.published_share))]);
     if first.redirect > 0 {
-        line(format!("{:32} {:>12}", "hosts that only redirect", grouped(first.redirect)));
+        grid.row(["hosts that only redirect".to_owned(), grouped(first.redirect), String::new()]);
     }
-    line(String::new());
-    line(format!(
-        "{:12} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}",
-        "week", "mirrors", "begun", "ended", "groups", "coverage", "mirrored"
-    ));
+    sheet.grid(grid);
+    sheet.blank();
+    let numbers = ["mirrors", "begun", "ended", "groups", "coverage", "mirrored"].map(|name| (name, Column::Number));
+    let mut grid = Grid::new([("week", Column::Text)].into_iter().chain(numbers));
     for week in &summary.mirrors {
-        line(format!(
-            "{:12} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}",
-            week.week.to_string(),
-            grouped(week.counts.last_four_arcs),
-            grouped(week.begun),
-            grouped(week.ended),
-            grouped(week.groups),
-            percent(week.coverage),
-            percent(week.share)
-        ));
+        let counts = [week.counts.last_four_arcs, week.begun, week.ended, week.groups].map(grouped);
+        let shares = [week.coverage, week.share].map(percent);
+        grid.row([week.week.to_string()].into_iter().chain(counts).chain(shares));
     }
+    sheet.grid(grid);
     if !summary.lags.is_empty() {
-        line(String::new());
+        sheet.blank();
         let lag = |(weeks, changes): &(Option<u64>, u64)| match weeks {
             Some(weeks) => format!("{} after {weeks}", grouped(*changes)),
             None => format!("{} not yet", grouped(*changes)),
         };
         let all: Vec<String> = summary.lags.iter().map(lag).collect();
-        line(format!("Changes that reach the mirror, by weeks: {}", all.join(", ")));
+        sheet.line(format!("Changes that reach the mirror, by weeks: {}", all.join(", ")));
     }
-    line(String::new());
-    line(format!("Tables: {}", tables.display()));
-    out
+    sheet.blank();
+    sheet.fact("Tables", tables.display().to_string());
+    sheet
 }

@@ -1,86 +1,87 @@
-//! The text of a paragraphs summary (Pereira, Baeza-Yates and Ziviani 2006).
+//! The report of a paragraphs summary (Pereira, Baeza-Yates and Ziviani 2006).
 
-use std::fmt::Write as _;
 use std::path::Path;
 
-use super::grouped;
+use super::{Column, Grid, Sheet, grouped, plural};
 use crate::config::Mode;
 use crate::summary::{ParagraphsSummary, PublishedYears};
 use crate::text::printable;
 
-/// The text of the summary, as `run` and `show` print it; `tables` is the folder of the job's tables.
-pub fn paragraphs(summary: &ParagraphsSummary, tables: &Path) -> String {
-    let mut out = String::new();
-    let mut line = |text: String| {
-        let _ = writeln!(out, "{}", text.trim_end());
-    };
-    line(format!(
-        "Paragraphs of week {}: {} pages above {} characters; {} are shorter",
+/// The report, as `run` and `show` print it; `tables` is the folder of the job's tables.
+pub fn paragraphs(summary: &ParagraphsSummary, tables: &Path) -> Sheet {
+    let mut sheet = Sheet::default();
+    sheet.line(format!(
+        "Paragraphs of week {}: {} above {} characters; {} are shorter",
         summary.last,
-        grouped(summary.documents),
+        plural(summary.documents, "page"),
         grouped(summary.least_characters),
         grouped(summary.short)
     ));
     if summary.without_chunks > 0 {
         let without = grouped(summary.without_chunks);
-        line(format!("{without} pages have no paragraphs in the store: see jobs/chunks.toml"));
+        sheet.line(format!("{without} pages have no paragraphs in the store: see jobs/chunks.toml"));
     }
-    line(String::new());
-    let columns = ["pages", "clusters", "duplicates"].map(|name| format!("{name:>12}")).concat();
-    line(format!("{:32}{columns} {:>8}   published: 2003, 2004, 2005", "", "share"));
+    sheet.blank();
+    let numbers = ["pages", "clusters", "duplicates", "share", "2003", "2004", "2005"];
+    let numbers = numbers.map(|name| (name, Column::Number));
+    let mut grid = Grid::new([("", Column::Text)].into_iter().chain(numbers));
     for of in &summary.regions {
         let kind = of
             .near
             .map_or_else(|| "duplicates".into(), |near| format!("near-duplicates at {}%", (1e8 * near).round() / 1e6));
-        let counts = [of.documents, of.clusters, of.duplicates].map(|count| format!("{:>12}", grouped(count))).concat();
         let name = format!("{} {kind}", if of.region == "all" { "" } else { &of.region });
-        line(format!("{:32}{counts} {:>8}   {}", name.trim(), percent(of.share), years(&of.published)));
+        let counts = [of.documents, of.clusters, of.duplicates].map(grouped);
+        let shares = [percent(of.share)].into_iter().chain(years(&of.published));
+        grid.row([name.trim().to_owned()].into_iter().chain(counts).chain(shares));
     }
+    sheet.grid(grid);
+    sheet.line("2003 to 2005: the published shares");
     let false_matches = grouped(summary.false_matches);
-    line(format!("False matches, because a page repeats paragraphs: {false_matches} pairs of pages"));
-    line(String::new());
+    sheet.line(format!("False matches, because a page repeats paragraphs: {false_matches} pairs of pages"));
+    sheet.blank();
+    let mut grid = Grid::new([("", Column::Text), ("ours", Column::Number), ("published", Column::Number)]);
     for of in &summary.shapes {
-        line(format!("{:44} {:>8}   published: {}", of.what, percent(of.share), percent(Some(of.published))));
+        grid.row([of.what.to_string(), percent(of.share), percent(Some(of.published))]);
     }
-    line(String::new());
+    sheet.grid(grid);
+    sheet.blank();
     match (&summary.seed, summary.core) {
         (Some(seed), Some(core)) => {
-            line(format!("Core of {} pages, found at {}", grouped(core), printable(seed)));
+            sheet.line(format!("Core of {} pages, found at {}", grouped(core), printable(seed)));
         }
         (Some(seed), None) => {
             let others = summary.seeds.saturating_sub(1);
             let others = if others == 0 { String::new() } else { format!(" and {} other seeds", grouped(others)) };
-            line(format!("Connected to {}{others}", printable(seed)));
+            sheet.line(format!("Connected to {}{others}", printable(seed)));
         }
-        (None, _) => line("No link leads to a page: nothing is connected".into()),
+        (None, _) => sheet.line("No link leads to a page: nothing is connected"),
     }
     for of in &summary.coverage {
-        line(format!(
-            "{:13} {} of {} clusters, {} of {} pages without duplicate; of different pages {}   {}",
+        sheet.line(format!(
+            "{}: {} of {} clusters, {} of {} pages without duplicate; of different pages {}; published: {}",
             of.region,
             grouped(of.clusters_there),
             grouped(of.clusters),
             grouped(of.unique_there),
             grouped(of.unique),
             percent(of.useful),
-            years(&of.published)
+            years(&of.published).join(", ")
         ));
     }
-    line(String::new());
+    sheet.blank();
     for of in &summary.estimates {
         let by = of.of_week.map_or_else(|| "by sizes".into(), |week| format!("by the growth of {week}"));
         let error = of.error.map_or_else(String::new, |error| format!(", error {:+.1}%", 100.0 * error));
-        let published =
-            of.published.map_or_else(String::new, |share| format!("   published: {}", percent(Some(share))));
-        line(format!(
-            "Estimate from {:>3} parts, {by:27} {} ({} found{error}){published}",
+        let published = of.published.map_or_else(String::new, |share| format!("; published: {}", percent(Some(share))));
+        sheet.line(format!(
+            "Estimate from {} parts, {by}: {} ({} found{error}){published}",
             of.steps,
             percent(Some(of.share)),
             grouped(of.found)
         ));
     }
     if let Some(of) = summary.births {
-        line(format!(
+        sheet.line(format!(
             "New since {}: {} pages; {} original, {} copies, {} assembled; {} of {} paragraphs inherited; {} first from other hosts",
             of.since,
             grouped(of.born),
@@ -93,7 +94,7 @@ pub fn paragraphs(summary: &ParagraphsSummary, tables: &Path) -> String {
         ));
     }
     if let Some(of) = summary.turnover.last().filter(|of| of.week == summary.last) {
-        line(format!(
+        sheet.line(format!(
             "Paragraphs since {}, {}: {} first seen, {} returned, {} gone",
             summary.first,
             if summary.mode == Mode::Delta { "by the tables of the run before" } else { "from the first week" },
@@ -102,14 +103,14 @@ pub fn paragraphs(summary: &ParagraphsSummary, tables: &Path) -> String {
             grouped(of.gone)
         ));
     }
-    line(format!(
+    sheet.line(format!(
         "Boilerplate: {} paragraphs of at least {} pages",
         grouped(summary.boilerplate),
         grouped(summary.least_boilerplate)
     ));
-    line(String::new());
-    line(format!("Tables   {}", tables.display()));
-    out
+    sheet.blank();
+    sheet.fact("Tables", tables.display().to_string());
+    sheet
 }
 
 fn percent(share: Option<f64>) -> String {
@@ -117,9 +118,6 @@ fn percent(share: Option<f64>) -> String {
 }
 
 /// The study's shares, if it gives some.
-fn years(shares: &PublishedYears) -> String {
-    if shares.iter().all(Option::is_none) {
-        return String::new();
-    }
-    shares.map(|share| format!("{:>6}", percent(share))).join(" ")
+fn years(shares: &PublishedYears) -> [String; 3] {
+    shares.map(|share| share.map_or_else(String::new, |share| percent(Some(share))))
 }

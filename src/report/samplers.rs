@@ -1,55 +1,48 @@
-//! The text of a samplers summary: how well samples estimate resemblance (Broder 1997; Fetterly 2004, section 2).
+//! The report of a samplers summary: how well samples estimate resemblance (Broder 1997; Fetterly 2004, section 2).
 
-use std::fmt::Write as _;
 use std::path::Path;
 
-use super::grouped;
+use super::{Column, Grid, Sheet, grouped, plural};
 use crate::summary::{SamplerBand, SamplersSummary};
 
-/// The text of the summary, as `run` and `show` print it; `tables` is the folder of the job's tables.
-pub fn samplers(summary: &SamplersSummary, tables: &Path) -> String {
-    let mut out = String::new();
-    let mut line = |text: String| {
-        let _ = writeln!(out, "{}", text.trim_end());
-    };
-    line(format!(
-        "Samplers on week {}: {} pairs of pages, {} functions, {} seeds",
+/// The report, as `run` and `show` print it; `tables` is the folder of the job's tables.
+pub fn samplers(summary: &SamplersSummary, tables: &Path) -> Sheet {
+    let mut sheet = Sheet::default();
+    sheet.line(format!(
+        "Samplers on week {}: {} of pages, {} functions, {}",
         summary.last,
-        grouped(summary.pairs),
+        plural(summary.pairs, "pair"),
         summary.functions,
-        summary.seeds
+        plural(summary.seeds, "seed")
     ));
-    line(String::new());
-    let columns =
-        |values: &mut dyn Iterator<Item = String>| values.map(|value| format!(" {value:>7}")).collect::<String>();
+    sheet.blank();
     let bands: &[SamplerBand] = summary.samplers.first().map_or(&[], |sampler| &sampler.bands);
-    line(format!(
-        "{:19} {:>8} {:>7}{}",
-        "resemblance from",
-        "bytes",
-        "empty",
-        columns(&mut bands.iter().map(|band| format!("{:.2}", band.low)))
-    ));
-    line(format!("{:19} {:>8} {:>7}{}", "pairs", "", "", columns(&mut bands.iter().map(|band| grouped(band.pairs)))));
+    let lows: Vec<String> = bands.iter().map(|band| format!("{:.2}", band.low)).collect();
+    let columns = [("resemblance from", Column::Text), ("bytes", Column::Number), ("empty", Column::Number)];
+    let mut grid = Grid::new(columns.into_iter().chain(lows.iter().map(|low| (low.as_str(), Column::Number))));
+    let mut row = |name: &str, bytes: String, empty: String, bands: &mut dyn Iterator<Item = String>| {
+        grid.row([name.to_owned(), bytes, empty].into_iter().chain(bands));
+    };
+    row("pairs", String::new(), String::new(), &mut bands.iter().map(|band| grouped(band.pairs)));
     let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.4}"));
     for sampler in &summary.samplers {
         let bytes = sampler.bytes.map_or("-".to_owned(), |bytes| format!("{bytes:.0}"));
         let empty = format!("{:.2}%", 100.0 * sampler.empty);
-        let errors = columns(&mut sampler.bands.iter().map(|band| number(band.error)));
-        line(format!("{:19} {bytes:>8} {empty:>7}{errors}", sampler.sampler));
-        let theory = columns(&mut sampler.bands.iter().map(|band| number(Some(band.theory))));
-        line(format!("{:>19} {:>8} {:>7}{theory}", "by theory", "", ""));
+        row(&sampler.sampler.to_string(), bytes, empty, &mut sampler.bands.iter().map(|band| number(band.error)));
+        let mut theory = sampler.bands.iter().map(|band| number(Some(band.theory)));
+        row("  by theory", String::new(), String::new(), &mut theory);
     }
-    line(String::new());
+    sheet.grid(grid);
+    sheet.blank();
     let all = || summary.samplers.iter().flat_map(|sampler| &sampler.bands);
     let as_in_theory = all().filter(|band| band.is_as_in_theory()).count();
     let biased = all().filter(|band| band.is_biased()).count();
     let count = all().count();
-    line(format!(
-        "Errors   roots of the mean square of estimate minus exact resemblance; {as_in_theory} of {count} within 10% of theory"
-    ));
-    line(format!("Bias     within 3 standard errors in {} of {count} rows of sampler-errors", count - biased));
-    line(format!("Empty    expected share of the {} pages with words that have no sample", grouped(summary.pages)));
-    line(format!("Tables   {}", tables.display()));
-    out
+    let errors = "roots of the mean square of estimate minus exact resemblance";
+    sheet.fact("Errors", format!("{errors}; {as_in_theory} of {count} within 10% of theory"));
+    sheet.fact("Bias", format!("within 3 standard errors in {} of {count} rows of sampler-errors", count - biased));
+    let pages = grouped(summary.pages);
+    sheet.fact("Empty", format!("expected share of the {pages} pages with words that have no sample"));
+    sheet.fact("Tables", tables.display().to_string());
+    sheet
 }

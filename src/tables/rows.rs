@@ -1086,6 +1086,8 @@ pub struct LargestRow {
     /// The document id of the root; joins `documents.doc`, and `clusters.similar_root`,
     /// `identical_root` or `exact_root`, by level.
     pub doc: i64,
+    /// The id of a very similar cluster; joins `clusters.cluster_id`.
+    pub cluster_id: Option<i64>,
 }
 
 impl Table for LargestRow {
@@ -1114,6 +1116,11 @@ impl Table for LargestRow {
                 "doc",
                 "document id of the root: the `similar_root`, `identical_root` or `exact_root` of the cluster's pages, by level",
                 longs(rows.iter().map(|r| r.doc)),
+            ),
+            nullable(
+                "cluster_id",
+                "the very similar cluster's id through the weeks, as in `clusters`; null at the other levels",
+                maybe_longs(rows.iter().map(|r| r.cluster_id)),
             ),
         ]
     }

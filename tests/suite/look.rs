@@ -140,6 +140,34 @@ fn what_is_known_of_a_page_is_in_the_tables() {
     assert!(none.code == Some(1) && none.stderr.contains("--level similar"), "{}", none.stderr);
 }
 
+#[test]
+fn reports_fit_every_screen_and_lose_nothing_in_a_file() {
+    use nigh::report::{self, Sheet};
+    use nigh::summary::{StudySummary, Summary};
+    use unicode_width::UnicodeWidthStr as _;
+
+    let made = Made::new(&[]);
+    let store = made.store();
+    let mut summary = Summary::read(&store.join("_nigh/week=2024-01-08/00001")).unwrap();
+    summary.store = "s".into();
+    let mut sheets: Vec<Sheet> = vec![report::summary(&summary)];
+    for job in ["evolution", "mirrors", "collections", "mirrors-by-url", "overlap", "paragraphs"] {
+        run_well(&["run", &format!("jobs/{job}.toml"), "-q", "--store", store.to_str().unwrap()]);
+        let folder = store.join("_nigh").join(job);
+        let made = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+        let summary = StudySummary::read(&made.join("summary.json")).unwrap();
+        sheets.push(report::study(&summary, Path::new("s")));
+    }
+    for sheet in sheets {
+        for width in [60, 80, 132] {
+            for line in sheet.lines(Some(width)) {
+                assert!(line.width() <= width, "{width}: {line}");
+            }
+        }
+        assert!(!sheet.to_string().contains('…'));
+    }
+}
+
 /// The documents that share at least `least` supershingles with one, as `nigh find` ranks them: document, equal features and shared supershingles.
 fn nearest(week: &Path, of: i64, least: usize) -> Vec<(i64, usize, usize)> {
     let (vectors, features) = (vectors(week), features(week));

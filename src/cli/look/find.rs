@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args};
 
 use super::LookArgs;
 use crate::look::{NearPage, Nearest, Query, Way, nearest};
-use crate::report::{Column, Grid, grouped, plural};
+use crate::report::{Column, Grid, Sheet, grouped, plural};
 use crate::tables::{FeatureRow, Table as _};
 use crate::text::printable;
 
@@ -49,7 +49,7 @@ pub(in crate::cli) fn find(args: &FindArgs) -> Result<ExitCode> {
         };
         nearest(week, &query, args.top, args.all)
     })?;
-    args.look.print(&found, text_of)
+    args.look.print(&found, of_nearest)
 }
 
 /// The bytes of a text, and whether it has markup.
@@ -64,19 +64,20 @@ fn read(name: &str) -> Result<(Vec<u8>, bool)> {
     Ok((bytes, lower.ends_with(".html") || lower.ends_with(".htm")))
 }
 
-fn text_of(nearest: &Nearest, width: Option<usize>) -> Vec<String> {
+fn of_nearest(nearest: &Nearest) -> Sheet {
+    let mut sheet = Sheet::default();
     let Nearest { way, candidates, found } = nearest;
     let how = match way {
         Way::Index => " that share a supershingle with it",
         Way::Supershingles => " that share a supershingle with it, found by a scan: `nigh index` makes an index",
         Way::Features => "",
     };
-    let mut lines = vec![format!("{} of {}{how}", listed(found.len()), plural(*candidates, "document"))];
+    sheet.line(format!("{} of {}{how}", listed(found.len()), plural(*candidates, "document")));
     if found.is_empty() {
         if *way != Way::Features {
-            lines.push("Documents that are less than 0.9 similar may share none: --all compares all".to_owned());
+            sheet.line("Documents that are less than 0.9 similar may share none: --all compares all");
         }
-        return lines;
+        return sheet;
     }
     let mut grid = Grid::new([
         ("similar", Column::Number),
@@ -94,9 +95,9 @@ fn text_of(nearest: &Nearest, width: Option<usize>) -> Vec<String> {
             printable(&page.title).into_owned(),
         ]);
     }
-    lines.push(String::new());
-    lines.extend(grid.lines(width));
-    lines
+    sheet.blank();
+    sheet.grid(grid);
+    sheet
 }
 
 fn listed(found: usize) -> String {

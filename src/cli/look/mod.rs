@@ -19,14 +19,14 @@ use clap::Args;
 
 use super::chunks::job_of_week;
 use super::errors::WrongUse;
-use super::print::json_text;
+use super::print::result_text;
 use super::session::{check_not_inside, read_manifest};
 use crate::config::Reading;
 use crate::look::LookedWeek;
 use crate::mirror::ReadStore;
 use crate::objects::refuse_secrets;
 use crate::records::Week;
-use crate::report::{print, screen_width};
+use crate::report::{Sheet, print};
 use crate::state::{CommittedWeek, Manifest};
 use crate::tables::{ClusterRow, DocumentRow, Table as _, UrlRow};
 
@@ -76,14 +76,9 @@ impl LookArgs {
         })
     }
 
-    /// Prints what was found: as text that fits the screen, or as JSON.
-    fn print<T: serde::Serialize>(
-        &self,
-        found: &T,
-        text: impl Fn(&T, Option<usize>) -> Vec<String>,
-    ) -> Result<ExitCode> {
-        let text = if self.json { json_text(found)? } else { text(found, screen_width()).join("\n") };
-        print(&format!("{text}\n")).map(|()| ExitCode::SUCCESS)
+    /// Prints what was found: as a report, or as JSON.
+    fn print<T: serde::Serialize>(&self, found: &T, report: impl FnOnce(&T) -> Sheet) -> Result<ExitCode> {
+        print(&result_text(found, self.json, report)?).map(|()| ExitCode::SUCCESS)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::look::{
     KnownPage, ListedPage, LookedCluster, PageList, known_page, largest, pages_of_cluster, pages_of_host,
 };
 use crate::records::Level;
-use crate::report::{Column, Grid, fact, grouped, plural};
+use crate::report::{Column, Grid, Sheet, grouped, plural};
 use crate::tables::{EvidenceRow, MissingRow, Table as _};
 use crate::text::printable;
 
@@ -59,18 +59,18 @@ pub(super) fn show(look: &LookArgs, args: &PagesArgs) -> Result<ExitCode> {
     let tables = [EvidenceRow::NAME, MissingRow::NAME];
     if let Some(url) = &args.url {
         let page = look.of_week(&tables, |week, _| known_page(week, url))?;
-        return look.print(&page, known_lines);
+        return look.print(&page, of_known);
     }
     if let Some(host) = &args.host {
         let list = look.of_week(&tables, |week, _| pages_of_host(week, host, top))?;
-        return look.print(&list, |list, width| host_lines(host, list, width));
+        return look.print(&list, |list| of_host(host, list));
     }
     if let Some(id) = args.cluster {
         let list = look.of_week(&tables, |week, _| pages_of_cluster(week, level, id, top))?;
-        return look.print(&list, |list, width| cluster_lines(level, id, list, width));
+        return look.print(&list, |list| of_cluster(level, id, list));
     }
     let clusters = look.of_week(&tables, |week, _| largest(week, level, top))?;
-    look.print(&clusters, |clusters, width| largest_lines(level, clusters, width))
+    look.print(&clusters, |clusters| of_largest(level, clusters))
 }
 
 /// The name and the title of a page, as cells.
@@ -78,9 +78,11 @@ fn cells_of(page: &crate::look::LookedPage) -> [String; 2] {
     [&page.name, &page.title].map(|text| printable(text).into_owned())
 }
 
-fn largest_lines(level: Level, clusters: &Vec<LookedCluster>, width: Option<usize>) -> Vec<String> {
+fn of_largest(level: Level, clusters: &[LookedCluster]) -> Sheet {
+    let mut sheet = Sheet::default();
     if clusters.is_empty() {
-        return vec![format!("No two pages are in one {} cluster", level.title())];
+        sheet.line(format!("No two pages are in one {} cluster", level.title()));
+        return sheet;
     }
     // Documents of datasets may have no URLs.
     let has_hosts = clusters.iter().any(|cluster| cluster.hosts > 0);
@@ -99,16 +101,19 @@ fn largest_lines(level: Level, clusters: &Vec<LookedCluster>, width: Option<usiz
         let cells = [id, grouped(*pages), grouped(*hosts), name, title];
         grid.row((0..cells.len()).filter(is_shown).map(|place| cells[place].clone()));
     }
-    let mut lines = vec![format!("The largest {} clusters", level.title()), String::new()];
-    lines.extend(grid.lines(width));
-    lines
+    sheet.line(format!("The largest {} clusters", level.title()));
+    sheet.blank();
+    sheet.grid(grid);
+    sheet
 }
 
-fn cluster_lines(level: Level, id: i64, list: &PageList, width: Option<usize>) -> Vec<String> {
+fn of_cluster(level: Level, id: i64, list: &PageList) -> Sheet {
     let PageList { pages, hosts, listed, .. } = list;
     let of_hosts = if *hosts == 0 { String::new() } else { format!(" of {}", plural(*hosts, "host")) };
     let title = level.title();
-    let mut lines = vec![format!("The {title} cluster {id} has {}{of_hosts}", plural(*pages, "page")), String::new()];
+    let mut sheet = Sheet::default();
+    sheet.line(format!("The {title} cluster {id} has {}{of_hosts}", plural(*pages, "page")));
+    sheet.blank();
     let mut grid = Grid::new([
         ("", Column::Text),
         ("words", Column::Number),
@@ -124,16 +129,18 @@ fn cluster_lines(level: Level, id: i64, list: &PageList, width: Option<usize>) -
         let stays = if page.canonical { "stays" } else { "" };
         grid.row([stays.to_owned(), grouped(page.words), printable(&page.name).into_owned(), similar, to]);
     }
-    lines.extend(grid.lines(width));
-    lines.extend(and_more(*pages, listed.len()));
-    lines
+    sheet.grid(grid);
+    and_more(*pages, listed.len(), &mut sheet);
+    sheet
 }
 
-fn host_lines(host: &str, list: &PageList, width: Option<usize>) -> Vec<String> {
+fn of_host(host: &str, list: &PageList) -> Sheet {
     let PageList { pages, duplicates, listed, .. } = list;
     let pages_of = plural(*pages, "page");
     let duplicates = plural(*duplicates, "duplicate");
-    let mut lines = vec![format!("{} has {pages_of}, of which {duplicates}", printable(host)), String::new()];
+    let mut sheet = Sheet::default();
+    sheet.line(format!("{} has {pages_of}, of which {duplicates}", printable(host)));
+    sheet.blank();
     let mut grid = Grid::new([
         ("", Column::Text),
         ("cluster", Column::Number),
@@ -147,27 +154,35 @@ fn host_lines(host: &str, list: &PageList, width: Option<usize>) -> Vec<String> 
         let id = page.cluster_id.map_or_else(String::new, |id| id.to_string());
         grid.row([stays.to_owned(), id, grouped(page.clusters[0].1), name, title]);
     }
-    lines.extend(grid.lines(width));
-    lines.extend(and_more(*pages, listed.len()));
-    lines
+    sheet.grid(grid);
+    and_more(*pages, listed.len(), &mut sheet);
+    sheet
 }
 
 /// What is said if not all pages are listed.
-fn and_more(pages: u64, listed: usize) -> Option<String> {
+fn and_more(pages: u64, listed: usize, sheet: &mut Sheet) {
     let more = pages.saturating_sub(listed as u64);
-    (more > 0).then(|| format!("and {} more: --top N lists more", grouped(more)))
+    if more > 0 {
+        sheet.line(format!("and {} more: --top N lists more", grouped(more)));
+    }
 }
 
-fn known_lines(known: &KnownPage, width: Option<usize>) -> Vec<String> {
+fn of_known(known: &KnownPage) -> Sheet {
+    let mut sheet = Sheet::indented(INDENT);
     let (page, evidence, canonical) = match known {
-        KnownPage::Missing(reason) => return vec![format!("The week has no page of it: {}", printable(reason))],
+        KnownPage::Missing(reason) => {
+            sheet.line(format!("The week has no page of it: {}", printable(reason)));
+            return sheet;
+        }
         KnownPage::Page { page, canonical } => (&page.page, &page.evidence, canonical),
     };
     let [name, title] = cells_of(page);
-    let mut lines = vec![name];
-    lines.extend(Some(title).filter(|title| !title.is_empty()));
-    lines.push(String::new());
-    let mut say = |name: &str, said: &str| lines.extend(fact(name, said, INDENT, width));
+    sheet.line(name);
+    if !title.is_empty() {
+        sheet.line(title);
+    }
+    sheet.blank();
+    let mut say = |name: &str, said: &str| sheet.fact(name, said);
     for (level, (root, size)) in Level::ALL.into_iter().zip(page.clusters) {
         let id = match (level, page.cluster_id) {
             _ if size == 1 => String::new(),
@@ -191,5 +206,5 @@ fn known_lines(known: &KnownPage, width: Option<usize>) -> Vec<String> {
     say("crawled", &page.crawled.to_string());
     say("read", &format!("{} at {}", printable(&page.file), page.offset));
     say("document", &page.doc.to_table().to_string());
-    lines
+    sheet
 }

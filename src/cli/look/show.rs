@@ -8,11 +8,11 @@ use clap::Args;
 use super::pages::{self, PagesArgs};
 use super::{LookArgs, committed_week};
 use crate::cli::errors::WrongUse;
-use crate::cli::print::{json_text, summary_text};
+use crate::cli::print::result_text;
 use crate::cli::session::read_manifest;
 use crate::mirror::ReadStore;
 use crate::report;
-use crate::report::print;
+use crate::report::{Changes, print};
 use crate::state::{Manifest, Results};
 use crate::summary::{StudySummary, Summary};
 use crate::tables::{ChangeRow, ClusterRow, RESULTS, Table as _};
@@ -73,7 +73,7 @@ fn show_text(args: &ShowArgs, read_store: &ReadStore) -> Result<String> {
     // The store may have moved since the week was made.
     summary.store = args.look.store.clone();
     if !args.changes {
-        return summary_text(&summary, args.look.json);
+        return result_text(&summary, args.look.json, report::summary);
     }
     let since = summary.since.with_context(|| {
         format!("week {} is the first of {root}: there is no week before to compare with", shown.week)
@@ -85,7 +85,7 @@ fn show_text(args: &ShowArgs, read_store: &ReadStore) -> Result<String> {
         read_store.need(table, &[&format!("{}/", week.week.folder())])?;
     }
     let changes = report::changes(shown.week, &store.tables(shown)?, &store.tables(last)?, since)?;
-    if args.look.json { Ok(format!("{}\n", json_text(&changes)?)) } else { Ok(changes.to_string()) }
+    result_text(&changes, args.look.json, Changes::sheet)
 }
 
 /// The committed results of a job; their own files, but not their tables, are at hand.
@@ -107,8 +107,5 @@ fn study_text(args: &ShowArgs, read_store: &ReadStore, manifest: &Manifest, job:
     let mut summary = StudySummary::read(&results.committed_file("summary.json"))?;
     // The store may have moved since they were made.
     summary.set_store(args.look.store.clone());
-    if args.look.json {
-        return Ok(format!("{}\n", json_text(&summary)?));
-    }
-    Ok(report::study(&summary, &args.look.store.join(job)))
+    result_text(&summary, args.look.json, |summary| report::study(summary, &args.look.store.join(job)))
 }

@@ -10,7 +10,7 @@ use crate::cli::session::inputs_at_hand;
 use crate::config::Verify;
 use crate::look::{ChainLink, Comparison, LookedPage, Passage, SketchComparison, TextComparison, compare};
 use crate::records::Level;
-use crate::report::{Column, Grid, fact, grouped, plural};
+use crate::report::{Column, Grid, Sheet, grouped, plural};
 use crate::tables::{FeatureRow, Table as _};
 use crate::text::printable;
 
@@ -44,22 +44,24 @@ pub(in crate::cli) fn why(args: &WhyArgs) -> Result<ExitCode> {
         };
         compare(week, [&args.first, &args.second], &inputs, reading)
     })?;
-    args.look.print(&comparison, text)
+    args.look.print(&comparison, of_comparison)
 }
 
 /// The column at which facts begin.
 const INDENT: usize = 21;
 
-fn text(comparison: &Comparison, width: Option<usize>) -> Vec<String> {
+fn of_comparison(comparison: &Comparison) -> Sheet {
     let Comparison { pages, together, sketches, texts, chain } = comparison;
-    let mut lines = Vec::new();
+    let mut sheet = Sheet::indented(INDENT);
     for (letter, page) in ["A", "B"].iter().zip(pages) {
-        let title = if page.title.is_empty() { String::new() } else { format!("  {}", printable(&page.title)) };
-        lines.push(format!("{letter}  {}{title}", printable(&page.name)));
+        sheet.line(format!("{letter}  {}", printable(&page.name)));
+        if !page.title.is_empty() {
+            sheet.line(format!("   {}", printable(&page.title)));
+        }
     }
-    lines.push(String::new());
+    sheet.blank();
     for (number, (level, is_together)) in together.iter().enumerate() {
-        lines.extend(fact(level.title(), &of_level(*level, *is_together, number, pages), INDENT, width));
+        sheet.fact(level.title(), of_level(*level, *is_together, number, pages));
     }
     let of_sketches = match sketches {
         None => "a page without words has none".to_owned(),
@@ -69,7 +71,7 @@ fn text(comparison: &Comparison, width: Option<usize>) -> Vec<String> {
             plural(*features as u64, "equal feature")
         ),
     };
-    lines.extend(fact("sketches", &of_sketches, INDENT, width));
+    sheet.fact("sketches", of_sketches);
     let of_texts = match texts {
         None => "not read: the crawl files are not at hand (give them with --input)".to_owned(),
         Some(TextComparison { shared, either, similarity, .. }) => {
@@ -77,23 +79,27 @@ fn text(comparison: &Comparison, width: Option<usize>) -> Vec<String> {
             format!("{similarity:.3} similar: {shared} of {either} shingles are in both")
         }
     };
-    lines.extend(fact("texts", &of_texts, INDENT, width));
+    sheet.fact("texts", of_texts);
     if chain.len() > 1 {
-        lines.extend([String::new(), "The shortest chain of links".to_owned()]);
-        lines.extend(chain_lines(chain, width));
+        sheet.blank();
+        sheet.line("The shortest chain of links");
+        sheet.grid(of_chain(chain));
     }
     for (letter, passages) in ["A", "B"].iter().zip(texts.iter().flat_map(|texts| &texts.differing)) {
-        lines.extend([String::new(), format!("In {letter} only: {}", plural(passages.len() as u64, "passage"))]);
-        lines.extend(passages.iter().take(PASSAGES).flat_map(|passage| passage_lines(passage, width)));
+        sheet.blank();
+        sheet.line(format!("In {letter} only: {}", plural(passages.len() as u64, "passage")));
+        for Passage { word, text } in passages.iter().take(PASSAGES) {
+            sheet.fact(format!("  word {}", grouped(*word as u64)), cut(text));
+        }
         if passages.len() > PASSAGES {
-            lines.push(format!("  and {} more: --json has them all", grouped((passages.len() - PASSAGES) as u64)));
+            sheet.line(format!("  and {} more: --json has them all", grouped((passages.len() - PASSAGES) as u64)));
         }
     }
-    lines
+    sheet
 }
 
 /// The pages of a chain, each with what it has in common with the one before.
-fn chain_lines(chain: &[ChainLink], width: Option<usize>) -> Vec<String> {
+fn of_chain(chain: &[ChainLink]) -> Grid {
     let mut grid = Grid::new([("shared", Column::Number), ("similar", Column::Number), ("page", Column::Text)]);
     for ChainLink { page, with_last } in chain {
         let [shared, similar] = match with_last {
@@ -102,16 +108,15 @@ fn chain_lines(chain: &[ChainLink], width: Option<usize>) -> Vec<String> {
         };
         grid.row([shared, similar, printable(&page.name).into_owned()]);
     }
-    grid.lines(width)
+    grid
 }
 
-/// A passage as it is printed, cut if it is long.
-fn passage_lines(Passage { word, text }: &Passage, width: Option<usize>) -> Vec<String> {
+/// The text of a passage as it is printed: the first words of a long one.
+fn cut(text: &str) -> String {
     let words: Vec<&str> = text.split(' ').collect();
     let more =
         if words.len() > WORDS { format!(" … ({} words)", grouped(words.len() as u64)) } else { String::new() };
-    let said = format!("{}{more}", printable(&words[..words.len().min(WORDS)].join(" ")));
-    fact(&format!("  word {}", grouped(*word as u64)), &said, INDENT, width)
+    format!("{}{more}", printable(&words[..words.len().min(WORDS)].join(" ")))
 }
 
 /// What is said of a level.

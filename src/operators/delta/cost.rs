@@ -74,12 +74,14 @@ impl std::fmt::Display for Choice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let way = if self.way == Mode::Delta { "from what changed" } else { "from all pages" };
         match self.asked {
-            Mode::Auto => write!(
-                f,
-                "{way}: about {:.2}% of the vectors changed; delta is predicted to take {:.2} of the time of full",
-                100.0 * self.changed,
-                self.ratio
-            ),
+            Mode::Auto => {
+                write!(f, "{way}: about {:.2}% of the vectors changed; ", 100.0 * self.changed)?;
+                if self.way == Mode::Delta {
+                    write!(f, "predicted to be {:.1} times as fast as from all pages", 1.0 / self.ratio)
+                } else {
+                    write!(f, "from what changed would take {:.1} times as long", self.ratio)
+                }
+            }
             _ => write!(f, "{way}, as the job says"),
         }
     }
@@ -130,7 +132,14 @@ mod tests {
         assert_eq!(choice(Mode::Auto, 0.001).way, Mode::Delta);
         assert_eq!(choice(Mode::Auto, 0.5).way, Mode::Full);
         assert_eq!(choice(Mode::Delta, 0.5).way, Mode::Delta);
-        assert!(choice(Mode::Auto, 0.001).to_string().contains("0.10% of the vectors changed"));
+        let said = [0.001, 0.1].map(|changed| choice(Mode::Auto, changed).to_string());
+        assert_eq!(
+            said,
+            [
+                "from what changed: about 0.10% of the vectors changed; predicted to be 4.0 times as fast as from all pages",
+                "from all pages: about 10.00% of the vectors changed; from what changed would take 3.3 times as long"
+            ]
+        );
         assert!(choice(Mode::Delta, 0.5).to_string().contains("as the job says"));
     }
 

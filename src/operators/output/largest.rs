@@ -7,14 +7,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::Result;
 use arrow_array::{Array, Int64Array, StringArray};
+use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
 use super::cluster_sizes::LevelClusters;
 use crate::operators::exchange::all_gather;
 use crate::operators::scan::own_segments;
-use crate::records::DocId;
+use crate::records::{DocId, Level};
 use crate::state::{Journal, Unfinished};
-use crate::structures::Ownership;
+use crate::structures::{Ownership, SparseDocs};
 use crate::tables::{DocumentRow, LargestRow, Names, Scan, Table, field};
 use crate::watch::Watch;
 
@@ -26,7 +27,7 @@ const SHOWN: usize = 20;
 type RankedCluster = (usize, u64, i64);
 
 /// The largest clusters of every level, the same at every worker. Of clusters of equal size the one with the smaller root
-/// comes first.
+/// comes first. `cluster_ids` are those of own documents, by number.
 ///
 /// # Errors
 /// Where a segment cannot be read, or a worker of this process failed.
@@ -34,12 +35,16 @@ pub fn largest(
     worker: &mut Worker,
     owned: &Ownership,
     levels: &[LevelClusters],
+    cluster_ids: &SparseDocs,
     unfinished: &Unfinished,
     journal: &Journal,
     watch: &Watch,
 ) -> Result<Vec<LargestRow>> {
     let chosen = choose(worker, levels, watch)?;
-    let own = read_details(owned, levels, &chosen, unfinished, journal)?;
+    let mut own = read_details(owned, levels, &chosen, unfinished, journal)?;
+    for RootPage { doc, cluster_id, .. } in &mut own.pages {
+        *cluster_id = cluster_ids.get(owned.index(*doc));
+    }
     let details =
         ClusterDetails { hosts: all_gather(worker, own.hosts, watch)?, pages: all_gather(worker, own.pages, watch)? };
     Ok(rows(levels, &chosen, details))
@@ -63,8 +68,18 @@ fn choose(worker: &mut Worker, levels: &[LevelClusters], watch: &Watch) -> Resul
 struct ClusterDetails {
     /// Hosts, with the address of the machine where it is known.
     hosts: Vec<(usize, String, Option<String>)>,
-    /// Name and title of the root.
-    pages: Vec<(usize, String, String)>,
+    pages: Vec<RootPage>,
+}
+
+/// The root of a chosen cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct RootPage {
+    /// The cluster's position among the chosen ones.
+    position: usize,
+    doc: DocId,
+    name: String,
+    title: String,
+    cluster_id: Option<DocId>,
 }
 
 /// Reads the details of the chosen clusters from the own documents.
@@ -78,7 +93,7 @@ fn read_details(
     let positions: HashMap<(usize, i64), usize> =
         chosen.iter().enumerate().map(|(position, (level, _, root))| ((*level, *root), position)).collect();
     let mut hosts: BTreeSet<(usize, String, Option<String>)> = BTreeSet::new();
-    let mut pages: Vec<(usize, String, String)> = Vec::new();
+    let mut pages: Vec<RootPage> = Vec::new();
     for segment in own_segments(journal, owned) {
         let path = unfinished.table(DocumentRow::NAME, &segment.file());
         Scan::open(&path, &[&["doc", "host", "ip", "title"][..], &Names::COLUMNS].concat())?.for_each(|batch| {
@@ -96,7 +111,8 @@ fn read_details(
                         hosts.insert((position, of_pages.value(row).to_owned(), ip));
                     }
                     if root == doc {
-                        pages.push((position, names.name(row).into_owned(), titles.value(row).to_owned()));
+                        let (name, title) = (names.name(row).into_owned(), titles.value(row).to_owned());
+                        pages.push(RootPage { position, doc, name, title, cluster_id: None });
                     }
                 }
             }
@@ -108,11 +124,12 @@ fn read_details(
 
 /// The rows of the table, from the details of all workers.
 fn rows(levels: &[LevelClusters], chosen: &[RankedCluster], details: ClusterDetails) -> Vec<LargestRow> {
-    let pages: BTreeMap<usize, (String, String)> =
-        details.pages.into_iter().map(|(position, name, title)| (position, (name, title))).collect();
+    let mut pages: BTreeMap<usize, RootPage> = details.pages.into_iter().map(|page| (page.position, page)).collect();
     let mut rows: Vec<LargestRow> = Vec::new();
     for (position, (level, members, root)) in chosen.iter().enumerate() {
-        let level = levels[*level].level.name();
+        let LevelClusters { level, .. } = &levels[*level];
+        let is_similar = *level == Level::Similar;
+        let level = level.name();
         let rank = rows.iter().filter(|row| row.level == level).count() as i32 + 1;
         // Whether any document of a host has the address of a machine.
         let mut resolved: BTreeMap<&str, bool> = BTreeMap::new();
@@ -121,7 +138,8 @@ fn rows(levels: &[LevelClusters], chosen: &[RankedCluster], details: ClusterDeta
             *resolved.entry(host).or_default() |= ip.is_some();
             machines.extend(ip.as_deref());
         }
-        let (name, title) = pages.get(&position).cloned().unwrap_or_default();
+        let (name, title, cluster_id) =
+            pages.remove(&position).map(|page| (page.name, page.title, page.cluster_id)).unwrap_or_default();
         rows.push(LargestRow {
             level,
             rank,
@@ -132,6 +150,7 @@ fn rows(levels: &[LevelClusters], chosen: &[RankedCluster], details: ClusterDeta
             title,
             name,
             doc: *root,
+            cluster_id: cluster_id.filter(|_| is_similar).map(DocId::to_table),
         });
     }
     rows
