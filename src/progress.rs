@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::config::Bytes;
+use crate::config::{Bytes, age};
 use crate::log::{Display, Log};
-use crate::report::grouped;
+use crate::report::plural;
 use crate::watch::{Progress, Stage};
 
 /// The pause between two drawings of the bar.
@@ -63,82 +63,130 @@ struct Screen {
     bytes: u64,
     /// None if stderr is not a terminal or the log has JSON events.
     bar: Option<ProgressBar>,
-    /// Whether the bar is a spinner by now, as in all stages after reading.
-    bar_is_spinner: bool,
     begun: Instant,
-    /// When the last line was written, and for which stage.
-    last: Option<(Instant, Stage)>,
+    /// The part that is done now, and since when.
+    part: Option<(Part, Instant)>,
+    /// When the last line was written, and for which part.
+    last: Option<(Instant, Part)>,
+}
+
+/// What has progress of its own: a stage; of the first stage the time when everything is read, too, and only the pages are to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Read,
+    WritePages,
+    Of(Stage),
+}
+
+impl Part {
+    fn of(progress: Progress, bytes: u64) -> Part {
+        match progress.stage {
+            Stage::Read if progress.bytes < bytes => Part::Read,
+            Stage::Read => Part::WritePages,
+            stage => Part::Of(stage),
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Part::Read => Stage::Read.title(),
+            Part::WritePages => "writing pages",
+            Part::Of(stage) => stage.title(),
+        }
+    }
+}
+
+/// How much of a part is done, 0 to 1; `None` if it does not say.
+fn done(part: Part, progress: Progress, bytes: u64) -> Option<f64> {
+    let share = |done: u64, of: u64| (of > 0).then(|| (done as f64 / of as f64).min(1.0));
+    match part {
+        Part::Read => share(progress.bytes, bytes),
+        _ => share(progress.steps, progress.of_steps),
+    }
 }
 
 impl Screen {
     fn new(log: Log, bytes: u64) -> Screen {
         let terminal = !log.is_json() && std::io::stderr().is_terminal();
-        let bar = terminal.then(|| {
-            let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr());
-            let style =
-                ProgressStyle::with_template("{prefix:14} {wide_bar} {percent:>3}% {bytes_per_sec} {msg} {eta} left");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            bar
-        });
-        Screen { log, bytes, bar, bar_is_spinner: false, begun: Instant::now(), last: None }
+        let bar = terminal.then(|| ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr()));
+        Screen { log, bytes, bar, begun: Instant::now(), part: None, last: None }
     }
 
-    /// Draws the bar, or writes a line if the stage is new or the last line is old.
+    /// Draws the bar, or writes a line if the part is new or the last line is old.
     fn draw(&mut self, progress: Progress) {
         // `Read` is the default stage: a job without inputs has not entered its first stage yet.
         if self.bytes == 0 && progress.stage == Stage::Read {
             return;
         }
+        let part = Part::of(progress, self.bytes);
+        let since = match self.part {
+            Some((of, since)) if of == part => since,
+            _ => Instant::now(),
+        };
+        self.part = Some((part, since));
+        let done = done(part, progress, self.bytes);
         if let Some(bar) = &self.bar {
-            bar.set_prefix(progress.stage.title());
-            if progress.stage != Stage::Read && !self.bar_is_spinner {
-                // The duration of the stages after reading is unknown: a spinner, and no estimate.
-                self.bar_is_spinner = true;
-                let style = ProgressStyle::with_template("{prefix:14} {spinner} {elapsed} {msg}");
-                bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-            }
+            let template = match done {
+                None => "{prefix:14} {spinner} {msg}",
+                Some(_) => "{prefix:14} {wide_bar} {percent:>3}% {msg}",
+            };
+            bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.set_prefix(part.title());
+            bar.set_position((1000.0 * done.unwrap_or(0.0)) as u64);
+            bar.set_message(self.message(part, since, done, progress));
             bar.tick();
-            bar.set_position(progress.bytes.min(self.bytes));
-            bar.set_message(format!("{} pages, {} rejects", grouped(progress.documents), grouped(progress.rejects)));
             return;
         }
         let due = match self.last {
             None => true,
-            Some((at, stage)) => stage != progress.stage || at.elapsed() >= LINE_EVERY,
+            Some((at, last)) => last != part || at.elapsed() >= LINE_EVERY,
         };
         if due {
-            self.line(progress);
+            self.line(part, since, done, progress);
         }
     }
 
     fn end(&mut self, progress: Progress) {
         match &self.bar {
             Some(bar) => bar.finish_and_clear(),
-            None if self.log.is_json() => self.line(progress),
+            None if self.log.is_json() => {
+                let part = Part::of(progress, self.bytes);
+                self.line(part, Instant::now(), done(part, progress, self.bytes), progress);
+            }
             None => {}
         }
     }
 
-    fn line(&mut self, progress: Progress) {
-        self.last = Some((Instant::now(), progress.stage));
+    /// What is said of a part besides its name and share.
+    fn message(&self, part: Part, since: Instant, done: Option<f64>, progress: Progress) -> String {
+        let left = left(since, done).map_or(String::new(), |left| format!(", about {} left", age(left.ceil() as i64)));
         let seconds = self.begun.elapsed().as_secs_f64();
-        // Only reading has an estimate: the time of other stages depends on the documents.
-        let left = match (progress.stage, progress.bytes) {
-            (Stage::Read, read @ 1..) => Some(seconds * self.bytes.saturating_sub(read) as f64 / read as f64),
-            _ => None,
-        };
-        let text = || match progress.stage {
-            Stage::Read => format!(
-                "{}: {} of {}, {} pages, {} rejects, {}/s{}",
-                progress.stage.title(),
-                Bytes(progress.bytes),
-                Bytes(self.bytes),
-                grouped(progress.documents),
-                grouped(progress.rejects),
-                Bytes((progress.bytes as f64 / seconds.max(1e-3)) as u64),
-                left.map_or(String::new(), |left| format!(", about {left:.0} s left"))
-            ),
-            stage => format!("{} after {seconds:.1} s", stage.title()),
+        match part {
+            Part::Read => {
+                let rejects = match progress.rejects {
+                    0 => String::new(),
+                    rejects => format!(", {}", plural(rejects, "reject")),
+                };
+                let rate = Bytes((progress.bytes as f64 / seconds.max(1e-3)) as u64);
+                format!("{}{rejects}, {rate}/s{left}", plural(progress.documents, "page"))
+            }
+            _ => format!("after {}{left}", age(seconds as i64)),
+        }
+    }
+
+    fn line(&mut self, part: Part, since: Instant, done: Option<f64>, progress: Progress) {
+        self.last = Some((Instant::now(), part));
+        let seconds = self.begun.elapsed().as_secs_f64();
+        let left = left(since, done);
+        let text = || {
+            let message = self.message(part, since, done, progress);
+            match (part, done) {
+                (Part::Read, _) => {
+                    format!("{}: {} of {}, {message}", part.title(), Bytes(progress.bytes), Bytes(self.bytes))
+                }
+                (_, Some(done)) => format!("{}: {:.0}% {message}", part.title(), 100.0 * done),
+                (_, None) => format!("{} {message}", part.title()),
+            }
         };
         let fields = || {
             serde_json::json!({
@@ -149,10 +197,47 @@ impl Screen {
                 "records": progress.records,
                 "documents": progress.documents,
                 "rejects": progress.rejects,
+                "steps": progress.steps,
+                "of_steps": progress.of_steps,
                 "exchanged_bytes": progress.exchanged,
                 "seconds_left": left.map(|left| left.round()),
             })
         };
         self.log.progress(text, fields);
+    }
+}
+
+/// The seconds that a part is likely to take still, if it goes on as it began.
+fn left(since: Instant, done: Option<f64>) -> Option<f64> {
+    let done = done.filter(|done| *done > 0.02)?;
+    Some(since.elapsed().as_secs_f64() * (1.0 - done) / done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_says_how_much_of_it_is_done() {
+        let at = |stage, bytes, steps, of_steps| Progress { stage, bytes, steps, of_steps, ..Progress::default() };
+        let said = |progress: Progress| {
+            let part = Part::of(progress, 100);
+            (part.title(), done(part, progress, 100))
+        };
+        // Steps count only when everything is read: the shards of earlier waves are written meanwhile.
+        assert_eq!(said(at(Stage::Read, 25, 3, 4)), ("reading", Some(0.25)));
+        assert_eq!(said(at(Stage::Read, 100, 3, 4)), ("writing pages", Some(0.75)));
+        assert_eq!(said(at(Stage::Prune, 100, 1, 8)), ("pruning", Some(0.125)));
+        assert_eq!(said(at(Stage::Relabel, 100, 0, 0)), ("relabelling", None));
+    }
+
+    #[test]
+    fn what_is_left_is_said_when_something_is_done() {
+        let since = Instant::now().checked_sub(Duration::from_secs(10)).unwrap();
+        assert_eq!(left(since, None), None);
+        assert_eq!(left(since, Some(0.0)), None);
+        assert_eq!(left(since, Some(1.0)), Some(0.0));
+        let left = left(since, Some(0.25)).unwrap();
+        assert!((30.0..31.0).contains(&left), "{left}");
     }
 }

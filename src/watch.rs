@@ -49,11 +49,13 @@ pub enum Stage {
     Links,
     /// Write the tables.
     Tables,
+    /// Copy the files of the tables into those of the commit.
+    Packing,
 }
 
 impl Stage {
     /// All stages, in the order of their numbers.
-    const ALL: [Stage; 18] = [
+    const ALL: [Stage; 19] = [
         Stage::Read,
         Stage::LeaveOut,
         Stage::KeepPages,
@@ -72,6 +74,7 @@ impl Stage {
         Stage::Join,
         Stage::Links,
         Stage::Tables,
+        Stage::Packing,
     ];
 
     /// The name of the stage for the user.
@@ -95,6 +98,7 @@ impl Stage {
             Stage::Join => "finding pairs",
             Stage::Links => "following links",
             Stage::Tables => "writing tables",
+            Stage::Packing => "packing tables",
         }
     }
 }
@@ -109,6 +113,8 @@ pub struct Watch {
     rejects: AtomicU64,
     exchanged: AtomicU64,
     exchanged_records: AtomicU64,
+    steps: AtomicU64,
+    of_steps: AtomicU64,
     starts: Mutex<Vec<StageStart>>,
     failed: AtomicBool,
     failure: Mutex<Option<anyhow::Error>>,
@@ -151,6 +157,10 @@ pub struct Progress {
     pub exchanged: u64,
     /// The number of these records.
     pub exchanged_records: u64,
+    /// Steps of the stage that are done.
+    pub steps: u64,
+    /// All steps of the stage, as far as they are known; 0 in a stage that counts none.
+    pub of_steps: u64,
     /// CPU time of the process, in milliseconds.
     pub cpu_ms: u64,
     /// Anonymous memory of the process, in bytes; 0 if the system does not report it.
@@ -173,14 +183,20 @@ impl Progress {
     /// assert_eq!((sum.stage, sum.records), (Stage::Pairs, 42));
     /// ```
     pub fn sum(self, other: Progress) -> Progress {
+        let stage = self.stage.min(other.stage);
+        // A process that is further has done its steps of the stage, and does not say how many these were.
+        let [of_self, of_other] =
+            [self, other].map(|of| if of.stage == stage { [of.steps, of.of_steps] } else { [0, 0] });
         Progress {
-            stage: self.stage.min(other.stage),
+            stage,
             bytes: self.bytes + other.bytes,
             records: self.records + other.records,
             documents: self.documents + other.documents,
             rejects: self.rejects + other.rejects,
             exchanged: self.exchanged + other.exchanged,
             exchanged_records: self.exchanged_records + other.exchanged_records,
+            steps: of_self[0] + of_other[0],
+            of_steps: of_self[1] + of_other[1],
             cpu_ms: self.cpu_ms + other.cpu_ms,
             memory: self.memory + other.memory,
         }
@@ -195,7 +211,18 @@ impl Watch {
         // The stage begins when its first worker enters it.
         if starts.last().is_none_or(|last| last.stage != stage) {
             starts.push(StageStart { stage, at: Instant::now(), cpu: process_cpu() });
+            [&self.steps, &self.of_steps].into_iter().for_each(|steps| steps.store(0, Ordering::Relaxed));
         }
+    }
+
+    /// Says that a worker has `steps` steps to do in this stage.
+    pub fn expect_steps(&self, steps: usize) {
+        self.of_steps.fetch_add(steps as u64, Ordering::Relaxed);
+    }
+
+    /// Counts steps that are done.
+    pub fn add_steps(&self, steps: usize) {
+        self.steps.fetch_add(steps as u64, Ordering::Relaxed);
     }
 
     /// The time that each stage took so far, in the order in which they were entered.
@@ -241,6 +268,8 @@ impl Watch {
             rejects: load(&self.rejects),
             exchanged: load(&self.exchanged),
             exchanged_records: load(&self.exchanged_records),
+            steps: load(&self.steps),
+            of_steps: load(&self.of_steps),
             cpu_ms: (process_cpu() * 1e3) as u64,
             memory: anonymous_memory().unwrap_or(0),
         }

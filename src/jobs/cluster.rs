@@ -109,6 +109,7 @@ pub fn cluster(
         links(worker, plan, &journal, &owned, watch)?;
     }
     let accuracy = if plan.accuracy { accuracy(worker, &week, &levels[0], links_sampled, &polynomials)? } else { None };
+    watch.enter(Stage::Tables);
     let ids = cluster_ids(worker, &week, &levels[0], base.as_ref())?;
     let canonical = canonical(worker, &week, &levels[0])?;
     cluster_map(&week, &levels, &ids.of_docs, &canonical)?;
@@ -120,6 +121,7 @@ pub fn cluster(
     // Commit.
     let new_ids = all_gather(worker, ids.new_ids, watch)?;
     // The files are gathered after every process has made its own durable.
+    watch.enter(Stage::Packing);
     let files = pack_week(worker, &week)?;
     if worker.index() > 0 {
         return Ok(None);

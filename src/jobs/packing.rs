@@ -38,6 +38,8 @@ pub(crate) fn pack_week(worker: &mut Worker, week: &IngestedWeek<'_>) -> Result<
     for (table, name, bytes) in all_gather(worker, own_files(week, index)?, week.watch)? {
         of_tables.entry(table).or_default().push((name, bytes));
     }
+    // A step for each small file.
+    week.watch.expect_steps(of_tables.values().map(Vec::len).sum::<usize>() / peers);
     let (mut number, mut packed) = (0, Vec::new());
     for (table, files) in of_tables {
         let kind = &WEEK_TABLES[table];
@@ -54,6 +56,7 @@ pub(crate) fn pack_week(worker: &mut Worker, week: &IngestedWeek<'_>) -> Result<
             let names: Vec<String> = files[range].iter().map(|(name, _)| name.clone()).collect();
             let path = store.staged_part(&folder, week.plan.commit, part);
             let file = pack_part(week, kind.name, kind.pack, names, &path)?;
+            week.watch.add_steps(file.pieces.len());
             packed.push((table, file));
         }
     }

@@ -73,7 +73,9 @@ pub(crate) fn evidence(
     let mut samples = LinkSamples::new(week);
     // Own documents come shard by shard.
     let mut docs = week.owned.docs().enumerate().peekable();
+    week.watch.expect_steps(week.owned.shards().count());
     for shard in week.owned.shards() {
+        week.watch.add_steps(1);
         let mut writer: Writer<EvidenceRow> = Writer::create(&week.table(EvidenceRow::NAME, shard))?;
         let mut base_rows = match (known, base) {
             (KnownNeighbours::OfRoots(_), Some(base)) => {
@@ -160,7 +162,10 @@ pub(crate) fn cluster_map(
     canonical: &[bool],
 ) -> Result<()> {
     let owned = week.owned;
-    for segment in own_segments(week.journal, owned) {
+    let segments = own_segments(week.journal, owned);
+    week.watch.expect_steps(segments.len());
+    for segment in segments {
+        week.watch.add_steps(1);
         let path = week.unfinished.table(ClusterRow::NAME, &segment.file());
         let mut writer: Writer<ClusterRow> = Writer::create(&path)?;
         let documents = week.unfinished.table(DocumentRow::NAME, &segment.file());

@@ -9,7 +9,7 @@
 //! 0.8. A pass over the features of all documents finds less similar ones, too.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
 use serde::Serialize;
@@ -20,8 +20,8 @@ use crate::features::{Fingerprinter, PageFacts, Sketch, equal_features};
 use crate::records::DocId;
 use crate::state::Coding;
 
-/// Candidates whose features are compared, at most: those that share the most supershingles.
-const MOST: usize = 4096;
+/// Candidates whose sketches are in memory at a time.
+const AT_ONCE: usize = 1 << 16;
 
 /// What documents are compared with.
 #[derive(Clone, Debug)]
@@ -97,65 +97,69 @@ impl Query {
 /// # Errors
 /// If a table or the index cannot be read.
 pub fn nearest(week: &LookedWeek<'_>, query: &Query, top: usize, of_all: bool) -> Result<Nearest> {
-    let (way, candidates, mut docs) = if of_all {
+    let (way, candidates, docs) = if of_all {
         let (compared, docs) = by_features(week, query, top)?;
         (Way::Features, compared, docs)
     } else {
-        let (way, docs) = match by_index(week, query)? {
+        let (way, mut docs) = match by_index(week, query)? {
             Some(docs) => (Way::Index, docs),
             None => (Way::Supershingles, by_supershingles(week, query)?),
         };
-        let docs = most_shared(query, docs);
+        docs.retain(|doc| query.own != Some(*doc));
         (way, docs.len() as u64, docs)
     };
-    docs.sort_unstable();
-    let own = (query.sketch.supershingles.as_slice(), query.sketch.features.as_slice());
-    let sketches = week.sketches_of_any(&docs)?;
-    let compared =
-        sketches.docs.iter().enumerate().map(|(place, doc)| (*doc, compare_sketches(own, sketches.of(place))));
-    let mut ranked: Vec<(DocId, SketchComparison)> = compared.collect();
-    // A posting can be of an earlier vector of the document.
-    ranked.retain(|(_, sketch)| of_all || sketch.agreements > 0);
-    ranked.sort_by_key(|(doc, sketch)| (Reverse((sketch.features, sketch.agreements)), *doc));
-    ranked.truncate(top);
+    let ranked = ranked(week, query, docs, top, of_all)?;
     let pages = week.pages(ranked.iter().map(|(doc, _)| *doc))?;
     let near =
         |(doc, sketch)| Ok(NearPage { page: page_of(&pages, doc, "a page of the list", week.week.week)?, sketch });
     Ok(Nearest { way, candidates, found: ranked.into_iter().map(near).collect::<Result<_>>()? })
 }
 
-/// The documents that share the most supershingles, without the query's own.
-fn most_shared(query: &Query, mut docs: Vec<(DocId, u32)>) -> Vec<DocId> {
-    docs.retain(|(doc, _)| query.own != Some(*doc));
-    docs.sort_unstable_by_key(|(doc, shared)| (Reverse(*shared), *doc));
-    docs.into_iter().take(MOST).map(|(doc, _)| doc).collect()
+/// The `top` of some documents with the most equal features; of equally similar ones, those that share more supershingles come first.
+fn ranked(
+    week: &LookedWeek<'_>,
+    query: &Query,
+    mut docs: Vec<DocId>,
+    top: usize,
+    of_all: bool,
+) -> Result<Vec<(DocId, SketchComparison)>> {
+    docs.sort_unstable();
+    let own = (query.sketch.supershingles.as_slice(), query.sketch.features.as_slice());
+    let mut best: Vec<(DocId, SketchComparison)> = Vec::new();
+    for some in docs.chunks(AT_ONCE) {
+        let sketches = week.sketches_of_any(some)?;
+        let compare = |(place, doc): (usize, &DocId)| (*doc, compare_sketches(own, sketches.of(place)));
+        best.extend(sketches.docs.iter().enumerate().map(compare));
+        // A posting can be of an earlier vector of the document.
+        best.retain(|(_, sketch)| of_all || sketch.agreements > 0);
+        best.sort_by_key(|(doc, sketch)| (Reverse((sketch.features, sketch.agreements)), *doc));
+        best.truncate(top);
+    }
+    Ok(best)
 }
 
-/// Documents and how many supershingles they share, by the index; `None` if there is none.
-fn by_index(week: &LookedWeek<'_>, query: &Query) -> Result<Option<Vec<(DocId, u32)>>> {
+/// Documents that share a supershingle, by the index; `None` if there is none.
+fn by_index(week: &LookedWeek<'_>, query: &Query) -> Result<Option<Vec<DocId>>> {
     let Some((folder, runs)) = week.postings() else { return Ok(None) };
     let coding = runs.coding;
-    let mut shared: HashMap<DocId, u32> = HashMap::new();
+    let mut docs = BTreeSet::new();
     for (column, supershingle) in query.sketch.supershingles.iter().enumerate() {
         let hash = Coding::hash(column, *supershingle);
-        let mut docs = BTreeSet::new();
         for file in runs.files(&folder, coding.partition(hash) as usize)?.iter().flatten() {
             file.of(coding, &[coding.first(hash)], |posting| _ = docs.insert(coding.doc(posting)))?;
         }
-        docs.into_iter().for_each(|doc| *shared.entry(doc).or_default() += 1);
     }
-    Ok(Some(shared.into_iter().collect()))
+    Ok(Some(docs.into_iter().collect()))
 }
 
 /// As [`by_index`], by a scan of the supershingles of all documents.
-fn by_supershingles(week: &LookedWeek<'_>, query: &Query) -> Result<Vec<(DocId, u32)>> {
+fn by_supershingles(week: &LookedWeek<'_>, query: &Query) -> Result<Vec<DocId>> {
     let mut docs = Vec::new();
     let mut chunks = week.vectors()?.chunks_with_docs();
     while let Some(chunk) = chunks.next()? {
         for (doc, vector) in chunk.docs().iter().zip(chunk.words().chunks_exact(week.method.supershingles)) {
-            let shared = vector.iter().zip(&query.sketch.supershingles).filter(|(a, b)| a == b).count();
-            if shared > 0 {
-                docs.push((*doc, shared as u32));
+            if vector.iter().zip(&query.sketch.supershingles).any(|(a, b)| a == b) {
+                docs.push(*doc);
             }
         }
     }

@@ -53,7 +53,7 @@ pub use self::durable::{replace, sync_folder};
 pub use self::history::{Downloads, History, PastWeek, Results};
 pub use self::indexes::{Coding, PostingFile, PostingRuns, UrlIndex, UrlLookup, write_postings};
 pub use self::store::{Begun, Store, Vacuumed, run_folder};
-pub(crate) use self::store::{LOCK, ListedTable, MANIFEST, OWN, VIEWS, commit_of, damaged_log};
+pub(crate) use self::store::{LOCK, ListedTable, MANIFEST, OWN, VIEWS, commit_of, damaged_log, removed_folder};
 pub(crate) use self::weeks::shard_file;
 pub use self::weeks::{
     CatalogFormat, CommittedWeek, Counts, Earlier, InputKey, Journal, KeptFiles, Manifest, Origin, Part, Piece,

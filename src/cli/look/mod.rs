@@ -27,7 +27,7 @@ use crate::mirror::ReadStore;
 use crate::objects::refuse_secrets;
 use crate::records::Week;
 use crate::report::{Sheet, print};
-use crate::state::{CommittedWeek, Manifest};
+use crate::state::{CommittedWeek, Manifest, removed_folder};
 use crate::tables::{ClusterRow, DocumentRow, Table as _, UrlRow};
 
 pub(super) use self::find::{FindArgs, find};
@@ -67,6 +67,10 @@ impl LookArgs {
             for week in manifest.weeks.iter().filter(|week| week.week <= committed.week) {
                 read_store.need_records(week)?;
                 read_store.need(UrlRow::NAME, &[&format!("{}/", week.week.folder())])?;
+            }
+            // The ids of URLs of removed weeks.
+            if let Some(removed) = &manifest.removed {
+                read_store.need_own(&removed_folder(removed))?;
             }
             for table in [DocumentRow::NAME, ClusterRow::NAME].iter().chain(others) {
                 read_store.need(table, &[&format!("{}/", committed.week.folder())])?;

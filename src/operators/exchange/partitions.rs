@@ -68,6 +68,7 @@ pub fn each_partition<'scope, R: Pod + Send, O: Pod + Send>(
                         return;
                     }
                     waiting.remove_first(*capability.time());
+                    watch.add_steps(1);
                     dealer.full().for_each(|mut block| session.give_container(&mut block));
                     if slice.elapsed() > SLICE {
                         return activator.activate();

@@ -99,6 +99,10 @@ where
         let mut range = 0;
         // Reads the input for the current range.
         let mut reading: Option<F> = None;
+        // A step for each own partition when it is dealt, and one when it is grouped.
+        let (index, peers) = (scope.index() as u64, scope.peers() as u64);
+        let own = move |parts: Range<u64>| parts.filter(|part| part % peers == index).count();
+        watch.expect_steps(2 * own(0..cut.all()));
         move |output| {
             let Some(current) = capability.as_mut() else { return };
             // After a failure the capability is kept: other workers would take silence for an end.
@@ -130,6 +134,7 @@ where
             if !more {
                 dealer.finish().for_each(|mut block| session.give_container(&mut block));
                 reading = None;
+                watch.add_steps(own(cut.range(range)));
                 range += 1;
             }
             activator.activate();

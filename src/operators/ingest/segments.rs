@@ -68,7 +68,9 @@ pub fn segments<'scope>(
     let (plan, watch) = (plan.clone(), watch.clone());
     let (index, peers) = (captures.scope().index(), captures.scope().peers());
     let done = done.iter().filter(|segment| segment.shard as usize % peers == index);
-    let mut writer = ShardWriter::new(&plan, url_files, earlier, done);
+    let own_shards = (index..shards as usize).step_by(peers).count();
+    let mut writer = ShardWriter::new(&plan, url_files, earlier, done, own_shards, &watch);
+    watch.expect_steps(2 * own_shards * (plan.waves.len() - first_wave));
     captures.unary_frontier::<CapacityContainerBuilder<Vec<WaveSegments>>, _, _, _>(
         route,
         "Segments",
@@ -125,6 +127,9 @@ struct ShardWriter {
     segments: BTreeMap<u32, Vec<Segment>>,
     /// The URLs of earlier weeks that have a document this week so far, by shard.
     captured: BTreeMap<u32, RowSet>,
+    /// The number of own shards.
+    own_shards: usize,
+    watch: Arc<Watch>,
 }
 
 impl ShardWriter {
@@ -133,13 +138,24 @@ impl ShardWriter {
         url_files: BTreeMap<u32, Vec<RowGroups>>,
         earlier: Vec<u64>,
         done: impl Iterator<Item = &'a Segment>,
+        own_shards: usize,
+        watch: &Arc<Watch>,
     ) -> ShardWriter {
         let mut segments: BTreeMap<u32, Vec<Segment>> = BTreeMap::new();
         for segment in done {
             segments.entry(segment.shard).or_default().push(*segment);
         }
         let unfinished = plan.open_store().unfinished(plan.week);
-        ShardWriter { unfinished, plan: plan.clone(), url_files, earlier, segments, captured: BTreeMap::new() }
+        ShardWriter {
+            unfinished,
+            plan: plan.clone(),
+            url_files,
+            earlier,
+            segments,
+            captured: BTreeMap::new(),
+            own_shards,
+            watch: watch.clone(),
+        }
     }
 
     /// Writes the segments of a wave for all shards of this worker, and merges their url indexes.
@@ -147,13 +163,20 @@ impl ShardWriter {
         let mut sorted = sort.sorted()?;
         let mut written = WaveSegments { segments: Vec::new(), counts: Counts::default(), rejected: Vec::new() };
         let mut next = sorted.record()?;
+        // Two steps for each shard, also for those without captures.
+        let mut left = 2 * self.own_shards;
         while let Some(first) = next.take() {
             next = self.write_shard(first, &mut sorted, wave, &mut written)?;
+            self.watch.add_steps(1);
+            left -= 1;
         }
         for (shard, segments) in &self.segments {
             let earlier = self.url_files.get(shard).map_or(&[][..], |files| files);
             UrlIndex { unfinished: &self.unfinished, shard: *shard, segments, earlier }.merge(wave)?;
+            self.watch.add_steps(1);
+            left -= 1;
         }
+        self.watch.add_steps(left);
         sync_folder(self.unfinished.folder())?;
         Ok(written)
     }

@@ -21,7 +21,7 @@ pub use self::commit::Begun;
 pub use self::folders::Store;
 #[cfg(test)]
 pub(crate) use self::folders::part_file;
-pub(crate) use self::folders::{JOURNAL, LOCK, MANIFEST, OWN, commit_of};
+pub(crate) use self::folders::{JOURNAL, LOCK, MANIFEST, OWN, commit_of, removed_folder};
 pub use self::postings::run_folder;
 pub use self::vacuum::Vacuumed;
 pub(crate) use self::views::VIEWS;
