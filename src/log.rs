@@ -61,7 +61,7 @@ impl Log {
     /// A log that writes JSON events if `json`, and lines otherwise. It has no run's name yet.
     pub fn new(display: Display, json: bool) -> Log {
         let (job, process, epoch) = (OnceLock::new(), OnceLock::new(), AtomicU64::new(0));
-        let [is_alone, stopped] = [(), ()].map(|()| AtomicBool::new(false));
+        let (is_alone, stopped) = (AtomicBool::new(false), AtomicBool::new(false));
         Log(Arc::new(LogState { display, json, job, process, is_alone, epoch, stopped }))
     }
 

@@ -43,7 +43,8 @@ pub(crate) fn run(args: &IndexArgs, log: &Log) -> Result<ExitCode> {
         return Err(wrong_use("the index is made in one process: give --workers instead of --processes").into());
     }
     let week = manifest.weeks.last().with_context(|| format!("{} has no week yet", args.store.display()))?;
-    let made = if store.postings(week).is_some() {
+    let is_whole = store.postings(week).is_some_and(|runs| runs.are_whole(&store.postings_folder()));
+    let made = if is_whole {
         None
     } else {
         let workers = WorkerCount::new(args.remake.workers, config, pool).of_shards(manifest.method.shards as usize)?;

@@ -93,7 +93,7 @@ enum Command {
     Why(look::WhyArgs),
     /// Find the documents of a week that are most like a text or a page.
     Find(look::FindArgs),
-    /// Make the index of the last week, with which `nigh find` takes milliseconds.
+    /// Make the index of the last week, so that `nigh find` need not scan.
     Index(index::IndexArgs),
     /// Write the inputs of a week again without duplicates, or only these, or with what is known of each record.
     Export(export::ExportArgs),

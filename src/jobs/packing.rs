@@ -38,27 +38,30 @@ pub(crate) fn pack_week(worker: &mut Worker, week: &IngestedWeek<'_>) -> Result<
     for (table, name, bytes) in all_gather(worker, own_files(week, index)?, week.watch)? {
         of_tables.entry(table).or_default().push((name, bytes));
     }
-    // A step for each small file.
-    week.watch.expect_steps(of_tables.values().map(Vec::len).sum::<usize>() / peers);
-    let (mut number, mut packed) = (0, Vec::new());
+    // Own parts: the table, the number of the part in it, and its small files.
+    let (mut number, mut own) = (0, Vec::new());
     for (table, files) in of_tables {
-        let kind = &WEEK_TABLES[table];
-        let folder = Path::new(kind.name).join(week.plan.week.folder());
         let mut ranges = parts(files.iter().map(|(_, bytes)| *bytes));
         if ranges.is_empty() {
             ranges.push(0..0);
         }
         for (part, range) in ranges.into_iter().enumerate() {
             number += 1;
-            if number % peers != index {
-                continue;
+            if number % peers == index {
+                let names: Vec<String> = files[range].iter().map(|(name, _)| name.clone()).collect();
+                own.push((table, part, names));
             }
-            let names: Vec<String> = files[range].iter().map(|(name, _)| name.clone()).collect();
-            let path = store.staged_part(&folder, week.plan.commit, part);
-            let file = pack_part(week, kind.name, kind.pack, names, &path)?;
-            week.watch.add_steps(file.pieces.len());
-            packed.push((table, file));
         }
+    }
+    // A step for each small file.
+    week.watch.expect_steps(own.iter().map(|(_, _, names)| names.len()).sum());
+    let mut packed = Vec::new();
+    for (table, part, names) in own {
+        let (kind, steps) = (&WEEK_TABLES[table], names.len());
+        let folder = Path::new(kind.name).join(week.plan.week.folder());
+        let path = store.staged_part(&folder, week.plan.commit, part);
+        packed.push((table, pack_part(week, kind.name, kind.pack, names, &path)?));
+        week.watch.add_steps(steps);
     }
     sync_folder(week.unfinished.folder())?;
     let mut files: WeekFiles = WEEK_TABLES.iter().map(|table| (table.name.to_owned(), vec![])).collect();

@@ -75,7 +75,6 @@ pub(crate) fn evidence(
     let mut docs = week.owned.docs().enumerate().peekable();
     week.watch.expect_steps(week.owned.shards().count());
     for shard in week.owned.shards() {
-        week.watch.add_steps(1);
         let mut writer: Writer<EvidenceRow> = Writer::create(&week.table(EvidenceRow::NAME, shard))?;
         let mut base_rows = match (known, base) {
             (KnownNeighbours::OfRoots(_), Some(base)) => {
@@ -112,6 +111,7 @@ pub(crate) fn evidence(
             writer.push(row)?;
         }
         writer.finish_if_any()?;
+        week.watch.add_steps(1);
     }
     Ok(samples)
 }
@@ -165,7 +165,6 @@ pub(crate) fn cluster_map(
     let segments = own_segments(week.journal, owned);
     week.watch.expect_steps(segments.len());
     for segment in segments {
-        week.watch.add_steps(1);
         let path = week.unfinished.table(ClusterRow::NAME, &segment.file());
         let mut writer: Writer<ClusterRow> = Writer::create(&path)?;
         let documents = week.unfinished.table(DocumentRow::NAME, &segment.file());
@@ -193,6 +192,7 @@ pub(crate) fn cluster_map(
             Ok(())
         })?;
         writer.finish_if_any()?;
+        week.watch.add_steps(1);
     }
     Ok(())
 }
@@ -295,8 +295,8 @@ fn sum_changes(worker: &mut Worker, week: &IngestedWeek<'_>, ids: &ClusterIds) -
     Ok(sums)
 }
 
-/// Counts cluster sizes, finds the largest clusters, and fits the power law. `cluster_ids` are those of own documents, by number. Worker 0 writes the tables; every worker returns the
-/// summary.
+/// Counts cluster sizes, finds the largest clusters, and fits the power law. `cluster_ids` are those of own documents, by number. Worker 0
+/// writes the tables; every worker returns the summary.
 pub(crate) fn statistics(
     worker: &mut Worker,
     week: &IngestedWeek<'_>,

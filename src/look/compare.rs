@@ -24,7 +24,7 @@ pub struct Comparison {
     pub together: [(Level, bool); 3],
     /// What their sketches have in common; none if a page has no words.
     pub sketches: Option<SketchComparison>,
-    /// What their texts have in common; none if the input files are not at hand.
+    /// What their texts have in common; none if the input files are not at hand, or have other pages there.
     pub texts: Option<TextComparison>,
     /// The shortest chain of pages from one to the other, if they are in one very similar cluster: each page with what it has in common with the
     /// one before.
@@ -155,16 +155,30 @@ fn read_again(
     sum: u128,
     fingerprinter: &mut Fingerprinter,
 ) -> Result<Option<WordsAndShingles>> {
-    let mut reader: Box<dyn Reader> = match readers::open_at(input, reading, offset)? {
-        Some(reader) => reader,
-        None => readers::open(input, reading)?,
-    };
+    if let Some(reader) = readers::open_at(input, reading, offset)? {
+        let found = words_of(reader, offset, sum, |place| place > offset, fingerprinter)?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    // The place of a record that shares a member is found from the beginning only.
+    words_of(readers::open(input, reading)?, offset, sum, |_| false, fingerprinter)
+}
+
+/// The words of the page at a place with this checksum; `None` if the reader does not come to it before it is `past` the place.
+fn words_of(
+    mut reader: Box<dyn Reader>,
+    offset: u64,
+    sum: u128,
+    past: impl Fn(u64) -> bool,
+    fingerprinter: &mut Fingerprinter,
+) -> Result<Option<WordsAndShingles>> {
     while let Some(item) = reader.next()? {
         match item {
             Item::Page(page) if page.offset == offset && checksum(page.body.as_bytes()) == sum => {
                 return Ok(Some(page_words(fingerprinter, &page.body, page.charset.as_deref())));
             }
-            item if item.offset() > offset => return Ok(None),
+            item if past(item.offset()) => return Ok(None),
             _ => {}
         }
     }

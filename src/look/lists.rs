@@ -68,9 +68,10 @@ pub struct PageList {
 #[derive(Clone, Debug, Serialize)]
 pub enum KnownPage {
     /// The week has it.
-    #[serde(rename = "page")]
+    #[serde(rename = "known")]
     Page {
         /// The page.
+        #[serde(flatten)]
         page: Box<ListedPage>,
         /// The page of its cluster that stays if duplicates are removed.
         canonical: String,

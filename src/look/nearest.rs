@@ -138,14 +138,15 @@ fn ranked(
     Ok(best)
 }
 
-/// Documents that share a supershingle, by the index; `None` if there is none.
+/// Documents that share a supershingle, by the index; `None` if there is none, or not all of it.
 fn by_index(week: &LookedWeek<'_>, query: &Query) -> Result<Option<Vec<DocId>>> {
     let Some((folder, runs)) = week.postings() else { return Ok(None) };
     let coding = runs.coding;
     let mut docs = BTreeSet::new();
     for (column, supershingle) in query.sketch.supershingles.iter().enumerate() {
         let hash = Coding::hash(column, *supershingle);
-        for file in runs.files(&folder, coding.partition(hash) as usize)?.iter().flatten() {
+        let Ok(files) = runs.files(&folder, coding.partition(hash) as usize) else { return Ok(None) };
+        for file in files.iter().flatten() {
             file.of(coding, &[coding.first(hash)], |posting| _ = docs.insert(coding.doc(posting)))?;
         }
     }

@@ -152,7 +152,8 @@ pub fn shortened(text: &str, width: usize) -> String {
     let fitting = |chars: &mut dyn Iterator<Item = (usize, char)>, room: usize| {
         let mut taken = 0;
         let fits = |(_, c): &(usize, char)| {
-            taken += c.width().unwrap_or(0);
+            // The mark of an emoji widens the character before it.
+            taken += if *c == '\u{fe0f}' { 1 } else { c.width().unwrap_or(0) };
             taken <= room
         };
         chars.take_while(fits).last()
@@ -194,13 +195,20 @@ mod tests {
 
     #[test]
     fn a_text_without_its_middle_takes_no_more_than_its_width() {
-        for text in
-            ["http://one.example/index.html", "題名題名題名題名題名題名", "e\u{301}e\u{301}e\u{301}e\u{301}", ""]
-        {
+        let hearts = "\u{2764}\u{fe0f}".repeat(8);
+        for text in [
+            "http://one.example/index.html",
+            "題名題名題名題名題名題名",
+            "e\u{301}e\u{301}e\u{301}e\u{301}",
+            "",
+            &hearts,
+        ] {
             for width in 1..40 {
                 let short = shortened(text, width);
                 assert!(short.width() <= width, "{text} {width}: {short}");
                 assert_eq!(short == text, text.width() <= width);
+                let (head, tail) = short.split_once('…').unwrap_or((&short, ""));
+                assert!(head.len() + tail.len() <= text.len(), "{text} {width}: {short}");
             }
         }
     }

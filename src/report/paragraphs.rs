@@ -58,14 +58,14 @@ pub fn paragraphs(summary: &ParagraphsSummary, tables: &Path) -> Sheet {
     }
     for of in &summary.coverage {
         sheet.line(format!(
-            "{}: {} of {} clusters, {} of {} pages without duplicate; of different pages {}; published: {}",
+            "{}: {} of {} clusters, {} of {} pages without duplicate; of different pages {}{}",
             of.region,
             grouped(of.clusters_there),
             grouped(of.clusters),
             grouped(of.unique_there),
             grouped(of.unique),
             percent(of.useful),
-            years(&of.published).join(", ")
+            published(&of.published)
         ));
     }
     sheet.blank();
@@ -117,7 +117,13 @@ fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".into(), |share| format!("{:.1}%", 100.0 * share))
 }
 
-/// The study's shares, if it gives some.
+/// The study's shares at the end of a line, if it gives some.
+fn published(shares: &PublishedYears) -> String {
+    let given: Vec<String> = shares.iter().flatten().map(|share| percent(Some(*share))).collect();
+    if given.is_empty() { String::new() } else { format!("; published: {}", given.join(", ")) }
+}
+
+/// The study's shares, year by year.
 fn years(shares: &PublishedYears) -> [String; 3] {
     shares.map(|share| share.map_or_else(String::new, |share| percent(Some(share))))
 }

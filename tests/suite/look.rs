@@ -121,9 +121,9 @@ fn what_is_known_of_a_page_is_in_the_tables() {
         longs(&week, "clusters", "doc").into_iter().zip(booleans(&week, "clusters", "canonical")).collect();
     for (doc, url) in urls.iter().step_by(37) {
         let known = json(&["show", store, "--url", url, "--json"]);
-        assert_eq!(known["page"]["page"]["page"]["doc"], *doc);
+        assert_eq!(known["known"]["page"]["doc"], *doc);
         let stays = similar.iter().find(|(other, root)| **root == similar[doc] && canonical[other]).unwrap();
-        assert_eq!(known["page"]["canonical"], urls[stays.0], "{url}");
+        assert_eq!(known["known"]["canonical"], urls[stays.0], "{url}");
     }
     let second = crate::program::data("week-2024-01-15");
     let job = crate::program::shipped_job();
@@ -214,6 +214,16 @@ fn the_nearest_documents_are_those_of_brute_force() {
             run_well(&["index", store]);
         }
     }
+    // An index of which a part is lost is no index, and is made again.
+    let parts = walkdir::WalkDir::new(made.store().join("_nigh/postings")).into_iter().map(|entry| entry.unwrap());
+    let parts = parts.filter(|entry| entry.file_name().to_str().unwrap().starts_with("part"));
+    parts.for_each(|part| std::fs::remove_file(part.path()).unwrap());
+    let near = nearest(&week, docs[0], 1);
+    let arguments = ["find", store, "--url", &urls[&docs[0]], "--top", "30", "--json"];
+    for way in ["supershingles", "index"] {
+        assert_eq!(found(&arguments), (way.into(), near[..near.len().min(30)].to_vec()));
+        run_well(&["index", store]);
+    }
     for doc in docs.iter().step_by(3) {
         let near = nearest(&week, *doc, 0);
         let (way, found) = found(&["find", store, "--url", &urls[doc], "--all", "--top", "8", "--json"]);
@@ -261,4 +271,44 @@ fn a_text_is_found_again() {
         assert!(failed.code == Some(1) && failed.stderr.contains(message), "{}", failed.stderr);
     }
     assert_eq!(run(&["find", &store]).code, Some(2), "a text or a page must be given");
+}
+
+/// With 30 features the sketches are read in a scan; documents of several waves and of a batch before interleave in a shard.
+#[test]
+fn sketches_of_any_number_of_features_are_found_in_weeks_of_several_waves() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let text = |n: usize| (0..60).map(|place| format!("d{}w{place}", n % 10)).collect::<Vec<_>>().join(" ");
+    let write = |name: &str, numbers: std::ops::Range<usize>| {
+        let line =
+            |n| serde_json::json!({"id": format!("n{n}"), "text": text(n) + &" more".repeat(n / 10)}).to_string();
+        std::fs::write(path(name), numbers.map(|n| line(n) + "\n").collect::<String>()).unwrap();
+    };
+    write("a.jsonl", 0..40);
+    write("b.jsonl", 40..80);
+    write("c.jsonl", 30..50);
+    let method = "[cluster.method]\nshards = 2\nfeatures = 30\nsupershingles = 6\n";
+    let text = format!("[cluster]\nwave-bytes = 1\nabsent = \"keep\"\n[cluster.read.columns]\nid = \"id\"\n{method}");
+    let job = crate::program::job(folder.path(), &text);
+    let (job, store) = (job.to_str().unwrap(), path("store"));
+    let run_of = |week: &str, inputs: &[&str]| {
+        let mut arguments = vec!["run", job, "-q", "--week", week, "--store", &store, "--input"];
+        arguments.extend(inputs);
+        run_well(&arguments);
+    };
+    run_of("2024-01-08", &[&path("a.jsonl"), &path("b.jsonl")]);
+    run_of("2024-01-15", &[&path("c.jsonl")]);
+    for date in ["2024-01-08", "2024-01-15"] {
+        let week = Path::new(&store).join(format!("week={date}"));
+        let ids: BTreeMap<i64, String> =
+            longs(&week, "documents", "doc").into_iter().zip(texts(&week, "documents", "id")).collect();
+        assert_eq!(ids.len(), 80);
+        for (doc, id) in ids.iter().step_by(7) {
+            let near = nearest(&week, *doc, 1);
+            let (_, found) = found(&["find", &store, "--url", id, "--week", date, "--json"]);
+            assert_eq!(found, near[..near.len().min(20)], "{id}");
+        }
+        let said = json(&["why", &store, "n31", "n41", "--week", date, "--json"]);
+        assert!(said["sketches"]["features"].as_u64().unwrap() > 20 && said["together"][0][1] == true, "{said}");
+    }
 }

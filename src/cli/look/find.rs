@@ -1,6 +1,7 @@
 //! `nigh find`: the documents of a week that are most like a text or a page.
 
 use std::io::Read as _;
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -32,8 +33,8 @@ pub(in crate::cli) struct FindArgs {
     #[arg(long, value_name = "URL_OR_ID")]
     url: Option<String>,
     /// Documents to list, at most.
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    top: usize,
+    #[arg(long, value_name = "N", default_value = "20")]
+    top: NonZeroUsize,
     /// Compare with all documents, not only those that share a supershingle: finds less similar ones, too, in a pass over the table of features.
     #[arg(long)]
     all: bool,
@@ -47,15 +48,15 @@ pub(in crate::cli) fn find(args: &FindArgs) -> Result<ExitCode> {
             (Some((bytes, is_html)), _) => Query::of_text(week, bytes, *is_html)?,
             (None, url) => Query::of_page(week, url.as_deref().unwrap_or_default())?,
         };
-        nearest(week, &query, args.top, args.all)
+        nearest(week, &query, args.top.get(), args.all)
     })?;
     args.look.print(&found, of_nearest)
 }
 
 /// The bytes of a text, and whether it has markup.
 fn read(name: &str) -> Result<(Vec<u8>, bool)> {
-    let mut bytes = Vec::new();
     if name == "-" {
+        let mut bytes = Vec::new();
         std::io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
         return Ok((bytes, false));
     }
@@ -69,13 +70,13 @@ fn of_nearest(nearest: &Nearest) -> Sheet {
     let Nearest { way, candidates, found } = nearest;
     let how = match way {
         Way::Index => " that share a supershingle with it",
-        Way::Supershingles => " that share a supershingle with it, found by a scan: `nigh index` makes an index",
+        Way::Supershingles => " that share a supershingle with it, found by a scan: there is no index of the week",
         Way::Features => "",
     };
     sheet.line(format!("{} of {}{how}", listed(found.len()), plural(*candidates, "document")));
     if found.is_empty() {
         if *way != Way::Features {
-            sheet.line("Documents that are less than 0.9 similar may share none: --all compares all");
+            sheet.line("Less similar documents may share none: --all compares all");
         }
         return sheet;
     }

@@ -34,6 +34,9 @@ pub(super) use self::find::{FindArgs, find};
 pub(super) use self::show::{ShowArgs, show};
 pub(super) use self::why::{WhyArgs, why};
 
+/// The columns before facts about pages: room for the titles of levels.
+const INDENT: usize = 21;
+
 /// The store and the week that a command looks into.
 #[derive(Args)]
 pub(super) struct LookArgs {

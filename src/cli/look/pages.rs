@@ -1,11 +1,12 @@
 //! The lists of `nigh show`: the largest clusters, the pages of a cluster or of a host, and what is known of a page.
 
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
 
-use super::LookArgs;
+use super::{INDENT, LookArgs};
 use crate::look::{
     KnownPage, ListedPage, LookedCluster, PageList, known_page, largest, pages_of_cluster, pages_of_host,
 };
@@ -13,9 +14,6 @@ use crate::records::Level;
 use crate::report::{Column, Grid, Sheet, grouped, plural};
 use crate::tables::{EvidenceRow, MissingRow, Table as _};
 use crate::text::printable;
-
-/// The column at which facts begin.
-const INDENT: usize = 21;
 
 #[derive(Args)]
 pub(super) struct PagesArgs {
@@ -33,7 +31,7 @@ pub(super) struct PagesArgs {
     level: Option<Level>,
     /// Clusters or pages to list, at most [default: 20].
     #[arg(long, value_name = "N", conflicts_with_all = ["changes", "job", "avoid"])]
-    top: Option<usize>,
+    top: Option<NonZeroUsize>,
 }
 
 impl PagesArgs {
@@ -54,7 +52,7 @@ fn level(name: &str) -> Result<Level, String> {
 
 /// Prints the list that the flags ask for.
 pub(super) fn show(look: &LookArgs, args: &PagesArgs) -> Result<ExitCode> {
-    let top = args.top.unwrap_or(20);
+    let top = args.top.map_or(20, NonZeroUsize::get);
     let level = args.level.unwrap_or(Level::Similar);
     let tables = [EvidenceRow::NAME, MissingRow::NAME];
     if let Some(url) = &args.url {

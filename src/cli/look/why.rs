@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 
-use super::LookArgs;
+use super::{INDENT, LookArgs};
 use crate::cli::session::inputs_at_hand;
 use crate::config::Verify;
 use crate::look::{ChainLink, Comparison, LookedPage, Passage, SketchComparison, TextComparison, compare};
@@ -47,9 +47,6 @@ pub(in crate::cli) fn why(args: &WhyArgs) -> Result<ExitCode> {
     args.look.print(&comparison, of_comparison)
 }
 
-/// The column at which facts begin.
-const INDENT: usize = 21;
-
 fn of_comparison(comparison: &Comparison) -> Sheet {
     let Comparison { pages, together, sketches, texts, chain } = comparison;
     let mut sheet = Sheet::indented(INDENT);
@@ -73,7 +70,7 @@ fn of_comparison(comparison: &Comparison) -> Sheet {
     };
     sheet.fact("sketches", of_sketches);
     let of_texts = match texts {
-        None => "not read: the crawl files are not at hand (give them with --input)".to_owned(),
+        None => "not read: the crawl files are not at hand, or have changed (give them with --input)".to_owned(),
         Some(TextComparison { shared, either, similarity, .. }) => {
             let [shared, either] = [*shared, *either].map(|count| grouped(count as u64));
             format!("{similarity:.3} similar: {shared} of {either} shingles are in both")

@@ -98,22 +98,24 @@ pub fn read_features(
     }
 }
 
-/// The documents among `nodes` that have features, and these, from a scan of all own ones.
+/// The documents among `nodes` that have features, in their order, and these, from a scan of all own ones.
 fn scan_features(nodes: &[DocId], mut vectors: Vectors) -> Result<(Vec<DocId>, Vec<FeatureBits>)> {
-    let (mut docs, mut features) = (Vec::new(), Vec::new());
-    while docs.len() < nodes.len() {
+    let mut found: Vec<(DocId, Vec<FeatureBits>)> = Vec::new();
+    while found.len() < nodes.len() {
         let Some(batch) = vectors.batch()? else { break };
         let (Some(first), Some(last)) = (batch.docs.first(), batch.docs.last()) else { continue };
         let width = batch.features.len() / batch.docs.len();
         let [from, to] = [nodes.partition_point(|node| node < first), nodes.partition_point(|node| node <= last)];
         for node in &nodes[from..to] {
             if let Ok(row) = batch.docs.binary_search(node) {
-                docs.push(*node);
-                features.extend_from_slice(&batch.features[row * width..][..width]);
+                found.push((*node, batch.features[row * width..][..width].to_vec()));
             }
         }
     }
-    Ok((docs, features))
+    // The documents of several waves of a shard interleave.
+    found.sort_unstable();
+    let features = found.iter().flat_map(|(_, features)| features).copied().collect();
+    Ok((found.into_iter().map(|(doc, _)| doc).collect(), features))
 }
 
 impl CandidateSource for FeatureSource {

@@ -207,6 +207,11 @@ impl PostingRuns {
         })
     }
 
+    /// Whether all files below `folder` are there and match the list.
+    pub fn are_whole(&self, folder: &Path) -> bool {
+        (0..self.coding.partitions()).all(|partition| self.files(folder, partition).is_ok())
+    }
+
     /// Opens the files of a partition below `folder`: one for each run, oldest first; `None` for a run without postings there.
     ///
     /// # Errors
