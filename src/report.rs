@@ -6,6 +6,7 @@ mod collections;
 mod curve;
 mod evolution;
 mod grid;
+mod html;
 mod mirrors;
 mod mirrors_by_url;
 mod overlap;
@@ -26,6 +27,7 @@ use crate::text::{printable, printable_lines};
 
 pub use changes::{Change, Changes, changes};
 pub use grid::{Column, Grid, shortened};
+pub use html::{escaped_html as escaped, page};
 pub use sheet::Sheet;
 
 use crate::summary::StudySummary;

@@ -67,7 +67,17 @@ pub struct ChainLink {
 /// # Errors
 /// If a page is not known or the week has none, or a table or a crawl file cannot be read.
 pub fn compare(week: &LookedWeek<'_>, names: [&str; 2], inputs: &[Input], reading: &Reading) -> Result<Comparison> {
-    let docs = [week.find(names[0])?, week.find(names[1])?];
+    compare_docs(week, [week.find(names[0])?, week.find(names[1])?], names, inputs, reading)
+}
+
+/// As [`compare`], given the documents.
+pub(super) fn compare_docs(
+    week: &LookedWeek<'_>,
+    docs: [DocId; 2],
+    names: [&str; 2],
+    inputs: &[Input],
+    reading: &Reading,
+) -> Result<Comparison> {
     let found = week.pages(docs)?;
     let page = |side: usize| page_of(&found, docs[side], names[side], week.week.week);
     let pages = [page(0)?, page(1)?];

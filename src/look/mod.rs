@@ -2,7 +2,8 @@
 //!
 //! In reading order: `week` (pages and clusters of a week, found by URL or id), `lists` (the largest clusters, the pages of a cluster or a host),
 //! `sketches` (what two sketches have in common), `nearest` (the documents most like a text), `chain` (the shortest chain of links between
-//! two pages of a cluster), `passages` (the words that two texts do not share), `compare` (all of it, for two pages).
+//! two pages of a cluster), `passages` (the words that two texts do not share), `compare` (all of it, for two pages),
+//! `overview` (what a report shows).
 //!
 //! Everything is read when it is asked for. To find a page, one shard's URLs are read; to find the pages of a cluster, a column of the week.
 
@@ -10,6 +11,7 @@ mod chain;
 mod compare;
 mod lists;
 mod nearest;
+mod overview;
 mod passages;
 mod sketches;
 mod week;
@@ -20,5 +22,8 @@ pub use self::lists::{
     pages_of_host,
 };
 pub use self::nearest::{NearPage, Nearest, Query, Way, nearest};
+pub use self::overview::{
+    ClassCurve, EvolutionCurves, Overview, RecallBand, ShownCluster, SizesOfLevel, StoreFindings, Why, overview,
+};
 pub use self::sketches::SketchComparison;
 pub use self::week::{LookedPage, LookedWeek, Pages};

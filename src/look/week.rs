@@ -120,6 +120,16 @@ impl<'a> LookedWeek<'a> {
         Ok(())
     }
 
+    /// Calls `each` with the named columns of all rows that the week has written of a table, in batches.
+    pub(super) fn each_row(
+        &self,
+        table: &str,
+        columns: &[&str],
+        mut each: impl FnMut(&RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        self.tables.all(table).iter().try_for_each(|rows| Scan::open(rows, columns)?.for_each(&mut each))
+    }
+
     /// The rows of a table that has one file for each shard.
     pub(super) fn of_shard(&self, table: &str, shard: u32) -> Option<RowGroups> {
         self.tables.of_shard(table, shard)

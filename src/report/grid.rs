@@ -54,6 +54,11 @@ impl Grid {
         self.rows.push(cells);
     }
 
+    /// The columns, and the rows, of which the first are the heads.
+    pub(super) fn parts(&self) -> (&[Column], &[Vec<String>]) {
+        (&self.columns, &self.rows)
+    }
+
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.len() == 1

@@ -47,7 +47,7 @@ pub struct Sheet {
 }
 
 #[derive(Clone, Debug)]
-enum Part {
+pub(super) enum Part {
     /// A name and what is said of it.
     Fact(String, String),
     Grid(Grid),
@@ -85,6 +85,11 @@ impl Sheet {
     /// Adds a table.
     pub fn grid(&mut self, grid: Grid) {
         self.parts.push(Part::Grid(grid));
+    }
+
+    /// What was added, in its order.
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
     }
 
     /// The text for stdout: its lines fit the screen, if it is one.

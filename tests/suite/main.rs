@@ -4,6 +4,8 @@
 //! that needs something that this machine lacks is skipped and listed at the end: see `skips`. A suite of a cargo feature is
 //! built with that feature only.
 
+/// A browser without a screen.
+mod browser;
 /// Running the program, and reading its tables.
 mod program;
 /// A real object store.
@@ -69,6 +71,8 @@ mod missing;
 mod objects;
 /// Pages and hosts that share chunks, against brute force over all pairs.
 mod overlap;
+/// The page that `nigh report` writes.
+mod page;
 mod paragraphs;
 /// Crawls of a part of the pages.
 mod partial;

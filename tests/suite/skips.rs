@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 /// A part of this machine that some tests need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
+    Browser,
     Corpus,
     Engines,
     Mount,
@@ -21,11 +22,13 @@ pub enum Need {
 }
 
 impl Need {
-    pub const ALL: [Need; 6] = [Need::Corpus, Need::Engines, Need::Mount, Need::Pool, Need::SeaweedFs, Need::User];
+    pub const ALL: [Need; 7] =
+        [Need::Browser, Need::Corpus, Need::Engines, Need::Mount, Need::Pool, Need::SeaweedFs, Need::User];
 
     /// The name that `NIGH_MAY_SKIP` takes.
     pub fn name(self) -> &'static str {
         match self {
+            Need::Browser => "browser",
             Need::Corpus => "corpus",
             Need::Engines => "engines",
             Need::Mount => "mount",
@@ -38,6 +41,7 @@ impl Need {
     /// What the test needs, in words.
     pub fn words(self) -> &'static str {
         match self {
+            Need::Browser => "Chromium",
             Need::Corpus => "the corpus in ../shared/corpus",
             Need::Engines => "python3 with duckdb, polars, pyarrow, pandas, fastparquet and deltalake",
             Need::Mount => "the right to mount a file system",

@@ -3,11 +3,13 @@
 //! - `nigh show`: `show.rs` prints the summary of a week or of a job; `pages.rs` lists clusters and pages.
 //! - `nigh why`: `why.rs` compares two pages.
 //! - `nigh find`: `find.rs` finds the documents that are most like a text.
+//! - `nigh report`: `report.rs` writes a page of HTML.
 //!
 //! A store in a bucket is read in place: only the files that are needed are fetched.
 
 mod find;
 mod pages;
+mod report;
 mod show;
 mod why;
 
@@ -31,6 +33,7 @@ use crate::state::{CommittedWeek, Manifest, removed_folder};
 use crate::tables::{ClusterRow, DocumentRow, Table as _, UrlRow};
 
 pub(super) use self::find::{FindArgs, find};
+pub(super) use self::report::{ReportArgs, report};
 pub(super) use self::show::{ShowArgs, show};
 pub(super) use self::why::{WhyArgs, why};
 

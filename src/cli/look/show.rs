@@ -39,7 +39,8 @@ pub(in crate::cli) struct ShowArgs {
     /// Show how clusters changed since the week before.
     #[arg(long)]
     changes: bool,
-    /// Show what a job found that reads committed weeks, by its name: evolution, mirrors, overlap or collections.
+    /// Show what a job found that reads committed weeks, by its name: evolution, mirrors, mirrors-by-url, overlap, collections,
+    /// paragraphs or samplers.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["week", "changes"])]
     job: Option<String>,
     /// Print the prefixes of URLs that a crawler need not fetch, one on each line: what jobs/collections.toml found.

@@ -43,6 +43,11 @@ impl Results {
         self.commit
     }
 
+    /// Their name, which is that of their folder in the store.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The folder of the tables.
     pub fn folder(&self) -> PathBuf {
         self.store.root().join(&self.name)

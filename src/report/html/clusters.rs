@@ -1,0 +1,76 @@
+//! Clusters: the largest ones, and some with the words of two of their pages.
+
+use super::escape::{name, short};
+use super::parts::{Cell, table};
+use crate::look::{Comparison, LookedCluster, ShownCluster, Why};
+use crate::records::Level;
+use crate::report::{grouped, plural};
+
+/// Passages of a page that are shown.
+const PASSAGES: usize = 8;
+
+/// The table of the largest clusters of a level.
+pub(super) fn largest(level: Level, clusters: &[LookedCluster], id: &str) -> String {
+    let id_of = if level == Level::Similar { "cluster" } else { "root" };
+    let heads = [(id_of, true), ("pages", true), ("hosts", true), ("page", false), ("title", false)];
+    let row = |cluster: &LookedCluster| {
+        let id = cluster.cluster_id.unwrap_or_else(|| cluster.root.to_table());
+        vec![
+            Cell::Number(id.to_string(), Some(id as f64)),
+            Cell::count(cluster.pages),
+            Cell::count(cluster.hosts),
+            Cell::Name(cluster.example.name.clone()),
+            Cell::Text(cluster.example.title.clone()),
+        ]
+    };
+    let rows: Vec<Vec<Cell>> = clusters.iter().map(row).collect();
+    table(Some(&format!("table-{id}")), &format!("Largest {} clusters", level.title()), &heads, &rows)
+}
+
+/// A cluster with two of its pages and their differing words.
+pub(super) fn card(shown: &ShownCluster) -> String {
+    let reasons: Vec<String> = shown.reasons.iter().copied().map(reason).collect();
+    let Comparison { pages, sketches, texts, .. } = &shown.comparison;
+    let hosts = if shown.hosts == 0 { String::new() } else { format!(" of {}", plural(shown.hosts, "host")) };
+    let mut out = format!(
+        "<article class=\"card\">\n<h3>Cluster {}: {}{hosts}</h3>\n<p class=\"soft\">{}</p>\n",
+        shown.cluster_id,
+        plural(shown.pages, "page"),
+        reasons.join(" ")
+    );
+    if let Some(texts) = texts {
+        let [shared, either] = [texts.shared, texts.either].map(|count| grouped(count as u64));
+        out.push_str(&format!("<p>{:.3} similar: {shared} of {either} shingles are in both.</p>\n", texts.similarity));
+    } else if let Some(sketches) = sketches {
+        out.push_str(&format!("<p>About {:.2} similar, by their sketches.</p>\n", sketches.similarity));
+    }
+    out.push_str("<div class=\"pair\">\n");
+    for (side, page) in pages.iter().enumerate() {
+        out.push_str(&format!("<div><p>{}</p>\n<p class=\"soft\">{}</p>\n", name(&page.name), short(&page.title)));
+        if let Some(texts) = texts {
+            let passages = &texts.differing[side];
+            out.push_str("<ul>\n");
+            for passage in passages.iter().take(PASSAGES) {
+                let text = short(&passage.text);
+                out.push_str(&format!("<li>word {}: <mark>{text}</mark></li>\n", grouped(passage.word as u64)));
+            }
+            if passages.is_empty() {
+                out.push_str("<li>No words that the other page lacks</li>\n");
+            } else if passages.len() > PASSAGES {
+                out.push_str(&format!("<li>and {} more</li>\n", grouped((passages.len() - PASSAGES) as u64)));
+            }
+            out.push_str("</ul>\n");
+        }
+        out.push_str("</div>\n");
+    }
+    out.push_str("</div>\n</article>\n");
+    out
+}
+
+fn reason(why: Why) -> String {
+    match why {
+        Why::Largest => "One of the largest clusters.".to_owned(),
+        Why::Loosest => "One of the clusters whose pages are least similar.".to_owned(),
+        Why::Grown(pages) => format!("Grew by {} since the week before.", plural(pages, "page")),
+    }
+}

@@ -1,0 +1,133 @@
+//! Sheets as HTML, and tables that sort and filter.
+
+use super::escape::{escaped, name, short};
+use crate::report::grid::Grid;
+use crate::report::sheet::{Part, Sheet};
+use crate::report::{Column, grouped};
+
+/// A cell of a table.
+pub(super) enum Cell {
+    /// What is in a column of numbers, and the number by which it sorts, if it is one.
+    Number(String, Option<f64>),
+    /// Text of others.
+    Text(String),
+    /// How a page is known.
+    Name(String),
+}
+
+impl Cell {
+    pub(super) fn count(count: u64) -> Cell {
+        Cell::Number(grouped(count), Some(count as f64))
+    }
+
+    pub(super) fn share(share: f64) -> Cell {
+        Cell::Number(format!("{:.1}%", 100.0 * share), Some(share))
+    }
+
+    fn html(&self) -> String {
+        match self {
+            Cell::Number(text, Some(value)) => {
+                format!("<td class=\"number\" data-value=\"{value}\">{}</td>", escaped(text))
+            }
+            Cell::Number(text, None) => format!("<td class=\"number\">{}</td>", short(text)),
+            Cell::Text(text) => format!("<td>{}</td>", short(text)),
+            Cell::Name(text) => format!("<td>{}</td>", name(text)),
+        }
+    }
+}
+
+/// A table that sorts by a click on its heads, and filters by a field if `id` is given. `heads` say whether a column has numbers.
+pub(super) fn table(id: Option<&str>, caption: &str, heads: &[(&str, bool)], rows: &[Vec<Cell>]) -> String {
+    let mut out = String::new();
+    let of_id = id.map_or_else(String::new, |id| format!(" id=\"{id}\""));
+    if let Some(id) = id {
+        out.push_str(&format!(
+            "<p><label>Only rows with <input type=\"search\" data-filter=\"{id}\"></label> <span id=\"{id}-count\" class=\"soft\" role=\"status\"></span></p>\n"
+        ));
+    }
+    out.push_str(&format!("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n", escaped(caption)));
+    out.push_str(&format!("<table{of_id} class=\"sortable\">\n<thead><tr>"));
+    for (head, is_number) in heads {
+        let class = if *is_number { " class=\"number\"" } else { "" };
+        out.push_str(&format!("<th scope=\"col\"{class}>{}</th>", escaped(head)));
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+    for row in rows {
+        out.push_str(&format!("<tr>{}</tr>\n", row.iter().map(Cell::html).collect::<String>()));
+    }
+    out.push_str("</tbody>\n</table>\n</div>\n");
+    out
+}
+
+/// A sheet: its lines as paragraphs, its facts as a list, its tables as tables.
+pub(super) fn sheet(sheet: &Sheet) -> String {
+    let mut out = String::new();
+    let mut is_list = false;
+    for part in sheet.parts() {
+        let is_fact = matches!(part, Part::Fact(name, _) if !name.is_empty());
+        if is_fact != is_list {
+            out.push_str(if is_fact { "<dl>\n" } else { "</dl>\n" });
+            is_list = is_fact;
+        }
+        match part {
+            Part::Fact(name, said) if is_fact => {
+                out.push_str(&format!("<dt>{}</dt><dd>{}</dd>\n", escaped(name.trim()), escaped(said)));
+            }
+            Part::Fact(_, line) if line.trim().is_empty() => {}
+            Part::Fact(_, line) => out.push_str(&format!("<p>{}</p>\n", escaped(line))),
+            Part::Grid(of) => out.push_str(&grid(of)),
+        }
+    }
+    if is_list {
+        out.push_str("</dl>\n");
+    }
+    out
+}
+
+/// A table of a sheet.
+fn grid(grid: &Grid) -> String {
+    let (columns, rows) = grid.parts();
+    let Some((heads, rows)) = rows.split_first() else { return String::new() };
+    let heads: Vec<(&str, bool)> =
+        heads.iter().zip(columns).map(|(head, column)| (head.as_str(), *column == Column::Number)).collect();
+    let cell = |(cell, column): (&String, &Column)| match column {
+        Column::Text => Cell::Name(cell.clone()),
+        Column::Number => Cell::Number(cell.clone(), number_in(cell)),
+    };
+    let rows: Vec<Vec<Cell>> = rows.iter().map(|row| row.iter().zip(columns).map(cell).collect()).collect();
+    table(None, "Table", &heads, &rows)
+}
+
+/// The number of a cell that is a number, or a percentage.
+fn number_in(cell: &str) -> Option<f64> {
+    let digits: String = cell.trim().trim_end_matches('%').chars().filter(|c| *c != ',').collect();
+    digits.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sheet_has_all_that_it_says() {
+        let mut sheet_of = Sheet::default();
+        sheet_of.line("Week <1>");
+        sheet_of.blank();
+        sheet_of.fact("Records", "12 & more");
+        sheet_of.fact("", "further");
+        let mut grid = Grid::new([("pages", Column::Number), ("page", Column::Text)]);
+        grid.row(["1,200", "http://one.example/?a=1&b=2"]);
+        grid.row(["-", "javascript:alert(1)"]);
+        sheet_of.grid(grid);
+        let html = sheet(&sheet_of);
+        for wanted in [
+            "<p>Week &lt;1&gt;</p>",
+            "<dl>\n<dt>Records</dt><dd>12 &amp; more</dd>\n<dt></dt><dd>further</dd>\n</dl>",
+            "data-value=\"1200\">1,200</td>",
+            "<a href=\"http://one.example/?a=1&amp;b=2\"",
+            "<td>javascript:alert(1)</td>",
+        ] {
+            assert!(html.contains(wanted), "{wanted}: {html}");
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! The page that `nigh report` writes: what it has, that nothing of others acts in it, and that a browser shows all of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::Path;
+
+use html5gum::{Token, Tokenizer};
+use serde_json::{Value, json};
+
+use crate::browser::{Browser, complaints};
+use crate::program::{Made, data, job, longs, run, run_well};
+
+/// A page stays below this size, whatever the store.
+const LARGEST: usize = 3_000_000;
+
+/// A store of the three shipped weeks, with a study; and the page of its last week.
+fn three_weeks() -> (Made, std::path::PathBuf) {
+    let made = Made::new(&[]);
+    let store = made.store();
+    let store = store.to_str().unwrap();
+    for week in ["2024-01-15", "2024-01-22"] {
+        let input = data(&format!("week-{week}/*.warc.gz"));
+        run_well(&[
+            "run",
+            "jobs/example.toml",
+            "--quiet",
+            "--store",
+            store,
+            "--week",
+            week,
+            "--input",
+            input.to_str().unwrap(),
+        ]);
+    }
+    run_well(&["run", "jobs/evolution.toml", "--quiet", "--store", store]);
+    let page = made.store().with_file_name("report.html");
+    run_well(&["report", store, "--out", page.to_str().unwrap()]);
+    (made, page)
+}
+
+/// The tags of a page and how often each begins; no tag may have an attribute that acts.
+fn tags(html: &str) -> BTreeMap<String, usize> {
+    let mut tags = BTreeMap::new();
+    for token in Tokenizer::new(html) {
+        let Ok(Token::StartTag(tag)) = token else { continue };
+        let name = String::from_utf8(tag.name.0.clone()).unwrap();
+        for (attribute, value) in &tag.attributes {
+            let attribute = String::from_utf8(attribute.0.clone()).unwrap();
+            let value = String::from_utf8(value.value.0.clone()).unwrap();
+            assert!(!attribute.starts_with("on") && attribute != "style" && attribute != "src", "{name} {attribute}");
+            if attribute == "href" {
+                assert!(["#", "http://", "https://"].iter().any(|start| value.starts_with(start)), "{value}");
+            }
+        }
+        *tags.entry(name).or_default() += 1;
+    }
+    tags
+}
+
+/// The elements that the program itself writes.
+const WRITTEN: [&str; 47] = [
+    "a",
+    "article",
+    "body",
+    "circle",
+    "dd",
+    "div",
+    "dl",
+    "dt",
+    "figcaption",
+    "figure",
+    "footer",
+    "h1",
+    "h2",
+    "h3",
+    "head",
+    "header",
+    "html",
+    "input",
+    "label",
+    "li",
+    "line",
+    "main",
+    "mark",
+    "meta",
+    "nav",
+    "ol",
+    "p",
+    "path",
+    "polyline",
+    "polygon",
+    "rect",
+    "script",
+    "section",
+    "small",
+    "span",
+    "strong",
+    "style",
+    "svg",
+    "table",
+    "tbody",
+    "td",
+    "text",
+    "th",
+    "thead",
+    "title",
+    "tr",
+    "ul",
+];
+
+#[test]
+fn a_report_has_the_totals_of_the_summary_and_every_section() {
+    let (made, page) = three_weeks();
+    let store = made.store();
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.len() < LARGEST);
+    let summary: Value = serde_json::from_str(&run_well(&["show", store.to_str().unwrap(), "--json"]).stdout).unwrap();
+    for level in summary["levels"].as_array().unwrap() {
+        for count in ["clusters", "clustered", "duplicates"] {
+            assert!(html.contains(&format!("data-value=\"{}\"", level[count])), "{count} of {level}");
+        }
+    }
+    for section in
+        ["totals", "sizes", "accuracy", "similar", "identical", "exact", "clusters", "weeks", "evolution", "records"]
+    {
+        assert!(html.contains(&format!("<section id=\"{section}\">")), "{section}");
+    }
+    let tags = tags(&html);
+    assert_eq!((tags["script"], tags["style"]), (1, 1));
+    for tag in tags.keys() {
+        assert!(WRITTEN.contains(&tag.as_str()), "{tag}");
+    }
+    // Sizes, accuracy, weeks, retention and change amounts.
+    assert_eq!(tags["svg"], 5);
+    // The largest clusters are those that `show` lists.
+    let listed = run_well(&["show", store.to_str().unwrap(), "--level", "similar", "--top", "100", "--json"]).stdout;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let section = section(&html, "similar");
+    assert_eq!(section.matches("<tr>").count(), listed.as_array().unwrap().len() + 1);
+    for cluster in listed.as_array().unwrap() {
+        assert!(section.contains(&format!("data-value=\"{}\">{0}</td>", cluster["cluster_id"])), "{cluster}");
+    }
+    // A week in the middle has its own page, and knows nothing of later ones.
+    let middle = page.with_file_name("middle.html");
+    run_well(&["report", store.to_str().unwrap(), "--week", "2024-01-15", "--out", middle.to_str().unwrap()]);
+    let middle = std::fs::read_to_string(middle).unwrap();
+    let weeks = self::section(&middle, "weeks");
+    assert!(weeks.contains("2024-01-08") && weeks.contains("2024-01-15") && !weeks.contains("2024-01-22"));
+}
+
+/// A section of a page.
+fn section<'a>(html: &'a str, id: &str) -> &'a str {
+    let from = html.find(&format!("<section id=\"{id}\">")).unwrap_or_else(|| panic!("no section {id}"));
+    let until = html[from..].find("</section>").unwrap();
+    &html[from..from + until]
+}
+
+#[test]
+fn a_report_shows_the_words_that_pages_do_not_share() {
+    let (made, page) = three_weeks();
+    let html = std::fs::read_to_string(&page).unwrap();
+    let words = section(&html, "clusters");
+    assert!(words.matches("<article").count() >= 5, "{words}");
+    assert!(words.contains("<mark>"), "{words}");
+    assert!(words.contains("One of the largest clusters."));
+    // Without the crawl files the sketches are left.
+    let missing = made.store().with_file_name("none.html");
+    let empty = tempfile::tempdir().unwrap();
+    let moved = empty.path().join("store");
+    std::fs::rename(made.store(), &moved).unwrap();
+    let input = empty.path().join("other.jsonl");
+    std::fs::write(&input, "").unwrap();
+    let (store, out) = (moved.to_str().unwrap(), missing.to_str().unwrap());
+    run_well(&["report", store, "--out", out, "--input", input.to_str().unwrap()]);
+    let html = std::fs::read_to_string(missing).unwrap();
+    assert!(!section(&html, "clusters").contains("<mark>"));
+    assert!(section(&html, "clusters").contains("by their sketches"));
+}
+
+/// Texts that would act if they were markup, or mislead.
+const HOSTILE: [&str; 8] = [
+    "</script><script>window.harmed = 1</script>",
+    "\"><img src=x onerror=\"window.harmed = 1\">",
+    "' onmouseover='window.harmed = 1",
+    "<style>body { display: none }</style>",
+    "<!-- ]]> <svg onload=window.harmed=1>",
+    "\u{202e}lmth.gnihton\u{2066}\u{feff}",
+    "&lt;script&gt;window.harmed = 1&lt;/script&gt;",
+    "</textarea></title><base href=http://evil.example/><meta http-equiv=refresh content=0>",
+];
+
+/// A store of records whose ids, titles and words are hostile and long, and its page.
+fn hostile(folder: &Path) -> std::path::PathBuf {
+    let mut lines = String::new();
+    for cluster in 0..120 {
+        let title = match cluster % 10 {
+            8 => format!("{}\u{301}", "\u{301}".repeat(20_000)),
+            9 => "<b>".repeat(34_000),
+            kind => HOSTILE[kind].to_owned(),
+        };
+        let escaped = title.replace('&', "&amp;").replace('<', "&lt;");
+        for page in 0..2 {
+            let words: String = (0..500).fold(String::new(), |mut words, word| {
+                let _ = write!(words, "w{cluster}x{word} ");
+                words
+            });
+            let own = if page == 0 { HOSTILE[cluster % 8].to_owned() } else { "z".repeat(200_000) };
+            let own = own.replace('&', "&amp;").replace('<', "&lt;");
+            let html = format!("<html><head><title>{escaped}</title></head><body>{words} {own}</body></html>");
+            let id = format!("{}{cluster}-{page}{}", HOSTILE[cluster % 8], "<i>".repeat(cluster));
+            let line = json!({"id": id, "html": html});
+            lines.push_str(&format!("{line}\n"));
+        }
+    }
+    let input = folder.join("<img src=x onerror=window.harmed=1>.jsonl");
+    std::fs::write(&input, lines).unwrap();
+    let job = job(
+        folder,
+        "[cluster]\nstore = \"none\"\nweek = \"2024-01-08\"\ninput = []\n[cluster.read.columns]\nid = \"id\"\nhtml = \"html\"\n",
+    );
+    let store = folder.join("<script>window.harmed=1<'script'>");
+    let (job, store, input) = (job.to_str().unwrap(), store.to_str().unwrap(), input.to_str().unwrap());
+    run_well(&["run", job, "--quiet", "--store", store, "--input", input]);
+    let page = folder.join("report.html");
+    run_well(&["report", store, "--out", page.to_str().unwrap()]);
+    page
+}
+
+#[test]
+fn hostile_titles_and_names_are_text_and_the_page_stays_small() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = hostile(folder.path());
+    let html = std::fs::read_to_string(page).unwrap();
+    assert!(html.len() < LARGEST, "{}", html.len());
+    let tags = tags(&html);
+    for tag in tags.keys() {
+        assert!(WRITTEN.contains(&tag.as_str()), "{tag}");
+    }
+    assert_eq!((tags["script"], tags["style"], tags["title"]), (1, 1, 1));
+    assert!(section(&html, "similar").matches("<tr>").count() > 100, "the clusters are there");
+    assert!(html.contains("&lt;/script&gt;&lt;script&gt;window.harmed"), "and so are their names");
+    for c in ['\u{202e}', '\u{2066}', '\u{feff}'] {
+        assert!(!html.contains(c), "{c:?}");
+    }
+}
+
+#[test]
+fn a_report_is_written_whole_or_not_at_all() {
+    let made = Made::new(&[]);
+    let store = made.store();
+    let store = store.to_str().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let nowhere = folder.path().join("missing/report.html");
+    let failed = run(&["report", store, "--out", nowhere.to_str().unwrap()]);
+    assert_eq!(failed.code, Some(1));
+    assert!(failed.stderr.contains(nowhere.to_str().unwrap()), "{}", failed.stderr);
+    // A folder is not replaced.
+    let failed = run(&["report", store, "--out", folder.path().to_str().unwrap()]);
+    assert_eq!(failed.code, Some(1));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
+    // An earlier page is replaced, and the same store gives the same bytes.
+    let page = folder.path().join("report.html");
+    std::fs::write(&page, "old").unwrap();
+    run_well(&["report", store, "--out", page.to_str().unwrap()]);
+    let first = std::fs::read(&page).unwrap();
+    run_well(&["report", store, "--out", page.to_str().unwrap()]);
+    assert_eq!(std::fs::read(&page).unwrap(), first);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    // Neither a file nor JSON is asked for.
+    assert_eq!(run(&["report", store]).code, Some(2));
+    let found: Value = serde_json::from_str(&run_well(&["report", store, "--json"]).stdout).unwrap();
+    assert_eq!(found["sizes"][0]["level"], "similar");
+    let clusters: BTreeSet<i64> = longs(&made.week(), "clusters", "cluster_id").into_iter().collect();
+    let shown = found["shown"].as_array().unwrap();
+    assert!(!shown.is_empty() && shown.iter().all(|of| clusters.contains(&of["cluster_id"].as_i64().unwrap())));
+}
+
+/// How many rows of a table are shown.
+const ROWS_SHOWN: &str =
+    "[...document.querySelectorAll('#table-similar tbody tr')].filter((row) => row.getClientRects().length > 0).length";
+/// The numbers of its column of pages, from the top.
+const PAGES: &str =
+    "[...document.querySelectorAll('#table-similar tbody tr')].map((row) => Number(row.cells[1].dataset.value))";
+
+#[test]
+fn a_browser_shows_all_plots_and_tables_that_sort_and_filter() {
+    let Some(mut browser) = Browser::start("a browser shows a report") else { return };
+    let (_made, page) = three_weeks();
+    let events = browser.open(&page);
+    assert_eq!(complaints(&events), Vec::<Value>::new());
+    let requests = events.iter().filter(|event| event["method"] == "Network.requestWillBeSent");
+    let requests: Vec<&str> = requests.filter_map(|event| event["params"]["request"]["url"].as_str()).collect();
+    assert!(requests.len() == 1 && requests[0].starts_with("file://"), "{requests:?}");
+
+    // Every plot has marks within it, and text that is not the browser's default black where the page is dark.
+    let drawn = "[...document.querySelectorAll('figure svg')].map((svg) => { const of = svg.getBoundingClientRect(); \
+                 return [...svg.querySelectorAll('circle, polyline')].filter((mark) => { const at = mark.getBoundingClientRect(); \
+                 return at.width > 0 && at.left >= of.left - 5 && at.right <= of.right + 5 && at.top >= of.top - 5 && at.bottom <= of.bottom + 5; \
+                 }).length; })";
+    let marks = browser.value(drawn);
+    let marks = marks.as_array().unwrap();
+    assert!(marks.len() == 5 && marks.iter().all(|count| count.as_u64() > Some(0)), "{marks:?}");
+
+    let all = browser.value(ROWS_SHOWN).as_u64().unwrap();
+    let filter = |text: &str| {
+        format!(
+            "(() => {{ const field = document.querySelector('input[data-filter=table-similar]'); field.value = {text:?}; \
+             field.dispatchEvent(new Event('input')); return {ROWS_SHOWN}; }})()"
+        )
+    };
+    let with = "[...document.querySelectorAll('#table-similar tbody tr')].filter((row) => row.textContent.toLowerCase().includes('guide')).length";
+    let expected = browser.value(with).as_u64().unwrap();
+    assert!(0 < expected && expected < all, "{expected} of {all}");
+    assert_eq!(browser.value(&filter("GUIDE")).as_u64(), Some(expected));
+    assert_eq!(browser.value(&filter("no page has this")).as_u64(), Some(0));
+    assert_eq!(browser.value(&filter("")).as_u64(), Some(all));
+
+    // By keyboard: the head of the column of pages, twice.
+    let mut ascending: Vec<u64> = serde_json::from_value(browser.value(PAGES)).unwrap();
+    ascending.sort_unstable();
+    browser.value("document.querySelectorAll('#table-similar th button')[1].focus()");
+    browser.press("Enter", Some("\r"));
+    let descending: Vec<u64> = ascending.iter().rev().copied().collect();
+    assert_eq!(serde_json::from_value::<Vec<u64>>(browser.value(PAGES)).unwrap(), descending);
+    browser.press("Enter", Some("\r"));
+    assert_eq!(serde_json::from_value::<Vec<u64>>(browser.value(PAGES)).unwrap(), ascending);
+    let sorted = "document.querySelectorAll('#table-similar th')[1].getAttribute('aria-sort')";
+    assert_eq!(browser.value(sorted), "ascending");
+    // The first stop of the tabulator is the way past the list of sections.
+    browser.value("document.activeElement.blur(); window.scrollTo(0, 0)");
+    browser.open(&page);
+    browser.press("Tab", None);
+    assert_eq!(browser.value("document.activeElement.getAttribute('href')"), "#main");
+    assert_eq!(browser.complaints(), Vec::<Value>::new());
+}
+
+#[test]
+fn a_browser_shows_the_page_on_a_phone_in_the_dark_and_on_paper() {
+    let Some(mut browser) = Browser::start("a browser shows a report on a phone") else { return };
+    let (_made, page) = three_weeks();
+    browser.open(&page);
+    let ground = "getComputedStyle(document.body).backgroundColor";
+    let light = browser.value(ground);
+    let dark = json!({"features": [{"name": "prefers-color-scheme", "value": "dark"}]});
+    browser.call("Emulation.setEmulatedMedia", dark);
+    assert_ne!(browser.value(ground), light);
+    let ink = browser.value("getComputedStyle(document.querySelector('svg text')).fill");
+    assert_eq!(ink, browser.value("getComputedStyle(document.body).color"), "the plots are dark, too");
+    let phone = json!({"width": 360, "height": 640, "deviceScaleFactor": 2, "mobile": true});
+    browser.call("Emulation.setDeviceMetricsOverride", phone);
+    // Nothing but tables and plots is wider than the screen, and these scroll in themselves.
+    assert_eq!(browser.value("document.documentElement.scrollWidth"), 360);
+    let printed = browser.call("Page.printToPDF", json!({}));
+    assert!(printed["data"].as_str().unwrap().len() > 10_000);
+    browser.call("Emulation.setEmulatedMedia", json!({"media": "print"}));
+    let cut = "[...document.querySelectorAll('.wide')].filter((of) => of.scrollHeight > of.clientHeight + 1).length";
+    assert_eq!(browser.value(cut), 0, "on paper no table is cut");
+}
+
+#[test]
+fn hostile_titles_and_names_do_nothing_in_a_browser() {
+    let Some(mut browser) = Browser::start("a browser shows hostile titles") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let page = hostile(folder.path());
+    let events = browser.open(&page);
+    assert_eq!(complaints(&events), Vec::<Value>::new());
+    assert_eq!(browser.value("window.harmed === undefined"), true);
+    assert_eq!(browser.value("document.querySelectorAll('script, style, base, img, iframe, object').length"), 2);
+    // The policy holds where escaping would fail: a script and a style of others do nothing.
+    let other = "(() => { const script = document.createElement('script'); script.textContent = 'window.harmed = 1'; \
+                 document.body.append(script); document.body.insertAdjacentHTML('beforeend', '<p id=late style=\"display:none\">late</p>'); \
+                 return window.harmed === undefined && getComputedStyle(document.getElementById('late')).display !== 'none'; })()";
+    assert_eq!(browser.value(other), true);
+}
