@@ -179,9 +179,13 @@ fn counts(counts: &Counts, sheet: &mut Sheet) {
     if incomplete.len() > LISTED {
         row(grouped((incomplete.len() - LISTED) as u64), "more files were not read whole".to_owned());
     }
-    for (file, count) in &counts.unlisted {
+    for (file, count) in counts.unlisted.iter().take(LISTED) {
         let file = printable(file);
         row(grouped(*count), format!("rejected in {file} in addition to those listed in `rejects`"));
+    }
+    if counts.unlisted.len() > LISTED {
+        let more: u64 = counts.unlisted.values().skip(LISTED).sum();
+        row(grouped(more), "rejected in more files in addition to those listed in `rejects`".to_owned());
     }
     sheet.grid(grid);
 }

@@ -67,17 +67,7 @@ pub struct ChainLink {
 /// # Errors
 /// If a page is not known or the week has none, or a table or a crawl file cannot be read.
 pub fn compare(week: &LookedWeek<'_>, names: [&str; 2], inputs: &[Input], reading: &Reading) -> Result<Comparison> {
-    compare_docs(week, [week.find(names[0])?, week.find(names[1])?], names, inputs, reading)
-}
-
-/// As [`compare`], given the documents.
-pub(super) fn compare_docs(
-    week: &LookedWeek<'_>,
-    docs: [DocId; 2],
-    names: [&str; 2],
-    inputs: &[Input],
-    reading: &Reading,
-) -> Result<Comparison> {
+    let docs = [week.find(names[0])?, week.find(names[1])?];
     let found = week.pages(docs)?;
     let page = |side: usize| page_of(&found, docs[side], names[side], week.week.week);
     let pages = [page(0)?, page(1)?];
@@ -132,7 +122,7 @@ fn chain(week: &LookedWeek<'_>, pages: &[LookedPage; 2]) -> Result<Vec<ChainLink
 }
 
 /// Compares the texts of two pages, if both can be read again.
-fn texts(
+pub(super) fn texts(
     week: &LookedWeek<'_>,
     pages: &[LookedPage; 2],
     inputs: &[Input],

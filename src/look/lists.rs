@@ -2,14 +2,14 @@
 //!
 //! Cost: a pass over some columns of the table of clusters, and the rows of the pages that are listed.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use anyhow::{Result, ensure};
 use arrow_array::{Array as _, BooleanArray, Float32Array, Int32Array, Int64Array, StringArray};
 use serde::Serialize;
 
 use super::week::{LookedPage, LookedWeek, Pages, page_of};
-use crate::records::{DocId, Level};
+use crate::records::{DocId, Level, mix};
 use crate::tables::{EvidenceRow, MissingRow, Scan, Table as _, field};
 
 /// A cluster.
@@ -86,49 +86,117 @@ fn columns_of(level: Level) -> [String; 2] {
     ["root", "size"].map(|what| format!("{}_{what}", level.name()))
 }
 
-/// The `top` largest clusters of a level with at least two pages. Of equally large ones, those with the smallest roots come first.
+/// The `top` largest clusters of each of some levels that have at least two pages. Of equally large ones, those with the smallest roots come first.
 ///
 /// # Errors
 /// If a table cannot be read.
-pub fn largest(week: &LookedWeek<'_>, level: Level, top: usize) -> Result<Vec<LookedCluster>> {
-    let [root, size] = columns_of(level);
+pub fn largest(week: &LookedWeek<'_>, levels: &[Level], top: usize) -> Result<Vec<Vec<LookedCluster>>> {
+    let names: Vec<[String; 2]> = levels.iter().copied().map(columns_of).collect();
+    let columns = |own: &'static str, of_level: &[usize]| {
+        let of_levels = names.iter().flat_map(|names| of_level.iter().map(|place| names[*place].as_str()));
+        std::iter::once(own).chain(of_levels).collect::<Vec<&str>>()
+    };
     // The largest so far, by descending size and ascending root.
-    let mut best: BTreeSet<(std::cmp::Reverse<i64>, i64)> = BTreeSet::new();
-    week.each_cluster_row(&["doc", &root, &size], |batch| {
-        let [docs, roots, sizes] = [field::<Int64Array>(batch, "doc")?, field(batch, &root)?, field(batch, &size)?];
-        for row in 0..batch.num_rows() {
-            let size = sizes.value(row);
-            if docs.value(row) == roots.value(row) && size > 1 {
-                best.insert((std::cmp::Reverse(size), docs.value(row)));
-                if best.len() > top {
-                    best.pop_last();
+    let mut best: Vec<BTreeSet<(std::cmp::Reverse<i64>, i64)>> = vec![BTreeSet::new(); levels.len()];
+    week.each_cluster_row(&columns("doc", &[0, 1]), |batch| {
+        let docs: &Int64Array = field(batch, "doc")?;
+        for (best, [root, size]) in best.iter_mut().zip(&names) {
+            let (roots, sizes): (&Int64Array, &Int64Array) = (field(batch, root)?, field(batch, size)?);
+            for row in 0..batch.num_rows() {
+                let size = sizes.value(row);
+                if docs.value(row) == roots.value(row) && size > 1 {
+                    best.insert((std::cmp::Reverse(size), docs.value(row)));
+                    if best.len() > top {
+                        best.pop_last();
+                    }
                 }
             }
         }
         Ok(())
     })?;
-    let roots: Vec<DocId> = best.iter().map(|(_, root)| DocId::from_table(*root)).collect();
-    let mut hosts: BTreeMap<i64, HashSet<String>> = roots.iter().map(|doc| (doc.to_table(), HashSet::new())).collect();
-    week.each_cluster_row(&[&root, "host"], |batch| {
-        let (roots, names): (&Int64Array, &StringArray) = (field(batch, &root)?, field(batch, "host")?);
-        for (root, name) in roots.values().iter().zip(names) {
-            if let (Some(of_cluster), Some(name)) = (hosts.get_mut(root), name)
-                && !of_cluster.contains(name)
-            {
-                of_cluster.insert(name.to_owned());
+    let roots_of = |best: &BTreeSet<(std::cmp::Reverse<i64>, i64)>| best.iter().map(|(_, root)| *root).collect();
+    let roots: Vec<Vec<i64>> = best.iter().map(roots_of).collect();
+    let no_hosts = |roots: &Vec<i64>| roots.iter().map(|root| (*root, HashSet::new())).collect();
+    let mut hosts: Vec<HashMap<i64, HashSet<String>>> = roots.iter().map(no_hosts).collect();
+    week.each_cluster_row(&columns("host", &[0]), |batch| {
+        let of_pages: &StringArray = field(batch, "host")?;
+        for (hosts, [root, _]) in hosts.iter_mut().zip(&names) {
+            let roots: &Int64Array = field(batch, root)?;
+            for (root, host) in roots.values().iter().zip(of_pages) {
+                if let (Some(of_cluster), Some(host)) = (hosts.get_mut(root), host)
+                    && !of_cluster.contains(host)
+                {
+                    of_cluster.insert(host.to_owned());
+                }
             }
         }
         Ok(())
     })?;
-    let pages = week.pages(roots.iter().copied())?;
-    let cluster = |root: DocId| {
+    let pages = week.pages(roots.iter().flatten().map(|root| DocId::from_table(*root)))?;
+    let cluster = |(level, root, hosts): (Level, i64, u64)| {
+        let root = DocId::from_table(root);
         let example = page_of(&pages, root, "the root of a cluster", week.week.week)?;
         let (cluster_id, pages) =
             (example.cluster_id.filter(|_| level == Level::Similar), example.clusters[level as usize].1);
-        let hosts = hosts[&root.to_table()].len() as u64;
         Ok(LookedCluster { level, root, cluster_id, pages, hosts, example })
     };
-    roots.into_iter().map(cluster).collect()
+    let of_level = |place: usize| {
+        let (level, hosts) = (levels[place], &hosts[place]);
+        roots[place].iter().map(|root| cluster((level, *root, hosts[root].len() as u64))).collect()
+    };
+    (0..levels.len()).map(of_level).collect()
+}
+
+/// Some pages of a very similar cluster, for showing it.
+#[derive(Clone, Debug)]
+pub(super) struct ClusterSample {
+    /// Its pages.
+    pub(super) pages: u64,
+    /// Distinct hosts of these; 0 if they have no URLs.
+    pub(super) hosts: u64,
+    /// The page that stays if duplicates are removed.
+    pub(super) canonical: DocId,
+    /// Other pages: all of them, or some that depend on their ids alone.
+    pub(super) others: Vec<DocId>,
+}
+
+/// Samples of at most `top` other pages of very similar clusters, by their `cluster_id`, in one pass. An id that the week does not have is left out.
+pub(super) fn samples(week: &LookedWeek<'_>, ids: &BTreeSet<i64>, top: usize) -> Result<BTreeMap<i64, ClusterSample>> {
+    #[derive(Default)]
+    struct Found {
+        pages: u64,
+        hosts: HashSet<String>,
+        canonical: Option<i64>,
+        others: BTreeSet<(u64, i64)>,
+    }
+    let mut found: HashMap<i64, Found> = ids.iter().map(|id| (*id, Found::default())).collect();
+    week.each_cluster_row(&["doc", "host", "cluster_id", "canonical"], |batch| {
+        let [docs, of_pages] = [field::<Int64Array>(batch, "doc")?, field(batch, "cluster_id")?];
+        let (hosts, canonical): (&StringArray, &BooleanArray) = (field(batch, "host")?, field(batch, "canonical")?);
+        for (row, id) in of_pages.iter().enumerate() {
+            let Some(found) = id.and_then(|id| found.get_mut(&id)) else { continue };
+            let doc = docs.value(row);
+            found.pages += 1;
+            if hosts.is_valid(row) && !found.hosts.contains(hosts.value(row)) {
+                found.hosts.insert(hosts.value(row).to_owned());
+            }
+            if canonical.value(row) {
+                found.canonical = Some(doc);
+                continue;
+            }
+            found.others.insert((mix(doc as u64), doc));
+            if found.others.len() > top {
+                found.others.pop_last();
+            }
+        }
+        Ok(())
+    })?;
+    let sample = |(id, found): (i64, Found)| {
+        let canonical = DocId::from_table(found.canonical?);
+        let others = found.others.iter().map(|(_, doc)| DocId::from_table(*doc)).collect();
+        Some((id, ClusterSample { pages: found.pages, hosts: found.hosts.len() as u64, canonical, others }))
+    };
+    Ok(found.into_iter().filter_map(sample).collect())
 }
 
 /// The pages of a cluster: of a very similar one by its `cluster_id`, of another level by its root. First comes the page that stays if duplicates are

@@ -1,14 +1,15 @@
 //! All that a report of a week shows: totals, clusters with sample pages, weeks, studies.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use arrow_array::{Array as _, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use serde::Serialize;
 
-use super::compare::{Comparison, compare_docs};
-use super::lists::{LookedCluster, largest, pages_of_cluster};
-use super::week::LookedWeek;
+use super::compare::{TextComparison, texts};
+use super::lists::{ClusterSample, LookedCluster, largest, samples};
+use super::sketches::SketchComparison;
+use super::week::{LookedPage, LookedWeek, page_of};
 use crate::config::Reading;
 use crate::readers::Input;
 use crate::records::{DocId, Level};
@@ -20,6 +21,8 @@ use crate::tables::{AccuracyRow, AmountRow, ChangeRow, RetentionRow, RowGroups, 
 const LISTED: usize = 100;
 /// Clusters of each kind that are shown with two of their pages.
 const SHOWN: usize = 5;
+/// Pages of each of these from which the second one is chosen.
+const SAMPLED: usize = 200;
 
 /// What a report of a week shows.
 #[derive(Clone, Debug, Serialize)]
@@ -134,16 +137,19 @@ pub struct RecallBand {
 }
 
 /// Why a cluster is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
     /// It is one of the largest.
     Largest,
-    /// Its pages are least similar to each other.
-    Loosest,
-    /// It grew most since the week before: by this many pages.
+    /// It is one of the loosest of the clusters that were sampled: the mean similarity of pairs of its pages.
+    Loosest(f64),
+    /// It gained most pages since the week before, when it had so many.
     Grown(u64),
 }
+
+/// The id of a cluster, and why it is to be shown.
+type WantedCluster = (i64, Why);
 
 /// A cluster, and two of its pages.
 #[derive(Clone, Debug, Serialize)]
@@ -154,52 +160,46 @@ pub struct ShownCluster {
     pub cluster_id: i64,
     /// Its pages.
     pub pages: u64,
-    /// Distinct hosts of these.
+    /// Distinct hosts of these; 0 if they have no URLs.
     pub hosts: u64,
-    /// The page that stays and the one that is least similar to its neighbour, of those that were looked at.
-    pub comparison: Comparison,
+    /// The page that stays if duplicates are removed, and the one of a sample of the others with the fewest features of it.
+    pub pair: [LookedPage; 2],
+    /// What their sketches have in common; none if they have no words.
+    pub sketches: Option<SketchComparison>,
+    /// What their texts have in common; none if the input files are not at hand, or have other pages there.
+    pub texts: Option<TextComparison>,
+    /// Why their texts could not be read, if that failed.
+    pub unread: Option<String>,
 }
 
 /// Reads all of it. `inputs` are the crawl files at hand, read by `reading`.
 ///
+/// Cost: three passes over some columns of the table of clusters, and the rows of the pages that are shown.
+///
 /// # Errors
-/// If a table or a crawl file cannot be read.
+/// If a table cannot be read.
 pub fn overview(
     week: &LookedWeek<'_>,
     StoreFindings { weeks, studies, evolution }: StoreFindings,
     inputs: &[Input],
     reading: &Reading,
 ) -> Result<Overview> {
-    let summary = weeks.last().cloned();
-    let summary = summary.ok_or_else(|| anyhow::anyhow!("the week has no summary"))?;
-    let mut of_levels = Vec::new();
-    for level in Level::ALL {
-        of_levels.push((level, largest(week, level, LISTED)?));
-    }
-    let mut wanted: Vec<(Why, i64)> = Vec::new();
-    wanted.extend(of_levels[0].1.iter().take(SHOWN).filter_map(|cluster| Some((Why::Largest, cluster.cluster_id?))));
-    for cluster in summary.accuracy.iter().flat_map(|accuracy| accuracy.loosest.iter().chain(&accuracy.loose)) {
-        let root = DocId::from_table(cluster.root);
-        let id = week.pages([root])?.get(&root).and_then(|page| page.cluster_id);
-        wanted.extend(id.map(|id| (Why::Loosest, id)));
-    }
-    wanted.extend(grown(week)?.into_iter().map(|(id, pages)| (Why::Grown(pages), id)));
-    let mut shown: Vec<ShownCluster> = Vec::new();
-    for (why, id) in wanted {
-        match shown.iter_mut().find(|cluster| cluster.cluster_id == id) {
-            Some(cluster) if cluster.reasons.contains(&why) => {}
-            Some(cluster) => cluster.reasons.push(why),
-            None => shown.extend(shown_cluster(week, why, id, inputs, reading)?),
-        }
-    }
+    let summary = weeks.last().context("the week has no summary")?.clone();
+    let of_levels: Vec<(Level, Vec<LookedCluster>)> =
+        Level::ALL.into_iter().zip(largest(week, &Level::ALL, LISTED)?).collect();
+    let mut wanted: Vec<WantedCluster> = Vec::new();
+    wanted.extend(of_levels[0].1.iter().take(SHOWN).filter_map(|cluster| Some((cluster.cluster_id?, Why::Largest))));
+    let (recall, loosest) = accuracy(week)?;
+    wanted.extend(loosest);
+    wanted.extend(grown(week)?);
     let of_curve = |step| f64::from(step) / 100.0;
     let chance = |similarity| CurvePoint { similarity, chance: week.method.shape().chance(similarity) };
     Ok(Overview {
         curve: (0..=100).map(of_curve).map(chance).collect(),
         sizes: sizes(week)?,
-        recall: recall(week)?,
+        recall,
+        shown: shown(week, &wanted, inputs, reading)?,
         largest: of_levels,
-        shown,
         studies,
         evolution,
         weeks,
@@ -207,24 +207,52 @@ pub fn overview(
     })
 }
 
-/// A cluster with the page that stays and the one that is least like its neighbour.
-fn shown_cluster(
+/// The wanted clusters, each once, in their order, with two of their pages.
+fn shown(
     week: &LookedWeek<'_>,
-    why: Why,
-    cluster_id: i64,
+    wanted: &[WantedCluster],
     inputs: &[Input],
     reading: &Reading,
-) -> Result<Option<ShownCluster>> {
-    let list = pages_of_cluster(week, Level::Similar, cluster_id, LISTED)?;
-    let Some(first) = list.listed.first().map(|listed| listed.page.doc) else { return Ok(None) };
-    let similarity = |listed: &&super::lists::ListedPage| {
-        let similarity = listed.evidence.as_ref().map_or(1.0, |evidence| evidence.similarity);
-        (1e6 * similarity) as u64
+) -> Result<Vec<ShownCluster>> {
+    let samples = samples(week, &wanted.iter().map(|(id, _)| *id).collect(), SAMPLED)?;
+    let docs: BTreeSet<DocId> =
+        samples.values().flat_map(|sample| sample.others.iter().chain([&sample.canonical])).copied().collect();
+    let sketches = week.sketches_of_any(&docs.into_iter().collect::<Vec<DocId>>())?;
+    let place = |doc: &DocId| sketches.docs.binary_search(doc).ok();
+    let compared = |a: &DocId, b: &DocId| Some(sketches.compare(place(a)?, place(b)?));
+    let pair_of = |sample: &ClusterSample| {
+        let features = |other: &&DocId| compared(&sample.canonical, other).map_or(usize::MAX, |both| both.features);
+        sample.others.iter().min_by_key(features).map(|other| [sample.canonical, *other])
     };
-    let others = list.listed.iter().filter(|listed| listed.page.doc != first);
-    let Some(other) = others.min_by_key(similarity).map(|listed| listed.page.doc) else { return Ok(None) };
-    let comparison = compare_docs(week, [first, other], ["a page of the cluster"; 2], inputs, reading)?;
-    Ok(Some(ShownCluster { reasons: vec![why], cluster_id, pages: list.pages, hosts: list.hosts, comparison }))
+    let pairs: BTreeMap<i64, [DocId; 2]> =
+        samples.iter().filter_map(|(id, sample)| Some((*id, pair_of(sample)?))).collect();
+    let pages = week.pages(pairs.values().flatten().copied())?;
+    let mut shown: Vec<ShownCluster> = Vec::new();
+    for (id, why) in wanted {
+        if let Some(cluster) = shown.iter_mut().find(|cluster| cluster.cluster_id == *id) {
+            cluster.reasons.push(*why);
+            continue;
+        }
+        // A cluster of the changes may have lost pages, or all of them, in a deletion.
+        let (Some(sample), Some(pair)) = (samples.get(id), pairs.get(id)) else { continue };
+        if matches!(why, Why::Grown(before) if sample.pages <= *before) {
+            continue;
+        }
+        let page = |side: usize| page_of(&pages, pair[side], "a page of a cluster", week.week.week);
+        let of_pair = [page(0)?, page(1)?];
+        let read = texts(week, &of_pair, inputs, reading);
+        shown.push(ShownCluster {
+            reasons: vec![*why],
+            cluster_id: *id,
+            pages: sample.pages,
+            hosts: sample.hosts,
+            sketches: compared(&pair[0], &pair[1]),
+            unread: read.as_ref().err().map(|error| format!("{error:#}")),
+            texts: read.ok().flatten(),
+            pair: of_pair,
+        });
+    }
+    Ok(shown)
 }
 
 /// How many clusters have each size, by level.
@@ -246,41 +274,51 @@ fn sizes(week: &LookedWeek<'_>) -> Result<Vec<SizesOfLevel>> {
     Ok(sizes.into_iter().map(of_level).collect())
 }
 
-/// The clusters that grew most since the week before, and by how many pages.
-fn grown(week: &LookedWeek<'_>) -> Result<Vec<(i64, u64)>> {
-    let mut grown: Vec<(i64, i64)> = Vec::new();
+/// The clusters that gained most pages since the week before, and how many they had.
+fn grown(week: &LookedWeek<'_>) -> Result<Vec<WantedCluster>> {
+    // The pages before less those after, the id, and the pages before.
+    let mut grown: Vec<(i64, i64, i64)> = Vec::new();
     week.each_row(ChangeRow::NAME, &["cluster_id", "event", "before", "after"], |batch| {
         let events: &StringArray = field(batch, "event")?;
         let [ids, before, after] = ["cluster_id", "before", "after"].map(|name| field::<Int64Array>(batch, name));
         let (ids, before, after) = (ids?, before?, after?);
         let of_growth = (0..batch.num_rows()).filter(|row| events.value(*row) == "grow");
-        grown.extend(of_growth.map(|row| (before.value(row) - after.value(row), ids.value(row))));
+        grown.extend(of_growth.map(|row| (before.value(row) - after.value(row), ids.value(row), before.value(row))));
         grown.sort_unstable();
         grown.truncate(SHOWN);
         Ok(())
     })?;
-    Ok(grown.into_iter().map(|(less, id)| (id, less.unsigned_abs())).collect())
+    Ok(grown.into_iter().map(|(_, id, before)| (id, Why::Grown(before as u64))).collect())
 }
 
-/// The recall of the table of accuracy, by bands of similarity.
-fn recall(week: &LookedWeek<'_>) -> Result<Vec<RecallBand>> {
+/// Of the table of accuracy: the recall by bands of similarity, and the loosest of the clusters that were sampled.
+fn accuracy(week: &LookedWeek<'_>) -> Result<(Vec<RecallBand>, Vec<WantedCluster>)> {
     let mut bands = Vec::new();
-    let columns = ["kind", "similarity", "share", "share_low", "share_high", "expected", "sampled"];
+    let mut clusters: Vec<(f64, DocId)> = Vec::new();
+    let columns = ["kind", "cluster", "similarity", "share", "share_low", "share_high", "expected", "sampled"];
     week.each_row(AccuracyRow::NAME, &columns, |batch| {
         let kinds: &StringArray = field(batch, "kind")?;
         let double = |name| field::<Float64Array>(batch, name);
         let (similarity, expected) = (double("similarity")?, double("expected")?);
         let share = [double("share")?, double("share_low")?, double("share_high")?];
-        let sampled: &Int64Array = field(batch, "sampled")?;
-        for row in (0..batch.num_rows()).filter(|row| kinds.value(*row) == "recall" && sampled.value(*row) > 0) {
-            bands.push(RecallBand {
-                similarity: similarity.value(row),
-                share: share.map(|share| share.value(row)),
-                expected: expected.is_valid(row).then(|| expected.value(row)),
-                sampled: sampled.value(row) as u64,
-            });
+        let [roots, sampled] = [field::<Int64Array>(batch, "cluster")?, field(batch, "sampled")?];
+        for row in (0..batch.num_rows()).filter(|row| sampled.value(*row) > 0) {
+            match kinds.value(row) {
+                "recall" => bands.push(RecallBand {
+                    similarity: similarity.value(row),
+                    share: share.map(|share| share.value(row)),
+                    expected: expected.is_valid(row).then(|| expected.value(row)),
+                    sampled: sampled.value(row) as u64,
+                }),
+                "clusters" => clusters.push((similarity.value(row), DocId::from_table(roots.value(row)))),
+                _ => {}
+            }
         }
         Ok(())
     })?;
-    Ok(bands)
+    clusters.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    clusters.truncate(SHOWN);
+    let pages = week.pages(clusters.iter().map(|(_, root)| *root))?;
+    let of_id = |(similarity, root): (f64, DocId)| Some((pages.get(&root)?.cluster_id?, Why::Loosest(similarity)));
+    Ok((bands, clusters.into_iter().filter_map(of_id).collect()))
 }

@@ -54,9 +54,10 @@ impl Grid {
         self.rows.push(cells);
     }
 
-    /// The columns, and the rows, of which the first are the heads.
-    pub(super) fn parts(&self) -> (&[Column], &[Vec<String>]) {
-        (&self.columns, &self.rows)
+    /// The columns, the heads if they are shown, and the rows.
+    pub(super) fn parts(&self) -> (&[Column], Option<&[String]>, &[Vec<String>]) {
+        let (head, rows) = self.rows.split_at(1);
+        (&self.columns, self.has_head.then(|| &head[0][..]), rows)
     }
 
     /// Whether there are no rows.

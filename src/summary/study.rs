@@ -9,6 +9,7 @@ use super::{
     CollectionsSummary, EvolutionSummary, MirrorsByUrlSummary, MirrorsSummary, OverlapSummary, ParagraphsSummary,
     SamplersSummary,
 };
+use crate::records::Week;
 
 /// The summary of a study: kept as `summary.json` with its tables, printed by `run` and `show`.
 ///
@@ -40,6 +41,19 @@ impl StudySummary {
     pub fn read(path: &Path) -> Result<StudySummary> {
         let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
         serde_json::from_slice(&text).with_context(|| format!("{} is damaged", path.display()))
+    }
+
+    /// The last week that it is about.
+    pub fn week(&self) -> Option<Week> {
+        match self {
+            StudySummary::Evolution(summary) => Some(summary.last),
+            StudySummary::Mirrors(summary) => Some(summary.last),
+            StudySummary::Overlap(summary) => Some(summary.last),
+            StudySummary::Collections(summary) => Some(summary.last),
+            StudySummary::MirrorsByUrl(summary) => summary.last,
+            StudySummary::Paragraphs(summary) => Some(summary.last),
+            StudySummary::Samplers(summary) => Some(summary.last),
+        }
     }
 
     /// Names the store as the user does.

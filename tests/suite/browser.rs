@@ -56,7 +56,7 @@ impl Browser {
             mknodat(CWD, pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         }
         // The browser reads commands from file descriptor 3 and writes to 4; each open waits for the other side.
-        let script = "exec timeout \"$1\" \"$2\" --headless --no-sandbox --disable-gpu --no-first-run \
+        let script = "exec timeout \"$1\" \"$2\" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
                       --remote-debugging-pipe --user-data-dir=\"$3/profile\" about:blank 3<\"$3/commands\" 4>\"$3/answers\"";
         let child = Command::new("sh")
             .args(["-c", script, "sh", DEADLINE, program])
@@ -76,6 +76,7 @@ impl Browser {
         for domain in ["Page", "Runtime", "Log", "Network"] {
             browser.call(&format!("{domain}.enable"), json!({}));
         }
+        browser.call("Page.setLifecycleEventsEnabled", json!({"enabled": true}));
         Some(browser)
     }
 
@@ -112,8 +113,13 @@ impl Browser {
     /// Opens a file, and waits until it is loaded. Returns the events until then.
     pub fn open(&mut self, file: &Path) -> Vec<Value> {
         self.events.clear();
-        self.call("Page.navigate", json!({"url": format!("file://{}", file.display())}));
-        let is_loaded = |event: &Value| event["method"] == "Page.loadEventFired";
+        let loader =
+            self.call("Page.navigate", json!({"url": format!("file://{}", file.display())}))["loaderId"].clone();
+        let is_loaded = |event: &Value| {
+            event["method"] == "Page.lifecycleEvent"
+                && event["params"]["name"] == "load"
+                && event["params"]["loaderId"] == loader
+        };
         while !self.events.iter().any(is_loaded) {
             let event = self.message();
             self.events.push(event);

@@ -183,6 +183,9 @@ fn a_store_in_a_bucket_has_the_tables_of_one_in_a_folder() {
                 assert!(here.code == Some(0) && !here.stdout.is_empty());
                 assert_eq!(there.stdout, here.stdout, "{flags:?}");
             }
+            let report = |store: &str| server.run_well(&nowhere, &["report", store, "--json"]).stdout;
+            let local = store.to_str().unwrap();
+            assert_eq!(report(url).replace(url, local), report(local), "a report of what is in the bucket");
         }
         // What is in the bucket is just that: each file is an object, beside one list for each folder, the manifest, the lock and the
         // views.

@@ -8,7 +8,7 @@ use html5gum::{Token, Tokenizer};
 use serde_json::{Value, json};
 
 use crate::browser::{Browser, complaints};
-use crate::program::{Made, data, job, longs, run, run_well};
+use crate::program::{Made, data, job, longs, run, run_well, texts, week};
 
 /// A page stays below this size, whatever the store.
 const LARGEST: usize = 3_000_000;
@@ -117,7 +117,8 @@ fn a_report_has_the_totals_of_the_summary_and_every_section() {
     let summary: Value = serde_json::from_str(&run_well(&["show", store.to_str().unwrap(), "--json"]).stdout).unwrap();
     for level in summary["levels"].as_array().unwrap() {
         for count in ["clusters", "clustered", "duplicates"] {
-            assert!(html.contains(&format!("data-value=\"{}\"", level[count])), "{count} of {level}");
+            let totals = section(&html, "totals");
+            assert!(totals.contains(&format!("data-value=\"{}\"", level[count])), "{count} of {level}");
         }
     }
     for section in
@@ -132,10 +133,31 @@ fn a_report_has_the_totals_of_the_summary_and_every_section() {
     }
     // Sizes, accuracy, weeks, retention and change amounts.
     assert_eq!(tags["svg"], 5);
+    // The weeks are those of their summaries.
+    let weeks = self::section(&html, "weeks");
+    for week in ["2024-01-08", "2024-01-15", "2024-01-22"] {
+        let of_week = run_well(&["show", store.to_str().unwrap(), "--week", week, "--json"]).stdout;
+        let of_week: Value = serde_json::from_str(&of_week).unwrap();
+        let row = weeks.split("<tr>").find(|row| row.contains(&format!("<td>{week}</td>"))).unwrap();
+        let since = &of_week["since"];
+        let events = ["birth", "death", "grow", "shrink", "merge", "split"];
+        let events = events.map(|event| since["changes"][event][0].as_u64().unwrap_or(0));
+        let mut expected = vec![of_week["counts"]["documents"].as_u64(), of_week["levels"][0]["duplicates"].as_u64()];
+        if !since.is_null() {
+            expected.extend([since["new_urls"].as_u64(), since["not_downloaded"].as_u64()]);
+            expected.extend(events.map(Some));
+        }
+        let values = |row: &str| -> Vec<Option<u64>> {
+            let cells = row.split("data-value=\"").skip(1);
+            cells.map(|cell| cell.split('"').next().unwrap().parse().ok()).filter(Option::is_some).collect()
+        };
+        let found: Vec<Option<u64>> = values(row);
+        assert_eq!(found, expected, "{row}");
+    }
     // The largest clusters are those that `show` lists.
     let listed = run_well(&["show", store.to_str().unwrap(), "--level", "similar", "--top", "100", "--json"]).stdout;
     let listed: Value = serde_json::from_str(&listed).unwrap();
-    let section = section(&html, "similar");
+    let section = self::section(&html, "similar");
     assert_eq!(section.matches("<tr>").count(), listed.as_array().unwrap().len() + 1);
     for cluster in listed.as_array().unwrap() {
         assert!(section.contains(&format!("data-value=\"{}\">{0}</td>", cluster["cluster_id"])), "{cluster}");
@@ -145,7 +167,8 @@ fn a_report_has_the_totals_of_the_summary_and_every_section() {
     run_well(&["report", store.to_str().unwrap(), "--week", "2024-01-15", "--out", middle.to_str().unwrap()]);
     let middle = std::fs::read_to_string(middle).unwrap();
     let weeks = self::section(&middle, "weeks");
-    assert!(weeks.contains("2024-01-08") && weeks.contains("2024-01-15") && !weeks.contains("2024-01-22"));
+    assert!(weeks.contains("2024-01-08") && weeks.contains("2024-01-15"));
+    assert!(!middle.contains("2024-01-22"), "also the study of later weeks is left out");
 }
 
 /// A section of a page.
@@ -189,27 +212,36 @@ const HOSTILE: [&str; 8] = [
     "</textarea></title><base href=http://evil.example/><meta http-equiv=refresh content=0>",
 ];
 
-/// A store of records whose ids, titles and words are hostile and long, and its page.
+/// A store of records whose ids, titles and words are hostile and long, and its page. Its clusters are copies: every level has all of them.
 fn hostile(folder: &Path) -> std::path::PathBuf {
     let mut lines = String::new();
     for cluster in 0..120 {
-        let title = match cluster % 10 {
+        let kind = cluster % 10;
+        let title = match kind {
             8 => format!("{}\u{301}", "\u{301}".repeat(20_000)),
             9 => "<b>".repeat(34_000),
             kind => HOSTILE[kind].to_owned(),
         };
         let escaped = title.replace('&', "&amp;").replace('<', "&lt;");
-        for page in 0..2 {
-            let words: String = (0..500).fold(String::new(), |mut words, word| {
-                let _ = write!(words, "w{cluster}x{word} ");
-                words
-            });
-            let own = if page == 0 { HOSTILE[cluster % 8].to_owned() } else { "z".repeat(200_000) };
-            let own = own.replace('&', "&amp;").replace('<', "&lt;");
-            let html = format!("<html><head><title>{escaped}</title></head><body>{words} {own}</body></html>");
-            let id = format!("{}{cluster}-{page}{}", HOSTILE[cluster % 8], "<i>".repeat(cluster));
-            let line = json!({"id": id, "html": html});
-            lines.push_str(&format!("{line}\n"));
+        let words: String = (0..60).fold(String::new(), |mut words, word| {
+            let _ = write!(words, "w{cluster}x{word} ");
+            words
+        });
+        for page in 0..4 {
+            // Two are copies of each other, two have other words.
+            let own = match page {
+                0 | 1 => HOSTILE[cluster % 8].to_owned(),
+                _ => "z".repeat(100_000 * page),
+            };
+            let own = format!("{} {own}", words.repeat(8)).replace('&', "&amp;").replace('<', "&lt;");
+            let html = format!("<html><head><title>{escaped}</title></head><body>{own}</body></html>");
+            let id = match kind {
+                7 => format!("{}{cluster}-{page}", "<i>".repeat(34_000)),
+                8 => format!("http://one.example/{cluster}-{page}/{}", "\"'&".repeat(600)),
+                9 => format!("http://one.example/{cluster}-{page}/{}", HOSTILE[cluster % 8].replace(' ', "+")),
+                kind => format!("{}{cluster}-{page}", HOSTILE[kind]),
+            };
+            lines.push_str(&format!("{}\n", json!({"id": id, "html": html})));
         }
     }
     let input = folder.join("<img src=x onerror=window.harmed=1>.jsonl");
@@ -237,7 +269,9 @@ fn hostile_titles_and_names_are_text_and_the_page_stays_small() {
         assert!(WRITTEN.contains(&tag.as_str()), "{tag}");
     }
     assert_eq!((tags["script"], tags["style"], tags["title"]), (1, 1, 1));
-    assert!(section(&html, "similar").matches("<tr>").count() > 100, "the clusters are there");
+    for level in ["similar", "identical", "exact"] {
+        assert_eq!(section(&html, level).matches("<tr>").count(), 101, "the clusters are there");
+    }
     assert!(html.contains("&lt;/script&gt;&lt;script&gt;window.harmed"), "and so are their names");
     for c in ['\u{202e}', '\u{2066}', '\u{feff}'] {
         assert!(!html.contains(c), "{c:?}");
@@ -254,10 +288,29 @@ fn a_report_is_written_whole_or_not_at_all() {
     let failed = run(&["report", store, "--out", nowhere.to_str().unwrap()]);
     assert_eq!(failed.code, Some(1));
     assert!(failed.stderr.contains(nowhere.to_str().unwrap()), "{}", failed.stderr);
-    // A folder is not replaced.
-    let failed = run(&["report", store, "--out", folder.path().to_str().unwrap()]);
+    // A folder is not replaced, and neither is a device.
+    let inner = folder.path().join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    let failed = run(&["report", store, "--out", inner.to_str().unwrap()]);
     assert_eq!(failed.code, Some(1));
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
+    assert!(failed.stderr.contains("it is a folder"), "{}", failed.stderr);
+    run_well(&["report", store, "--out", "/dev/null"]);
+    assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+    // A name that is too long for a file that is unfinished.
+    let long = folder.path().join("a".repeat(250));
+    let failed = run(&["report", store, "--out", long.to_str().unwrap()]);
+    assert_eq!(failed.code, Some(1));
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["inner"], "nothing is left behind");
+    std::fs::remove_dir(&inner).unwrap();
+    // A link stays one.
+    let (link, target) = (folder.path().join("link.html"), folder.path().join("target.html"));
+    std::fs::write(&target, "old").unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    run_well(&["report", store, "--out", link.to_str().unwrap()]);
+    assert!(link.is_symlink() && std::fs::read(&target).unwrap().starts_with(b"<!doctype html>"));
+    std::fs::remove_file(&link).unwrap();
+    std::fs::remove_file(&target).unwrap();
     // An earlier page is replaced, and the same store gives the same bytes.
     let page = folder.path().join("report.html");
     std::fs::write(&page, "old").unwrap();
@@ -284,8 +337,8 @@ const PAGES: &str =
 
 #[test]
 fn a_browser_shows_all_plots_and_tables_that_sort_and_filter() {
-    let Some(mut browser) = Browser::start("a browser shows a report") else { return };
     let (_made, page) = three_weeks();
+    let Some(mut browser) = Browser::start("a browser shows a report") else { return };
     let events = browser.open(&page);
     assert_eq!(complaints(&events), Vec::<Value>::new());
     let requests = events.iter().filter(|event| event["method"] == "Network.requestWillBeSent");
@@ -294,12 +347,13 @@ fn a_browser_shows_all_plots_and_tables_that_sort_and_filter() {
 
     // Every plot has marks within it, and text that is not the browser's default black where the page is dark.
     let drawn = "[...document.querySelectorAll('figure svg')].map((svg) => { const of = svg.getBoundingClientRect(); \
-                 return [...svg.querySelectorAll('circle, polyline')].filter((mark) => { const at = mark.getBoundingClientRect(); \
-                 return at.width > 0 && at.left >= of.left - 5 && at.right <= of.right + 5 && at.top >= of.top - 5 && at.bottom <= of.bottom + 5; \
-                 }).length; })";
+                 return [...svg.querySelectorAll('circle, polyline')].map((mark) => { const at = mark.getBoundingClientRect(); \
+                 return at.width + at.height > 0 && at.left >= of.left - 5 && at.right <= of.right + 5 && at.top >= of.top - 5 && at.bottom <= of.bottom + 5; \
+                 }); })";
     let marks = browser.value(drawn);
     let marks = marks.as_array().unwrap();
-    assert!(marks.len() == 5 && marks.iter().all(|count| count.as_u64() > Some(0)), "{marks:?}");
+    let is_drawn = |of: &Value| of.as_array().is_some_and(|of| !of.is_empty() && of.iter().all(|drawn| *drawn == true));
+    assert!(marks.len() == 5 && marks.iter().all(is_drawn), "{marks:?}");
 
     let all = browser.value(ROWS_SHOWN).as_u64().unwrap();
     let filter = |text: &str| {
@@ -318,6 +372,11 @@ fn a_browser_shows_all_plots_and_tables_that_sort_and_filter() {
     // By keyboard: the head of the column of pages, twice.
     let mut ascending: Vec<u64> = serde_json::from_value(browser.value(PAGES)).unwrap();
     ascending.sort_unstable();
+    browser.value("document.querySelectorAll('#table-similar th button')[4].click()");
+    assert_ne!(
+        serde_json::from_value::<Vec<u64>>(browser.value(PAGES)).unwrap(),
+        ascending.iter().rev().copied().collect::<Vec<_>>()
+    );
     browser.value("document.querySelectorAll('#table-similar th button')[1].focus()");
     browser.press("Enter", Some("\r"));
     let descending: Vec<u64> = ascending.iter().rev().copied().collect();
@@ -336,8 +395,8 @@ fn a_browser_shows_all_plots_and_tables_that_sort_and_filter() {
 
 #[test]
 fn a_browser_shows_the_page_on_a_phone_in_the_dark_and_on_paper() {
-    let Some(mut browser) = Browser::start("a browser shows a report on a phone") else { return };
     let (_made, page) = three_weeks();
+    let Some(mut browser) = Browser::start("a browser shows a report on a phone") else { return };
     browser.open(&page);
     let ground = "getComputedStyle(document.body).backgroundColor";
     let light = browser.value(ground);
@@ -359,9 +418,9 @@ fn a_browser_shows_the_page_on_a_phone_in_the_dark_and_on_paper() {
 
 #[test]
 fn hostile_titles_and_names_do_nothing_in_a_browser() {
-    let Some(mut browser) = Browser::start("a browser shows hostile titles") else { return };
     let folder = tempfile::tempdir().unwrap();
     let page = hostile(folder.path());
+    let Some(mut browser) = Browser::start("a browser shows hostile titles") else { return };
     let events = browser.open(&page);
     assert_eq!(complaints(&events), Vec::<Value>::new());
     assert_eq!(browser.value("window.harmed === undefined"), true);
@@ -371,4 +430,73 @@ fn hostile_titles_and_names_do_nothing_in_a_browser() {
                  document.body.append(script); document.body.insertAdjacentHTML('beforeend', '<p id=late style=\"display:none\">late</p>'); \
                  return window.harmed === undefined && getComputedStyle(document.getElementById('late')).display !== 'none'; })()";
     assert_eq!(browser.value(other), true);
+}
+
+/// The clusters that are shown and why, as `{cluster_id: reasons}`.
+fn shown(store: &str, week: &str) -> BTreeMap<i64, Vec<Value>> {
+    let found: Value = serde_json::from_str(&run_well(&["report", store, "--week", week, "--json"]).stdout).unwrap();
+    let shown = found["shown"].as_array().unwrap().iter();
+    shown.map(|of| (of["cluster_id"].as_i64().unwrap(), of["reasons"].as_array().unwrap().clone())).collect()
+}
+
+#[test]
+fn the_clusters_that_are_shown_are_those_of_the_tables() {
+    let (made, _) = three_weeks();
+    let store = made.store();
+    let found = shown(store.to_str().unwrap(), "2024-01-22");
+    let ids = |is: &dyn Fn(&Value) -> bool| -> BTreeSet<i64> {
+        found.iter().filter(|(_, reasons)| reasons.iter().any(is)).map(|(id, _)| *id).collect()
+    };
+    let week = week(&store, "2024-01-22");
+    let (events, changed) = (texts(&week, "changes", "event"), longs(&week, "changes", "cluster_id"));
+    let (before, after) = (longs(&week, "changes", "before"), longs(&week, "changes", "after"));
+    let mut grown: Vec<(i64, i64, i64)> = (0..events.len())
+        .filter(|row| events[*row] == "grow")
+        .map(|row| (before[row] - after[row], changed[row], before[row]))
+        .collect();
+    grown.sort_unstable();
+    grown.truncate(5);
+    assert!(!grown.is_empty());
+    for (_, id, before) in &grown {
+        assert!(found[id].contains(&json!({"grown": before})), "{id}: {:?}", found[id]);
+    }
+    assert_eq!(ids(&|why| !why["grown"].is_null()), grown.iter().map(|(_, id, _)| *id).collect());
+    // Pages that are alone have no id.
+    let of_cluster = longs(&week, "clusters", "cluster_id").into_iter().zip(longs(&week, "clusters", "similar_size"));
+    let sizes: BTreeMap<i64, i64> = of_cluster.filter(|(_, size)| *size > 1).collect();
+    let least_of_largest = ids(&|why| *why == "largest").iter().map(|id| sizes[id]).min().unwrap();
+    assert_eq!(ids(&|why| *why == "largest").len(), 5);
+    assert!(sizes.values().filter(|size| **size > least_of_largest).count() < 5);
+    assert!(!ids(&|why| !why["loosest"].is_null()).is_empty());
+
+    // The changes stay when their cluster goes: the week before is removed, then all pages of a cluster that had grown.
+    let store = store.to_str().unwrap();
+    run_well(&["vacuum", "--store", store, "--keep", "1"]);
+    let gone = grown[0].1;
+    let pages = run_well(&["show", store, "--cluster", &gone.to_string(), "--json"]).stdout;
+    let pages: Value = serde_json::from_str(&pages).unwrap();
+    let mut delete = vec!["delete".to_owned(), "--store".to_owned(), store.to_owned()];
+    for page in pages["listed"].as_array().unwrap() {
+        delete.extend(["--url".to_owned(), page["page"]["name"].as_str().unwrap().to_owned()]);
+    }
+    run_well(&delete.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(!shown(store, "2024-01-22").contains_key(&gone));
+}
+
+#[test]
+fn a_week_without_accuracy_and_records_without_names_have_a_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("texts.jsonl");
+    let text = |n: u32| (0..80).map(|word| format!("w{}x{word} ", n / 2)).collect::<String>();
+    let lines: String = (0..40).map(|n| format!("{}\n", json!({"text": text(n)}))).collect();
+    std::fs::write(&input, lines).unwrap();
+    let job = job(folder.path(), "[cluster]\nweek = \"2024-01-08\"\naccuracy = false\n");
+    let made = Made::with_job(&job, &["--input", input.to_str().unwrap()]);
+    let page = folder.path().join("report.html");
+    run_well(&["report", made.store().to_str().unwrap(), "--out", page.to_str().unwrap()]);
+    let html = std::fs::read_to_string(page).unwrap();
+    assert!(section(&html, "accuracy").contains("was not measured"));
+    assert!(section(&html, "similar").matches("<tr>").count() == 21);
+    assert!(section(&html, "similar").contains("texts.jsonl at "));
+    assert!(!html.contains("<section id=\"weeks\">"));
 }

@@ -64,26 +64,40 @@ impl LookArgs {
         ReadStore::at(&self.store, look)
     }
 
-    /// What `look` makes of the week and of how its crawl was read. It may read the pages and clusters of the week, and its tables `others`.
+    /// What `look` makes of the week and of how its crawl was read. It may find pages by their URLs, read the pages and clusters of the week, and
+    /// its tables `others`.
     fn of_week<T>(&self, others: &[&str], mut look: impl FnMut(&LookedWeek<'_>, &Reading) -> Result<T>) -> Result<T> {
         self.of_store(|read_store| {
-            let store = read_store.store();
-            let manifest = read_manifest(store, &self.store)?;
+            let manifest = read_manifest(read_store.store(), &self.store)?;
             let committed = committed_week(&manifest, &self.store, self.week)?;
             for week in manifest.weeks.iter().filter(|week| week.week <= committed.week) {
-                read_store.need_records(week)?;
                 read_store.need(UrlRow::NAME, &[&format!("{}/", week.week.folder())])?;
             }
             // The ids of URLs of removed weeks.
             if let Some(removed) = &manifest.removed {
                 read_store.need_own(&removed_folder(removed))?;
             }
-            for table in [DocumentRow::NAME, ClusterRow::NAME].iter().chain(others) {
-                read_store.need(table, &[&format!("{}/", committed.week.folder())])?;
-            }
-            let week = LookedWeek::open(store, &manifest, committed)?;
-            look(&week, &job_of_week(store, committed)?.read)
+            self.of_pages(read_store, &manifest, others, |week, reading| look(week, reading))
         })
+    }
+
+    /// As [`LookArgs::of_week`], of a store that is open; no pages are found by their URLs.
+    fn of_pages<T>(
+        &self,
+        read_store: &ReadStore,
+        manifest: &Manifest,
+        others: &[&str],
+        look: impl FnOnce(&LookedWeek<'_>, &Reading) -> Result<T>,
+    ) -> Result<T> {
+        let committed = committed_week(manifest, &self.store, self.week)?;
+        for week in manifest.weeks.iter().filter(|week| week.week <= committed.week) {
+            read_store.need_records(week)?;
+        }
+        for table in [DocumentRow::NAME, ClusterRow::NAME].iter().chain(others) {
+            read_store.need(table, &[&format!("{}/", committed.week.folder())])?;
+        }
+        let week = LookedWeek::open(read_store.store(), manifest, committed)?;
+        look(&week, &job_of_week(read_store.store(), committed)?.read)
     }
 
     /// Prints what was found: as a report, or as JSON.

@@ -67,7 +67,7 @@ pub(super) fn show(look: &LookArgs, args: &PagesArgs) -> Result<ExitCode> {
         let list = look.of_week(&tables, |week, _| pages_of_cluster(week, level, id, top))?;
         return look.print(&list, |list| of_cluster(level, id, list));
     }
-    let clusters = look.of_week(&tables, |week, _| largest(week, level, top))?;
+    let clusters = look.of_week(&tables, |week, _| largest(week, &[level], top))?.concat();
     look.print(&clusters, |clusters| of_largest(level, clusters))
 }
 

@@ -1,8 +1,8 @@
 //! Clusters: the largest ones, and some with the words of two of their pages.
 
-use super::escape::{name, short};
+use super::escape::{line, name, short};
 use super::parts::{Cell, table};
-use crate::look::{Comparison, LookedCluster, ShownCluster, Why};
+use crate::look::{LookedCluster, ShownCluster, Why};
 use crate::records::Level;
 use crate::report::{grouped, plural};
 
@@ -29,8 +29,8 @@ pub(super) fn largest(level: Level, clusters: &[LookedCluster], id: &str) -> Str
 
 /// A cluster with two of its pages and their differing words.
 pub(super) fn card(shown: &ShownCluster) -> String {
-    let reasons: Vec<String> = shown.reasons.iter().copied().map(reason).collect();
-    let Comparison { pages, sketches, texts, .. } = &shown.comparison;
+    let reasons: Vec<String> = shown.reasons.iter().map(|why| reason(*why, shown.pages)).collect();
+    let ShownCluster { pair, sketches, texts, .. } = shown;
     let hosts = if shown.hosts == 0 { String::new() } else { format!(" of {}", plural(shown.hosts, "host")) };
     let mut out = format!(
         "<article class=\"card\">\n<h3>Cluster {}: {}{hosts}</h3>\n<p class=\"soft\">{}</p>\n",
@@ -44,8 +44,11 @@ pub(super) fn card(shown: &ShownCluster) -> String {
     } else if let Some(sketches) = sketches {
         out.push_str(&format!("<p>About {:.2} similar, by their sketches.</p>\n", sketches.similarity));
     }
+    if let Some(unread) = &shown.unread {
+        out.push_str(&format!("<p>Their words could not be read: {}.</p>\n", line(unread)));
+    }
     out.push_str("<div class=\"pair\">\n");
-    for (side, page) in pages.iter().enumerate() {
+    for (side, page) in pair.iter().enumerate() {
         out.push_str(&format!("<div><p>{}</p>\n<p class=\"soft\">{}</p>\n", name(&page.name), short(&page.title)));
         if let Some(texts) = texts {
             let passages = &texts.differing[side];
@@ -67,10 +70,17 @@ pub(super) fn card(shown: &ShownCluster) -> String {
     out
 }
 
-fn reason(why: Why) -> String {
+/// Why a cluster of so many pages is shown.
+fn reason(why: Why, pages: u64) -> String {
     match why {
         Why::Largest => "One of the largest clusters.".to_owned(),
-        Why::Loosest => "One of the clusters whose pages are least similar.".to_owned(),
-        Why::Grown(pages) => format!("Grew by {} since the week before.", plural(pages, "page")),
+        Why::Loosest(similarity) => {
+            format!(
+                "One of the loosest of the largest clusters: two of its pages are {similarity:.2} similar, on average."
+            )
+        }
+        Why::Grown(before) => {
+            format!("Grew from {} to {} since the week before.", plural(before, "page"), grouped(pages))
+        }
     }
 }

@@ -4,10 +4,12 @@ use std::borrow::Cow;
 
 use crate::text::printable;
 
-/// Characters of a text that are shown, at most: titles and URLs can be long.
+/// Characters of a title or a URL that are shown, at most.
 const SHOWN: usize = 200;
-/// The length of a URL that becomes a link, at most, in bytes.
-const LINKED: usize = 2000;
+/// Characters of a line of a report that are shown, at most.
+const LINE: usize = 1000;
+/// The length of a URL that becomes a link, at most, in bytes of HTML.
+const LINKED: usize = 500;
 
 /// A text in which nothing is markup, and no character acts: see [`printable`].
 ///
@@ -29,29 +31,35 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// As [`escaped`], without the middle of a long text.
+/// As [`escaped`], without the middle of a long title or URL.
 pub(super) fn short(text: &str) -> String {
-    escaped(&without_middle(text))
+    escaped(&without_middle(text, SHOWN))
 }
 
-/// A text of at most [`SHOWN`] characters, whatever their widths.
-fn without_middle(text: &str) -> Cow<'_, str> {
-    if text.char_indices().nth(SHOWN).is_none() {
+/// As [`escaped`], without the middle of a long line of a report.
+pub(super) fn line(text: &str) -> String {
+    escaped(&without_middle(text, LINE))
+}
+
+/// A text of at most `most` characters, whatever their widths.
+fn without_middle(text: &str, most: usize) -> Cow<'_, str> {
+    if text.char_indices().nth(most).is_none() {
         return Cow::Borrowed(text);
     }
-    let head = text.char_indices().nth(SHOWN / 2).map_or(text.len(), |(at, _)| at);
-    let tail = text.char_indices().rev().nth(SHOWN / 2 - 2).map_or(0, |(at, _)| at);
+    let head = text.char_indices().nth(most / 2).map_or(text.len(), |(at, _)| at);
+    let tail = text.char_indices().rev().nth(most / 2 - 2).map_or(0, |(at, _)| at);
     Cow::Owned(format!("{}…{}", &text[..head], &text[tail..]))
 }
 
-/// How a page is known: a link, if that is the URL of a web page.
+/// How a page is known: a link, if that is the URL of a web page as it is, and not the place of a row in a file.
 pub(super) fn name(name: &str) -> String {
     let is_url = ["http://", "https://"].iter().any(|scheme| name.starts_with(scheme));
-    if is_url && name.len() <= LINKED {
-        format!("<a href=\"{}\" rel=\"noopener noreferrer nofollow\">{}</a>", escaped(name), short(name))
-    } else {
-        short(name)
+    let is_plain = !name.contains(|c: char| c.is_whitespace() || c == '\\') && printable(name) == name;
+    let escaped = if is_url && is_plain && name.len() <= LINKED { escaped(name) } else { String::new() };
+    if escaped.is_empty() || escaped.len() > LINKED {
+        return short(name);
     }
+    format!("<a href=\"{escaped}\" rel=\"noopener noreferrer nofollow\">{}</a>", short(name))
 }
 
 #[cfg(test)]
@@ -64,7 +72,7 @@ mod tests {
         assert_eq!(short(&exact), exact);
         // Marks have no width of their own.
         let marks = format!("a{}b", "\u{301}".repeat(100_000));
-        let shown = without_middle(&marks);
+        let shown = without_middle(&marks, SHOWN);
         assert_eq!(shown.chars().count(), SHOWN);
         assert!(shown.starts_with("a\u{301}") && shown.ends_with("\u{301}b") && shown.contains('…'));
     }
@@ -73,6 +81,10 @@ mod tests {
     fn only_web_pages_are_links() {
         assert_eq!(name("javascript:alert(1)"), "javascript:alert(1)");
         assert_eq!(name("http:x"), "http:x");
+        let quotes = format!("http://one.example/{}", "\"".repeat(100));
+        for text in ["http://one.example/ at 12", "http://one.example\\.evil.example/", "http://a/\u{202e}", &quotes] {
+            assert!(!name(text).contains("href"), "{text}");
+        }
         let long = format!("http://one.example/{}", "a".repeat(LINKED));
         assert!(!name(&long).contains("href"));
         let marked = "http://one.example/\"onclick=\"alert(1)";

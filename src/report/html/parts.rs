@@ -1,9 +1,12 @@
 //! Sheets as HTML, and tables that sort and filter.
 
-use super::escape::{escaped, name, short};
+use super::escape::{escaped, line, name, short};
 use crate::report::grid::Grid;
 use crate::report::sheet::{Part, Sheet};
 use crate::report::{Column, grouped};
+
+/// Rows of a table, at most.
+pub(super) const MOST_ROWS: usize = 300;
 
 /// A cell of a table.
 pub(super) enum Cell {
@@ -46,12 +49,16 @@ pub(super) fn table(id: Option<&str>, caption: &str, heads: &[(&str, bool)], row
         ));
     }
     out.push_str(&format!("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n", escaped(caption)));
-    out.push_str(&format!("<table{of_id} class=\"sortable\">\n<thead><tr>"));
-    for (head, is_number) in heads {
-        let class = if *is_number { " class=\"number\"" } else { "" };
-        out.push_str(&format!("<th scope=\"col\"{class}>{}</th>", escaped(head)));
+    out.push_str(&format!("<table{of_id} class=\"sortable\">\n"));
+    if !heads.is_empty() {
+        out.push_str("<thead><tr>");
+        for (head, is_number) in heads {
+            let class = if *is_number { " class=\"number\"" } else { "" };
+            out.push_str(&format!("<th scope=\"col\"{class}>{}</th>", escaped(head)));
+        }
+        out.push_str("</tr></thead>\n");
     }
-    out.push_str("</tr></thead>\n<tbody>\n");
+    out.push_str("<tbody>\n");
     for row in rows {
         out.push_str(&format!("<tr>{}</tr>\n", row.iter().map(Cell::html).collect::<String>()));
     }
@@ -71,10 +78,10 @@ pub(super) fn sheet(sheet: &Sheet) -> String {
         }
         match part {
             Part::Fact(name, said) if is_fact => {
-                out.push_str(&format!("<dt>{}</dt><dd>{}</dd>\n", escaped(name.trim()), escaped(said)));
+                out.push_str(&format!("<dt>{}</dt><dd>{}</dd>\n", escaped(name.trim()), line(said)));
             }
-            Part::Fact(_, line) if line.trim().is_empty() => {}
-            Part::Fact(_, line) => out.push_str(&format!("<p>{}</p>\n", escaped(line))),
+            Part::Fact(_, said) if said.trim().is_empty() => {}
+            Part::Fact(_, said) => out.push_str(&format!("<p>{}</p>\n", line(said))),
             Part::Grid(of) => out.push_str(&grid(of)),
         }
     }
@@ -84,24 +91,48 @@ pub(super) fn sheet(sheet: &Sheet) -> String {
     out
 }
 
-/// A table of a sheet.
+/// A table of a sheet. Of a long one the first rows and the last are shown.
 fn grid(grid: &Grid) -> String {
-    let (columns, rows) = grid.parts();
-    let Some((heads, rows)) = rows.split_first() else { return String::new() };
-    let heads: Vec<(&str, bool)> =
-        heads.iter().zip(columns).map(|(head, column)| (head.as_str(), *column == Column::Number)).collect();
-    let cell = |(cell, column): (&String, &Column)| match column {
+    let (columns, head, rows) = grid.parts();
+    let left_out = rows.len().saturating_sub(MOST_ROWS);
+    let rows: Vec<&Vec<String>> = rows
+        .iter()
+        .enumerate()
+        .filter(|(row, _)| !(MOST_ROWS / 2..MOST_ROWS / 2 + left_out).contains(row))
+        .map(|of| of.1)
+        .collect();
+    // A column of which a cell is no number sorts as text.
+    let is_missing = |cell: &str| matches!(cell.trim(), "" | "-");
+    let of_numbers =
+        |column: usize| rows.iter().all(|row| is_missing(&row[column]) || number_in(&row[column]).is_some());
+    let of_numbers: Vec<bool> = (0..columns.len()).map(of_numbers).collect();
+    let cell = |(column, cell): (usize, &String)| match columns[column] {
         Column::Text => Cell::Name(cell.clone()),
-        Column::Number => Cell::Number(cell.clone(), number_in(cell)),
+        Column::Number => Cell::Number(cell.clone(), number_in(cell).filter(|_| of_numbers[column])),
     };
-    let rows: Vec<Vec<Cell>> = rows.iter().map(|row| row.iter().zip(columns).map(cell).collect()).collect();
-    table(None, "Table", &heads, &rows)
+    let cells: Vec<Vec<Cell>> = rows.iter().map(|row| row.iter().enumerate().map(cell).collect()).collect();
+    let numbers = columns.iter().map(|column| *column == Column::Number);
+    let heads: Vec<(&str, bool)> = match head {
+        Some(head) => head.iter().map(String::as_str).zip(numbers).collect(),
+        None => Vec::new(),
+    };
+    let mut out = table(None, "Table", &heads, &cells);
+    if left_out > 0 {
+        out.push_str(&format!("<p class=\"soft\">{} rows in the middle are left out.</p>\n", grouped(left_out as u64)));
+    }
+    out
 }
 
-/// The number of a cell that is a number, or a percentage.
+/// The number of a cell that is a number, a percentage or a size.
 fn number_in(cell: &str) -> Option<f64> {
-    let digits: String = cell.trim().trim_end_matches('%').chars().filter(|c| *c != ',').collect();
-    digits.parse().ok().filter(|number: &f64| number.is_finite())
+    let cell = cell.trim();
+    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("B", 0), ("%", 0)];
+    let (digits, scale) = units
+        .into_iter()
+        .find_map(|(unit, power)| Some((cell.strip_suffix(unit)?, f64::from(power).exp2())))
+        .unwrap_or((cell, 1.0));
+    let digits: String = digits.trim().chars().filter(|c| *c != ',').collect();
+    digits.parse().ok().filter(|number: &f64| number.is_finite()).map(|number| scale * number)
 }
 
 #[cfg(test)]
@@ -118,12 +149,16 @@ mod tests {
         let mut grid = Grid::new([("pages", Column::Number), ("page", Column::Text)]);
         grid.row(["1,200", "http://one.example/?a=1&b=2"]);
         grid.row(["-", "javascript:alert(1)"]);
+        (0..2 * MOST_ROWS).for_each(|row| grid.row([format!("{row}.5 KiB"), format!("row {row}")]));
         sheet_of.grid(grid);
         let html = sheet(&sheet_of);
         for wanted in [
             "<p>Week &lt;1&gt;</p>",
             "<dl>\n<dt>Records</dt><dd>12 &amp; more</dd>\n<dt></dt><dd>further</dd>\n</dl>",
             "data-value=\"1200\">1,200</td>",
+            "data-value=\"1536\">1.5 KiB</td>",
+            "<td>row 599</td>",
+            "302 rows in the middle are left out",
             "<a href=\"http://one.example/?a=1&amp;b=2\"",
             "<td>javascript:alert(1)</td>",
         ] {

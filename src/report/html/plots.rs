@@ -20,11 +20,24 @@ pub(super) enum Ink {
     One,
     Two,
     Three,
+    Four,
+    Five,
+    Six,
+    Seven,
 }
 
 impl Ink {
-    const ALL: [(Ink, &'static str); 5] =
-        [(Ink::Text, "ink"), (Ink::Line, "line"), (Ink::One, "one"), (Ink::Two, "two"), (Ink::Three, "three")];
+    const ALL: [(Ink, &'static str); 9] = [
+        (Ink::Text, "ink"),
+        (Ink::Line, "line"),
+        (Ink::One, "one"),
+        (Ink::Two, "two"),
+        (Ink::Three, "three"),
+        (Ink::Four, "four"),
+        (Ink::Five, "five"),
+        (Ink::Six, "six"),
+        (Ink::Seven, "seven"),
+    ];
 
     /// Its name in the style of the page.
     fn name(self) -> &'static str {
@@ -54,6 +67,8 @@ pub(super) struct Axis<'a> {
     /// Its ends.
     pub(super) bounds: (f64, f64),
     pub(super) is_logarithmic: bool,
+    /// Whether only whole numbers are on it.
+    pub(super) is_whole: bool,
 }
 
 /// Draws the axes of a chart and its series: the types of a chart differ by its axes.
@@ -69,7 +84,7 @@ macro_rules! draw {
             .light_line_style(TRANSPARENT)
             .label_style(("sans-serif", 16, &text))
             .axis_desc_style(("sans-serif", 16, &text))
-            .x_label_formatter(&|x| tick(*x))
+            .x_label_formatter(&|x| if $x.is_whole && x.fract() != 0.0 { String::new() } else { tick(*x) })
             .y_label_formatter(&|y| tick(*y))
             .draw()
             .map_err(failed)?;
@@ -124,7 +139,7 @@ fn with_names(svg: &str, series: &[Series], caption: &str) -> String {
         })
         .collect();
     format!(
-        "<figure>\n<div class=\"plot\" tabindex=\"0\">{svg}</div>\n<ul class=\"legend\">{names}</ul>\n<figcaption>{}</figcaption>\n</figure>\n",
+        "<figure>\n<div class=\"plot\" tabindex=\"0\" role=\"region\" aria-label=\"Plot\">{svg}</div>\n<ul class=\"legend\">{names}</ul>\n<figcaption>{}</figcaption>\n</figure>\n",
         escaped(caption)
     )
 }
@@ -185,7 +200,7 @@ mod tests {
             points: (1..=count).map(|n| (n as f64, 1.0 + (count - n) as f64)).collect(),
         };
         let all = [series("sizes <b>", Ink::One, false, 100_000), series("fit", Ink::Two, true, 2)];
-        let x = Axis { name: "pages", bounds: (1.0, 1e5), is_logarithmic: false };
+        let x = Axis { name: "pages", bounds: (1.0, 1e5), is_logarithmic: false, is_whole: true };
         let y = Axis { name: "clusters", ..x };
         let [log_x, log_y] = [x, y].map(|axis| Axis { is_logarithmic: true, ..axis });
         let of = |axes| figure("how many <clusters>", axes, &all, "of <us>").unwrap();

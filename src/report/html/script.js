@@ -6,11 +6,11 @@ function value(row, column) {
 }
 function compare(a, b) {
   if (typeof a === "number" && typeof b === "number") return a - b;
-  if (typeof a !== typeof b) return typeof a === "number" ? 1 : -1;
+  if (typeof a !== typeof b) return typeof a === "number" ? -1 : 1;
   return a.localeCompare(b, "en", { numeric: true });
 }
 for (const table of document.querySelectorAll("table.sortable")) {
-  const heads = [...table.tHead.rows[0].cells];
+  const heads = table.tHead === null ? [] : [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => {
     if (head.textContent === "" || table.tBodies[0].rows.length < 2) return;
     const button = document.createElement("button");
@@ -23,7 +23,9 @@ for (const table of document.querySelectorAll("table.sortable")) {
       head.setAttribute("aria-sort", turn === 1 ? "ascending" : "descending");
       const body = table.tBodies[0];
       const rows = [...body.rows].map((row) => [value(row, column), row]);
-      rows.sort((a, b) => turn * compare(a[0], b[0]));
+      // What has no number comes last, whichever way.
+      const isMissing = (cell) => cell === "" || cell === "-";
+      rows.sort(([a], [b]) => isMissing(a) - isMissing(b) || turn * compare(a, b));
       body.append(...rows.map(([, row]) => row));
     });
   });

@@ -54,7 +54,9 @@ pub(super) fn all(overview: &Overview) -> Result<Vec<Section>> {
         if let (StudySummary::Evolution(_), Some(curves)) = (study, &overview.evolution) {
             body.push_str(&evolution(curves)?);
         }
-        sections.push(section(id, title, body));
+        let of = study.week().filter(|week| *week != overview.summary.week);
+        let title = of.map_or_else(|| title.to_owned(), |week| format!("{title}, until week {week}"));
+        sections.push(section(id, &title, body));
     }
     sections.push(section("records", "Records and rejects", records(&overview.summary)));
     Ok(sections)
@@ -129,8 +131,16 @@ fn sizes(overview: &Overview) -> Result<String> {
         format!("Lines: fitted power laws ({}).", facts.join("; "))
     };
     let [most_pages, most_clusters] = greatest(&series).map(|most| most.max(10.0) * 1.5);
+    // Only its slope was published: it begins where the most clusters of this crawl are.
+    let first = series.iter().flat_map(|series| &series.points).copied().max_by(|a, b| a.1.total_cmp(&b.1));
+    if let Some((size, clusters)) = first.filter(|(_, clusters)| *clusters > 1.0) {
+        let end = (size * clusters.powf(1.0 / PUBLISHED_EXPONENT)).min(most_pages);
+        let at = |size_of: f64| (size_of, clusters * (size_of / size).powf(-PUBLISHED_EXPONENT));
+        let name = format!("published exponent, {PUBLISHED_EXPONENT}");
+        series.push(Series { name, ink: Ink::Text, is_line: true, points: vec![at(size), at(end)] });
+    }
     let axes = [("pages of a cluster", most_pages), ("clusters of this size", most_clusters)];
-    let axes = axes.map(|(name, most)| Axis { name, bounds: (0.8, most), is_logarithmic: true });
+    let axes = axes.map(|(name, most)| Axis { name, bounds: (0.8, most), is_logarithmic: true, is_whole: true });
     let caption = format!("{fitted} The study's crawl has an exponent of about {PUBLISHED_EXPONENT}.");
     figure("How many clusters have how many pages, on logarithmic axes", axes, &series, &caption)
 }
@@ -173,7 +183,7 @@ fn accuracy(overview: &Overview) -> Result<String> {
         series.push(line("", Ink::Two, ends.to_vec()));
     }
     let axes = [("similarity of two pages", 1.0), ("% of the pairs", 101.0)];
-    let axes = axes.map(|(name, most)| Axis { name, bounds: (0.0, most), is_logarithmic: false });
+    let axes = axes.map(|(name, most)| Axis { name, bounds: (0.0, most), is_logarithmic: false, is_whole: false });
     let caption = "Vertical lines are 95% confidence intervals. Pages are in one cluster, too, if links through others join them.";
     let mut out = figure("The share of pairs that are linked, by their similarity", axes, &series, caption)?;
     match &overview.summary.accuracy {

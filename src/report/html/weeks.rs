@@ -2,15 +2,15 @@
 
 use anyhow::Result;
 
-use super::parts::{Cell, table};
+use super::parts::{Cell, MOST_ROWS, table};
 use super::plots::{Axis, Ink, Series, figure};
 use crate::look::{ClassCurve, EvolutionCurves};
-use crate::summary::Summary;
+use crate::summary::{Since, Summary};
 
 /// What the axis of weeks is called.
 const WEEK: &str = "week, from the first";
 /// The inks of classes of cluster sizes, from the smallest.
-const INKS: [Ink; 5] = [Ink::One, Ink::Two, Ink::Three, Ink::Text, Ink::Line];
+const INKS: [Ink; 7] = [Ink::One, Ink::Two, Ink::Three, Ink::Four, Ink::Five, Ink::Six, Ink::Seven];
 
 /// Documents, duplicates and changes of clusters, week by week.
 pub(super) fn weeks(weeks: &[Summary]) -> Result<String> {
@@ -28,8 +28,8 @@ pub(super) fn weeks(weeks: &[Summary]) -> Result<String> {
     ];
     let most = weeks.iter().map(|week| week.counts.documents).max().unwrap_or(0).max(1) as f64;
     let axes = [
-        Axis { name: WEEK, bounds: (1.0, weeks.len() as f64), is_logarithmic: false },
-        Axis { name: "pages", bounds: (0.0, 1.1 * most), is_logarithmic: false },
+        Axis { name: WEEK, bounds: (1.0, weeks.len() as f64), is_logarithmic: false, is_whole: true },
+        Axis { name: "pages", bounds: (0.0, 1.1 * most), is_logarithmic: false, is_whole: false },
     ];
     let plot = figure("Documents and duplicates, week by week", axes, &series, "")?;
     let heads = [
@@ -41,27 +41,33 @@ pub(super) fn weeks(weeks: &[Summary]) -> Result<String> {
         ("not downloaded", true),
         ("births", true),
         ("deaths", true),
+        ("grown", true),
+        ("shrunk", true),
         ("merges", true),
         ("splits", true),
     ];
     let row = |week: &Summary| {
-        let event =
-            |name: &str| week.since.as_ref().and_then(|since| since.changes.get(name)).map_or(0, |counts| counts.0);
-        let since = |of: fn(&crate::summary::Since) -> u64| week.since.as_ref().map_or(0, of);
+        // The first week of a store has none before it.
+        let since = |of: &dyn Fn(&Since) -> u64| match &week.since {
+            Some(since) => Cell::count(of(since)),
+            None => Cell::Number(String::new(), None),
+        };
+        let event = |name: &str| since(&|since| since.changes.get(name).map_or(0, |counts| counts.0));
         let mut cells = vec![
             Cell::Text(week.week.to_string()),
             Cell::count(week.counts.documents),
             Cell::count(duplicates(week)),
             Cell::share(week.levels.first().map_or(0.0, |level| level.share)),
-            Cell::count(since(|since| since.new_urls)),
-            Cell::count(since(|since| since.not_downloaded)),
+            since(&|since| since.new_urls),
+            since(&|since| since.not_downloaded),
         ];
-        cells.extend(["birth", "death", "merge", "split"].map(|name| Cell::count(event(name))));
+        cells.extend(["birth", "death", "grow", "shrink", "merge", "split"].map(event));
         cells
     };
-    let rows: Vec<Vec<Cell>> = weeks.iter().map(row).collect();
+    let listed = &weeks[weeks.len().saturating_sub(MOST_ROWS)..];
+    let rows: Vec<Vec<Cell>> = listed.iter().map(row).collect();
     Ok(format!(
-        "{plot}{}<p class=\"soft\">Births, deaths, merges and splits are those of very similar clusters.</p>\n",
+        "{plot}{}<p class=\"soft\">Births, deaths and what follows are of very similar clusters.</p>\n",
         table(Some("table-weeks"), "Weeks", &heads, &rows)
     ))
 }
@@ -79,8 +85,8 @@ pub(super) fn evolution(curves: &EvolutionCurves) -> Result<String> {
         };
         let series: Vec<Series> = curves.classes.iter().zip(INKS.iter().cycle()).map(of_class).collect();
         let axes = [
-            Axis { name: WEEK, bounds: (1.0, last as f64), is_logarithmic: false },
-            Axis { name: "% of a page's first cluster", bounds: (0.0, 105.0), is_logarithmic: false },
+            Axis { name: WEEK, bounds: (1.0, last as f64), is_logarithmic: false, is_whole: true },
+            Axis { name: "% of a page's first cluster", bounds: (0.0, 105.0), is_logarithmic: false, is_whole: false },
         ];
         let caption = "Retention: the share of a page's cluster of the first week that is with it in a later one; \
                        the mean over the pages, by the size of the first cluster.";
@@ -95,8 +101,13 @@ pub(super) fn evolution(curves: &EvolutionCurves) -> Result<String> {
         let name = "page and its next download".to_owned();
         let series = [Series { name, ink: Ink::One, is_line: false, points }];
         let axes = [
-            Axis { name: "features that stay", bounds: (-1.0, curves.amounts.len() as f64), is_logarithmic: false },
-            Axis { name: "% of the downloads", bounds: (0.7 * least, 130.0), is_logarithmic: true },
+            Axis {
+                name: "features that stay",
+                bounds: (-1.0, curves.amounts.len() as f64),
+                is_logarithmic: false,
+                is_whole: false,
+            },
+            Axis { name: "% of the downloads", bounds: (0.7 * least, 130.0), is_logarithmic: true, is_whole: false },
         ];
         let caption = format!(
             "The number of equal features; {} stands for pages that are the same, byte for byte.",
