@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Absent, Job, Keep, Method, Mode, Policy, Reading};
-use crate::readers::Input;
+use crate::readers::{Input, InputPiece, pieces};
 use crate::records::{Week, short_hash};
 use crate::state::{CommittedWeek, Earlier, InputKey, Journal, Store};
 use crate::text::UrlPatterns;
@@ -63,6 +63,8 @@ pub struct Plan {
     pub workers: usize,
     /// Memory for the buffers of one worker, in bytes.
     pub worker_memory: u64,
+    /// Whether several workers read one large file.
+    pub split_files: bool,
 }
 
 /// A deletion from a committed week.
@@ -184,20 +186,30 @@ impl Plan {
         self.processes * self.workers
     }
 
-    /// The inputs of a wave that a worker reads. The largest file is assigned first, each to the worker with the fewest bytes so
-    /// far. Which worker reads a file has no effect on the tables.
-    pub fn share(&self, wave: usize, worker: usize, peers: usize) -> Vec<usize> {
+    /// The pieces in which an input is read.
+    pub fn pieces(&self, input: &Input) -> Vec<InputPiece> {
+        if self.split_files { pieces(input).collect() } else { vec![InputPiece::WHOLE] }
+    }
+
+    /// The pieces of the inputs of a wave that a worker reads. The largest is assigned first, each to the worker with the fewest bytes so
+    /// far. Which worker reads a piece has no effect on the tables.
+    pub fn share(&self, wave: usize, worker: usize, peers: usize) -> Vec<(usize, InputPiece)> {
         let (first, end) = self.waves[wave];
-        let mut files: Vec<usize> = (first..end).collect();
-        files.sort_by_key(|&file| (std::cmp::Reverse(self.inputs[file].bytes), file));
+        let of_file = |file: usize| {
+            let input = &self.inputs[file];
+            let pieces = self.pieces(input);
+            pieces.into_iter().map(move |piece| (std::cmp::Reverse(input.bytes / piece.of), file, piece))
+        };
+        let mut all: Vec<_> = (first..end).flat_map(of_file).collect();
+        all.sort_unstable();
         let mut loads = vec![0u64; peers];
         let mut assigned = Vec::new();
-        for file in files {
+        for (std::cmp::Reverse(bytes), file, piece) in all {
             let least = (0..peers).min_by_key(|&peer| loads[peer]).unwrap_or(0);
             // An empty file counts as one byte, so that empty files go to different workers.
-            loads[least] += self.inputs[file].bytes.max(1);
+            loads[least] += bytes.max(1);
             if least == worker {
-                assigned.push(file);
+                assigned.push((file, piece));
             }
         }
         assigned
@@ -260,6 +272,7 @@ mod tests {
             processes: 1,
             workers: 1,
             worker_memory: 1,
+            split_files: true,
         }
     }
 
@@ -274,11 +287,26 @@ mod tests {
     fn every_file_has_one_reader_for_any_number_of_workers() {
         let plan = plan(&[9, 0, 3, 3, 3, 0, 7], 1 << 20);
         for peers in 1..5 {
-            let mut all: Vec<usize> = (0..peers).flat_map(|worker| plan.share(0, worker, peers)).collect();
+            let mut all: Vec<_> = (0..peers).flat_map(|worker| plan.share(0, worker, peers)).collect();
             all.sort_unstable();
-            assert!(all.into_iter().eq(0..7));
+            assert!(all.into_iter().eq((0..7).map(|file| (file, InputPiece::WHOLE))));
         }
-        assert_eq!(plan.share(0, 0, 2).iter().map(|&f| plan.inputs[f].bytes).sum::<u64>(), 12);
+        assert_eq!(plan.share(0, 0, 2).iter().map(|(file, _)| plan.inputs[*file].bytes).sum::<u64>(), 12);
+    }
+
+    #[test]
+    fn a_large_file_of_lines_is_shared() {
+        let mut plan = plan(&[1 << 30, 5], 1 << 40);
+        plan.inputs[0].format = Format::Jsonl;
+        for peers in 1..5 {
+            let mut all: Vec<_> = (0..peers).flat_map(|worker| plan.share(0, worker, peers)).collect();
+            all.sort_unstable();
+            assert!(
+                all.into_iter().eq(pieces(&plan.inputs[0]).map(|piece| (0, piece)).chain([(1, InputPiece::WHOLE)]))
+            );
+            let of_worker = |worker| plan.share(0, worker, peers).len();
+            assert!((0..peers).all(|worker| of_worker(worker) >= 16 / peers), "{peers}");
+        }
     }
 
     #[test]

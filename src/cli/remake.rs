@@ -152,6 +152,7 @@ impl Opened {
             processes,
             workers,
             worker_memory: config.memory() / (processes * workers) as u64,
+            split_files: config.split_files(),
         })
     }
 

@@ -186,6 +186,8 @@ struct WeekRequest {
     workers: WorkerCount,
     /// Memory for the buffers of all processes, in bytes.
     memory: u64,
+    /// Whether several workers read one large file.
+    split_files: bool,
     replace: bool,
 }
 
@@ -277,9 +279,22 @@ impl WeekRequest {
             log.notice(&format!("left out of folders and globs: {left_out}"));
         }
         ensure!(u32::try_from(inputs.len()).is_ok(), "{} inputs are too many for one week", inputs.len());
-        let (memory, replace) = (config.memory(), args.replace);
+        let (memory, split_files, replace) = (config.memory(), config.split_files(), args.replace);
         let documents = None;
-        Ok(WeekRequest { job, week, is_named, store, inputs, documents, spool, pool, workers, memory, replace })
+        Ok(WeekRequest {
+            job,
+            week,
+            is_named,
+            store,
+            inputs,
+            documents,
+            spool,
+            pool,
+            workers,
+            memory,
+            split_files,
+            replace,
+        })
     }
 
     fn reading(&self) -> &Reading {
@@ -492,6 +507,7 @@ impl WeekRequest {
             processes: self.pool.processes(),
             workers,
             worker_memory: self.memory / (self.pool.processes() * workers) as u64,
+            split_files: self.split_files,
         })
     }
 }

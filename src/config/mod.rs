@@ -108,6 +108,8 @@ pub struct Config {
     pub processes: Option<Count>,
     /// Memory for the buffers of all processes together. Default: half of this machine's memory, times the number of machines.
     pub memory: Option<Bytes>,
+    /// Whether several workers read a large file that can be read from its middle. Default: true.
+    pub split_files: Option<bool>,
     /// How often all processes are started again, from what is committed, before the run fails. Default: 3.
     pub restarts: Option<u32>,
     /// A process that reports nothing for this long is given up. At least 1 s. Default: 20 s.
@@ -157,6 +159,11 @@ impl Config {
         let machines: BTreeSet<&str> = self.hosts.iter().map(|host| host.name.machine()).collect();
         let default = || (machine_memory() / 2).max(1 << 30) * machines.len().max(1) as u64;
         self.memory.map_or_else(default, |bytes| bytes.0)
+    }
+
+    /// Whether several workers read one large file.
+    pub fn split_files(&self) -> bool {
+        self.split_files.unwrap_or(true)
     }
 
     /// How often all processes are started again before the run fails.

@@ -98,7 +98,11 @@ pub(crate) fn files_again(
     // A week that is computed again from its own tables has no waves, and no shingles.
     let inputs = plan.inputs_again();
     let wave_of = |input: usize| plan.waves.iter().position(|(first, end)| (*first..*end).contains(&input));
-    let kept = |input| kept_shingles(week.unfinished, wave_of(input).unwrap_or_default(), input);
+    let kept = |input: usize| {
+        let wave = wave_of(input).unwrap_or_default();
+        let pieces = if plan.keep.shingles { plan.pieces(&inputs[input]) } else { Vec::new() }.into_iter();
+        pieces.map(|piece| kept_shingles(week.unfinished, wave, input, piece)).collect()
+    };
     let again = ReadAgain {
         documents: plan.method.documents,
         inputs: &inputs,

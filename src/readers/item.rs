@@ -262,3 +262,16 @@ impl Reader for RejectedFile {
         Unread { bytes: self.position(), ends_early: false }
     }
 }
+
+/// A reader without items.
+pub(crate) struct Nothing;
+
+impl Reader for Nothing {
+    fn next(&mut self) -> anyhow::Result<Option<Item>> {
+        Ok(None)
+    }
+
+    fn position(&self) -> u64 {
+        0
+    }
+}

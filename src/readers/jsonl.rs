@@ -39,10 +39,14 @@ impl JsonlReader {
     /// # Errors
     /// If the first bytes cannot be read.
     pub fn new(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> io::Result<Self> {
-        // JSON can write one byte as six: \u0001.
-        let longest = reading.page_limit().saturating_mul(6).saturating_add(SLACK);
-        let lines = Lines::new(source, longest)?;
+        let lines = Lines::new(source, longest(reading))?;
         Ok(JsonlReader { lines, reading: reading.clone(), name: name.to_owned() })
+    }
+
+    /// The reader of whole lines of a file that is not compressed.
+    pub(super) fn of_plain_lines(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> Self {
+        let lines = Lines::of_plain(source, longest(reading));
+        JsonlReader { lines, reading: reading.clone(), name: name.to_owned() }
     }
 
     fn item(&mut self) -> io::Result<Option<Item>> {
@@ -58,6 +62,12 @@ impl JsonlReader {
         }
         Ok(None)
     }
+}
+
+/// The bytes of the longest line.
+fn longest(reading: &Reading) -> usize {
+    // JSON can write one byte as six: \u0001.
+    reading.page_limit().saturating_mul(6).saturating_add(SLACK)
 }
 
 impl Reader for JsonlReader {

@@ -36,7 +36,7 @@
 //! ```
 //!
 //! In reading order: `item` (what a reader returns), `input` (a file or object, its format and location), `find` (from what a user
-//! names to inputs), `open` (an input to its reader); the formats `warc`, `wacz`, `jsonl`, `parquet`, `csv`, `whole` (a file is one page) and `failed`; and what they
+//! names to inputs), `open` (an input to its reader), `piece` (a part of it); the formats `warc`, `wacz`, `jsonl`, `parquet`, `csv`, `whole` (a file is one page) and `failed`; and what they
 //! share: `streams` (compressed files as streams of bytes and lines), `rows` (a row or line as a page), `fields` (dates and UTF-8),
 //! `sniff` (what bytes are, whatever their label says), `url_list` (files with URLs instead of pages), `contained` (panics of decoders as reasons).
 
@@ -51,6 +51,7 @@ mod item;
 mod jsonl;
 mod open;
 mod parquet;
+mod piece;
 mod raw;
 mod rows;
 mod sniff;
@@ -68,5 +69,6 @@ pub use self::item::{
     ArchiveEntry, Body, CountedIn, Failure, Item, Page, Reader, RedirectAnswer, Reject, Revisit, Skip, Skipped, Unread,
 };
 pub use self::open::{KeysOfInput, check, damage, keys, open, open_at};
+pub use self::piece::{InputPiece, open_piece, pieces};
 pub(crate) use self::raw::{RawBytes, decoded};
 pub use self::url_list::{ListLines, Listed, UrlFile, each_listed_url};

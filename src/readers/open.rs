@@ -6,7 +6,7 @@ use std::io::Read;
 use anyhow::{Context as _, bail};
 
 use super::input::{Format, Input, Location, cannot};
-use super::item::{CountedIn, Item, Reader, RejectedFile};
+use super::item::{CountedIn, Item, Reader, RejectedFile, Unread};
 use super::wacz::EntryReader;
 use super::warc::{Dialect, WarcReader};
 use super::whole::{Content, WholeReader};
@@ -122,14 +122,21 @@ pub fn open_at(input: &Input, reading: &Reading, offset: u64) -> anyhow::Result<
         Format::Jsonl => Box::new(super::jsonl::JsonlReader::new(Box::new(file), name, reading).with_context(failed)?),
         _ => return Ok(None),
     };
-    Ok(Some(Box::new(FromOffset { inner, offset })))
+    Ok(Some(Box::new(FromOffset::new(inner, offset))))
 }
 
-/// A reader that began inside its input.
-struct FromOffset {
+/// A reader that began inside its input. Places of items are those in the whole input.
+pub(super) struct FromOffset {
     inner: Box<dyn Reader>,
     /// Where it began.
     offset: u64,
+}
+
+impl FromOffset {
+    /// `inner` begins at `offset`.
+    pub(super) fn new(inner: Box<dyn Reader>, offset: u64) -> FromOffset {
+        FromOffset { inner, offset }
+    }
 }
 
 impl Reader for FromOffset {
@@ -142,11 +149,15 @@ impl Reader for FromOffset {
     }
 
     fn position(&self) -> u64 {
-        self.offset + self.inner.position()
+        self.inner.position()
     }
 
     fn counted_in(&self) -> CountedIn {
         self.inner.counted_in()
+    }
+
+    fn unread(&self) -> Unread {
+        self.inner.unread()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use nigh::tables::WEEK_TABLES;
 
-use crate::program::{Made, data, job};
+use crate::program::{Made, data, job, rows_of};
 
 /// Two stores are the same when their tables have the same names and the same bytes.
 fn assert_same(a: &Made, b: &Made, what: &str) {
@@ -56,4 +56,61 @@ fn waves_and_little_memory_give_the_same_pages_for_any_workers() {
         &Made::with_job(&job, &["--workers", "2", "--processes", "2", "--config", config]),
         "two processes, 40 kB",
     );
+}
+
+/// A file of 130 MiB is read in pieces; the same bytes in gzip, under the same name, are not. Its texts are pairs of near copies.
+#[test]
+fn a_large_file_that_several_workers_read_gives_the_same_pages() {
+    use std::io::Write as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = String::new();
+    for line in 0.. {
+        if text.len() > 130 << 20 {
+            break;
+        }
+        // Sixteen times the same sentences, so that it takes little time to make them.
+        let words: String = (0..150).map(|word| format!("d{}w{word} ", line / 2)).collect();
+        let words = words.repeat(8);
+        let end = if line % 2 == 0 { "" } else { "and no more" };
+        text.push_str(&format!("{{\"id\":\"n{line}\",\"text\":\"{words}{end}\"}}\n"));
+        if line % 1000 == 999 {
+            text.push_str("this is no object\n");
+        }
+    }
+    let path = |name: &str| {
+        std::fs::create_dir_all(folder.path().join(name)).unwrap();
+        folder.path().join(name).join("texts.jsonl")
+    };
+    let (plain, packed) = (path("plain"), path("packed"));
+    std::fs::write(&plain, &text).unwrap();
+    let mut encoder =
+        flate2::write::GzEncoder::new(std::fs::File::create(&packed).unwrap(), flate2::Compression::fast());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap();
+    let columns =
+        "[cluster.read.columns]\nid = \"id\"\n[cluster.method]\nshards = 4\nsimilarity = 0.8\nverify = \"exact\"\n";
+    let job = job(folder.path(), &format!("[cluster]\nweek = \"2024-01-08\"\naccuracy = false\n{columns}"));
+    let tables = |input: &std::path::Path, flags: &[&str]| {
+        let mut all = vec!["--input", input.to_str().unwrap()];
+        all.extend(flags);
+        let made = Made::with_job(&job, &all);
+        // The name of the file has its folder.
+        let of = |table: &str, columns: &[&str]| rows_of(&made.week(), table, columns);
+        [
+            of("documents", &["doc", "id", "words", "offset", "bytes"]),
+            of("clusters", &["doc", "similar_root", "identical_root", "exact_root", "cluster_id", "canonical"]),
+            of("evidence", &["doc", "neighbour", "agreements", "found"]),
+            of("rejects", &["offset", "reason"]),
+        ]
+    };
+    let whole = tables(&packed, &["--workers", "1"]);
+    assert!(whole[0].len() > 10_000 && whole[3].len() > 5 && whole[2].len() > 5_000, "{}", whole[0].len());
+    for flags in [
+        ["--workers", "1", "--processes", "1"],
+        ["--workers", "2", "--processes", "1"],
+        ["--workers", "2", "--processes", "2"],
+    ] {
+        assert!(tables(&plain, &flags) == whole, "{flags:?}");
+    }
 }

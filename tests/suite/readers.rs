@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use nigh::config::Reading;
-use nigh::readers::{Item, Skip, list, open};
+use nigh::readers::{InputPiece, Item, Skip, Unread, list, open, open_piece};
 
 use crate::program::corpus;
 
@@ -132,4 +132,37 @@ fn every_week_has_its_pages() {
         let (found, cut, _, rejects) = read(&folder, &Reading::default());
         assert_eq!((found, cut, rejects), (pages, 0, Vec::new()), "week {week}");
     }
+}
+
+#[test]
+fn the_pieces_of_the_corpus_have_the_records_of_the_whole() {
+    let (Some(crawl), Some(dirty)) =
+        (corpus("week-01/warc", "pieces of real crawls"), corpus("dirty", "pieces of hostile files"))
+    else {
+        return;
+    };
+    let reading = Reading::default();
+    let mut cut = 0;
+    for folder in [crawl, dirty] {
+        for input in list(&[folder.display().to_string()], &reading).unwrap() {
+            let mut reader = open(&input, &reading).unwrap();
+            let whole: Vec<Item> = std::iter::from_fn(|| reader.next().unwrap()).collect();
+            let unread = reader.unread();
+            for of in [2, 5, 40] {
+                let (mut all, mut of_pieces, mut begun) = (Vec::new(), Unread::default(), 0);
+                for number in 0..of {
+                    let mut reader = open_piece(&input, &reading, InputPiece { number, of }).unwrap();
+                    let before = all.len();
+                    all.extend(std::iter::from_fn(|| reader.next().unwrap()));
+                    of_pieces.bytes += reader.unread().bytes;
+                    of_pieces.ends_early |= reader.unread().ends_early;
+                    begun += u32::from(all.len() > before);
+                }
+                assert!(all == whole, "{} in {of} pieces: {} of {} items", input.name, all.len(), whole.len());
+                assert_eq!(of_pieces, unread, "{} in {of} pieces", input.name);
+                cut += u32::from(begun > 1);
+            }
+        }
+    }
+    assert!(cut > 20, "{cut} files were cut");
 }

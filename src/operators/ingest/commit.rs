@@ -15,7 +15,7 @@ use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::FrontierNotificator;
 use timely::dataflow::operators::generic::Operator;
 
-use super::crawl::BadRecord;
+use super::crawl::{BadRecord, MOST_LISTED};
 use super::segments::WaveSegments;
 use crate::config::Bytes;
 use crate::plan::Plan;
@@ -135,13 +135,19 @@ fn commit_wave(plan: &Plan, journal: &mut Journal, wave: usize, pending: Pending
     journal.waves = wave + 1;
     let mut writer: Writer<RejectRow> = Writer::create(&unfinished.table(RejectRow::NAME, &RejectRow::file(wave)))?;
     let mut rejects = pending.rejects.sorted()?;
+    // The file of the last record, and how many of its records the readers called bad so far.
+    let mut of_file = (u32::MAX, 0);
     while let Some(bad) = rejects.record()? {
-        writer.push(RejectRow {
-            file: plan.inputs[bad.file as usize].name.clone(),
-            offset: bad.offset as i64,
-            url: bad.url,
-            reason: bad.reason,
-        })?;
+        let name = &plan.inputs[bad.file as usize].name;
+        if !bad.is_duplicate {
+            of_file = if bad.file == of_file.0 { (bad.file, of_file.1 + 1) } else { (bad.file, 1) };
+            if of_file.1 > MOST_LISTED {
+                // Each of its pieces lists that many.
+                *journal.counts.unlisted.entry(name.clone()).or_default() += 1;
+                continue;
+            }
+        }
+        writer.push(RejectRow { file: name.clone(), offset: bad.offset as i64, url: bad.url, reason: bad.reason })?;
     }
     writer.finish()?;
     sync_folder(unfinished.folder())?;

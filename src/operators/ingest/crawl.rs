@@ -20,7 +20,8 @@ use super::keys::PageKey;
 use crate::features::{Fingerprinter, PageChunks, PageFacts, Sketch, WordsAndShingles};
 use crate::plan::Plan;
 use crate::readers::{
-    ArchiveEntry, Body, Failure, Format, Input, Item, Page, Reader, RedirectAnswer, Reject, Revisit, Skip, Unread,
+    ArchiveEntry, Body, Failure, Format, Input, InputPiece, Item, Page, Reader, RedirectAnswer, Reject, Revisit, Skip,
+    Unread, open_piece,
 };
 use crate::records::{DocumentKey, KeyHash, checksum};
 use crate::state::Counts;
@@ -31,7 +32,7 @@ use crate::watch::Watch;
 /// How long the operator works before it yields to others.
 const TIME_SLICE: Duration = Duration::from_millis(5);
 /// The number of bad records of one file that are rows of `rejects`; further ones are only counted.
-const MOST_LISTED: u64 = 10_000;
+pub(super) const MOST_LISTED: u64 = 10_000;
 /// The number of bytes of a bad record's URL that are kept.
 const BAD_URL_BYTES: usize = 2048;
 /// The time between two checks of an operator that waits for a commit.
@@ -121,6 +122,8 @@ pub struct BadRecord {
     pub url: Option<String>,
     /// The reason.
     pub reason: String,
+    /// Whether it is bad because another record has its URL or id.
+    pub is_duplicate: bool,
 }
 
 impl Sortable for BadRecord {
@@ -213,22 +216,23 @@ pub fn crawl<'scope>(
     })
 }
 
-/// The files of a wave that one worker reads, and the progress in them.
+/// The pieces of files of a wave that one worker reads, and the progress in them.
 struct WaveShare {
     plan: Arc<Plan>,
     watch: Arc<Watch>,
     fingerprinter: Fingerprinter,
     wave: usize,
-    /// The inputs to open, the next one last.
-    files: Vec<usize>,
+    /// The pieces of inputs to open, the next one last.
+    files: Vec<(usize, InputPiece)>,
     open: Option<OpenInput>,
     counts: Counts,
 }
 
-/// The input that is read, and how far.
+/// The piece of an input that is read, and how far.
 struct OpenInput {
     /// The input's number in the plan.
     number: u32,
+    piece: InputPiece,
     reader: Box<dyn Reader>,
     /// The bytes that were read.
     position: u64,
@@ -255,12 +259,14 @@ impl WaveShare {
     fn step(&mut self) -> Result<ReadStep> {
         loop {
             let Some(open) = &mut self.open else {
-                let Some(file) = self.files.pop() else { return Ok(ReadStep::End) };
+                let Some((file, piece)) = self.files.pop() else { return Ok(ReadStep::End) };
                 let input = &self.plan.inputs[file];
-                let reader = crate::readers::open(input, &self.plan.reading)?;
-                let kept = || kept_shingles(&self.plan.open_store().unfinished(self.plan.week), self.wave, file);
-                let kept = self.plan.keep.shingles.then(|| ShingleWriter::create(kept())).transpose()?;
-                self.open = Some(OpenInput { number: file as u32, reader, position: 0, ordinal: 0, rejects: 0, kept });
+                let reader = open_piece(input, &self.plan.reading, piece)?;
+                let unfinished = self.plan.open_store().unfinished(self.plan.week);
+                let kept = || ShingleWriter::create(kept_shingles(&unfinished, self.wave, file, piece));
+                let kept = self.plan.keep.shingles.then(kept).transpose()?;
+                let number = file as u32;
+                self.open = Some(OpenInput { number, piece, reader, position: 0, ordinal: 0, rejects: 0, kept });
                 continue;
             };
             let input = &self.plan.inputs[open.number as usize];
@@ -268,12 +274,12 @@ impl WaveShare {
             let position = open.reader.position();
             self.watch.add_bytes(position.saturating_sub(open.position));
             open.position = position.max(open.position);
-            let (file, ordinal) = (open.number, open.ordinal);
+            let (file, ordinal) = (open.number, open.piece.ordinal(open.ordinal));
             open.ordinal += 1;
             let Some(item) = item else {
                 let Unread { bytes, ends_early } = open.reader.unread();
                 if bytes > 0 {
-                    self.counts.unread.insert(input.name.clone(), bytes);
+                    *self.counts.unread.entry(input.name.clone()).or_default() += bytes;
                 }
                 if ends_early {
                     self.counts.ends_early.insert(input.name.clone());
@@ -325,7 +331,7 @@ impl WaveShare {
                 *self.counts.rejects.entry(bad.reason.clone()).or_default() += 1;
                 open.rejects += 1;
                 if open.rejects > MOST_LISTED {
-                    // A file of only bad records must not fill the table.
+                    // A file of only bad records must not fill the table. Of one in pieces, the commit lists no more than of another.
                     *self.counts.unlisted.entry(input.name.clone()).or_default() += 1;
                     return Ok(ReadStep::OnlyCounted);
                 }
@@ -347,7 +353,7 @@ fn bad(reject: Reject, file: u32, ordinal: u64) -> BadRecord {
         url.truncate(url.floor_char_boundary(BAD_URL_BYTES));
         url
     });
-    BadRecord { file, ordinal, offset: reject.offset, url, reason: reject.reason }
+    BadRecord { file, ordinal, offset: reject.offset, url, reason: reject.reason, is_duplicate: false }
 }
 
 /// The name under which a skipped record is counted.

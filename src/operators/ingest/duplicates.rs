@@ -42,7 +42,7 @@ impl Duplicates<'_> {
             return;
         }
         let (url, reason) = (given_url.or(url), self.reason().to_owned());
-        self.rejected.push(BadRecord { file, ordinal, offset, url, reason });
+        self.rejected.push(BadRecord { file, ordinal, offset, url, reason, is_duplicate: true });
     }
 
     fn reason(&self) -> &'static str {

@@ -1,21 +1,22 @@
 //! Shingles that are kept while a crawl is read, so that verification need not read its pages again.
 //!
-//! A worker writes one file for each crawl file that it reads: a record for each page with words, in the order of the crawl file.
+//! A worker writes one file for each piece of a crawl file that it reads: a record for each page with words, in the order of the piece.
 //!
 //! ```text
 //! record = offset, hash of the key (2), checksum of the body (2), number of shingles, hash of what follows, shingles     words of 64 bits
 //! ```
 //!
-//! The file gets its name when the crawl file has ended, and the name has the wave: files of incomplete waves are removed like other ones. A
+//! The file gets its name when the piece has ended, and the name has the wave: files of incomplete waves are removed like other ones. A
 //! record that is not whole, or a file that is not there, is no failure: the page is read again from the crawl file.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::readers::InputPiece;
 use crate::state::Unfinished;
 
 /// The words of a record before its shingles.
@@ -23,9 +24,10 @@ const HEAD: usize = 7;
 /// Bytes that are read or written at once.
 const BUFFER: usize = 1 << 20;
 
-/// Where the shingles of the pages of an input are kept.
-pub fn kept_shingles(unfinished: &Unfinished, wave: usize, input: usize) -> PathBuf {
-    unfinished.scratch_table("shingles", &format!("input{input:08}-wave{wave:05}.shingles"))
+/// Where the shingles of the pages of a piece of an input are kept.
+pub fn kept_shingles(unfinished: &Unfinished, wave: usize, input: usize, piece: InputPiece) -> PathBuf {
+    let name = format!("input{input:08}-piece{:08}-wave{wave:05}.shingles", piece.number);
+    unfinished.scratch_table("shingles", &name)
 }
 
 /// Which page a record is of.
@@ -85,25 +87,34 @@ fn unfinished(path: &Path) -> PathBuf {
     path.with_extension("part")
 }
 
-/// Reads the shingles of one crawl file.
+/// Reads the shingles of one crawl file, piece by piece.
 pub struct ShingleReader {
     file: BufReader<File>,
+    /// Those of the next pieces, the next one last.
+    rest: Vec<PathBuf>,
     /// The record that is read: the number of its shingles, and their hash.
     open: Option<(u64, u64)>,
     words: Vec<u64>,
 }
 
 impl ShingleReader {
-    /// Opens the file at `path`; `None` if it is not there.
-    pub fn open(path: &Path) -> Option<ShingleReader> {
-        let file = BufReader::with_capacity(BUFFER, File::open(path).ok()?);
-        Some(ShingleReader { file, open: None, words: Vec::new() })
+    /// Opens the file of the first piece of a crawl file; `None` if it, or that of another piece, is not there.
+    pub fn open(pieces: &[PathBuf]) -> Option<ShingleReader> {
+        let mut rest: Vec<PathBuf> = pieces.iter().rev().cloned().collect();
+        if !rest.iter().all(|path| path.is_file()) {
+            return None;
+        }
+        let file = BufReader::with_capacity(BUFFER, File::open(rest.pop()?).ok()?);
+        Some(ShingleReader { file, rest, open: None, words: Vec::new() })
     }
 
     /// The page of the next record; `None` at the end, or where a record is not whole.
     pub fn page(&mut self) -> Option<KeptPage> {
         if let Some((count, _)) = self.open.take() {
             self.file.seek_relative(i64::try_from(count.checked_mul(8)?).ok()?).ok()?;
+        }
+        while self.file.fill_buf().ok()?.is_empty() {
+            self.file = BufReader::with_capacity(BUFFER, File::open(self.rest.pop()?).ok()?);
         }
         let mut head = [0u64; HEAD];
         self.file.read_exact(bytemuck::cast_slice_mut(&mut head)).ok()?;
@@ -136,9 +147,9 @@ mod tests {
         let shingles = |n: u64| -> Vec<u64> { (0..n % 40).map(|word| word * word + n).collect() };
         let mut writer = ShingleWriter::create(path.clone()).unwrap();
         (0..200).for_each(|n| writer.push(page(n), &shingles(n)).unwrap());
-        assert!(ShingleReader::open(&path).is_none(), "it has no name yet");
+        assert!(ShingleReader::open(std::slice::from_ref(&path)).is_none(), "it has no name yet");
         writer.finish().unwrap();
-        let mut reader = ShingleReader::open(&path).unwrap();
+        let mut reader = ShingleReader::open(std::slice::from_ref(&path)).unwrap();
         for n in 0..200 {
             assert_eq!(reader.page(), Some(page(n)));
             if n % 3 == 0 {
@@ -149,11 +160,11 @@ mod tests {
         let mut bytes = std::fs::read(&path).unwrap();
         bytes[8 * HEAD * 2 + 3] ^= 1;
         std::fs::write(&path, &bytes).unwrap();
-        let mut reader = ShingleReader::open(&path).unwrap();
+        let mut reader = ShingleReader::open(std::slice::from_ref(&path)).unwrap();
         reader.page();
         reader.page();
         assert!(reader.shingles().is_none(), "a flipped bit");
         std::fs::write(&path, &bytes[..8 * HEAD - 1]).unwrap();
-        assert_eq!(ShingleReader::open(&path).unwrap().page(), None, "half a head");
+        assert_eq!(ShingleReader::open(std::slice::from_ref(&path)).unwrap().page(), None, "half a head");
     }
 }

@@ -73,8 +73,8 @@ pub struct FilesAgain {
     wanted: Vec<PagePlace>,
     /// Which of them were found.
     found: Vec<bool>,
-    /// By input: the file with its kept shingles, which need not exist.
-    kept: Vec<PathBuf>,
+    /// By input: the files with its kept shingles, one for each piece, which need not exist.
+    kept: Vec<Vec<PathBuf>>,
     if_missing: IfMissing,
     /// The words of a page, for finding the distinct ones.
     distinct: WordSet,
@@ -112,7 +112,7 @@ impl FilesAgain {
         reading: Reading,
         fingerprinter: Fingerprinter,
         wanted: Vec<PagePlace>,
-        kept: Vec<PathBuf>,
+        kept: Vec<Vec<PathBuf>>,
         if_missing: IfMissing,
     ) -> FilesAgain {
         let (found, distinct) = (vec![false; wanted.len()], WordSet::default());
@@ -303,7 +303,8 @@ mod tests {
     #[test]
     fn kept_shingles_are_read_instead_of_the_crawl_file() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, kept) = (folder.path().join("crawl.jsonl"), folder.path().join("input.shingles"));
+        let path = folder.path().join("crawl.jsonl");
+        let kept = ["piece0.shingles", "piece1.shingles"].map(|name| folder.path().join(name)).to_vec();
         let input = Input {
             name: "crawl.jsonl".into(),
             bytes: 0,
@@ -313,9 +314,11 @@ mod tests {
             stamp: String::new(),
         };
         let page = |n: u64| KeptPage { offset: 100 * n, key: [n, 1], checksum: [n, 2] };
-        let mut writer = ShingleWriter::create(kept.clone()).unwrap();
-        (0..9).for_each(|n| writer.push(page(n), &[n, n, 7 + n]).unwrap());
-        writer.finish().unwrap();
+        for (path, numbers) in kept.iter().zip([0..3, 3..9]) {
+            let mut writer = ShingleWriter::create(path.clone()).unwrap();
+            numbers.for_each(|n| writer.push(page(n), &[n, n, 7 + n]).unwrap());
+            writer.finish().unwrap();
+        }
         let place = |n: u64| {
             let KeptPage { offset, key, checksum } = page(n);
             PagePlace { file: 0, offset, doc: DocId::new(0, n), root: DocId::new(0, 1), key, checksum }

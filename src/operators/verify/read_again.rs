@@ -26,7 +26,7 @@ pub struct ReadAgain<'a> {
     /// The fingerprinter of the method.
     pub fingerprinter: Fingerprinter,
     /// The files with the shingles that were kept of each input; they need not exist.
-    pub kept: Vec<PathBuf>,
+    pub kept: Vec<Vec<PathBuf>>,
     /// What becomes of pages that are not there.
     pub if_missing: IfMissing,
     /// Counters, and failures.

@@ -18,4 +18,4 @@ mod column;
 mod file;
 mod reader;
 
-pub use self::reader::{check, open};
+pub use self::reader::{check, open, open_piece};

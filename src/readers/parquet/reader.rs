@@ -13,7 +13,8 @@ use super::file::ChunkedFile;
 use crate::config::{Columns, Reading};
 use crate::readers::contained::contained;
 use crate::readers::fields::Date;
-use crate::readers::item::{Item, Reader, Reject, RejectedFile};
+use crate::readers::item::{Item, Nothing, Reader, Reject, RejectedFile};
+use crate::readers::piece::{InputPiece, cut};
 use crate::readers::rows::{PageFields, PageRow};
 
 /// Reads the pages of one Parquet file.
@@ -24,8 +25,11 @@ pub struct ParquetReader {
     reading: Reading,
     name: String,
     bytes: u64,
-    /// The row group to open next.
+    /// The row group to open next, and the one after the last.
     next_group: usize,
+    end: usize,
+    /// The number, in the file, of the first row to read.
+    first_row: u64,
     /// The number, in the file, of the first row of that group.
     next_group_row: u64,
     /// The columns of the open row group.
@@ -46,9 +50,18 @@ struct GroupDamage {
 /// # Errors
 /// If the file cannot be read, or lacks a column of the job.
 pub fn open(file: File, name: &str, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
+    open_piece(file, name, reading, InputPiece::WHOLE)
+}
+
+/// As [`open`], for some of the row groups. The reject of a file that is not whole is in its first piece.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_piece(file: File, name: &str, reading: &Reading, piece: InputPiece) -> anyhow::Result<Box<dyn Reader>> {
     Ok(match open_columns(file, name, reading)? {
-        Ok(reader) => Box::new(reader),
-        Err(damaged) => Box::new(damaged),
+        Ok(reader) => Box::new(reader.of_piece(piece)),
+        Err(damaged) if piece.number == 0 => Box::new(damaged),
+        Err(_) => Box::new(Nothing),
     })
 }
 
@@ -108,6 +121,8 @@ impl ParquetReader {
             reading: reading.clone(),
             name: name.to_owned(),
             next_group: 0,
+            end: 0,
+            first_row: 0,
             next_group_row: 0,
             group: None,
             row: 0,
@@ -115,9 +130,19 @@ impl ParquetReader {
         })
     }
 
+    /// The reader of the row groups of a piece.
+    fn of_piece(self, piece: InputPiece) -> Self {
+        let groups = self.metadata.num_row_groups() as u64;
+        let cut = |number: u64| cut(groups, number, piece.of) as usize;
+        let (next_group, end) = (cut(piece.number), cut(piece.number + 1));
+        let rows = |group: usize| self.metadata.row_group(group).num_rows().max(0) as u64;
+        let first_row = (0..next_group).map(rows).fold(0, u64::saturating_add);
+        ParquetReader { next_group, end, first_row, next_group_row: first_row, row: first_row, ..self }
+    }
+
     /// Opens the next row group; returns `false` after the last.
     fn open_group(&mut self) -> anyhow::Result<bool> {
-        if self.next_group == self.metadata.num_row_groups() {
+        if self.next_group == self.end {
             return Ok(false);
         }
         let group = self.metadata.row_group(self.next_group);
@@ -188,7 +213,8 @@ impl Reader for ParquetReader {
 
     fn position(&self) -> u64 {
         let rows = self.metadata.file_metadata().num_rows().max(1) as u64;
-        (u128::from(self.bytes) * u128::from(self.row.min(rows)) / u128::from(rows)) as u64
+        let until = |row: u64| cut(self.bytes, row.min(rows), rows);
+        until(self.row) - until(self.first_row.min(self.row))
     }
 }
 

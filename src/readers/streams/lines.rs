@@ -53,8 +53,17 @@ impl Lines {
     /// # Errors
     /// If the first bytes cannot be read.
     pub fn new(source: Box<dyn Read + Send>, longest: usize) -> io::Result<Self> {
-        Ok(Lines {
-            members: Members::new(Stored::new(source), |bytes| !bytes.is_empty())?,
+        Ok(Lines::of(Members::new(Stored::new(source), |bytes| !bytes.is_empty())?, longest))
+    }
+
+    /// The lines of a part of a file that is not compressed.
+    pub fn of_plain(source: Box<dyn Read + Send>, longest: usize) -> Self {
+        Lines::of(Members::of_plain(Stored::new(source), |bytes| !bytes.is_empty()), longest)
+    }
+
+    fn of(members: Members, longest: usize) -> Self {
+        Lines {
+            members,
             longest,
             buffer: Vec::new(),
             base: 0,
@@ -64,7 +73,7 @@ impl Lines {
             skipping: false,
             damage: None,
             ended: false,
-        })
+        }
     }
 
     /// Advances to the next line, which may be blank; returns `None` at the end.

@@ -45,19 +45,20 @@ const MAX_STREAMED: u32 = 64;
 /// Bytes reserved in the output before each step.
 const ROOM: usize = 64 << 10;
 /// Stored bytes that decide whether a member begins here: enough for a gzip header with its first block's tables, or a zstd block.
-const PROBE: usize = 132 << 10;
+pub(super) const PROBE: usize = 132 << 10;
 /// The search for the next member may read this many stored bytes for each byte that it passes ...
-const SEARCH_PER_BYTE: u64 = 4;
+pub(super) const SEARCH_PER_BYTE: u64 = 4;
 /// ... and this many in any case.
-const SEARCH_AT_LEAST: u64 = 4 << 20;
+pub(super) const SEARCH_AT_LEAST: u64 = 4 << 20;
 /// Decoded bytes that decide whether a beginning is acceptable.
 const BEGINNING: usize = 64;
-/// Stored bytes that a decoder receives at once.
+/// Stored bytes that a decoder receives at once: none of two such slices of a member.
 const SLICE: usize = 256 << 10;
 /// The largest zstd dictionary that is accepted, in bytes.
 const DICTIONARY: usize = 64 << 20;
 
-const GZIP: &[u8] = &[0x1f, 0x8b, 0x08];
+/// The beginning of a gzip member.
+pub const GZIP: &[u8] = &[0x1f, 0x8b, 0x08];
 /// The flag `FHCRC` of a gzip header.
 const HEADER_CHECKSUM: u8 = 2;
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
@@ -156,7 +157,16 @@ impl Members {
                 }
             }
         };
-        Ok(Members {
+        Ok(Members::of(stored, codec, acceptable))
+    }
+
+    /// The bytes of `stored`, which are not compressed, whatever they begin with.
+    pub fn of_plain(stored: Stored, acceptable: Acceptable) -> Self {
+        Members::of(stored, Codec::Plain, acceptable)
+    }
+
+    fn of(stored: Stored, codec: Codec, acceptable: Acceptable) -> Self {
+        Members {
             stored,
             codec,
             state: MemberState::Between,
@@ -164,7 +174,7 @@ impl Members {
             dictionary: Vec::new(),
             failures: 0,
             unread: Unread::default(),
-        })
+        }
     }
 
     /// Whether the file is not compressed.
@@ -285,11 +295,12 @@ impl Members {
     fn stream(&mut self, start: u64, out: &mut Vec<u8>) -> io::Result<MemberStep> {
         loop {
             let offset = self.stored.offset();
-            let window = if self.plain() { 0 } else { WINDOW };
+            let window = if self.plain() { 0 } else { WINDOW + SLICE as u64 };
             self.stored.keep_from(start.max(offset.saturating_sub(window)));
             let has_input = !self.stored.ahead().is_empty() || self.stored.fill()?;
             let ahead = self.stored.ahead();
-            let ahead = &ahead[..ahead.len().min((SLICE >> self.failures.min(16)).max(1024))];
+            let to_slice = SLICE - ((offset - start) % SLICE as u64) as usize;
+            let ahead = &ahead[..ahead.len().min(to_slice).min((SLICE >> self.failures.min(16)).max(1024))];
             out.reserve(ROOM);
             let before = out.len();
             let step = match &mut self.codec {
@@ -337,10 +348,11 @@ impl Members {
 
     /// Moves to the next acceptable member after the damaged one that began at `start`, and returns the damage.
     fn damage(&mut self, start: u64, reason: &'static str) -> io::Result<MemberStep> {
-        let noticed = self.stored.offset();
+        // The beginning of the slice of the member in which the damage is: what was decoded of that slice before depends on the buffers.
+        let noticed = start + (self.stored.offset() - start) / SLICE as u64 * SLICE as u64;
         let reach = WINDOW >> self.failures.min(40);
         self.failures += 1;
-        let from = (start + 1).max(self.stored.offset().saturating_sub(reach));
+        let from = (start + 1).max(noticed.saturating_sub(reach));
         self.stored.go_to(from);
         self.state = MemberState::Between;
         let magic = match self.codec {
@@ -483,6 +495,11 @@ fn gzip() -> Codec {
     Codec::Gzip(Gzip { whole: Inflater::default(), stream: None, to_stream: 0, penalty: 0 })
 }
 
+/// Whether a file that begins with these bytes is compressed; some dozen of them suffice.
+pub fn is_compressed(first: &[u8]) -> bool {
+    kind(first).is_some()
+}
+
 fn kind(bytes: &[u8]) -> Option<io::Result<Codec>> {
     if bytes.starts_with(GZIP) {
         return Some(Ok(gzip()));
@@ -557,7 +574,7 @@ fn expand_some(stream: &mut Stream, input: &[u8], out: &mut Vec<u8>) -> io::Resu
 }
 
 /// Returns whether a gzip member with an acceptable beginning starts here, and how many bytes were read to decide.
-fn begins_gzip(bytes: &[u8], acceptable: Acceptable) -> (bool, u64) {
+pub(super) fn begins_gzip(bytes: &[u8], acceptable: Acceptable) -> (bool, u64) {
     // The three highest flag bits are reserved and must be zero.
     if !bytes.starts_with(GZIP) || bytes.get(3).is_none_or(|flags| flags & 0xe0 != 0) {
         return (false, 4);

@@ -84,6 +84,8 @@ pub struct Records {
     block: RecordBlock,
     /// What the place of the last record or reject is counted in.
     counted_in: CountedIn,
+    /// Whether the file was entered at a member other than the first.
+    is_part: bool,
     /// What is not read although it is decoded: bad records of a plain file, and a record that the end of the file cuts.
     not_framed: Unread,
 }
@@ -97,8 +99,9 @@ enum RecordBlock {
 }
 
 impl Records {
-    /// Makes the records of a file of `size` stored bytes. Of a block at most `cap` bytes are kept.
-    pub fn new(members: Members, dialect: Dialect, size: u64, cap: u64) -> Self {
+    /// Makes the records of a file of `size` stored bytes. Of a block at most `cap` bytes are kept. `is_part` says that the file was entered at
+    /// a member other than the first, which cannot be all of it.
+    pub fn new(members: Members, dialect: Dialect, size: u64, cap: u64, is_part: bool) -> Self {
         let plain_size = members.plain().then_some(size).filter(|&size| size > 0);
         let stream = DecodedStream::new(members, dialect);
         Records {
@@ -107,6 +110,7 @@ impl Records {
             cap,
             block: RecordBlock::Copied(Vec::new()),
             counted_in: CountedIn::Stored,
+            is_part,
             not_framed: Unread::default(),
         }
     }
@@ -186,7 +190,7 @@ impl Records {
         let (member, is_first) = (self.stream.member, !self.stream.member_has_record);
         self.counted_in = match member {
             _ if self.stream.is_plain() || is_first => CountedIn::Stored,
-            0 => CountedIn::Decoded,
+            0 if !self.is_part => CountedIn::Decoded,
             _ => CountedIn::Shared,
         };
         let by_position = self.stream.is_plain() || self.counted_in == CountedIn::Decoded;
@@ -471,7 +475,7 @@ mod tests {
         let unread = |file: &[u8]| {
             let stored = Stored::new(Box::new(Cursor::new(file.to_vec())));
             let members = Members::new(stored, Dialect::Warc.acceptable()).unwrap();
-            let mut records = Records::new(members, Dialect::Warc, file.len() as u64, CAP);
+            let mut records = Records::new(members, Dialect::Warc, file.len() as u64, CAP, false);
             while records.advance().unwrap().is_some() {}
             (records.unread().bytes, records.unread().ends_early)
         };
@@ -493,7 +497,7 @@ mod tests {
     fn records(file: &[u8]) -> Records {
         let members =
             Members::new(Stored::new(Box::new(Cursor::new(file.to_vec()))), Dialect::Warc.acceptable()).unwrap();
-        Records::new(members, Dialect::Warc, file.len() as u64, CAP)
+        Records::new(members, Dialect::Warc, file.len() as u64, CAP, false)
     }
 
     fn read(file: &[u8]) -> Vec<String> {

@@ -39,8 +39,32 @@ impl WarcReader {
         name: &str,
         reading: &Reading,
     ) -> io::Result<Self> {
+        WarcReader::of(source, dialect, size, name, reading, false)
+    }
+
+    /// The reader of a compressed file from a member on that is not its first.
+    ///
+    /// # Errors
+    /// If the source cannot be read.
+    pub fn from_member(
+        source: Box<dyn Read + Send>,
+        dialect: Dialect,
+        name: &str,
+        reading: &Reading,
+    ) -> io::Result<Self> {
+        WarcReader::of(source, dialect, 0, name, reading, true)
+    }
+
+    fn of(
+        source: Box<dyn Read + Send>,
+        dialect: Dialect,
+        size: u64,
+        name: &str,
+        reading: &Reading,
+        is_part: bool,
+    ) -> io::Result<Self> {
         let members = Members::new(Stored::new(source), dialect.acceptable())?;
-        let records = Records::new(members, dialect, size, reading.page_limit() as u64 + HEAD);
+        let records = Records::new(members, dialect, size, reading.page_limit() as u64 + HEAD, is_part);
         Ok(WarcReader { dialect, records, reading: reading.clone(), name: name.to_owned() })
     }
 

@@ -14,7 +14,6 @@
 //! worker 0, 8 bytes each: 4 MB for 3,600 pairs, 10 samplers and 12 seeds.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -129,7 +128,7 @@ impl SampledWeek<'_> {
             inputs: &files.crawl,
             reading: &files.reading,
             fingerprinter: Fingerprinter::new(&files.method, &polynomials, 0, kernels::chosen()?),
-            kept: vec![PathBuf::new(); files.crawl.len()],
+            kept: vec![Vec::new(); files.crawl.len()],
             if_missing: IF_MISSING,
             watch: self.watch,
         };
