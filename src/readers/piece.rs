@@ -135,7 +135,7 @@ impl Cuts {
         if number == 0 { Ok(Some(0)) } else { search(self, self.cut(number)..self.cut(number + 1)) }
     }
 
-    /// Where the first of the pieces from this number on begins that is not empty, and its number.
+    /// Where the next piece that is not empty begins, from this number on; `None` if there is none.
     fn next(&self, number: u64, search: Search) -> io::Result<Option<u64>> {
         for number in number..self.piece.of {
             if let Some(begin) = self.begin(number, search)? {
@@ -194,7 +194,16 @@ fn members_of(cuts: Cuts, dialect: Dialect, name: &str, reading: &Reading) -> io
     };
     let inner = FromOffset::new(Box::new(reader), start);
     let next = number + 1;
-    Ok(Some(Box::new(UpToNext { cuts, search, inner, start, next, end: None, kept: Unread::default(), ended: false })))
+    Ok(Some(Box::new(UpToNext {
+        cuts,
+        search,
+        inner,
+        start,
+        next,
+        end: None,
+        unread: Unread::default(),
+        ended: false,
+    })))
 }
 
 /// A reader of the records before the next piece, whose beginning is searched when records come from beyond this one's part of the bytes.
@@ -208,7 +217,7 @@ struct UpToNext {
     /// Where the next piece begins, once that is known.
     end: Option<u64>,
     /// What could not be read before the end.
-    kept: Unread,
+    unread: Unread,
     ended: bool,
 }
 
@@ -250,7 +259,7 @@ impl Reader for UpToNext {
         let item = self.advance()?;
         self.ended = item.is_none();
         if item.is_some() || self.end.is_none() {
-            self.kept = self.inner.unread();
+            self.unread = self.inner.unread();
         }
         Ok(item)
     }
@@ -266,7 +275,7 @@ impl Reader for UpToNext {
     }
 
     fn unread(&self) -> Unread {
-        self.kept
+        self.unread
     }
 }
 
@@ -452,7 +461,7 @@ mod tests {
                 from += count;
             }
             std::fs::write(&path, &file).unwrap();
-            // The last members are too short for a proof, but for the end of the file.
+            // The last members are short, but nothing follows them: that proves them, too.
             assert_eq!(assert_is_cut_well(&path) > 1, sizes.len() > 1, "{sizes:?}");
             // Bytes that are no record after the last one, and a file that ends early.
             std::fs::write(&path, [&file[..], b"no record"].concat()).unwrap();
@@ -513,8 +522,8 @@ mod tests {
             let cuts = Cuts { file: file.try_clone()?, bytes: input.bytes, piece };
             let inner = WarcReader::new(Box::new(file), Dialect::Warc, input.bytes, &input.name, &reading)?;
             let inner = FromOffset::new(Box::new(inner), 0);
-            let kept = Unread::default();
-            let mut reader = UpToNext { cuts, search, inner, start: 0, next: 1, end: None, kept, ended: false };
+            let unread = Unread::default();
+            let mut reader = UpToNext { cuts, search, inner, start: 0, next: 1, end: None, unread, ended: false };
             let mut items = 0;
             while reader.next()?.is_some() {
                 items += 1;

@@ -101,7 +101,7 @@ fn grid(grid: &Grid) -> String {
         .filter(|(row, _)| !(MOST_ROWS / 2..MOST_ROWS / 2 + left_out).contains(row))
         .map(|of| of.1)
         .collect();
-    // A column of which a cell is no number sorts as text.
+    // A column sorts by text if one of its cells is not a number.
     let is_missing = |cell: &str| matches!(cell.trim(), "" | "-");
     let of_numbers =
         |column: usize| rows.iter().all(|row| is_missing(&row[column]) || number_in(&row[column]).is_some());

@@ -37,7 +37,7 @@ pub(super) fn all(overview: &Overview) -> Result<Vec<Section>> {
     ];
     for (level, clusters) in &overview.largest {
         if !clusters.is_empty() {
-            let id = ["similar", "identical", "exact"][*level as usize];
+            let id = level.name();
             sections.push(section(id, &format!("Largest {} clusters", level.title()), largest(*level, clusters, id)));
         }
     }
