@@ -34,7 +34,7 @@ use self::absent::Running;
 pub use self::absent::{Agents, SchedulerTask, SshHost, make, serve_task};
 pub use self::events::{EventSink, ProcessEvent};
 pub use self::exit_codes::EXIT_PANIC;
-pub use self::handshake::{Deadlines, Identity, Roster, join, listen};
+pub use self::handshake::{Deadlines, Identity, Message, Roster, join, listen, receive};
 pub use self::hosts::{HostReach, Pool, ProcessHost};
 #[cfg(feature = "pool")]
 pub use self::pool::{Checked, Questions, SshHost, check, serve_probe};

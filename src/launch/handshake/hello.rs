@@ -13,7 +13,7 @@ const PROTOCOL: u32 = 2;
 /// The sender of a message, and the run to which it belongs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) struct Hello {
+pub struct Hello {
     /// The version of the handshake.
     protocol: u32,
     /// The version of the program; the format of exchanged data has no other version.
@@ -33,7 +33,7 @@ pub(crate) struct Hello {
 /// A message of the handshake. The order is hello, welcome, joined; or refused instead.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Message {
+pub enum Message {
     /// From the process that connects.
     Hello(Hello),
     /// From the process that accepts.

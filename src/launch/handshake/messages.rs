@@ -96,7 +96,10 @@ fn send(to: &mut impl Write, message: &Message) -> io::Result<()> {
 }
 
 /// Reads a message and not a byte more: the next bytes may be frames of the engine.
-fn receive(from: &mut impl Read) -> io::Result<Message> {
+///
+/// # Errors
+/// The bytes are no message: the first ones differ, the length is more than 4096, the JSON is not one of a message.
+pub fn receive(from: &mut impl Read) -> io::Result<Message> {
     let invalid = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text.to_owned());
     let mut head = [0; 12];
     from.read_exact(&mut head)?;

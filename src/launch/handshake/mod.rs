@@ -11,6 +11,8 @@ mod messages;
 mod roster;
 pub(crate) mod unauthenticated;
 
+pub use self::hello::Message;
 pub use self::identity::{Credentials, Identity, Secrets};
 pub use self::join::{Deadlines, join, listen};
+pub use self::messages::receive;
 pub use self::roster::Roster;

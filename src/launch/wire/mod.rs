@@ -10,8 +10,8 @@ pub mod keys;
 pub(crate) mod link;
 pub(crate) mod tls;
 
-pub use self::frames::MAX_FRAME_BYTES;
 pub(crate) use self::frames::REFUSED;
+pub use self::frames::{Frames, MAX_FRAME_BYTES};
 #[cfg(feature = "pool")]
 pub use self::keys::{DEFAULT_DAYS, MadeKeys, make};
 pub use self::link::Link;

@@ -151,6 +151,19 @@ impl<T: Pod> Block<T> {
         Some(Block { part, common, from, count: bytes.len() / size_of::<T>(), memory, records: PhantomData })
     }
 
+    /// Reads the block that begins these bytes, as [`Abomonation::entomb`] wrote it. Returns it and its length in bytes; `None` if it is
+    /// truncated or has other records.
+    pub fn read(bytes: &[u8]) -> Option<(Block<T>, usize)> {
+        let (head, rest) = bytes.split_at_checked(HEAD)?;
+        let word = |at: usize| Some(u64::from_le_bytes(head.get(at..at + 8)?.try_into().ok()?));
+        let (part, common, from_and_size, count) = (word(0)?, word(8)?, word(16)?, usize::try_from(word(24)?).ok()?);
+        if from_and_size >> 32 != size_of::<T>() as u64 {
+            return None;
+        }
+        let records = rest.get(..count.checked_mul(size_of::<T>())?)?;
+        Some((Block::of_bytes(part, common, from_and_size as u32, records)?, HEAD + records.len()))
+    }
+
     /// Copies records into a block.
     pub fn of_records(part: u64, common: u64, from: u32, records: &[T]) -> Block<T> {
         let bytes = bytemuck::cast_slice(records);
@@ -172,15 +185,9 @@ impl<T: Pod> Abomonation for Block<T> {
     }
 
     unsafe fn exhume<'b>(&mut self, bytes: &'b mut [u8]) -> Option<&'b mut [u8]> {
-        let (head, rest) = bytes.split_at_mut_checked(HEAD)?;
-        let word = |at: usize| Some(u64::from_le_bytes(head.get(at..at + 8)?.try_into().ok()?));
-        let (part, common, from_and_size, count) = (word(0)?, word(8)?, word(16)?, usize::try_from(word(24)?).ok()?);
-        if from_and_size >> 32 != size_of::<T>() as u64 {
-            return None;
-        }
-        let (records, rest) = rest.split_at_mut_checked(count.checked_mul(size_of::<T>())?)?;
-        *self = Block::of_bytes(part, common, from_and_size as u32, records)?;
-        Some(rest)
+        let (block, length) = Block::read(bytes)?;
+        *self = block;
+        bytes.get_mut(length..)
     }
 
     fn extent(&self) -> usize {
