@@ -170,7 +170,7 @@ fn read_crawl(
         let records = crawl(scope, plan, fingerprinter, journal.waves, probe.clone(), watch);
         let (captures, others): (_, StreamVec<'_, u64, Result<Box<FailedDownload>, WaveNote>>) =
             records.ok_err(|record| match record {
-                CrawlRecord::Answer(capture) => Ok(*capture),
+                CrawlRecord::Answer(capture) => Ok(capture),
                 CrawlRecord::Failed(failed) => Err(Ok(failed)),
                 CrawlRecord::Bad(bad) => Err(Err(WaveNote::Bad(bad))),
                 CrawlRecord::Counted(counts) => Err(Err(WaveNote::Counted(counts))),

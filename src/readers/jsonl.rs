@@ -156,9 +156,13 @@ fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
         return None;
     }
     let mut fields = JsonFields::default();
-    let mut json = serde_json::Deserializer::from_slice(line);
     let seed = JsonObject { columns: &reading.columns, prefix: "", fields: &mut fields };
-    if seed.deserialize(&mut json).and_then(|()| json.end()).is_err() {
+    // A line that is UTF-8 is checked at once. In another one the fields that are read may still be.
+    let read = match simdutf8::basic::from_utf8(line) {
+        Ok(line) => read_fields(serde_json::Deserializer::from_str(line), seed),
+        Err(_) => read_fields(serde_json::Deserializer::from_slice(line), seed),
+    };
+    if read.is_err() {
         let url = fields.url.text().map(Cow::into_owned);
         return Some(Item::Reject(Reject { offset, url, reason: "jsonl: no JSON object".to_owned() }));
     }
@@ -184,6 +188,15 @@ fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
         },
     };
     Some(row.item(offset, reading.page_limit(), "jsonl"))
+}
+
+/// Reads the fields of a line, which has an object and nothing else.
+fn read_fields<'a, R: serde_json::de::Read<'a>>(
+    mut json: serde_json::Deserializer<R>,
+    seed: JsonObject<'_, 'a>,
+) -> serde_json::Result<()> {
+    seed.deserialize(&mut json)?;
+    json.end()
 }
 
 /// The fields of a line that the job names as columns.

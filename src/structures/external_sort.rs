@@ -25,7 +25,19 @@ pub trait Sortable: Serialize + DeserializeOwned {
     fn weight(&self) -> usize;
 }
 
-/// Collects records, then returns them in the order of their keys.
+impl<T: Sortable> Sortable for Box<T> {
+    type Key = T::Key;
+
+    fn key(&self) -> T::Key {
+        T::key(self)
+    }
+
+    fn weight(&self) -> usize {
+        size_of::<Box<T>>() + T::weight(self)
+    }
+}
+
+/// Collects records, then returns them in the order of their keys. Large records are sorted faster in boxes.
 ///
 /// ```
 /// use nigh::structures::{ExternalSort, Sortable};

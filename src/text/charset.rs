@@ -75,7 +75,7 @@ fn declared(body: &[u8], header_label: Option<&str>) -> Option<&'static Encoding
 
 /// The charset of a body without mark or label.
 fn detect(body: &[u8]) -> &'static Encoding {
-    let is_utf8 = match str::from_utf8(body) {
+    let is_utf8 = match simdutf8::compat::from_utf8(body) {
         Ok(_) => true,
         Err(error) => error.error_len().is_none(), // only cut off at its end
     };

@@ -55,7 +55,7 @@ pub struct WaveSegments {
 ///
 /// `done` are the segments of the waves before `first_wave`, which an earlier run committed.
 pub fn segments<'scope>(
-    captures: StreamVec<'scope, u64, Capture>,
+    captures: StreamVec<'scope, u64, Box<Capture>>,
     plan: &Arc<Plan>,
     first_wave: usize,
     done: &[Segment],
@@ -64,7 +64,7 @@ pub fn segments<'scope>(
     let shards = plan.method.shards;
     let url_files = watch.check(plan.open_store().url_indexes(&plan.earlier)).unwrap_or_default();
     let earlier = plan.earlier.urls(shards);
-    let route = Exchange::new(move |capture: &Capture| u64::from(capture.hash.shard(shards)));
+    let route = Exchange::<Box<Capture>, _>::new(move |capture| u64::from(capture.hash.shard(shards)));
     let (plan, watch) = (plan.clone(), watch.clone());
     let (index, peers) = (captures.scope().index(), captures.scope().peers());
     let done = done.iter().filter(|segment| segment.shard as usize % peers == index);
@@ -75,7 +75,7 @@ pub fn segments<'scope>(
         route,
         "Segments",
         |capability, _| {
-            let mut waves: BTreeMap<u64, ExternalSort<Capture>> = BTreeMap::new();
+            let mut waves: BTreeMap<u64, ExternalSort<Box<Capture>>> = BTreeMap::new();
             // At most two waves are in progress; half of the memory is left for other buffers.
             let budget = plan.worker_memory / 4;
             // Every worker reports every wave, even without segments: the commit counts the reports. After a failure the
@@ -159,7 +159,7 @@ impl ShardWriter {
     }
 
     /// Writes the segments of a wave for all shards of this worker, and merges their url indexes.
-    fn write(&mut self, sort: ExternalSort<Capture>, wave: usize) -> Result<WaveSegments> {
+    fn write(&mut self, sort: ExternalSort<Box<Capture>>, wave: usize) -> Result<WaveSegments> {
         let mut sorted = sort.sorted()?;
         let mut written = WaveSegments { segments: Vec::new(), counts: Counts::default(), rejected: Vec::new() };
         let mut next = sorted.record()?;
@@ -185,11 +185,11 @@ impl ShardWriter {
     /// capture of another shard.
     fn write_shard(
         &mut self,
-        first: Capture,
-        sorted: &mut Sorted<Capture>,
+        first: Box<Capture>,
+        sorted: &mut Sorted<Box<Capture>>,
         wave: usize,
         written: &mut WaveSegments,
-    ) -> Result<Option<Capture>> {
+    ) -> Result<Option<Box<Capture>>> {
         let shards = self.plan.method.shards;
         let shard = first.hash.shard(shards);
         let mut captured = self.take_captured(shard)?;
@@ -215,13 +215,13 @@ impl ShardWriter {
                 }
             };
             match doc {
-                None => duplicates.add(page),
+                None => duplicates.add(*page),
                 Some(doc) if earlier == 0 => writer.push(doc, page, &mut written.counts)?,
                 Some(doc) => by_doc.push(NumberedPage { doc, page })?,
             }
             next = sorted.record()?;
             while let Some(again) = next.take_if(|capture| capture.hash == hash) {
-                duplicates.add(again);
+                duplicates.add(*again);
                 next = sorted.record()?;
             }
         }
@@ -281,7 +281,7 @@ impl RowSet {
 #[derive(Serialize, Deserialize)]
 struct NumberedPage {
     doc: DocId,
-    page: Capture,
+    page: Box<Capture>,
 }
 
 impl Sortable for NumberedPage {
@@ -332,7 +332,7 @@ impl SegmentWriter {
     }
 
     /// Writes the rows of a document.
-    fn push(&mut self, doc: DocId, page: Capture, counts: &mut Counts) -> Result<()> {
+    fn push(&mut self, doc: DocId, page: Box<Capture>, counts: &mut Counts) -> Result<()> {
         let (is_new_url, doc) = (doc.row() >= self.first_row, doc.to_table());
         counts.documents += 1;
         counts.empty += u64::from(page.words == 0);
@@ -342,8 +342,9 @@ impl SegmentWriter {
         if page.words > 0 {
             self.features.push(FeatureRow {
                 doc,
-                supershingles: page.sketch.supershingles.iter().flat_map(|s| s.to_le_bytes()).collect(),
-                features: page.sketch.features.iter().flat_map(|f| f.to_le_bytes()).collect(),
+                // This machine is little-endian: `records` does not compile for others.
+                supershingles: bytemuck::cast_slice(&page.sketch.supershingles).to_vec(),
+                features: bytemuck::cast_slice(&page.sketch.features).to_vec(),
             })?;
         }
         if let Some(PageChunks { text, characters, lines, paragraphs }) = page.chunks {
