@@ -115,8 +115,13 @@ impl Log {
         self.message(kind, text, epoch, process);
     }
 
-    /// Writes the time of each stage in one process, if the display is [`Display::Verbose`].
+    /// Writes the time of each stage in one process: as lines if the display is [`Display::Verbose`], as one event if it is
+    /// [`Display::Json`].
     pub fn spans(&self, spans: &[Span]) {
+        if self.0.display == Display::Json {
+            let fields = || Map::from_iter([("stages".to_owned(), serde_json::json!(spans))]);
+            self.write("stages", self.epoch(), None, String::new, fields);
+        }
         if self.0.display == Display::Verbose {
             let line = |Span { stage, wall_s, cpu_s }: &Span| {
                 format!("{:16} {wall_s:8.3} s, {cpu_s:8.3} CPU s\n", stage.title())

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -67,9 +68,34 @@ pub(crate) struct MadeUpCrawlArgs {
     json: bool,
 }
 
+impl MadeUpCrawlArgs {
+    /// The whole crawl of a first week, in some files of a folder.
+    pub(crate) fn new(documents: u64, out: &Path, format: CrawlFormat) -> MadeUpCrawlArgs {
+        MadeUpCrawlArgs {
+            documents,
+            out: out.to_owned(),
+            format,
+            files: Count(8),
+            from: 0,
+            to: None,
+            change: 0.0,
+            changed_only: false,
+            revisits: false,
+            week: None,
+            workers: Count(2),
+            json: false,
+        }
+    }
+
+    /// The numbers of the documents to write.
+    fn documents(&self) -> Range<u64> {
+        self.from..self.to.unwrap_or(self.documents)
+    }
+}
+
 /// A format of made-up crawls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum CrawlFormat {
+pub(crate) enum CrawlFormat {
     /// WARC 1.1 without compression.
     #[value(name = "warc")]
     Warc,
@@ -83,11 +109,12 @@ enum CrawlFormat {
 
 /// What was written.
 #[derive(Serialize)]
-struct CrawlReport {
+pub(crate) struct CrawlReport {
     documents: u64,
     revisits: u64,
     files: usize,
-    bytes: u64,
+    /// Before compression.
+    pub bytes: u64,
     stored_bytes: u64,
 }
 
@@ -110,43 +137,24 @@ impl fmt::Display for CrawlReport {
 /// # Errors
 /// If the arguments do not fit each other, or a file cannot be written.
 pub(crate) fn make_crawl(args: &MadeUpCrawlArgs) -> Result<Option<BenchOutcome>> {
-    let to = args.to.unwrap_or(args.documents);
-    ensure!(args.documents >= LEAST, "--documents {}: a made-up web has at least {LEAST}", args.documents);
-    ensure!(args.from <= to && to <= args.documents, "--from and --to are below --documents, in this order");
-    ensure!((0.0..=1.0).contains(&args.change), "--change {} is no share from 0 to 1", args.change);
-    ensure!(!args.revisits || args.format != CrawlFormat::Jsonl, "--revisits is for WARC: JSON Lines have none");
-    let first_week: Week = "2024-01-08".parse().map_err(anyhow::Error::msg)?;
-    let later_week: Week = "2024-01-15".parse().map_err(anyhow::Error::msg)?;
-    let crawl = MadeUpCrawl {
-        pages: WebPages::new(args.documents, args.change),
-        format: args.format,
-        week: args.week.unwrap_or(if args.change > 0.0 { later_week } else { first_week }),
-        first_week,
-        change: args.change,
-        unchanged: match (args.change > 0.0, args.changed_only, args.revisits) {
-            (true, true, _) => Unchanged::LeaveOut,
-            (true, _, true) => Unchanged::Revisit,
-            _ => Unchanged::Write,
-        },
-        documents: AtomicU64::new(0),
-        revisits: AtomicU64::new(0),
-        bytes: AtomicU64::new(0),
-    };
-    let report = |files, stored_bytes| CrawlReport {
-        documents: crawl.documents.load(Ordering::Relaxed),
-        revisits: crawl.revisits.load(Ordering::Relaxed),
-        files,
-        bytes: crawl.bytes.load(Ordering::Relaxed),
-        stored_bytes,
-    };
-    if args.out == Path::new("-") {
-        let mut out = CountedWriter { out: std::io::stdout().lock(), bytes: 0 };
-        crawl.write(args.from..to, &mut out).context("cannot write the crawl to standard output")?;
-        eprint!("{}", report(1, out.bytes));
-        return Ok(None);
+    if args.out != Path::new("-") {
+        return BenchOutcome::new(true, &write_files(args)?, args.json).map(Some);
     }
+    let crawl = MadeUpCrawl::new(args)?;
+    let mut out = CountedWriter { out: std::io::stdout().lock(), bytes: 0 };
+    crawl.write(args.documents(), &mut out).context("cannot write the crawl to standard output")?;
+    eprint!("{}", crawl.report(1, out.bytes));
+    Ok(None)
+}
+
+/// Writes the files of a crawl.
+///
+/// # Errors
+/// As [`make_crawl`].
+pub(crate) fn write_files(args: &MadeUpCrawlArgs) -> Result<CrawlReport> {
+    let crawl = MadeUpCrawl::new(args)?;
     std::fs::create_dir_all(&args.out).with_context(|| format!("cannot make {}", args.out.display()))?;
-    let files = args.files.0 as u64;
+    let (documents, files) = (args.documents(), args.files.0 as u64);
     let (next, stored) = (AtomicU64::new(0), AtomicU64::new(0));
     let worker = || -> Result<()> {
         loop {
@@ -154,8 +162,8 @@ pub(crate) fn make_crawl(args: &MadeUpCrawlArgs) -> Result<Option<BenchOutcome>>
             if file >= files {
                 return Ok(());
             }
-            let bound =
-                |file: u64| args.from + ((u128::from(to - args.from) * u128::from(file)) / u128::from(files)) as u64;
+            let all = u128::from(documents.end - documents.start);
+            let bound = |file: u64| documents.start + (all * u128::from(file) / u128::from(files)) as u64;
             let bytes = crawl.file(&args.out, file, bound(file)..bound(file + 1))?;
             stored.fetch_add(bytes, Ordering::Relaxed);
         }
@@ -166,7 +174,7 @@ pub(crate) fn make_crawl(args: &MadeUpCrawlArgs) -> Result<Option<BenchOutcome>>
             .into_iter()
             .try_for_each(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })?;
-    BenchOutcome::new(true, &report(args.files.0, stored.load(Ordering::Relaxed)), args.json).map(Some)
+    Ok(crawl.report(args.files.0, stored.load(Ordering::Relaxed)))
 }
 
 /// What becomes of documents that did not change since the first week.
@@ -192,8 +200,48 @@ struct MadeUpCrawl {
 }
 
 impl MadeUpCrawl {
+    /// The crawl that the arguments ask for.
+    ///
+    /// # Errors
+    /// If they do not fit each other.
+    fn new(args: &MadeUpCrawlArgs) -> Result<MadeUpCrawl> {
+        let Range { start, end } = args.documents();
+        ensure!(args.documents >= LEAST, "--documents {}: a made-up web has at least {LEAST}", args.documents);
+        ensure!(start <= end && end <= args.documents, "--from and --to are below --documents, in this order");
+        ensure!((0.0..=1.0).contains(&args.change), "--change {} is no share from 0 to 1", args.change);
+        ensure!(!args.revisits || args.format != CrawlFormat::Jsonl, "--revisits is for WARC: JSON Lines have none");
+        let first_week: Week = "2024-01-08".parse().map_err(anyhow::Error::msg)?;
+        let later_week: Week = "2024-01-15".parse().map_err(anyhow::Error::msg)?;
+        Ok(MadeUpCrawl {
+            pages: WebPages::new(args.documents, args.change),
+            format: args.format,
+            week: args.week.unwrap_or(if args.change > 0.0 { later_week } else { first_week }),
+            first_week,
+            change: args.change,
+            unchanged: match (args.change > 0.0, args.changed_only, args.revisits) {
+                (true, true, _) => Unchanged::LeaveOut,
+                (true, _, true) => Unchanged::Revisit,
+                _ => Unchanged::Write,
+            },
+            documents: AtomicU64::new(0),
+            revisits: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        })
+    }
+
+    /// What was written so far: as many files, of so many bytes.
+    fn report(&self, files: usize, stored_bytes: u64) -> CrawlReport {
+        CrawlReport {
+            documents: self.documents.load(Ordering::Relaxed),
+            revisits: self.revisits.load(Ordering::Relaxed),
+            files,
+            bytes: self.bytes.load(Ordering::Relaxed),
+            stored_bytes,
+        }
+    }
+
     /// Writes a file, and returns its size.
-    fn file(&self, folder: &Path, number: u64, documents: std::ops::Range<u64>) -> Result<u64> {
+    fn file(&self, folder: &Path, number: u64, documents: Range<u64>) -> Result<u64> {
         let extension = match self.format {
             CrawlFormat::Warc => "warc",
             CrawlFormat::WarcGz => "warc.gz",
@@ -213,7 +261,7 @@ impl MadeUpCrawl {
     }
 
     /// Writes some documents.
-    fn write(&self, documents: std::ops::Range<u64>, out: &mut impl Write) -> std::io::Result<()> {
+    fn write(&self, documents: Range<u64>, out: &mut impl Write) -> std::io::Result<()> {
         let (mut html, mut record) = (String::new(), Vec::new());
         for document in documents {
             let is_unchanged = self.change > 0.0 && !self.pages.has_changed(document);

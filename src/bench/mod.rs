@@ -3,7 +3,7 @@
 //! Timings are here and never in tests. The environment variable `NIGH_KERNELS` selects another level of kernels than the fastest.
 //!
 //! In reading order: `crawl` (reading and fingerprinting, on one machine), `dataflow` (clusters, components, a second week and the
-//! exchange of records, in one process or several), `made_up_crawl` (writes crawls to measure whole runs with), `synthetic` (their made-up input), `single_thread` (the sequential algorithms to
+//! exchange of records, in one process or several), `job` (whole runs), `made_up_crawl` (writes crawls to measure whole runs with), `synthetic` (their made-up input), `single_thread` (the sequential algorithms to
 //! compare with), `outcome` (the report, and whether the results were right).
 //!
 //! The figures of `crawl` are the CPU seconds of the working thread, so that other programs on the machine disturb them less, and the
@@ -11,10 +11,12 @@
 
 mod crawl;
 mod dataflow;
+mod job;
 mod made_up_crawl;
 mod outcome;
 mod single_thread;
 mod synthetic;
+mod temporary;
 
 pub use self::dataflow::{BenchTask, serve_task};
 
@@ -68,6 +70,8 @@ enum Benchmark {
         #[command(flatten)]
         common: Common,
     },
+    /// Whole runs of a job on given or made-up crawls, with the share of each stage.
+    Job(job::JobArgs),
     /// Clusters of made-up vectors with the study's distribution, compared with a single thread.
     Cluster(dataflow::ClusterArgs),
     /// Connected components of made-up graphs, compared with a single thread.
@@ -116,6 +120,7 @@ pub fn bench(args: &BenchArgs, as_text: fn(BenchTask) -> Result<String>) -> Resu
         Benchmark::Features { texts, workers, common } => {
             crawl(&texts.input, workers.workers.0, common, crawl::features)
         }
+        Benchmark::Job(args) => job::bench_job(args),
         Benchmark::Cluster(args) => dataflow::bench_cluster(args, |task| as_text(BenchTask::Cluster(task))),
         Benchmark::Components(args) => dataflow::bench_components(args, |task| as_text(BenchTask::Components(task))),
         Benchmark::Weeks(args) => dataflow::bench_weeks(args, |task| as_text(BenchTask::Weeks(task))),

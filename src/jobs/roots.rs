@@ -198,7 +198,7 @@ fn full_roots(
     let docs = Arc::new(files.docs(owned)?);
     let rows = rows_by_shard(worker, week, &docs)?;
     let clustering = Clustering {
-        memory: Clustering::in_flight(plan.worker_memory, &rows, plan.peers())?,
+        memory: Clustering::in_flight(plan.worker_memory, &rows, plan.peers(), size_of::<DocId>() as u64)?,
         files: files.clone(),
         numbering: Rc::new(Numbering::new(&rows)),
         keys: keys.clone(),

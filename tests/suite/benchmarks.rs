@@ -1,4 +1,4 @@
-//! `nigh bench cluster` and `nigh bench components`: the stage has the labels of a single thread, however it is run.
+//! `nigh bench`: a stage has the labels of a single thread, however it is run; and a whole run is measured.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -58,6 +58,27 @@ fn the_cluster_stage_has_the_labels_of_a_single_thread() {
 }
 
 #[test]
+fn a_whole_run_is_measured_stage_by_stage() {
+    for arguments in [
+        &["job", "--documents", "2000", "--format", "jsonl", "--runs", "1"][..],
+        &["job", "--input", "tests/data/week-2024-01-08/*.warc.gz", "--workers", "2", "--runs", "2"],
+    ] {
+        let figures = figures(arguments);
+        let rows = figures["rows"].as_array().unwrap();
+        let stages: Vec<&str> = rows.iter().map(|row| row["stage"].as_str().unwrap()).collect();
+        for stage in ["reading", "  records", "  features", "collapsing", "writing tables", "packing tables"] {
+            assert!(stages.contains(&stage), "{stages:?}");
+        }
+        // The parts of a stage are not stages.
+        let shares = rows.iter().filter(|row| row["wall_s"].is_number()).map(|row| row["share"].as_f64().unwrap());
+        assert!((0.999..1.001).contains(&shares.sum::<f64>()), "{figures}");
+        assert!(figures["words"].as_u64() > Some(100_000) && figures["mb_per_cpu_s"].as_f64() > Some(0.0), "{figures}");
+    }
+    let failed = run(&["bench", "job", "--input", "Cargo.toml", "--runs", "1"]);
+    assert!(failed.code != Some(0) && failed.stderr.contains("Cargo.toml"), "{}", failed.stderr);
+}
+
+#[test]
 fn a_check_by_features_has_the_labels_of_a_single_thread() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("sketches");
@@ -100,7 +121,7 @@ fn too_little_memory_and_strange_folders_are_refused() {
         assert_eq!(ran.code, Some(1), "{}", ran.stderr);
         words.iter().for_each(|word| assert!(ran.stderr.contains(word), "{word}: {}", ran.stderr));
     };
-    refused(&["--memory", "500kB"], &["at least", "MiB of memory"]);
+    refused(&["--memory", "300kB"], &["at least", "MiB of memory"]);
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("thesis.txt"), "dear").unwrap();
     refused(&["--data", folder.path().to_str().unwrap()], &[folder.path().to_str().unwrap()]);

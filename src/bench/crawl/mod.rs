@@ -8,6 +8,6 @@ mod setting;
 mod stages;
 mod texts;
 
-pub(crate) use self::rows::StageReport;
+pub(crate) use self::rows::{StageReport, WorkDone};
 pub(crate) use self::setting::{Common, Crawl, Setting, Texts, Workers};
-pub(crate) use self::stages::{features, html, read, text};
+pub(crate) use self::stages::{crawl_once, features, html, read, text};

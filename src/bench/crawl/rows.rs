@@ -118,7 +118,7 @@ impl fmt::Display for StageReport {
 }
 
 /// CPU seconds of this thread since it started.
-fn thread_cpu() -> f64 {
+pub(crate) fn thread_cpu() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

@@ -37,7 +37,7 @@ pub(crate) struct Workers {
 pub(crate) struct Common {
     /// Job file whose way of reading and whose method are used; by default the default parameters.
     #[arg(long)]
-    job: Option<PathBuf>,
+    pub(crate) job: Option<PathBuf>,
     /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,

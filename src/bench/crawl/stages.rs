@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Result, bail};
 
-use super::rows::{StageReport, StageRow, WorkDone, clock_rate, cpu_seconds, wall_seconds};
+use super::rows::{StageReport, StageRow, WorkDone, clock_rate, cpu_seconds, thread_cpu, wall_seconds};
 use super::setting::Setting;
 use super::texts::{documents, each_page, made_up, pages};
 use crate::config::Method;
@@ -305,6 +305,20 @@ fn pages_to_features(setting: &Setting, stage: &'static str, mut fingerprinter: 
         }
     });
     Ok(StageRow::new(stage, setting.kernels, work, seconds))
+}
+
+/// CPU seconds of one pass over the whole input, and what was read: with features and chunks of each page if `fingerprints`.
+pub(crate) fn crawl_once(setting: &Setting, fingerprints: bool) -> Result<(f64, WorkDone)> {
+    let polynomials = polynomials(setting.method.seed, setting.method.features);
+    let mut fingerprinter = fingerprints.then(|| fingerprinter(setting, &polynomials).keeping_chunks(true));
+    let mut work = WorkDone::default();
+    let begun = thread_cpu();
+    each_page(setting, 0, 1, |page| {
+        work.documents += 1;
+        work.bytes += page.body.bytes();
+        work.words += fingerprinter.as_mut().map_or(0, |fingerprinter| fingerprint(fingerprinter, &page));
+    })?;
+    Ok((thread_cpu() - begun, work))
 }
 
 /// Measures the reading of the whole input: CPU time of one thread, then, if there are several, wall-clock time of one and of all.

@@ -22,8 +22,8 @@ use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
-use super::temporary::Temporary;
 use crate::bench::outcome::BenchOutcome;
+use crate::bench::temporary::Temporary;
 use crate::config::Count;
 use crate::operators::InProcess;
 use crate::operators::exchange::{BlockBuilder, Dealer, barrier, by_part, run_to_end};

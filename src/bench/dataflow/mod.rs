@@ -16,7 +16,6 @@ mod overlap;
 mod paragraphs;
 mod setup;
 mod task;
-mod temporary;
 mod verify;
 mod weeks;
 

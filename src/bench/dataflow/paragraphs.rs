@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
-use super::temporary::Temporary;
 use crate::bench::outcome::BenchOutcome;
 use crate::bench::synthetic::{ChunkSets, LinkedHosts};
+use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Config, Count};
 use crate::operators::InProcess;
 use crate::operators::exchange::barrier;

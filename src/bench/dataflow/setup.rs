@@ -11,8 +11,8 @@ use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
-use super::temporary::Temporary;
 use crate::bench::synthetic::{Dataset, DatasetPlan, files};
+use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Config, Count, Method};
 use crate::features::{VectorKeys, polynomials};
 use crate::operators::InProcess;
@@ -133,7 +133,7 @@ impl OwnedVectors {
             numbering: Rc::new(Numbering::new(&self.rows)),
             keys: self.keys.clone(),
             agreements: self.method.agreements,
-            memory: Clustering::in_flight(resources.worker_memory, &self.rows, worker.peers())?,
+            memory: Clustering::in_flight(resources.worker_memory, &self.rows, worker.peers(), 0)?,
             scratch: resources.scratch.clone(),
             shared: shared.clone(),
             threads: resources.threads,

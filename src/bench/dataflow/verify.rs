@@ -16,10 +16,10 @@ use timely::worker::Worker;
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
 use super::setup::{OwnedVectors, VectorArgs, WorkerResources};
-use super::temporary::Temporary;
 use crate::bench::outcome::BenchOutcome;
 use crate::bench::single_thread;
 use crate::bench::synthetic::{Dataset, DatasetPlan, FEATURES, Noise, SHARDS, WIDTH};
+use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Count, Method, Share};
 use crate::features::equal_features;
 use crate::operators::InProcess;

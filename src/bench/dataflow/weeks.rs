@@ -21,10 +21,10 @@ use timely::worker::Worker;
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
 use super::setup::{OwnedVectors, VectorArgs, WorkerResources};
-use super::temporary::Temporary;
 use crate::bench::outcome::BenchOutcome;
 use crate::bench::single_thread;
 use crate::bench::synthetic::{Dataset, DatasetPlan, Noise, SHARDS};
+use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Count, Mode, Share};
 use crate::operators::InProcess;
 use crate::operators::clustering::{Clusters, clusters};

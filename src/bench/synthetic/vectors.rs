@@ -16,6 +16,7 @@
 //! random order of documents (in a crawl, neighbours often are of one host and one cluster).
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -198,9 +199,18 @@ impl Synthetic {
         self.fresh[below(mix(random ^ 1), self.fresh.len() as u64) as usize]
     }
 
+    /// The number of documents.
+    pub(crate) fn documents(&self) -> u64 {
+        self.documents
+    }
+
     /// The vector of a document in the first week.
     fn first_vector(&self, document: u64) -> [u64; WIDTH] {
-        let slot = self.slots.at(document);
+        self.vector_at(self.slots.at(document))
+    }
+
+    /// The vector of the document in a slot in the first week.
+    pub(crate) fn vector_at(&self, slot: u64) -> [u64; WIDTH] {
         let mut vector = self.undisturbed(slot);
         if slot >= self.clustered {
             self.disturb(slot, &mut vector);
@@ -218,14 +228,30 @@ impl Synthetic {
         self.slots.at(document) < self.clustered
     }
 
-    #[cfg(test)]
+    /// The slots of documents outside clusters.
+    pub(crate) fn alone(&self) -> Range<u64> {
+        self.clustered..self.documents
+    }
+
+    /// The number of a document's cluster, and the number of its member in it.
+    pub(crate) fn place_of(&self, document: u64) -> (u64, u64) {
+        self.place(self.slots.at(document))
+    }
+
+    /// The slots of a cluster with at least two documents.
+    pub(crate) fn slots_of(&self, cluster: u64) -> Range<u64> {
+        let run = &self.runs[self.runs.partition_point(|run| run.cluster <= cluster) - 1];
+        let first = run.slot + (cluster - run.cluster) * run.size;
+        first..first + run.size
+    }
+
     /// The number of clusters with at least two documents, by construction.
     pub(crate) fn clusters(&self) -> u64 {
         self.clusters
     }
 
-    /// The number of a slot's cluster, and the number of its member in it.
-    fn place(&self, slot: u64) -> (u64, u64) {
+    /// The number of a slot's cluster, and the number of its member in it. Numbers of clusters of one document follow those of the others.
+    pub(crate) fn place(&self, slot: u64) -> (u64, u64) {
         if slot >= self.clustered {
             return (self.clusters + (slot - self.clustered), 0);
         }
@@ -265,18 +291,18 @@ impl Synthetic {
 
     /// Replaces supershingles of a document outside clusters by borrowed ones, if the noise says so.
     fn disturb(&self, slot: u64, vector: &mut [u64; WIDTH]) {
+        self.borrowed(slot).for_each(|(column, lender)| vector[column] = self.undisturbed(lender)[column]);
+    }
+
+    /// The columns of supershingles that a document outside clusters borrows, and the slots that lend them: at most two.
+    pub(crate) fn borrowed(&self, slot: u64) -> impl Iterator<Item = (usize, u64)> {
         let random = mix(!slot);
-        if random >= self.any {
-            return;
-        }
         let draw = |number: u64, bound: u64| below(mix(random.wrapping_add(number)), bound);
-        let (column, lender) = (draw(1, 6), draw(2, self.documents));
-        let mut borrow = |column: u64, lender: u64| vector[column as usize] = self.undisturbed(lender)[column as usize];
-        borrow(column, lender);
-        if random < self.two {
-            let (column, lender) = (column + 1 + draw(3, 5), lender + 1 + draw(4, self.documents - 1));
-            borrow(column % 6, lender % self.documents);
-        }
+        let of = |(column, lender): (u64, u64)| ((column % 6) as usize, lender % self.documents);
+        let one = (random < self.any).then(|| (draw(1, 6), draw(2, self.documents)));
+        let two = one.filter(|_| random < self.two);
+        let two = two.map(|(column, lender)| (column + 1 + draw(3, 5), lender + 1 + draw(4, self.documents - 1)));
+        one.map(of).into_iter().chain(two.map(of))
     }
 }
 

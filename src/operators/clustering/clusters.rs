@@ -12,8 +12,8 @@
 //! The column of supershingles (six to a vector) is read at least five times, in large pieces, each time while records are
 //! exchanged. If the system caches the files, and those of a shard follow each other, reading again costs less than newly
 //! allocated memory for what is needed of them. Records in flight are bounded by `memory`: keys are processed range by range where
-//! they must be, and blocks spill to a file where even that is not enough. 20 bytes for each vector are set aside for what is
-//! retained, eight of them for the caller's ids.
+//! they must be, and blocks spill to a file where even that is not enough. Some bytes for each vector are set aside for what is
+//! retained ([`Clustering::in_flight`]).
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -571,9 +571,9 @@ mod tests {
     #[test]
     fn too_little_memory_is_refused_with_both_figures() {
         let rows = [1_000_000, 10, 10, 10];
-        assert_eq!(Clustering::in_flight(1 << 30, &rows, 1).unwrap(), (1 << 30) - 20 * 1_000_030);
-        assert_eq!(Clustering::in_flight(1 << 30, &rows, 4).unwrap(), (1 << 30) - 20 * 1_000_000);
-        let error = Clustering::in_flight(20 << 20, &rows, 4).unwrap_err().to_string();
-        assert!(error.contains("at least 23 MiB") && error.contains("20 MiB"), "{error}");
+        assert_eq!(Clustering::in_flight(1 << 30, &rows, 1, 8).unwrap(), (1 << 30) - 16 * 1_000_030);
+        assert_eq!(Clustering::in_flight(1 << 30, &rows, 4, 8).unwrap(), (1 << 30) - 16 * 1_000_000);
+        let error = Clustering::in_flight(16 << 20, &rows, 4, 8).unwrap_err().to_string();
+        assert!(error.contains("at least 20 MiB") && error.contains("only 16 MiB"), "{error}");
     }
 }
