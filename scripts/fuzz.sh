@@ -2,12 +2,15 @@
 # Fuzzes the readers: builds a target of tests/fuzz with the coverage that libFuzzer follows, and runs it.
 #
 #     scripts/fuzz.sh TARGET [options of libFuzzer]     for example: scripts/fuzz.sh warc -runs=10000000 -max_len=8192
-#     scripts/fuzz.sh all [options]                     one target after the other
+#     scripts/fuzz.sh all [options]                     one target after the other, a minute each unless the options say otherwise
 #
 # It needs Rust, a C++ compiler, and Linux. Inputs that reach new code are kept in target/fuzz/TARGET, which begins with small files of
 # tests/data and tests/fuzz/seeds; an input that fails is written to target/fuzz/failed-TARGET-*, and is given again as a file:
 # scripts/fuzz.sh TARGET FILE. With SANITIZE=1 memory errors are found, too: slower, and by an option of rustc that is not stable.
 set -euo pipefail
+# An input to try again, from where the caller is.
+again=
+[ $# = 2 ] && [ -f "$2" ] && again=$(realpath "$2")
 cd "$(dirname "$0")/.."
 
 folder=$PWD/target/fuzz
@@ -46,7 +49,7 @@ fuzz() {
     # The versions that nigh is tested with; cargo adds what only the targets need.
     [ tests/fuzz/Cargo.lock -nt Cargo.lock ] || cp Cargo.lock tests/fuzz/Cargo.lock
     RUSTFLAGS="${flags[*]}" cargo build --quiet --release --manifest-path tests/fuzz/Cargo.toml --target "$triple" \
-        --target-dir target/fuzz-build --bin "$target"
+        --target-dir target/fuzz-build --bin "$target" || return 1
     mkdir -p "$folder/$target"
     seeds "$target" | while read -r file; do
         # Long inputs say little and take long.
@@ -60,7 +63,7 @@ fuzz() {
         esac
     done
     # With an input to try again, libFuzzer wants no folder.
-    [ $# -gt 0 ] && [ -f "${!#}" ] || set -- "$@" "$folder/$target"
+    [ -n "$again" ] && set -- "$again" || set -- "$@" "$folder/$target"
     "target/fuzz-build/$triple/release/$target" -artifact_prefix="$folder/failed-$target-" -print_final_stats=1 "$@"
 }
 
@@ -71,7 +74,10 @@ fi
 name=$1
 shift
 if [ "$name" = all ]; then
-    for target in $(targets); do fuzz "$target" "$@"; done
+    [ $# -gt 0 ] || set -- -max_total_time=60
+    failed=()
+    for target in $(targets); do fuzz "$target" "$@" || failed+=("$target"); done
+    [ ${#failed[@]} = 0 ] || { echo "failed: ${failed[*]}" >&2; exit 1; }
 else
     fuzz "$name" "$@"
 fi

@@ -1,7 +1,7 @@
 //! `nigh bench job`: whole runs of a job, with the share of each stage.
 //!
 //! A run is that of `nigh run`, in a process of its own, into a temporary store. Its first stage reads, fingerprints and writes rows record
-//! by record; reading and fingerprinting are measured once more by themselves, so that their shares are known.
+//! by record; reading and fingerprinting are measured once more by themselves, on one thread, so that their shares are known.
 
 use std::fmt;
 use std::path::Path;
@@ -196,7 +196,10 @@ impl fmt::Display for JobReport {
         if let Some(bytes) = self.crawl_bytes {
             writeln!(f, "made-up crawl of {} MB before compression", grouped(bytes / 1_000_000))?;
         }
-        writeln!(f, "workers: {workers}; the run with the median of CPU seconds, of {runs}")?;
+        writeln!(
+            f,
+            "workers: {workers}; the run with the median of CPU seconds, of {runs}; records and features by one thread"
+        )?;
         writeln!(f, "{:<22} {:>9} {:>9} {:>7}", "stage", "seconds", "CPU s", "share")?;
         for ShareRow { stage, wall_s, cpu_s, share } in &self.rows {
             let wall = wall_s.map_or_else(String::new, |seconds| format!("{seconds:.3}"));

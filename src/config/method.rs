@@ -34,7 +34,7 @@ use crate::records::{DocumentKey, MAX_SHARDS, short_hash};
 pub struct Method {
     /// Words in a shingle, 1 to 64. Default: 5.
     pub words: usize,
-    /// Features (minima) of a document, 1 to 1024, a multiple of `supershingles`. Default: 84.
+    /// Features of a document, 1 to 1024, a multiple of `supershingles`. Default: 84.
     pub features: usize,
     /// Supershingles of a document, 1 to 64, each of `features / supershingles` consecutive features. Default: 6.
     pub supershingles: usize,
@@ -44,6 +44,8 @@ pub struct Method {
     pub similarity: Option<Similarity>,
     /// How it is checked that two documents are that similar. Default: `none`.
     pub verify: Verify,
+    /// How features are computed: `min-wise`, or `fast`. Default: `min-wise`, as in the study.
+    pub sketch: SketchKind,
     /// The form in which words are compared: the keys `fold-case`, `strip-diacritics`, `unicode` and `spaceless`.
     pub form: TextForm,
     /// The seed of the random polynomials, 0 to 2^63 - 1. Default: 20031107.
@@ -68,6 +70,8 @@ struct MethodTable {
     similarity: Option<Similarity>,
     #[serde(skip_serializing_if = "Option::is_none")]
     verify: Option<Verify>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sketch: Option<SketchKind>,
     fold_case: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     strip_diacritics: Option<bool>,
@@ -88,10 +92,21 @@ pub enum Verify {
     /// It is not: documents that share enough supershingles are linked.
     #[default]
     None,
-    /// By their features: the standard error of a similarity s is sqrt(s (1 - s) / features).
+    /// By their features: the standard error of a similarity s is sqrt(s (1 - s) / features), or less for fast sketches.
     Estimate,
     /// By their shingles, exactly: their pages are read again.
     Exact,
+}
+
+/// How the features of a document are computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SketchKind {
+    /// Each is the minimum by a function of its own (Broder 1997; Fetterly 2004, section 2).
+    #[default]
+    MinWise,
+    /// All together, more accurately and for long texts in less time (Dahlgaard, Knudsen and Thorup 2017).
+    Fast,
 }
 
 /// A similarity of two documents, 0.5 to 0.99, in millionths.
@@ -142,6 +157,7 @@ impl Default for Method {
             agreements,
             similarity: None,
             verify: Verify::None,
+            sketch: SketchKind::MinWise,
             form: TextForm::default(),
             seed: 20_031_107,
             shards: 64,
@@ -160,6 +176,7 @@ impl From<Method> for MethodTable {
             agreements: Some(m.agreements),
             similarity: m.similarity,
             verify: (m.verify != Verify::None).then_some(m.verify),
+            sketch: (m.sketch != SketchKind::default()).then_some(m.sketch),
             fold_case: Some(m.form.fold_case),
             strip_diacritics: m.form.strip_diacritics.then_some(true),
             unicode: (m.form.unicode != Unicode::default()).then_some(m.form.unicode),
@@ -184,6 +201,7 @@ impl TryFrom<MethodTable> for Method {
             agreements,
             similarity: t.similarity,
             verify: t.verify.unwrap_or_default(),
+            sketch: t.sketch.unwrap_or_default(),
             form: TextForm {
                 fold_case: t.fold_case.unwrap_or_default(),
                 strip_diacritics: t.strip_diacritics.unwrap_or_default(),
@@ -287,6 +305,7 @@ impl fmt::Display for Method {
             agreements,
             similarity,
             verify,
+            sketch,
             form: TextForm { fold_case, strip_diacritics, unicode, spaceless },
             seed,
             shards,
@@ -303,6 +322,9 @@ impl fmt::Display for Method {
             Verify::None => {}
             Verify::Estimate => write!(f, "verify = estimate, ")?,
             Verify::Exact => write!(f, "verify = exact, ")?,
+        }
+        if *sketch == SketchKind::Fast {
+            write!(f, "sketch = fast, ")?;
         }
         write!(f, "fold-case = {fold_case}, ")?;
         if *strip_diacritics {
@@ -344,6 +366,7 @@ mod tests {
             "preset = \"minhash-14x8\"\nsimilarity = 0.85",
             "features = 60\nshards = 8",
             "similarity = 0.9\nverify = \"exact\"",
+            "sketch = \"fast\"\nfold-case = true",
         ] {
             let once = method(text).unwrap();
             assert_eq!(method(&toml::to_string(&once).unwrap()).unwrap(), once, "{text}");

@@ -75,7 +75,7 @@ pub use self::form::{Spaceless, TextForm, Unicode};
 pub use self::job::{
     Chunks, Cluster, Columns, Evolution, HostPairs, Job, Keep, Mirrors, Reading, SameId, Study, Unresolved,
 };
-pub use self::method::{Method, Similarity, Verify};
+pub use self::method::{Method, Similarity, SketchKind, Verify};
 pub use self::mirrors_by_url::{MirrorsByUrl, Unfetched, UrlChoice};
 pub use self::mode::{Absent, Mode};
 pub use self::overlap::{Chunking, Cut, Overlap, OverlapMethod, Unit};

@@ -87,7 +87,7 @@ impl Given {
 /// false = sum over bands of similarity p below the wanted one: (pairs of a page in the band) * chance(p)
 /// ```
 ///
-/// A page of some 500 words is assumed. The pairs of 0.5 and more are those of the first week of the crawl that `docs/method.md` measures; the
+/// A page of some 500 words and min-wise features are assumed. The pairs of 0.5 and more are those of the first week of the crawl that `docs/method.md` measures; the
 /// numbers of less similar pairs are assumed.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Sketches: the min-wise features and supershingles by which documents are compared (Broder 1997; Fetterly 2004, section 2).
+//! Sketches: the features and supershingles by which documents are compared (Broder 1997; Fetterly 2004, section 2).
 //!
 //! A text becomes a set of shingles (5 consecutive words). A sketch holds 84 features of that set, and the share of equal
 //! features estimates the *resemblance* of two texts: shingles in both over shingles in either, 0 to 1. At a resemblance
@@ -16,11 +16,12 @@
 //! ```
 //!
 //! In reading order: `rabin` (the polynomials of a method), `form` (what is done to a text before it is cut into words), `shingles` (words to pre-images), `sketch` (pre-images to
-//! features, supershingles and megashingles), `chunks` (words to the hashes of lines and paragraphs), `chunk_sets` (these to sets of chunks), `page` (the
+//! features, supershingles and megashingles), `fast` (features in another way, in less time), `chunks` (words to the hashes of lines and paragraphs), `chunk_sets` (these to sets of chunks), `page` (the
 //! bytes of a page to words, sketch, chunks, title and links); and apart from these `samplers` (other ways to estimate resemblance, to compare with).
 
 mod chunk_sets;
 mod chunks;
+mod fast;
 mod form;
 mod page;
 mod rabin;
@@ -30,6 +31,7 @@ mod sketch;
 
 pub use chunk_sets::chunk_set;
 pub use chunks::PageChunks;
+pub(crate) use fast::FastFeatures;
 pub(crate) use page::distinct;
 pub use page::{Fingerprinter, PageFacts, WordsAndShingles};
 pub use rabin::{Polynomials, irreducible, polynomials, primitive};

@@ -1,7 +1,7 @@
 //! Features, supershingles and megashingles, from the pre-images of a document (Fetterly 2004, section 2).
 //!
 //! - **Feature** i: the pre-image whose image under the i-th one-to-one function is smallest. Equal images are equal
-//!   pre-images, so a feature depends on the set of pre-images alone.
+//!   pre-images, so a feature depends on the set of pre-images alone. Fast sketches have features of another kind (`fast`).
 //! - **Supershingle** j: the fingerprint of the j-th run of consecutive features, each as eight bytes, most significant
 //!   first.
 //! - **Megashingle**: the fingerprint of a choice of `agreements` supershingles in ascending order. Each choice has its own
@@ -11,8 +11,9 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use super::fast::FastFeatures;
 use super::rabin::Polynomials;
-use crate::config::Method;
+use crate::config::{Method, SketchKind};
 use crate::kernels::{FeatureRuns, Functions, Kernels, Polynomial};
 use crate::records::{FeatureBits, Key, mix};
 
@@ -44,10 +45,18 @@ impl Sketch {
 /// Computes sketches from pre-images; its buffer is reused from document to document.
 pub struct Sketcher {
     kernels: &'static Kernels,
-    functions: Functions,
+    way: FeatureWay,
     runs: FeatureRuns,
     /// The features of the last document, all 64 bits of each.
-    minima: Vec<u64>,
+    features: Vec<u64>,
+}
+
+/// How features are computed.
+enum FeatureWay {
+    /// Each is the minimum by a function of its own.
+    MinWise(Functions),
+    /// All together.
+    Fast(FastFeatures),
 }
 
 impl Sketcher {
@@ -55,9 +64,12 @@ impl Sketcher {
     pub fn new(method: &Method, polynomials: &Polynomials, kernels: &'static Kernels) -> Sketcher {
         Sketcher {
             kernels,
-            functions: Functions::new(&polynomials.features),
+            way: match method.sketch {
+                SketchKind::MinWise => FeatureWay::MinWise(Functions::new(&polynomials.features)),
+                SketchKind::Fast => FeatureWay::Fast(FastFeatures::new(method.features, method.seed)),
+            },
             runs: FeatureRuns::new(polynomials.supershingles, method.features / method.supershingles),
-            minima: Vec::new(),
+            features: Vec::new(),
         }
     }
 
@@ -66,10 +78,14 @@ impl Sketcher {
     /// # Panics
     /// If there are no pre-images.
     pub fn sketch(&mut self, preimages: &[u64], sketch: &mut Sketch) {
-        self.kernels.minima(&self.functions, preimages, &mut self.minima);
+        assert!(!preimages.is_empty(), "a document without shingles has no sketch");
+        match &mut self.way {
+            FeatureWay::MinWise(functions) => self.kernels.minima(functions, preimages, &mut self.features),
+            FeatureWay::Fast(fast) => fast.write(preimages, &mut self.features),
+        }
         sketch.features.clear();
-        sketch.features.extend(self.minima.iter().map(|feature| *feature as FeatureBits));
-        self.kernels.supershingles(&self.runs, &self.minima, &mut sketch.supershingles);
+        sketch.features.extend(self.features.iter().map(|feature| *feature as FeatureBits));
+        self.kernels.supershingles(&self.runs, &self.features, &mut sketch.supershingles);
     }
 }
 

@@ -411,6 +411,18 @@ mod tests {
     }
 
     #[test]
+    fn bytes_that_are_no_text_count_only_in_a_field_that_is_read() {
+        let reading = Reading::default();
+        let line = |field: &str| {
+            [b"{\"url\":\"http://h/\",\"".as_slice(), field.as_bytes(), b"\":\"a\xff\",\"text\":\"b\"}\n"].concat()
+        };
+        let items = read(&[line("other"), line("text"), line("url")].concat(), &reading);
+        assert!(matches!(&items[0], Item::Page(page) if page.body.as_bytes() == b"b"), "{items:?}");
+        assert_eq!(items.iter().filter(|item| matches!(item, Item::Page(_))).count(), 1, "{items:?}");
+        assert_eq!(items.len(), 3);
+    }
+
+    #[test]
     fn fields_are_read_from_the_columns_of_the_job() {
         let columns = Columns {
             id: Some("metadata.key".into()),

@@ -69,13 +69,22 @@ fn a_whole_run_is_measured_stage_by_stage() {
         for stage in ["reading", "  records", "  features", "collapsing", "writing tables", "packing tables"] {
             assert!(stages.contains(&stage), "{stages:?}");
         }
-        // The parts of a stage are not stages.
-        let shares = rows.iter().filter(|row| row["wall_s"].is_number()).map(|row| row["share"].as_f64().unwrap());
-        assert!((0.999..1.001).contains(&shares.sum::<f64>()), "{figures}");
+        let cpu = |stage: &str| rows.iter().find(|row| row["stage"] == stage).unwrap()["cpu_s"].as_f64().unwrap();
+        let parts = ["  records", "  features", "  rows of pages"].map(cpu);
+        assert!((parts.iter().sum::<f64>() / cpu("reading") - 1.0).abs() < 1e-6, "{figures}");
+        assert!(parts[0] > 0.0 && parts[1] > 0.0, "{figures}");
+        let stages = rows.iter().filter(|row| row["wall_s"].is_number()).map(|row| row["cpu_s"].as_f64().unwrap());
+        assert!((stages.sum::<f64>() / figures["cpu_s"].as_f64().unwrap() - 1.0).abs() < 1e-6, "{figures}");
         assert!(figures["words"].as_u64() > Some(100_000) && figures["mb_per_cpu_s"].as_f64() > Some(0.0), "{figures}");
     }
-    let failed = run(&["bench", "job", "--input", "Cargo.toml", "--runs", "1"]);
-    assert!(failed.code != Some(0) && failed.stderr.contains("Cargo.toml"), "{}", failed.stderr);
+    // What only a run refuses: more workers than shards.
+    let folder = tempfile::tempdir().unwrap();
+    let job = folder.path().join("few.toml");
+    std::fs::write(&job, "[cluster.method]\nshards = 1\n").unwrap();
+    let input = "tests/data/week-2024-01-08/*.warc.gz";
+    let job = job.to_str().unwrap();
+    let failed = run(&["bench", "job", "--job", job, "--input", input, "--workers", "2", "--runs", "1"]);
+    assert!(failed.code != Some(0) && failed.stderr.contains("the run failed"), "{}", failed.stderr);
 }
 
 #[test]

@@ -53,9 +53,12 @@ fn json_is_one_object_on_stdout_and_events_on_stderr() {
     let identical = summary["levels"][1]["clustered"].as_u64().unwrap();
     let exact = summary["levels"][2]["clustered"].as_u64().unwrap();
     assert!(similar >= identical && identical >= exact && exact > 0);
-    for line in ran.stderr.lines() {
+    let lines = ran.stderr.lines().count();
+    for (number, line) in ran.stderr.lines().enumerate() {
         let event: serde_json::Value = serde_json::from_str(line).unwrap();
-        assert_eq!(event["event"], "progress");
+        let is_last = number + 1 == lines;
+        assert_eq!(event["event"], if is_last { "stages" } else { "progress" });
+        assert_eq!(is_last, event["stages"].as_array().is_some_and(|stages| stages[0]["stage"] == "read"), "{event}");
         assert_eq!(named(&event), ("cluster 2024-01-08", 0));
         assert_eq!(event["process"], 0);
     }

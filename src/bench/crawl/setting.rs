@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Args;
 
-use crate::config::{Count, Job, Method, Reading, read_job};
+use crate::config::{Cluster, Count, Job, Method, Reading, read_job};
 use crate::kernels;
 
 /// Crawl files, which must be given.
@@ -48,6 +48,8 @@ pub(crate) struct Setting {
     pub(crate) input: Vec<String>,
     pub(crate) reading: Reading,
     pub(crate) method: Method,
+    /// Whether the job keeps chunks.
+    pub(crate) chunks: bool,
     pub(crate) workers: usize,
     pub(crate) kernels: &'static kernels::Kernels,
 }
@@ -58,14 +60,15 @@ impl Setting {
     /// # Errors
     /// If the job cannot be read or has no crawl as input, or `NIGH_KERNELS` names a level that this machine lacks.
     pub(crate) fn new(input: &[String], workers: usize, common: &Common) -> Result<Setting> {
-        let (reading, method) = match &common.job {
+        let job = match &common.job {
             Some(job) => match read_job(job)? {
-                Job::Cluster(job) => (job.read, job.method.unwrap_or_default()),
+                Job::Cluster(job) => job,
                 _ => bail!("{}: a benchmark needs a [cluster] job", job.display()),
             },
-            None => (Reading::default(), Method::default()),
+            None => Cluster::default(),
         };
+        let (reading, method, chunks) = (job.read, job.method.unwrap_or_default(), job.keep.chunks);
         let kernels = kernels::chosen()?;
-        Ok(Setting { input: input.to_vec(), reading, method, workers, kernels })
+        Ok(Setting { input: input.to_vec(), reading, method, chunks, workers, kernels })
     }
 }

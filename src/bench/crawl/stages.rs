@@ -8,7 +8,7 @@ use super::rows::{StageReport, StageRow, WorkDone, clock_rate, cpu_seconds, thre
 use super::setting::Setting;
 use super::texts::{documents, each_page, made_up, pages};
 use crate::config::Method;
-use crate::features::{Fingerprinter, Polynomials, Shingler, Sketch, Sketcher, VectorKeys, polynomials};
+use crate::features::{FastFeatures, Fingerprinter, Polynomials, Shingler, Sketch, Sketcher, VectorKeys, polynomials};
 use crate::kernels::{FeatureRuns, Functions, Kernels, Shingles};
 use crate::readers::{Body, Page};
 use crate::text::{charset, html, urls};
@@ -86,7 +86,8 @@ pub(crate) fn text(setting: &Setting) -> Result<StageReport> {
 
 /// Measures text to features and megashingles, for several lengths of documents; with input also pages and crawls to features.
 pub(crate) fn features(setting: &Setting) -> Result<StageReport> {
-    let (mut sums, mut parts) = (Vec::new(), Vec::new());
+    // Those of fast sketches are not part of the sums, unless the job asks for them: then minima are not.
+    let (mut sums, mut parts, mut fast) = (Vec::new(), Vec::new(), Vec::new());
     // The lower bound in nanoseconds per shingle: one matrix product per cycle, and eight products give the leading byte of 64 images.
     let floor = 8.0 / 64.0 * setting.method.features as f64 / clock_rate();
     each_length(setting, |texts| {
@@ -99,6 +100,7 @@ pub(crate) fn features(setting: &Setting) -> Result<StageReport> {
             minima.share_of_limit = Some(floor / minima.ns_per_shingle);
         }
         parts.push(minima);
+        fast.push(stages.row("features, fast", stages.fast_features()));
         let supershingles = stages.supershingles();
         parts.push(stages.row("  supershingles", supershingles));
         let megashingles = stages.megashingles();
@@ -106,7 +108,7 @@ pub(crate) fn features(setting: &Setting) -> Result<StageReport> {
         let all = stages.all();
         sums.push(stages.row("text to features", all));
     })?;
-    let mut rows = [sums, parts].concat();
+    let mut rows = [sums, parts, fast].concat();
     if !setting.input.is_empty() {
         let polynomials = polynomials(setting.method.seed, setting.method.features);
         rows.push(pages_to_features(setting, "pages to features", fingerprinter(setting, &polynomials))?);
@@ -241,6 +243,12 @@ impl<'a> Stages<'a> {
         })
     }
 
+    fn fast_features(&self) -> f64 {
+        let mut fast = FastFeatures::new(self.method.features, self.method.seed);
+        let mut features = Vec::new();
+        cpu_seconds(|| self.all_preimages.iter().for_each(|preimages| fast.write(preimages, &mut features)))
+    }
+
     fn supershingles(&self) -> f64 {
         let (mut minima, mut supershingles) = (Vec::new(), Vec::new());
         self.kernels.minima(&self.functions, &self.all_preimages[0], &mut minima);
@@ -307,10 +315,11 @@ fn pages_to_features(setting: &Setting, stage: &'static str, mut fingerprinter: 
     Ok(StageRow::new(stage, setting.kernels, work, seconds))
 }
 
-/// CPU seconds of one pass over the whole input, and what was read: with features and chunks of each page if `fingerprints`.
+/// CPU seconds of one pass of one thread over the whole input, and what was read: with features of each page, and chunks if the job keeps
+/// them, if `fingerprints`.
 pub(crate) fn crawl_once(setting: &Setting, fingerprints: bool) -> Result<(f64, WorkDone)> {
     let polynomials = polynomials(setting.method.seed, setting.method.features);
-    let mut fingerprinter = fingerprints.then(|| fingerprinter(setting, &polynomials).keeping_chunks(true));
+    let mut fingerprinter = fingerprints.then(|| fingerprinter(setting, &polynomials).keeping_chunks(setting.chunks));
     let mut work = WorkDone::default();
     let begun = thread_cpu();
     each_page(setting, 0, 1, |page| {

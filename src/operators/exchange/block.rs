@@ -3,14 +3,13 @@
 //! Timely routes a block by its partition number and does not look at its records: to exchange record by record costs two to
 //! three times the CPU (`Exchange` on `Vec`, measured on this engine).
 //!
-//! Between processes a block is written by [`Abomonation::entomb`] and read by [`Abomonation::exhume`]; there is no other
-//! way in or out. The trait is implemented by hand:
+//! Between processes a block is written by [`Abomonation::entomb`] and read by [`Abomonation::exhume`], which is [`Block::read`]. The trait is implemented by hand:
 //!
 //! ```text
 //! part: u64 | common: u64 | from: u32 | size of a record: u32 | records: u64 | the records' bytes
 //! ```
 //!
-//! All numbers are little-endian. Records are [`Pod`], so every byte is initialised and any bytes are a record. `exhume`
+//! All numbers are little-endian. Records are [`Pod`], so every byte is initialised and any bytes are a record. `read`
 //! checks every length before it reads, copies the records out, and returns `None` for a truncated or hostile block. The
 //! crate's `encode` and `decode` are never called: they are unsound (RUSTSEC-2021-0120). The trait declares `entomb` and
 //! `exhume` unsafe; their bodies here are safe code.

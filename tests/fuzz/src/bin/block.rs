@@ -7,7 +7,8 @@ use nigh::records::Edge;
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if let Some((block, length)) = Block::<Edge>::read(bytes) {
         assert!(length <= bytes.len() && bytes[..length].ends_with(block.bytes()));
-        assert_eq!(block.part.to_le_bytes(), bytes[..8]);
+        let head = [block.part.to_le_bytes(), block.common.to_le_bytes()].concat();
+        assert!(bytes.starts_with(&head) && bytes[16..20] == block.from.to_le_bytes());
     }
     if let Some((block, length)) = Block::<u8>::read(bytes) {
         assert_eq!(block.records().len(), length - 32);

@@ -9,10 +9,6 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Ok(inputs) = list(&[path.display().to_string()], &reading) else { return };
     for input in inputs {
         let Ok(mut reader) = open(&input, &reading) else { continue };
-        let mut items = 0;
-        while let Ok(Some(_)) = reader.next() {
-            items += 1;
-            assert!(items <= 1100 * (bytes.len() + 1), "{items} items of {} bytes", bytes.len());
-        }
+        while let Ok(Some(_)) = reader.next() {}
     }
 });
