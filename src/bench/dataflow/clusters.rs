@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
@@ -130,6 +130,9 @@ pub(crate) fn bench_cluster(
     args: &ClusterArgs,
     as_text: impl Fn(ClustersTask) -> Result<String>,
 ) -> Result<BenchOutcome> {
+    if args.by_construction && u32::try_from(args.vectors.documents).is_err() {
+        bail!("--by-construction is for fewer than 4,294,967,296 documents");
+    }
     let temporary = Temporary::new();
     let task = ClustersTask {
         folder: args.vectors.folder(&temporary, "vectors"),

@@ -1,4 +1,4 @@
-//! The labels of made-up vectors by construction: a second way to the result of the cluster stage, for any number of documents.
+//! The labels of made-up vectors by construction: a second way to the result of the cluster stage, for up to 4 billion documents.
 //!
 //! The members of a planned cluster are one cluster, and most other documents are alone: a borrowed supershingle agrees with its lender in
 //! one, and two are needed. Documents agree in two, and one of them is in no planned cluster, only if
@@ -6,7 +6,7 @@
 //! ```text
 //! a document borrows two from members of one cluster, and a member has both             `joined`
 //! two documents borrow the same two                                                     `twins`
-//! a document borrows one from a lender outside clusters, which borrows itself           `lenders`
+//! a document borrows from a lender outside clusters that itself borrows from another    `lenders`
 //! ```
 //!
 //! Each of these is looked for. The documents are passed over three times, and nothing but the first document of each cluster, and the

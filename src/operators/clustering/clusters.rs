@@ -86,6 +86,7 @@ pub fn clusters(
     let Collapsed { marks, firsts } = collapse(worker, stage, &vectors)?;
     sort_spare();
     watch.enter(Stage::Prune);
+    let stage = &stage.for_duplicates(worker, firsts.len() as u64, marks.len() as u64)?;
     let representatives = (marks.len() - firsts.len()) as u64;
     let survivors = prune(worker, stage, &vectors, marks, representatives)?;
     watch.enter(Stage::Pairs);

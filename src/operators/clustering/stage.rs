@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use bytemuck::Pod;
+use timely::worker::Worker;
 
 use crate::features::VectorKeys;
-use crate::operators::exchange::SpillBuffer;
+use crate::operators::exchange::{SpillBuffer, all_gather};
 use crate::operators::in_process::InProcess;
 use crate::operators::scan::{VectorChunk, VectorFiles};
 use crate::structures::{Numbering, Ownership};
@@ -59,6 +60,10 @@ pub struct ClusterStats {
 const RETAINED_BYTES: u64 = 8;
 /// Bytes in flight for each own vector, at least, for the stage to run well.
 const LEAST_IN_FLIGHT: u64 = 4;
+/// Bytes retained for each duplicate while records are in flight: its own number and the number of the smallest identical vector.
+const DUPLICATE_BYTES: u64 = 12;
+/// The part of [`RETAINED_BYTES`] that is set aside for duplicates: one vector in four.
+const FOR_DUPLICATES: u64 = 3;
 
 /// Error: two reads of the same files gave different vectors.
 pub(crate) const VECTORS_CHANGED: &str = "the vectors of this week changed while they were read";
@@ -109,6 +114,24 @@ impl Clustering {
             memory >> 20,
         );
         Ok(memory - retained)
+    }
+
+    /// The same stage with less memory in flight, if so many vectors are duplicates that they take more than was set aside for them. The
+    /// result is the same at all workers: that of the worker for which it is least.
+    ///
+    /// # Errors
+    /// If a worker of this process failed.
+    pub(crate) fn for_duplicates(&self, worker: &mut Worker, duplicates: u64, vectors: u64) -> Result<Clustering> {
+        let left = self.left_beside(duplicates, vectors);
+        let of_workers = all_gather(worker, vec![(worker.index(), left)], &self.watch)?;
+        let memory = of_workers.into_iter().map(|(_, left)| left).min().unwrap_or(left);
+        Ok(Clustering { memory, ..self.clone() })
+    }
+
+    /// The memory in flight that is left if so many of the own vectors are duplicates.
+    fn left_beside(&self, duplicates: u64, vectors: u64) -> u64 {
+        let beyond = (DUPLICATE_BYTES * duplicates).saturating_sub(FOR_DUPLICATES * vectors);
+        self.memory.saturating_sub(beyond).max(self.memory.min(LEAST_IN_FLIGHT * vectors))
     }
 
     /// An empty buffer for records in flight, which spills to disk where they take more memory than they may.
