@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Fuzzes the readers: builds a target of tests/fuzz with the coverage that libFuzzer follows, and runs it.
+# Fuzzes the readers: builds the targets of tests/fuzz with the coverage that libFuzzer follows, and runs one.
 #
 #     scripts/fuzz.sh TARGET [options of libFuzzer]     for example: scripts/fuzz.sh warc -runs=10000000 -max_len=8192
 #     scripts/fuzz.sh all [options]                     one target after the other, a minute each unless the options say otherwise
 #
 # It needs Rust, a C++ compiler, and Linux. Inputs that reach new code are kept in target/fuzz/TARGET, which begins with small files of
-# tests/data and tests/fuzz/seeds; an input that fails is written to target/fuzz/failed-TARGET-*, and is given again as a file:
+# tests/data and tests/fuzz/seeds, and with what tests/data/fuzzed has; an input that fails is written to target/fuzz/failed-TARGET-*, and is given again as a file:
 # scripts/fuzz.sh TARGET FILE. With SANITIZE=1 memory errors are found, too: slower, and by an option of rustc that is not stable.
 set -euo pipefail
 # An input to try again, from where the caller is.
@@ -28,7 +28,7 @@ if [ -n "${SANITIZE:-}" ]; then
     flags+=(-Zsanitizer=address)
 fi
 
-targets() { (cd tests/fuzz/src/bin && ls -- *.rs) | sed 's/\.rs$//'; }
+targets() { sed -n 's/^    ("\([a-z]*\)", .*/\1/p' tests/fuzz/src/targets.rs; }
 
 # The files that a target begins with.
 seeds() {
@@ -49,7 +49,7 @@ fuzz() {
     # The versions that nigh is tested with; cargo adds what only the targets need.
     [ tests/fuzz/Cargo.lock -nt Cargo.lock ] || cp Cargo.lock tests/fuzz/Cargo.lock
     RUSTFLAGS="${flags[*]}" cargo build --quiet --release --manifest-path tests/fuzz/Cargo.toml --target "$triple" \
-        --target-dir target/fuzz-build --bin "$target" || return 1
+        --target-dir target/fuzz-build || return 1
     mkdir -p "$folder/$target"
     seeds "$target" | while read -r file; do
         # Long inputs say little and take long.
@@ -62,9 +62,14 @@ fuzz() {
             *) cp "$file" "$seed" ;;
         esac
     done
+    local number=0 line
+    while read -r line; do
+        number=$((number + 1))
+        base64 -d <<< "$line" > "$folder/$target/fuzzed-$number"
+    done < "tests/data/fuzzed/$target.txt"
     # With an input to try again, libFuzzer wants no folder.
     [ -n "$again" ] && set -- "$again" || set -- "$@" "$folder/$target"
-    "target/fuzz-build/$triple/release/$target" -artifact_prefix="$folder/failed-$target-" -print_final_stats=1 "$@"
+    TARGET=$target "target/fuzz-build/$triple/release/nigh-fuzz" -artifact_prefix="$folder/failed-$target-" -print_final_stats=1 "$@"
 }
 
 if [ $# = 0 ]; then

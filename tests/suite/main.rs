@@ -49,6 +49,8 @@ mod export;
 mod faults;
 /// Every format and odd name gives the same pages.
 mod formats;
+/// The fuzz targets, with inputs that a fuzzer found.
+mod fuzzed;
 /// The tables as they were reviewed: golden text and digests.
 mod golden;
 /// Pipes, files that are cut short or changed, and folders with more than inputs.

@@ -1,6 +1,0 @@
-//! JSON Lines.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    nigh_fuzz::read_all(bytes, nigh::readers::Format::Jsonl);
-});
