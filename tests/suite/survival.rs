@@ -134,7 +134,8 @@ fn a_rerun_does_not_read_committed_waves_again() {
     unfinish(&store);
     let again = run_well(&arguments);
     assert!(again.stderr.contains("resuming after wave"), "{}", again.stderr);
-    let last: serde_json::Value = serde_json::from_str(again.stderr.lines().last().unwrap()).unwrap();
+    let mut events = again.stderr.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let last = events.rfind(|event| event["event"] == "progress").unwrap();
     assert_eq!((&last["bytes"], &last["of_bytes"]), (&0.into(), &0.into()), "no input is read again");
     assert!(tables(&store.join("week=2024-01-08")) == undisturbed.tables());
 }
