@@ -43,7 +43,7 @@ pub const TARGETS: [(&str, Target); 14] = [
 ];
 
 thread_local! {
-    /// A file in memory, which is written anew for each input.
+    /// A file in memory, which each input overwrites.
     static MEMORY: RefCell<File> =
         RefCell::new(memfd_create("input", MemfdFlags::CLOEXEC).expect("a file in memory").into());
     static FINGERPRINTER: RefCell<Fingerprinter> =
@@ -176,7 +176,7 @@ fn block(bytes: &[u8]) {
     }
 }
 
-/// Messages of the handshake and frames of the engine, from peers that nobody knows.
+/// Messages of the handshake and frames of the engine, from unauthenticated peers.
 fn handshake(bytes: &[u8]) {
     let mut rest = bytes;
     while nigh::launch::receive(&mut rest).is_ok() {}
