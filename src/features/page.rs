@@ -9,7 +9,7 @@ use super::shingles::Shingler;
 use super::sketch::{Sketch, Sketcher};
 use crate::config::Method;
 use crate::kernels::{Joined, Kernels, chosen};
-use crate::structures::WordSet;
+use crate::structures::{TextList, WordSet};
 use crate::text::words::words;
 use crate::text::{charset, html, urls};
 
@@ -39,7 +39,7 @@ pub struct PageFacts {
     /// The title, each run of white space as one space, at most 512 bytes.
     pub title: String,
     /// Canonical URLs, distinct, in order of first appearance.
-    pub links: Vec<String>,
+    pub links: TextList,
 }
 
 /// The words of a text in the form in which they are compared, and the shingle that begins with each, as a pre-image.

@@ -19,6 +19,7 @@ use anyhow::Result;
 use arrow_array::{
     Array as _, BooleanArray, Date32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
+use arrow_select::filter::filter_record_batch;
 use timely::worker::Worker;
 
 use super::revisited::Finding;
@@ -324,13 +325,8 @@ impl KeptPages<'_> {
         let from = self.tables.of_segment(LinkRow::NAME, &from)?;
         let to = self.unfinished.scratch_table(FoundLinkRow::NAME, &to.file());
         let mut writer: Writer<FoundLinkRow> = Writer::create(&to)?;
-        Scan::open(from, &["doc", "target_url"])?.for_each(|batch| {
-            let (docs, targets): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "target_url")?);
-            for row in (0..batch.num_rows()).filter(|row| self.stays(docs.value(*row))) {
-                writer.push(FoundLinkRow { doc: docs.value(row), target_url: targets.value(row).to_owned() })?;
-            }
-            Ok(())
-        })?;
+        Scan::open(from, &["doc", "target_url"])?
+            .for_each(|batch| writer.push_rows(&filter_record_batch(batch, &self.stays_in(batch)?)?))?;
         writer.finish_if_any()
     }
 }

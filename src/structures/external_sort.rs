@@ -268,7 +268,7 @@ mod tests {
             cut: false,
             sketch: Sketch { supershingles: vec![i; 6], features: vec![i as u16; 84] },
             chunks: None,
-            links: vec!["http://h/".into(); (i % 5) as usize],
+            links: std::iter::repeat_n("http://h/", (i % 5) as usize).collect(),
         }
     }
 

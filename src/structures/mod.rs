@@ -14,6 +14,7 @@
 //! - [`doc_map`]: a document for each own one, mostly itself;
 //! - [`doc_filter`]: a Bloom-style filter for documents;
 //! - [`word_set`]: a set of hashes that is filled and asked many times;
+//! - [`text_list`]: many short texts in one buffer;
 //! - [`external_sort`]: records in order, in bounded memory.
 
 pub mod bit_columns;
@@ -27,6 +28,7 @@ pub mod numbering;
 pub mod ownership;
 pub mod rank_bitmap;
 pub mod seen_twice;
+pub mod text_list;
 pub mod union_find;
 pub mod word_set;
 
@@ -42,5 +44,6 @@ pub use self::numbering::{Numbering, OwnNumbers};
 pub use self::ownership::Ownership;
 pub use self::rank_bitmap::RankBitmap;
 pub use self::seen_twice::Counters;
+pub use self::text_list::TextList;
 pub use self::union_find::UnionFind;
 pub use self::word_set::WordSet;

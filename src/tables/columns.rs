@@ -56,6 +56,8 @@ pub trait Table: Sized {
     const RANDOM: &'static [&'static str] = &[];
     /// Columns that no query searches by order: written without their least and greatest values.
     const UNORDERED: &'static [&'static str] = &[];
+    /// Whether its files are read once and removed: they are written in less time, and are larger.
+    const IS_SCRATCH: bool = false;
 
     /// Turns rows into columns, one value for each row. Without rows the columns are empty and give the schema, with the same
     /// types as columns with rows.

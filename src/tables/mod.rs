@@ -1,7 +1,7 @@
 //! The tables of a store, as Parquet files: their columns, and how rows are written and read back.
 //!
 //! In reading order: `columns` (what a row type is made of), `rows` (the columns of a week's tables), `studies` (the tables of jobs that read
-//! committed weeks), `describe` (what each file says of its table), `write` (rows to files), `row_groups` (a file or a part of it, as all
+//! committed weeks), `describe` (what each file says of its table), `write` (rows to files), `found_links` (links of pages to files), `row_groups` (a file or a part of it, as all
 //! readers take it), `read` (files to record batches, only the columns asked for), `pack` (many small files to a few large
 //! ones), `sift` (a copy of a file without some of its rows), `plain` (an uncompressed column read straight from the file),
 //! `names` (what a document is called), `ascending` (a column of document ids, searched by id), `week` (the tables by name), `delta_log` (a table as Delta Lake knows it).
@@ -37,6 +37,7 @@ mod ascending;
 mod columns;
 mod delta_log;
 mod describe;
+mod found_links;
 mod names;
 mod pack;
 mod plain;
@@ -52,6 +53,7 @@ pub use ascending::AscendingColumn;
 pub use columns::{Column, Table};
 pub(crate) use delta_log::{DataFile, DeltaLog, LOG_FOLDER};
 pub use describe::{ColumnDescription, Description};
+pub use found_links::FoundLinkWriter;
 pub use names::Names;
 pub use pack::{PART_BYTES, pack, pack_labelled, parts};
 pub use plain::{PlainColumn, Words};

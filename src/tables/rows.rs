@@ -349,6 +349,9 @@ pub struct FoundLinkRow {
 impl Table for FoundLinkRow {
     const NAME: &'static str = "found-links";
     const DESCRIPTION: &'static str = "Links as read from pages; an unfinished week only.";
+    const UNIQUE: &'static [&'static str] = &["target_url"];
+    const ASCENDING: &'static [&'static str] = &["doc"];
+    const IS_SCRATCH: bool = true;
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![

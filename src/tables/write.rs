@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -98,18 +98,33 @@ impl<T: Table> Writer<T> {
         self.write(batch)
     }
 
+    /// Adds rows as the values of the table's columns, in their order.
+    ///
+    /// # Errors
+    /// As [`Writer::push`].
+    pub fn push_columns(&mut self, values: Vec<ArrayRef>) -> Result<()> {
+        if !self.rows.is_empty() {
+            self.flush()?;
+        }
+        let columns = T::columns(&[]).into_iter().zip(values).map(|(column, values)| Column { values, ..column });
+        self.write_columns(columns.collect())
+    }
+
     fn flush(&mut self) -> Result<()> {
         let mut columns = T::columns(&self.rows);
         if let (true, Some(example)) = (self.rows.is_empty(), &self.example) {
             columns = T::columns(std::slice::from_ref(example));
             columns.iter_mut().for_each(|column| column.values = column.values.slice(0, 0));
         }
+        self.rows.clear();
+        self.write_columns(columns)
+    }
+
+    fn write_columns(&mut self, columns: Vec<Column>) -> Result<()> {
         let schema: SchemaRef = Arc::new(describe::schema(&columns));
         let batch = RecordBatch::try_new(schema, columns.into_iter().map(|c| c.values).collect())
             .with_context(|| format!("cannot write {}", self.target.temporary().display()))?;
-        self.write(&batch)?;
-        self.rows.clear();
-        Ok(())
+        self.write(&batch)
     }
 
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
@@ -197,6 +212,9 @@ pub(super) fn properties<T: Table>() -> WriterPropertiesBuilder {
         .set_compression(zstd)
         .set_max_row_group_row_count(Some(ROW_GROUP))
         .set_created_by(format!("nigh {}", env!("CARGO_PKG_VERSION")));
+    if T::IS_SCRATCH {
+        properties = properties.set_compression(Compression::LZ4_RAW).set_statistics_enabled(EnabledStatistics::None);
+    }
     for column in T::UNIQUE {
         properties = properties.set_column_dictionary_enabled(ColumnPath::from(*column), false);
     }

@@ -9,8 +9,11 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::net::Ipv4Addr;
 use std::sync::LazyLock;
+
 use url::{Position, Url};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::structures::TextList;
 
 /// The maximum number of bytes of links of one page. Otherwise a page with a long URL and many short hrefs would grow by
 /// a factor of hundreds.
@@ -86,7 +89,7 @@ pub fn out_links<'a>(
     page: Option<&Canonical>,
     base: Option<&str>,
     hrefs: impl IntoIterator<Item = &'a str, IntoIter: ExactSizeIterator>,
-) -> Vec<String> {
+) -> TextList {
     let base = base
         .filter(|base| base.len() <= URL_BYTES)
         .and_then(|base| page.map_or_else(|| Url::parse(base), |page| page.url.join(base)).ok())
@@ -114,12 +117,13 @@ pub fn out_links<'a>(
         }
         distinct.insert(&link);
     }
+    distinct.links.shrink_to_fit();
     distinct.links
 }
 
 /// Distinct links, in order of first appearance.
 struct DistinctLinks {
-    links: Vec<String>,
+    links: TextList,
     /// A hash table with linear probing. A slot is 0, or has the upper half of the hash of a link and, in its lower half,
     /// the index of the link plus one.
     slots: Vec<u64>,
@@ -128,7 +132,7 @@ struct DistinctLinks {
 impl DistinctLinks {
     /// Makes room for `count` links.
     fn new(count: usize) -> DistinctLinks {
-        DistinctLinks { links: Vec::new(), slots: vec![0; (2 * count + 1).next_power_of_two()] }
+        DistinctLinks { links: TextList::default(), slots: vec![0; (2 * count + 1).next_power_of_two()] }
     }
 
     fn insert(&mut self, link: &str) {
@@ -141,11 +145,11 @@ impl DistinctLinks {
         loop {
             let slot = self.slots[at];
             if slot == 0 {
-                self.links.push(link.to_owned());
+                self.links.push(link);
                 self.slots[at] = hash & !INDEX | self.links.len() as u64;
                 return;
             }
-            if slot & !INDEX == hash & !INDEX && self.links[(slot & INDEX) as usize - 1] == link {
+            if slot & !INDEX == hash & !INDEX && self.links.get((slot & INDEX) as usize - 1) == Some(link) {
                 return;
             }
             at = (at + 1) & mask;
@@ -200,7 +204,7 @@ mod tests {
         canonical(url).map(String::from)
     }
 
-    fn links(page: &str, base: Option<&str>, hrefs: &[&str]) -> Vec<String> {
+    fn links(page: &str, base: Option<&str>, hrefs: &[&str]) -> TextList {
         out_links(Some(&canonical(page).unwrap()), base, hrefs.iter().copied())
     }
 
@@ -279,7 +283,7 @@ mod tests {
     fn links_of_a_page_are_bounded_in_bytes() {
         let page = canonical(&format!("http://a.example/{}/", "x".repeat(8000))).unwrap();
         let hrefs: Vec<String> = (0..10_000).map(|n| n.to_string()).collect();
-        let bytes: usize = out_links(Some(&page), None, hrefs.iter().map(String::as_str)).iter().map(String::len).sum();
+        let bytes = out_links(Some(&page), None, hrefs.iter().map(String::as_str)).bytes();
         assert!(bytes <= LINK_BYTES && bytes > LINK_BYTES - URL_BYTES, "{bytes}");
     }
 

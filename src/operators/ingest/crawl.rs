@@ -25,7 +25,7 @@ use crate::readers::{
 };
 use crate::records::{DocumentKey, KeyHash, checksum};
 use crate::state::Counts;
-use crate::structures::Sortable;
+use crate::structures::{Sortable, TextList};
 use crate::text::urls;
 use crate::watch::Watch;
 
@@ -84,7 +84,7 @@ pub struct Capture {
     /// Hashes of text, lines and paragraphs; `None` for a page without words, and if the job does not keep them.
     pub chunks: Option<PageChunks>,
     /// The canonical URLs that the page links to.
-    pub links: Vec<String>,
+    pub links: TextList,
 }
 
 impl Sortable for Capture {
@@ -105,7 +105,7 @@ impl Sortable for Capture {
             + 8 * self.sketch.supershingles.len()
             + size_of_val(&self.sketch.features[..])
             + self.chunks.as_ref().map_or(0, |chunks| chunks.lines.len() + chunks.paragraphs.len())
-            + self.links.iter().map(|link| size_of::<String>() + link.len()).sum::<usize>()
+            + self.links.weight()
     }
 }
 

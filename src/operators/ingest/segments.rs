@@ -35,7 +35,9 @@ use crate::plan::Plan;
 use crate::records::{DocId, DocumentKey};
 use crate::state::{Counts, Segment, Unfinished, UrlIndex, sync_folder};
 use crate::structures::{ExternalSort, Sortable, Sorted};
-use crate::tables::{ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, RowGroups, Scan, Table, UrlRow, Writer, field};
+use crate::tables::{
+    ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, FoundLinkWriter, RowGroups, Scan, Table, UrlRow, Writer, field,
+};
 use crate::text::urls;
 use crate::watch::Watch;
 
@@ -306,7 +308,7 @@ struct SegmentWriter {
     features: Writer<FeatureRow>,
     chunks: Writer<ChunkRow>,
     urls: Writer<UrlRow>,
-    links: Writer<FoundLinkRow>,
+    links: FoundLinkWriter,
 }
 
 impl SegmentWriter {
@@ -327,12 +329,13 @@ impl SegmentWriter {
             features: Writer::create(&unfinished.table(FeatureRow::NAME, &file))?,
             chunks: Writer::create(&unfinished.table(ChunkRow::NAME, &file))?,
             urls: Writer::create(&unfinished.table(UrlRow::NAME, &file))?,
-            links: Writer::create(&unfinished.scratch_table(FoundLinkRow::NAME, &file))?,
+            links: FoundLinkWriter::create(&unfinished.scratch_table(FoundLinkRow::NAME, &file))?,
         })
     }
 
     /// Writes the rows of a document.
     fn push(&mut self, doc: DocId, page: Box<Capture>, counts: &mut Counts) -> Result<()> {
+        self.links.push(doc, &page.links)?;
         let (is_new_url, doc) = (doc.row() >= self.first_row, doc.to_table());
         counts.documents += 1;
         counts.empty += u64::from(page.words == 0);
@@ -350,9 +353,6 @@ impl SegmentWriter {
         if let Some(PageChunks { text, characters, lines, paragraphs }) = page.chunks {
             let (text, characters) = (text.to_be_bytes(), characters as i64);
             self.chunks.push(ChunkRow { doc, text, characters, lines, paragraphs })?;
-        }
-        for target_url in page.links {
-            self.links.push(FoundLinkRow { doc, target_url })?;
         }
         if is_new_url {
             let known_by = |key, value: &Option<String>| value.clone().filter(|_| self.plan.method.documents == key);

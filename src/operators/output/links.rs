@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::Result;
-use arrow_array::{Int64Array, StringArray};
+use arrow_array::{Array, ArrayRef, Int64Array, StringArray};
 use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
@@ -23,8 +23,8 @@ use crate::structures::Ownership;
 use crate::tables::{FoundLinkRow, LinkRow, RowGroups, Scan, Table, Writer, field};
 use crate::watch::Watch;
 
-/// Bytes of a link in a round: its URL, its row and its question.
-const LINK_BYTES: u64 = 200;
+/// Bytes of a link in a round: its URL, its target and its question.
+const LINK_BYTES: u64 = 150;
 
 /// Asks which document has the URL with this hash, for the link with this number in the asker's round.
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -66,7 +66,8 @@ pub fn links(
         unfinished: unfinished.clone(),
         segments,
         reading: None,
-        rows: Vec::new(),
+        batches: Vec::new(),
+        targets: Vec::new(),
         writing: None,
     };
     let targets = LinkTargets {
@@ -96,38 +97,45 @@ struct OwnLinks {
     /// Segments that are not read yet.
     segments: VecDeque<Segment>,
     reading: Option<(Segment, Scan)>,
-    /// The links of the round, each with the segment of its page.
-    rows: Vec<(Segment, LinkRow)>,
+    /// The links of the round, as they were read.
+    batches: Vec<LinkBatch>,
+    /// The targets of the links of the round, as far as they are known.
+    targets: Vec<Option<DocId>>,
     writing: Option<(Segment, Writer<LinkRow>)>,
+}
+
+/// Some links of the pages of a segment, in order.
+struct LinkBatch {
+    segment: Segment,
+    docs: ArrayRef,
+    /// As many.
+    urls: StringArray,
 }
 
 impl Asker<LinkQuestion, LinkAnswer> for OwnLinks {
     fn ask(&mut self, questions: &mut Dealer<LinkQuestion>) -> Result<Asked> {
-        let asked = self.rows.len();
-        let more = self.read()?;
-        for (number, (_, row)) in self.rows.iter().enumerate().skip(asked) {
-            let hash = KeyHash::of(&row.target_url);
-            let question = LinkQuestion { hash: hash.halves(), number: number as u64, worker: self.index };
+        let Some(batch) = self.read()? else { return Ok(Asked::All) };
+        let first = self.targets.len();
+        self.targets.resize(first + batch.urls.len(), None);
+        for (number, url) in (first as u64..).zip(batch.urls.iter()) {
+            let hash = KeyHash::of(url.unwrap_or_default());
+            let question = LinkQuestion { hash: hash.halves(), number, worker: self.index };
             questions.deal(u64::from(hash.shard(self.shards)) % self.peers, question);
         }
-        Ok(if !more {
-            Asked::All
-        } else if self.rows.len() >= self.round_rows {
-            Asked::Round
-        } else {
-            Asked::More
-        })
+        self.batches.push(batch);
+        Ok(if self.targets.len() >= self.round_rows { Asked::Round } else { Asked::More })
     }
 
     fn take(&mut self, answers: &Block<LinkAnswer>) {
         for LinkAnswer { number, target } in answers.records() {
-            self.rows[*number as usize].1.target_doc = Some(target.to_table());
+            self.targets[*number as usize] = Some(*target);
         }
     }
 
     /// Writes the links of the round.
     fn end_round(&mut self) -> Result<()> {
-        for (segment, row) in self.rows.drain(..) {
+        let mut targets = self.targets.drain(..);
+        for LinkBatch { segment, docs, urls } in self.batches.drain(..) {
             if self.writing.as_ref().is_some_and(|(writing, _)| *writing != segment)
                 && let Some((_, writer)) = self.writing.take()
             {
@@ -137,18 +145,20 @@ impl Asker<LinkQuestion, LinkAnswer> for OwnLinks {
                 Some(writing) => writing,
                 none => none.insert((segment, Writer::create(&self.unfinished.table(LinkRow::NAME, &segment.file()))?)),
             };
-            writer.push(row)?;
+            let of_batch = targets.by_ref().take(urls.len()).map(|target| target.map(DocId::to_table));
+            let of_batch: Int64Array = of_batch.collect();
+            writer.push_columns(vec![docs, Arc::new(urls), Arc::new(of_batch)])?;
         }
         Ok(())
     }
 }
 
 impl OwnLinks {
-    /// Reads one batch of links into the round; returns false if there are no more.
-    fn read(&mut self) -> Result<bool> {
+    /// Reads some links; `None` if there are no more.
+    fn read(&mut self) -> Result<Option<LinkBatch>> {
         loop {
             let Some((segment, scan)) = &mut self.reading else {
-                let Some(segment) = self.segments.pop_front() else { return Ok(false) };
+                let Some(segment) = self.segments.pop_front() else { return Ok(None) };
                 let path = self.unfinished.scratch_table(FoundLinkRow::NAME, &segment.file());
                 self.reading = Some((segment, Scan::open(&path, &["doc", "target_url"])?));
                 continue;
@@ -158,12 +168,8 @@ impl OwnLinks {
                 continue;
             };
             let docs: &Int64Array = field(&batch, "doc")?;
-            let targets: &StringArray = field(&batch, "target_url")?;
-            for row in 0..batch.num_rows() {
-                let target_url = targets.value(row).to_owned();
-                self.rows.push((*segment, LinkRow { doc: docs.value(row), target_url, target_doc: None }));
-            }
-            return Ok(true);
+            let urls: &StringArray = field(&batch, "target_url")?;
+            return Ok(Some(LinkBatch { segment: *segment, docs: Arc::new(docs.clone()), urls: urls.clone() }));
         }
     }
 }
