@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! JSON Lines, not compressed   the lines that begin in an n-th of the bytes
-//! WARC and ARC in gzip         the members from the first that begins in an n-th of the bytes on
+//! WARC, not compressed         the records from the first that begins in an n-th of the bytes on
+//! WARC and ARC in gzip         the members, likewise
+//! WARC in zstd                 the frames, likewise
 //! Parquet                      an n-th of the row groups
 //! everything else              one piece
 //! ```
@@ -22,8 +24,8 @@ use memchr::memchr;
 use super::input::{Format, Input, Location, cannot};
 use super::item::{CountedIn, Item, Nothing, Reader, Unread};
 use super::open::{FromOffset, open};
-use super::streams::{GZIP, is_compressed, member_start};
-use super::warc::{Dialect, WarcReader};
+use super::streams::{Packing, member_start, read_at};
+use super::warc::{Dialect, WarcReader, record_start};
 use crate::config::Reading;
 
 /// Bytes of a piece, about. A file of less than two of them is one piece.
@@ -32,7 +34,7 @@ const PIECE: u64 = 64 << 20;
 const FOOTERS: u64 = 32;
 /// Bytes that are read at once to find the end of a line.
 const LOOK: usize = 64 << 10;
-/// The first bytes of a file that say how it is compressed.
+/// The first bytes of a file that say what it has.
 const FIRST: usize = 64;
 /// What to do about a file whose records cannot be found from its middle on.
 const NOT_SPLIT: &str = "split-files = false in the config lets one worker read each file";
@@ -65,11 +67,12 @@ impl InputPiece {
 /// The pieces of an input.
 pub fn pieces(input: &Input) -> impl Iterator<Item = InputPiece> {
     let name = input.name.to_ascii_lowercase();
-    let is_compressed = || [".gz", ".zst", ".zstd", ".bz2", ".xz", ".lz4"].iter().any(|ending| name.ends_with(ending));
+    let is_packed = || [".gz", ".zst", ".zstd", ".bz2", ".xz", ".lz4"].iter().any(|ending| name.ends_with(ending));
     let is_cut = matches!(input.place, Location::File(_))
         && match input.format {
-            Format::Jsonl => !is_compressed(),
-            Format::Warc | Format::Arc => name.ends_with(".gz"),
+            Format::Jsonl => !is_packed(),
+            Format::Warc => !is_packed() || [".gz", ".zst", ".zstd"].iter().any(|ending| name.ends_with(ending)),
+            Format::Arc => name.ends_with(".gz"),
             Format::Parquet => true,
             _ => false,
         };
@@ -97,12 +100,17 @@ pub fn open_piece(input: &Input, reading: &Reading, piece: InputPiece) -> anyhow
         "{name} has {found} bytes, and had {bytes} when the run began: it must not change while it is read. Run again when it is \
          complete, or copy it"
     );
-    let cuts = Cuts { file, bytes: *bytes, piece };
+    if input.format == Format::Parquet {
+        return super::parquet::open_piece(file, name, reading, piece);
+    }
+    let Some(packing) = Packing::of(&file).with_context(|| cannot("read", name))? else {
+        return whole_or_nothing(input, reading, piece);
+    };
+    let cuts = Cuts { file, packing, bytes: *bytes, piece };
     let opened = match input.format {
         Format::Jsonl => lines_of(cuts, name, reading),
         Format::Warc => members_of(cuts, Dialect::Warc, name, reading),
         Format::Arc => members_of(cuts, Dialect::Arc, name, reading),
-        Format::Parquet => return super::parquet::open_piece(cuts.file, name, reading, piece),
         _ => Ok(None),
     };
     match opened.with_context(|| cannot("read", name))? {
@@ -119,6 +127,7 @@ fn whole_or_nothing(input: &Input, reading: &Reading, piece: InputPiece) -> anyh
 /// An open file, and which piece of it is to be read.
 struct Cuts {
     file: File,
+    packing: Packing,
     bytes: u64,
     piece: InputPiece,
 }
@@ -156,7 +165,7 @@ pub(super) fn cut(units: u64, number: u64, of: u64) -> u64 {
 
 /// The lines of a piece; `None` if the file is compressed.
 fn lines_of(mut cuts: Cuts, name: &str, reading: &Reading) -> io::Result<Option<Box<dyn Reader>>> {
-    if is_compressed(&first_bytes(&cuts.file)?) {
+    if !matches!(cuts.packing, Packing::Plain) {
         return Ok(None);
     }
     let number = cuts.piece.number;
@@ -169,17 +178,18 @@ fn lines_of(mut cuts: Cuts, name: &str, reading: &Reading) -> io::Result<Option<
     Ok(Some(Box::new(FromOffset::new(Box::new(lines), start))))
 }
 
-/// The members of a piece; `None` if the file is not one of gzip members.
+/// The members of a piece, or the records of one of a plain file; `None` if the file begins with something else.
 ///
 /// The records of a piece are read up to the first that begins where the next piece does, not up to there: what follows a record decides whether
 /// it is good.
 fn members_of(cuts: Cuts, dialect: Dialect, name: &str, reading: &Reading) -> io::Result<Option<Box<dyn Reader>>> {
-    if !first_bytes(&cuts.file)?.starts_with(GZIP) {
-        return Ok(None);
-    }
-    let search: Search = match dialect {
-        Dialect::Warc => |cuts, range| member_start(&cuts.file, cuts.bytes, range, Dialect::Warc.acceptable()),
-        Dialect::Arc => |cuts, range| member_start(&cuts.file, cuts.bytes, range, Dialect::Arc.acceptable()),
+    let search: Search = match (dialect, &cuts.packing) {
+        (Dialect::Warc, Packing::Plain) if dialect.acceptable()(&first_bytes(&cuts.file)?) => {
+            |cuts, range| record_start(&cuts.file, cuts.bytes, range)
+        }
+        (_, Packing::Plain) => return Ok(None),
+        (Dialect::Warc, _) => |cuts, range| packed_start(cuts, range, Dialect::Warc),
+        (Dialect::Arc, _) => |cuts, range| packed_start(cuts, range, Dialect::Arc),
     };
     let number = cuts.piece.number;
     let Some(start) = cuts.begin(number, search)? else { return Ok(Some(Box::new(Nothing))) };
@@ -190,7 +200,7 @@ fn members_of(cuts: Cuts, dialect: Dialect, name: &str, reading: &Reading) -> io
     let reader = if number == 0 {
         WarcReader::new(Box::new(source), dialect, cuts.bytes, name, reading)?
     } else {
-        WarcReader::from_member(Box::new(source), dialect, name, reading)?
+        WarcReader::from_member(Box::new(source), &cuts.packing, dialect, cuts.bytes - start, name, reading)?
     };
     let inner = FromOffset::new(Box::new(reader), start);
     let next = number + 1;
@@ -204,6 +214,11 @@ fn members_of(cuts: Cuts, dialect: Dialect, name: &str, reading: &Reading) -> io
         unread: Unread::default(),
         ended: false,
     })))
+}
+
+/// The first place of a range where a member begins with a record.
+fn packed_start(cuts: &Cuts, range: Range<u64>, dialect: Dialect) -> io::Result<Option<u64>> {
+    member_start(&cuts.file, &cuts.packing, cuts.bytes, range, dialect.acceptable())
 }
 
 /// A reader of the records before the next piece, whose beginning is searched when records come from beyond this one's part of the bytes.
@@ -232,7 +247,7 @@ impl UpToNext {
         // Another worker began there, and rightly only if a record does.
         ensure!(
             place <= end,
-            "a member begins at byte {end} like a record, and reading from the member before does not come to it: {NOT_SPLIT}"
+            "what is at byte {end} looks like the beginning of a record, and reading from the records before does not come to it: {NOT_SPLIT}"
         );
         Ok(place < end)
     }
@@ -279,18 +294,11 @@ impl Reader for UpToNext {
     }
 }
 
+/// The first bytes of a file.
 fn first_bytes(file: &File) -> io::Result<Vec<u8>> {
-    let mut first = Vec::new();
-    let mut at = 0;
-    while first.len() < FIRST {
-        let mut more = [0; FIRST];
-        let count = file.read_at(&mut more, at)?;
-        if count == 0 {
-            break;
-        }
-        first.extend_from_slice(&more[..count]);
-        at += count as u64;
-    }
+    let mut first = vec![0; FIRST];
+    let count = read_at(file, &mut first, 0)?;
+    first.truncate(count);
     Ok(first)
 }
 
@@ -425,6 +433,102 @@ mod tests {
         }
     }
 
+    /// The members of a file; where it is damaged, some bytes that are none.
+    fn members(path: &Path) -> Vec<Vec<u8>> {
+        use crate::readers::streams::{MemberStep, Members, Stored};
+        let stored = Stored::new(Box::new(File::open(path).unwrap()));
+        let mut reader = Members::new(stored, Dialect::Warc.acceptable()).unwrap();
+        let (mut members, mut bytes) = (Vec::new(), Vec::new());
+        loop {
+            let step = reader.step(&mut bytes).unwrap();
+            if step == MemberStep::Bytes {
+                continue;
+            }
+            members.push(std::mem::take(&mut bytes));
+            match step {
+                MemberStep::Damage { .. } => members.push(b"no record".to_vec()),
+                MemberStep::End => return members,
+                MemberStep::Start(_) | MemberStep::Bytes => {}
+            }
+        }
+    }
+
+    #[test]
+    fn the_pieces_of_plain_files_and_of_frames_have_all_records() {
+        let folder = tempfile::tempdir().unwrap();
+        let (plain, zst) = (folder.path().join("a.warc"), folder.path().join("a.warc.zst"));
+        let dictionary = b"WARC/1.0\r\nWARC-Type: response\r\nContent-Type: application/http; msgtype=response\r\n";
+        let mut with_dictionary = zstd::bulk::Compressor::with_dictionary(3, dictionary).unwrap();
+        let skippable = |magic: u32, content: &[u8]| {
+            [&magic.to_le_bytes()[..], &(content.len() as u32).to_le_bytes(), content].concat()
+        };
+        let mut most = [0; 3];
+        for of in ["tests/data/week-2024-01-08", "tests/data/dirty"] {
+            for entry in std::fs::read_dir(of).unwrap() {
+                let path = entry.unwrap().path();
+                if !path.to_string_lossy().contains(".warc") {
+                    continue;
+                }
+                let members = members(&path);
+                std::fs::write(&plain, members.concat()).unwrap();
+                most[0] = assert_is_cut_well(&plain).max(most[0]);
+                let frames = members.iter().map(|member| match &member[..] {
+                    b"no record" => member.clone(),
+                    _ => [zstd::bulk::compress(member, 3).unwrap(), skippable(0x184D_2A50, b"skipped")].concat(),
+                });
+                std::fs::write(&zst, frames.collect::<Vec<_>>().concat()).unwrap();
+                most[1] = assert_is_cut_well(&zst).max(most[1]);
+                let frames = members.iter().map(|member| with_dictionary.compress(member).unwrap());
+                let frames: Vec<u8> = frames.collect::<Vec<_>>().concat();
+                for stored in [dictionary.to_vec(), zstd::bulk::compress(dictionary, 3).unwrap()] {
+                    std::fs::write(&zst, [skippable(0x184D_2A5D, &stored), frames.clone()].concat()).unwrap();
+                    most[2] = assert_is_cut_well(&zst).max(most[2]);
+                }
+            }
+        }
+        assert!(most.iter().all(|pieces| *pieces >= 3), "{most:?} pieces have records");
+    }
+
+    #[test]
+    fn a_record_inside_a_page_of_a_plain_file_is_an_error_or_no_beginning() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.warc");
+        let inner: Vec<u8> = (0..40).flat_map(|n| record(n, 3000)).collect();
+        let head = format!(
+            "WARC/1.1\r\nWARC-Type: resource\r\nWARC-Target-URI: http://a.example/\r\nContent-Type: text/plain\r\n\
+             Content-Length: {}\r\n\r\n",
+            inner.len()
+        );
+        let outer = [head.as_bytes(), &inner, b"\r\n\r\n"].concat();
+        std::fs::write(&path, [outer.clone(), record(50, 3000), outer].concat()).unwrap();
+        let reading = Reading::default();
+        let input = list(&[path.display().to_string()], &reading).unwrap().remove(0);
+        let mut reader = open_piece(&input, &reading, InputPiece { number: 0, of: 4 }).unwrap();
+        let failed = loop {
+            match reader.next() {
+                Ok(Some(_)) => {}
+                Ok(None) => break None,
+                Err(error) => break Some(error.to_string()),
+            }
+        };
+        assert!(failed.is_some_and(|error| error.contains("split-files = false")));
+    }
+
+    #[test]
+    fn plain_files_full_of_versions_are_read_in_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.warc");
+        for line in ["WARC/1.0\n", "WARC/1.0\nContent-Length: 9999999\n\n", "\nWARC/1.0\r\nContent-Length: 1\r\n\r\n"] {
+            std::fs::write(&path, [record(1, 100), line.repeat((2 << 20) / line.len()).into_bytes()].concat()).unwrap();
+            let reading = Reading::default();
+            let input = list(&[path.display().to_string()], &reading).unwrap().remove(0);
+            for number in 0..3 {
+                let mut reader = open_piece(&input, &reading, InputPiece { number, of: 3 }).unwrap();
+                while reader.next().unwrap().is_some() {}
+            }
+        }
+    }
+
     fn noise(seed: u64, bytes: usize) -> Vec<u8> {
         (0..bytes as u64).map(|place| b'a' + (mix(seed << 32 | place) % 26) as u8).collect()
     }
@@ -519,7 +623,7 @@ mod tests {
         let read = |search: Search| -> anyhow::Result<usize> {
             let file = File::open(&path).unwrap();
             let piece = InputPiece { number: 0, of: 2 };
-            let cuts = Cuts { file: file.try_clone()?, bytes: input.bytes, piece };
+            let cuts = Cuts { file: file.try_clone()?, packing: Packing::Gzip, bytes: input.bytes, piece };
             let inner = WarcReader::new(Box::new(file), Dialect::Warc, input.bytes, &input.name, &reading)?;
             let inner = FromOffset::new(Box::new(inner), 0);
             let unread = Unread::default();
@@ -530,7 +634,7 @@ mod tests {
             }
             Ok(items)
         };
-        let found = read(|cuts, range| member_start(&cuts.file, cuts.bytes, range, Dialect::Warc.acceptable()));
+        let found = read(|cuts, range| packed_start(cuts, range, Dialect::Warc));
         assert!((15..25).contains(&found.unwrap()));
         for search in [
             |_: &Cuts, range: Range<u64>| Ok(Some(range.start + 1)),
@@ -565,7 +669,10 @@ mod tests {
         assert_eq!(count("a.jsonl.GZ", Format::Jsonl, 20 * PIECE), 1);
         assert_eq!(count("a.parquet", Format::Parquet, 20 * PIECE), 20);
         assert_eq!(count("a.warc.gz", Format::Warc, 20 * PIECE), 20);
-        assert_eq!(count("a.warc", Format::Warc, 20 * PIECE), 1);
+        assert_eq!(count("a.warc", Format::Warc, 20 * PIECE), 20);
+        assert_eq!(count("a.warc.zst", Format::Warc, 20 * PIECE), 20);
+        assert_eq!(count("a.warc.xz", Format::Warc, 20 * PIECE), 1);
+        assert_eq!(count("a.arc", Format::Arc, 20 * PIECE), 1);
         assert_eq!(count("a.jsonl", Format::Jsonl, 0), 1);
     }
 }

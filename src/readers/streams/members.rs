@@ -31,6 +31,7 @@ use liblzma::stream::{Action, Stream};
 use memchr::memmem;
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
+use super::packing::Packing;
 use super::stored::Stored;
 use crate::kernels::{Inflated, Inflater};
 use crate::readers::item::Unread;
@@ -47,21 +48,24 @@ const ROOM: usize = 64 << 10;
 /// Stored bytes that decide whether a member begins here: enough for a gzip header with its first block's tables, or a zstd block.
 pub(super) const PROBE: usize = 132 << 10;
 /// The search for the next member may read this many stored bytes for each byte that it passes ...
-pub(super) const SEARCH_PER_BYTE: u64 = 4;
+pub const SEARCH_PER_BYTE: u64 = 4;
 /// ... and this many in any case.
-pub(super) const SEARCH_AT_LEAST: u64 = 4 << 20;
+pub const SEARCH_AT_LEAST: u64 = 4 << 20;
 /// Decoded bytes that decide whether a beginning is acceptable.
 const BEGINNING: usize = 64;
 /// Stored bytes that a decoder receives at once: none of two such slices of a member.
 const SLICE: usize = 256 << 10;
 /// The largest zstd dictionary that is accepted, in bytes.
-const DICTIONARY: usize = 64 << 20;
+pub(super) const DICTIONARY: usize = 64 << 20;
+/// The skippable frame that is one, at the beginning of a file.
+pub(super) const DICTIONARY_MAGIC: u32 = 0x184D_2A5D;
 
 /// The beginning of a gzip member.
-pub const GZIP: &[u8] = &[0x1f, 0x8b, 0x08];
+pub(super) const GZIP: &[u8] = &[0x1f, 0x8b, 0x08];
 /// The flag `FHCRC` of a gzip header.
 const HEADER_CHECKSUM: u8 = 2;
-const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+/// The beginning of a zstd frame.
+pub(super) const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 /// The beginning of a bzip2 stream; a digit and one of the [`BZIP2_BLOCKS`] follow.
 const BZIP2: &[u8] = b"BZh";
 /// The beginning of a block of bzip2, and the end of a stream.
@@ -132,9 +136,11 @@ enum MemberState {
 }
 
 /// The result of one call of a decoder.
-struct DecoderStep {
-    taken: usize,
-    ended: bool,
+pub(super) struct DecoderStep {
+    /// Bytes of the input that were taken.
+    pub(super) taken: usize,
+    /// Whether the member has ended.
+    pub(super) ended: bool,
 }
 
 impl Members {
@@ -163,6 +169,19 @@ impl Members {
     /// The bytes of `stored`, which are not compressed, whatever they begin with.
     pub fn of_plain(stored: Stored, acceptable: Acceptable) -> Self {
         Members::of(stored, Codec::Plain, acceptable)
+    }
+
+    /// The members of `stored`, which begins with one of them, of a file that is packed in this way.
+    ///
+    /// # Errors
+    /// If there is no memory for a decoder.
+    pub fn from_member(stored: Stored, packing: &Packing, acceptable: Acceptable) -> io::Result<Self> {
+        let (codec, dictionary) = match packing {
+            Packing::Plain => (Codec::Plain, &[][..]),
+            Packing::Gzip => (gzip(), &[][..]),
+            Packing::Zstd(dictionary) => (Codec::Zstd(Decoder::with_dictionary(dictionary)?), &dictionary[..]),
+        };
+        Ok(Members { dictionary: dictionary.to_vec(), ..Members::of(stored, codec, acceptable) })
     }
 
     fn of(stored: Stored, codec: Codec, acceptable: Acceptable) -> Self {
@@ -416,18 +435,12 @@ impl Members {
             return Ok(false);
         };
         self.stored.take(8);
-        if magic == 0x184D_2A5D && start == 0 {
+        if magic == DICTIONARY_MAGIC && start == 0 {
             if length > DICTIONARY || self.stored.need(length)? < length {
                 return Ok(false);
             }
-            let content = &self.stored.ahead()[..length];
-            let dictionary = if content.starts_with(ZSTD) {
-                match zstd::bulk::decompress(content, DICTIONARY) {
-                    Ok(dictionary) => dictionary,
-                    Err(_) => return Ok(false),
-                }
-            } else {
-                content.to_vec()
+            let Some(dictionary) = dictionary_of(&self.stored.ahead()[..length]) else {
+                return Ok(false);
             };
             let Ok(decoder) = Decoder::with_dictionary(&dictionary) else {
                 return Ok(false);
@@ -496,7 +509,7 @@ fn gzip() -> Codec {
 }
 
 /// Whether a file that begins with these bytes is compressed; some dozen of them suffice.
-pub fn is_compressed(first: &[u8]) -> bool {
+pub(super) fn is_compressed(first: &[u8]) -> bool {
     kind(first).is_some()
 }
 
@@ -529,8 +542,16 @@ fn xz_stream(stream: &mut Option<Stream>) -> io::Result<&mut Stream> {
     Ok(stream.insert(next))
 }
 
+/// The dictionary in the content of a skippable frame; `None` if it is damaged.
+pub(super) fn dictionary_of(content: &[u8]) -> Option<Vec<u8>> {
+    if !content.starts_with(ZSTD) {
+        return Some(content.to_vec());
+    }
+    zstd::bulk::decompress(content, DICTIONARY).ok()
+}
+
 /// Returns the magic and the length of the skippable frame that begins here.
-fn skippable(bytes: &[u8]) -> Option<(u32, usize)> {
+pub(super) fn skippable(bytes: &[u8]) -> Option<(u32, usize)> {
     let head: &[u8; 8] = bytes.first_chunk()?;
     let magic = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
     let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
@@ -538,14 +559,14 @@ fn skippable(bytes: &[u8]) -> Option<(u32, usize)> {
 }
 
 /// Inflates into the free capacity of `out`.
-fn inflate_some(inflate: &mut Decompress, input: &[u8], out: &mut Vec<u8>) -> io::Result<DecoderStep> {
+pub(super) fn inflate_some(inflate: &mut Decompress, input: &[u8], out: &mut Vec<u8>) -> io::Result<DecoderStep> {
     let before = inflate.total_in();
     let status = inflate.decompress_vec(input, out, FlushDecompress::None).map_err(io::Error::other)?;
     Ok(DecoderStep { taken: (inflate.total_in() - before) as usize, ended: status == Status::StreamEnd })
 }
 
 /// Decodes a zstd frame into the free capacity of `out`.
-fn decode_some(decoder: &mut Decoder<'static>, input: &[u8], out: &mut Vec<u8>) -> io::Result<DecoderStep> {
+pub(super) fn decode_some(decoder: &mut Decoder<'static>, input: &[u8], out: &mut Vec<u8>) -> io::Result<DecoderStep> {
     let mut input = InBuffer::around(input);
     let end = out.len();
     let mut output = OutBuffer::around_pos(out, end);
@@ -587,7 +608,7 @@ pub(super) fn begins_gzip(bytes: &[u8], acceptable: Acceptable) -> (bool, u64) {
 }
 
 /// Returns whether a zstd frame with an acceptable beginning starts here, and how many bytes were read to decide.
-fn begins_zstd(bytes: &[u8], dictionary: &[u8], acceptable: Acceptable) -> (bool, u64) {
+pub(super) fn begins_zstd(bytes: &[u8], dictionary: &[u8], acceptable: Acceptable) -> (bool, u64) {
     let Ok(mut decoder) = Decoder::with_dictionary(dictionary) else {
         return (false, 64);
     };

@@ -1,8 +1,9 @@
-//! Finds a gzip member inside a file, so that a part of the file can be read by itself.
+//! Finds a gzip member or a zstd frame inside a file, so that a part of the file can be read by itself.
 //!
-//! The bytes of other members can be inside a member as they are: a crawl of compressed files has them in stored blocks of deflate. But a stored
-//! block has at most 65,535 bytes (RFC 1951, section 3.2.4). So a member begins where it and those after it are whole, with their
-//! checksums, for more bytes than that, or up to the end of the file.
+//! The bytes of other members can be inside a member as they are: a crawl of compressed files has them in blocks that are stored. But a stored
+//! block of deflate has at most 65,535 bytes (RFC 1951, section 3.2.4), and one of zstd at most 128 KiB (RFC 8878, section 3.1.1.2). So a
+//! member begins where it and those after it are whole, with the checksums that they have, for more bytes than that, or up to the end of the file.
+//! Members that end a stored block do not lead on to those behind it: a gzip member ends with its checksum, and a record with line ends.
 //!
 //! Cost: the bytes that are searched, and some members for each place where one may begin. Where so many places look like one and are none
 //! that this would be more than a small multiple of the bytes that are passed, as many bytes are passed as each of them costs.
@@ -11,28 +12,33 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 
-use flate2::{Decompress, FlushDecompress, Status};
 use memchr::memmem;
 
-use super::members::{Acceptable, GZIP, PROBE, SEARCH_AT_LEAST, SEARCH_PER_BYTE, begins_gzip};
+use super::members::{Acceptable, PROBE, SEARCH_AT_LEAST, SEARCH_PER_BYTE};
+use super::packing::{MemberDecoder, Packing, read_at};
 
-/// Stored bytes that members which follow each other must have: more than a stored block of deflate can have.
-const PROOF: u64 = 128 << 10;
+/// Stored bytes that members which follow each other must have: more than a stored block can have.
+const PROOF: u64 = 160 << 10;
 /// Bytes that are searched at once.
 const LOOK: usize = 1 << 20;
-/// Stored bytes that are read at once for a proof, and decoded bytes that are inflated at once.
+/// Stored bytes that are read at once for a proof, and bytes that are decoded at once.
 const SLICE: usize = 256 << 10;
 /// A member with more stored bytes proves nothing: to check it takes too long.
 const LONGEST: u64 = 256 << 20;
 
-/// The first place of a range where a gzip member begins whose decoded bytes begin as `acceptable` says, in the first `bytes` bytes of a file.
+/// The first place of a range where a member begins whose decoded bytes begin as `acceptable` says, in the first `bytes` bytes of a file.
 ///
 /// # Errors
 /// If the file cannot be read.
-pub fn member_start(file: &File, bytes: u64, range: Range<u64>, acceptable: Acceptable) -> io::Result<Option<u64>> {
-    StartSearch::new(file, bytes).first(range, acceptable)
+pub fn member_start(
+    file: &File,
+    packing: &Packing,
+    bytes: u64,
+    range: Range<u64>,
+    acceptable: Acceptable,
+) -> io::Result<Option<u64>> {
+    StartSearch::new(file, packing, bytes)?.first(range, acceptable)
 }
 
 /// A search, and its buffers.
@@ -40,12 +46,13 @@ struct StartSearch<'a> {
     file: &'a File,
     /// The length of the file, whatever is appended.
     bytes: u64,
-    stream: Decompress,
+    packing: &'a Packing,
+    decoder: MemberDecoder,
     decoded: Vec<u8>,
     /// Some bytes of the file, and where they begin.
     window: Vec<u8>,
     window_at: u64,
-    /// Bytes that were read into the window, or inflated to see how a member begins.
+    /// Bytes that were read into the window, or decoded to see how a member begins.
     bytes_read: u64,
     /// Members that are followed too early by what is none.
     disproved: HashSet<u64>,
@@ -53,18 +60,19 @@ struct StartSearch<'a> {
 }
 
 impl StartSearch<'_> {
-    fn new(file: &File, bytes: u64) -> StartSearch<'_> {
-        StartSearch {
+    fn new<'a>(file: &'a File, packing: &'a Packing, bytes: u64) -> io::Result<StartSearch<'a>> {
+        Ok(StartSearch {
             file,
             bytes,
-            stream: Decompress::new_gzip(15),
-            decoded: vec![0; SLICE],
+            packing,
+            decoder: packing.decoder()?,
+            decoded: Vec::with_capacity(SLICE),
             window: Vec::new(),
             window_at: 0,
             bytes_read: 0,
             disproved: HashSet::new(),
             last_disproved: 0,
-        }
+        })
     }
 
     fn first(&mut self, Range { start: from, end: to }: Range<u64>, acceptable: Acceptable) -> io::Result<Option<u64>> {
@@ -73,7 +81,7 @@ impl StartSearch<'_> {
         let mut passed = from;
         while at < to {
             let count = self.read(&mut buffer, at)?;
-            for index in memmem::find_iter(&buffer[..count], GZIP) {
+            for index in memmem::find_iter(&buffer[..count], self.packing.magic()) {
                 let place = at + index as u64;
                 if place >= to {
                     return Ok(None);
@@ -87,10 +95,10 @@ impl StartSearch<'_> {
                 let before = self.bytes_read;
                 let in_buffer = &buffer[index..count];
                 let (begins, read) = if in_buffer.len() >= PROBE {
-                    begins_gzip(in_buffer, acceptable)
+                    self.packing.begins(in_buffer, acceptable)
                 } else {
                     let probed = self.read(&mut probe, place)?;
-                    begins_gzip(&probe[..probed], acceptable)
+                    self.packing.begins(&probe[..probed], acceptable)
                 };
                 self.bytes_read += read;
                 if begins && self.is_proved(place)? {
@@ -103,7 +111,7 @@ impl StartSearch<'_> {
             if count < LOOK {
                 return Ok(None);
             }
-            at += (LOOK - GZIP.len() + 1) as u64;
+            at += (LOOK - self.packing.magic().len() + 1) as u64;
         }
         Ok(None)
     }
@@ -130,32 +138,40 @@ impl StartSearch<'_> {
 
     /// The end of the whole member that begins here; `None` if it is damaged or something else is here.
     fn member_end(&mut self, start: u64) -> io::Result<Option<u64>> {
-        self.stream = Decompress::new_gzip(15);
+        self.decoder.begin()?;
         let mut at = start;
         while at - start < LONGEST {
             self.look(at)?;
             let stored = &self.window[(at - self.window_at) as usize..];
-            let before = (self.stream.total_in(), self.stream.total_out());
-            let status = self.stream.decompress(stored, &mut self.decoded, FlushDecompress::None);
-            at = start + self.stream.total_in();
-            match status {
-                Ok(Status::StreamEnd) => return Ok(Some(at)),
-                Err(_) => return Ok(None),
-                Ok(_) if (self.stream.total_in(), self.stream.total_out()) == before => return Ok(None),
-                Ok(_) => {}
+            self.decoded.clear();
+            let Ok(step) = self.decoder.decode(stored, &mut self.decoded) else { return Ok(None) };
+            at += step.taken as u64;
+            if step.ended {
+                return Ok(Some(at));
+            }
+            if step.taken == 0 && self.decoded.is_empty() {
+                return Ok(None);
             }
         }
         Ok(None)
     }
 
-    /// The place of the next byte that is not zero; `None` at the end of the file.
+    /// The place of the next byte that is neither zero nor in a frame to skip; `None` at the end of the file.
     fn after_padding(&mut self, mut at: u64) -> io::Result<Option<u64>> {
         loop {
             self.look(at)?;
             let ahead = &self.window[(at - self.window_at) as usize..];
             match ahead.iter().position(|byte| *byte != 0) {
                 _ if ahead.is_empty() => return Ok(None),
-                Some(index) => return Ok(Some(at + index as u64)),
+                Some(index) => {
+                    at += index as u64;
+                    let mut first = [0; 8];
+                    let count = self.read(&mut first, at)?;
+                    match self.packing.passed_over(&first[..count]) {
+                        0 => return Ok(Some(at)),
+                        passed => at += passed,
+                    }
+                }
                 None => at += ahead.len() as u64,
             }
         }
@@ -178,16 +194,7 @@ impl StartSearch<'_> {
     /// Reads as much as there is room for, or up to the end of the file.
     fn read(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
         let room = usize::try_from(self.bytes.saturating_sub(at)).unwrap_or(usize::MAX).min(buffer.len());
-        let mut filled = 0;
-        while filled < room {
-            match self.file.read_at(&mut buffer[filled..room], at + filled as u64) {
-                Ok(0) => break,
-                Ok(count) => filled += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(filled)
+        read_at(self.file, &mut buffer[..room], at)
     }
 }
 
@@ -211,14 +218,15 @@ mod tests {
         (0..bytes as u64).map(|place| mix(seed << 32 | place) as u8).collect()
     }
 
-    fn starts(bytes: &[u8]) -> Vec<u64> {
+    fn starts(bytes: &[u8], packing: &Packing) -> Vec<u64> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
         let mut starts = Vec::new();
         let mut from = 0;
-        while let Some(start) =
-            member_start(&file, bytes.len() as u64, from..bytes.len() as u64, |bytes| bytes.starts_with(b"WARC/"))
-                .unwrap()
+        while let Some(start) = member_start(&file, packing, bytes.len() as u64, from..bytes.len() as u64, |bytes| {
+            bytes.starts_with(b"WARC/")
+        })
+        .unwrap()
         {
             starts.push(start);
             from = start + 1;
@@ -239,8 +247,29 @@ mod tests {
             file.extend(member(&[b"WARC/1.0 outer ", &content[..]].concat(), u32::from(seed % 5 != 2)));
             file.extend(vec![0; seed as usize % 3]);
         }
-        assert!(memmem::find_iter(&file, GZIP).count() > 1000, "the inner members can be seen");
-        assert_eq!(starts(&file), expected);
+        assert!(memmem::find_iter(&file, Packing::Gzip.magic()).count() > 1000, "the inner members can be seen");
+        assert_eq!(starts(&file, &Packing::Gzip), expected);
+    }
+
+    #[test]
+    fn frames_inside_frames_are_not_taken_for_frames() {
+        let frame = |content: &[u8]| zstd::bulk::compress(content, 3).unwrap();
+        // So long that what they have in common makes no block worth compressing: the blocks are stored.
+        let inner: Vec<u8> =
+            (0..240).flat_map(|seed| frame(&[b"WARC/1.0 inner ", &noise(seed, 2000)[..]].concat())).collect();
+        assert!(inner.len() > 3 * (128 << 10));
+        let (mut file, mut expected) = (Vec::new(), Vec::new());
+        for seed in 0..60 {
+            expected.push(file.len() as u64);
+            let content = if seed % 5 == 2 { inner.clone() } else { noise(seed, 9000) };
+            // As every record, it ends with line ends.
+            file.extend(frame(&[b"WARC/1.0 outer ", &content[..], b"\r\n\r\n"].concat()));
+            // A frame to skip.
+            file.extend(b"\x50\x2a\x4d\x18\x04\0\0\0skip".repeat(seed as usize % 3));
+        }
+        let packing = Packing::Zstd(Vec::new());
+        assert!(memmem::find_iter(&file, packing.magic()).count() > 1000, "the inner frames can be seen");
+        assert_eq!(starts(&file, &packing), expected);
     }
 
     #[test]
@@ -250,7 +279,7 @@ mod tests {
         let mut bytes = members.concat();
         let place: usize = members[..20].iter().map(Vec::len).sum();
         bytes[place + 4000] ^= 0x55;
-        let found = starts(&bytes);
+        let found = starts(&bytes, &Packing::Gzip);
         // Those that are followed by enough whole members, or by all up to the end.
         let mut place = 0;
         for (number, member) in members.iter().enumerate() {
@@ -259,8 +288,8 @@ mod tests {
             assert_eq!(found.contains(&place), is_proved, "{number}");
             place += member.len() as u64;
         }
-        assert!(starts(&member(&noise(1, 100), 6)).is_empty(), "no record begins there");
-        assert!(starts(b"").is_empty());
+        assert!(starts(&member(&noise(1, 100), 6), &Packing::Gzip).is_empty(), "no record begins there");
+        assert!(starts(b"", &Packing::Gzip).is_empty());
     }
 
     #[test]
@@ -276,7 +305,7 @@ mod tests {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(bytes).unwrap();
             let length = bytes.len() as u64;
-            let mut search = StartSearch::new(&file, length);
+            let mut search = StartSearch::new(&file, &Packing::Gzip, length).unwrap();
             let found = search.first(0..length, |bytes| bytes.starts_with(b"WARC/")).unwrap();
             assert_eq!(found, None, "{number}");
             let bound = 2 * SEARCH_AT_LEAST + 2 * SEARCH_PER_BYTE * length;

@@ -38,6 +38,8 @@ const OTHER_CAP: u64 = 1 << 20;
 
 /// The reasons of rejects whose record may be cut by the end of the file.
 const CUT: [&str; 3] = [ENDS_IN_HEAD, ENDS_IN_RECORD, LONGER_THAN_FILE];
+/// Also, a file of many versions and no empty line would be read once for each of them.
+const VERSION_IN_HEAD: &str = "warc: a version line inside a head";
 const ENDS_IN_HEAD: &str = "warc: the file ends inside a head";
 const ENDS_IN_RECORD: &str = "warc: the file ends inside a record";
 const LONGER_THAN_FILE: &str = "warc: Content-Length larger than the file";
@@ -280,6 +282,10 @@ impl Records {
             match newline {
                 Some(newline) => {
                     let is_empty = matches!(self.stream.bytes(line..newline), b"" | b"\r");
+                    let is_record = line > begin && self.stream.bytes(line..newline).starts_with(VERSION);
+                    if is_record && self.stream.dialect == Dialect::Warc {
+                        return Ok(Err(BrokenHead { reason: VERSION_IN_HEAD, resume: Some(line) }));
+                    }
                     (line, searched) = (newline + 1, newline + 1);
                     if is_empty || self.stream.dialect == Dialect::Arc {
                         return Ok(Ok(line));

@@ -2,7 +2,8 @@
 //!
 //! In reading order: `pages` (records to pages), `framing` (where records begin and end, also after damage), `decoded` (the decoded
 //! bytes of a file, with the boundaries of its members), `record` (the head of a record), `arc` (that of an ARC record), `header`
-//! (header fields), `http` (the HTTP response in a record), `encodings` (its content and transfer encodings).
+//! (header fields), `http` (the HTTP response in a record), `encodings` (its content and transfer encodings), `starts` (where a record begins
+//! inside a plain file).
 
 mod arc;
 mod decoded;
@@ -12,6 +13,8 @@ mod header;
 mod http;
 mod pages;
 mod record;
+mod starts;
 
 pub use self::decoded::Dialect;
 pub use self::pages::WarcReader;
+pub use self::starts::record_start;

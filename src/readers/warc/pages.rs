@@ -14,7 +14,7 @@ use crate::config::Reading;
 use crate::readers::fields;
 use crate::readers::fields::Date;
 use crate::readers::item::{Body, CountedIn, Failure, Item, Page, Reader, Reject, Revisit, Skip, Skipped, Unread};
-use crate::readers::streams::{Members, Stored};
+use crate::readers::streams::{Members, Packing, Stored};
 
 /// Bytes that the HTTP head may take besides the body.
 const HEAD: u64 = 1 << 20;
@@ -39,33 +39,30 @@ impl WarcReader {
         name: &str,
         reading: &Reading,
     ) -> io::Result<Self> {
-        WarcReader::of(source, dialect, size, name, reading, false)
+        let members = Members::new(Stored::new(source), dialect.acceptable())?;
+        Ok(WarcReader::of(members, dialect, size, name, reading, false))
     }
 
-    /// The reader of a compressed file from a member on that is not its first.
+    /// The reader of a file from a member on that is not its first, or from a record on if it is plain: `source` has the `size` bytes
+    /// from there on.
     ///
     /// # Errors
-    /// If the source cannot be read.
+    /// If there is no memory for a decoder.
     pub fn from_member(
         source: Box<dyn Read + Send>,
-        dialect: Dialect,
-        name: &str,
-        reading: &Reading,
-    ) -> io::Result<Self> {
-        WarcReader::of(source, dialect, 0, name, reading, true)
-    }
-
-    fn of(
-        source: Box<dyn Read + Send>,
+        packing: &Packing,
         dialect: Dialect,
         size: u64,
         name: &str,
         reading: &Reading,
-        is_part: bool,
     ) -> io::Result<Self> {
-        let members = Members::new(Stored::new(source), dialect.acceptable())?;
+        let members = Members::from_member(Stored::new(source), packing, dialect.acceptable())?;
+        Ok(WarcReader::of(members, dialect, size, name, reading, true))
+    }
+
+    fn of(members: Members, dialect: Dialect, size: u64, name: &str, reading: &Reading, is_part: bool) -> Self {
         let records = Records::new(members, dialect, size, reading.page_limit() as u64 + HEAD, is_part);
-        Ok(WarcReader { dialect, records, reading: reading.clone(), name: name.to_owned() })
+        WarcReader { dialect, records, reading: reading.clone(), name: name.to_owned() }
     }
 
     /// Names the format of the file in the reason of a reject.

@@ -1,0 +1,122 @@
+//! How the members of a file are packed, so that the file can be entered at one of them.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+use flate2::Decompress;
+use zstd::stream::raw::{Decoder, Operation as _};
+
+use super::members::{
+    Acceptable, DICTIONARY, DICTIONARY_MAGIC, DecoderStep, GZIP, ZSTD, begins_gzip, begins_zstd, decode_some,
+    dictionary_of, inflate_some, is_compressed, skippable,
+};
+
+/// The first bytes of a file that say how it is compressed.
+const FIRST: usize = 64;
+
+/// How members are packed.
+pub enum Packing {
+    /// They are not: the file is plain.
+    Plain,
+    /// As gzip members.
+    Gzip,
+    /// As zstd frames, with this dictionary; it is empty if there is none.
+    Zstd(Vec<u8>),
+}
+
+impl Packing {
+    /// The packing of a file; `None` if the file cannot be entered at a member: it is bzip2 or xz, or its dictionary is damaged.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn of(file: &File) -> io::Result<Option<Packing>> {
+        let mut first = vec![0; FIRST];
+        let count = read_at(file, &mut first, 0)?;
+        first.truncate(count);
+        Ok(match skippable(&first) {
+            _ if first.starts_with(GZIP) => Some(Packing::Gzip),
+            _ if first.starts_with(ZSTD) => Some(Packing::Zstd(Vec::new())),
+            Some((DICTIONARY_MAGIC, length)) if length <= DICTIONARY => {
+                let mut content = vec![0; length];
+                let count = read_at(file, &mut content, 8)?;
+                dictionary_of(&content[..count]).filter(|_| count == length).map(Packing::Zstd)
+            }
+            Some((DICTIONARY_MAGIC, _)) => None,
+            Some(_) => Some(Packing::Zstd(Vec::new())),
+            None => (!is_compressed(&first)).then_some(Packing::Plain),
+        })
+    }
+
+    /// The first bytes of a member.
+    pub(super) fn magic(&self) -> &'static [u8] {
+        if let Packing::Zstd(_) = self { ZSTD } else { GZIP }
+    }
+
+    /// Whether a member with an acceptable beginning starts here, and how many bytes were read to decide.
+    pub(super) fn begins(&self, bytes: &[u8], acceptable: Acceptable) -> (bool, u64) {
+        match self {
+            Packing::Plain => (acceptable(bytes), 64),
+            Packing::Gzip => begins_gzip(bytes, acceptable),
+            Packing::Zstd(dictionary) => begins_zstd(bytes, dictionary, acceptable),
+        }
+    }
+
+    /// A decoder of members; that of a plain file finds none.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub(super) fn decoder(&self) -> io::Result<MemberDecoder> {
+        Ok(match self {
+            Packing::Plain | Packing::Gzip => MemberDecoder::Gzip(Box::new(Decompress::new_gzip(15))),
+            Packing::Zstd(dictionary) => MemberDecoder::Zstd(Decoder::with_dictionary(dictionary)?),
+        })
+    }
+
+    /// The bytes of what is between members and begins here; 0 if a member does.
+    pub(super) fn passed_over(&self, bytes: &[u8]) -> u64 {
+        match (self, skippable(bytes)) {
+            (Packing::Zstd(_), Some((_, length))) => 8 + length as u64,
+            _ => 0,
+        }
+    }
+}
+
+/// Decodes one member after another.
+pub(super) enum MemberDecoder {
+    Gzip(Box<Decompress>),
+    Zstd(Decoder<'static>),
+}
+
+impl MemberDecoder {
+    /// Begins a member.
+    pub(super) fn begin(&mut self) -> io::Result<()> {
+        match self {
+            MemberDecoder::Gzip(stream) => **stream = Decompress::new_gzip(15),
+            MemberDecoder::Zstd(decoder) => decoder.reinit()?,
+        }
+        Ok(())
+    }
+
+    /// Decodes into the free capacity of `out`. An error is damage.
+    pub(super) fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> io::Result<DecoderStep> {
+        match self {
+            MemberDecoder::Gzip(stream) => inflate_some(stream, input, out),
+            MemberDecoder::Zstd(decoder) => decode_some(decoder, input, out),
+        }
+    }
+}
+
+/// Reads as much as there is room for, or up to the end of the file. Returns how much.
+pub fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read_at(&mut buffer[filled..], at + filled as u64) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
