@@ -191,9 +191,9 @@ impl Plan {
         if self.split_files { pieces(input).collect() } else { vec![InputPiece::WHOLE] }
     }
 
-    /// The pieces of the inputs of a wave that a worker reads. The largest is assigned first, each to the worker with the fewest bytes so
-    /// far. Which worker reads a piece has no effect on the tables.
-    pub fn share(&self, wave: usize, worker: usize, peers: usize) -> Vec<(usize, InputPiece)> {
+    /// The pieces of the inputs of a wave that one of some processes reads, the largest first. Each is assigned to the process with the fewest
+    /// bytes so far. Which process reads a piece has no effect on the tables.
+    pub fn share(&self, wave: usize, process: usize, processes: usize) -> Vec<(usize, InputPiece)> {
         let (first, end) = self.waves[wave];
         let of_file = |file: usize| {
             let input = &self.inputs[file];
@@ -202,13 +202,13 @@ impl Plan {
         };
         let mut all: Vec<_> = (first..end).flat_map(of_file).collect();
         all.sort_unstable();
-        let mut loads = vec![0u64; peers];
+        let mut loads = vec![0u64; processes];
         let mut assigned = Vec::new();
         for (std::cmp::Reverse(bytes), file, piece) in all {
-            let least = (0..peers).min_by_key(|&peer| loads[peer]).unwrap_or(0);
-            // An empty file counts as one byte, so that empty files go to different workers.
+            let least = (0..processes).min_by_key(|&process| loads[process]).unwrap_or(0);
+            // An empty file counts as one byte, so that empty files go to different processes.
             loads[least] += bytes.max(1);
-            if least == worker {
+            if least == process {
                 assigned.push((file, piece));
             }
         }
@@ -284,10 +284,11 @@ mod tests {
     }
 
     #[test]
-    fn every_file_has_one_reader_for_any_number_of_workers() {
+    fn every_file_has_one_reader_for_any_number_of_processes() {
         let plan = plan(&[9, 0, 3, 3, 3, 0, 7], 1 << 20);
-        for peers in 1..5 {
-            let mut all: Vec<_> = (0..peers).flat_map(|worker| plan.share(0, worker, peers)).collect();
+        for processes in 1..5 {
+            let share = |process| plan.share(0, process, processes);
+            let mut all: Vec<_> = (0..processes).flat_map(share).collect();
             all.sort_unstable();
             assert!(all.into_iter().eq((0..7).map(|file| (file, InputPiece::WHOLE))));
         }
@@ -298,14 +299,14 @@ mod tests {
     fn a_large_file_of_lines_is_shared() {
         let mut plan = plan(&[1 << 30, 5], 1 << 40);
         plan.inputs[0].format = Format::Jsonl;
-        for peers in 1..5 {
-            let mut all: Vec<_> = (0..peers).flat_map(|worker| plan.share(0, worker, peers)).collect();
+        for processes in 1..5 {
+            let share = |process| plan.share(0, process, processes);
+            let mut all: Vec<_> = (0..processes).flat_map(share).collect();
             all.sort_unstable();
             assert!(
                 all.into_iter().eq(pieces(&plan.inputs[0]).map(|piece| (0, piece)).chain([(1, InputPiece::WHOLE)]))
             );
-            let of_worker = |worker| plan.share(0, worker, peers).len();
-            assert!((0..peers).all(|worker| of_worker(worker) >= 16 / peers), "{peers}");
+            assert!((0..processes).all(|process| share(process).len() >= 16 / processes), "{processes}");
         }
     }
 

@@ -40,7 +40,7 @@ use crate::kernels;
 use crate::operators::InProcess;
 use crate::operators::exchange::{all_gather, run_to_end};
 use crate::operators::ingest::{
-    CrawlRecord, FailedDownload, WaveNote, check_pages, check_rejects, commit, crawl, failures, segments,
+    CrawlRecord, FailedDownload, UnreadPieces, WaveNote, check_pages, check_rejects, commit, crawl, failures, segments,
 };
 use crate::operators::output::{LevelClusters, cluster_sizes, links};
 use crate::plan::Plan;
@@ -72,7 +72,7 @@ pub fn cluster(
         leave_out(worker, plan, deletion, &unfinished, watch)?;
     } else if journal.waves < plan.waves.len() {
         watch.enter(Stage::Read);
-        read_crawl(worker, plan, &polynomials, journal, watch)?;
+        read_crawl(worker, plan, &polynomials, shared, journal, watch)?;
     }
     if plan.deletion.is_none() {
         keep_pages(worker, plan, &unfinished, read_journal(&unfinished)?, watch)?;
@@ -160,14 +160,17 @@ fn read_crawl(
     worker: &mut Worker,
     plan: &Arc<Plan>,
     polynomials: &Polynomials,
+    shared: &Arc<InProcess>,
     journal: Journal,
     watch: &Arc<Watch>,
 ) -> Result<()> {
     let fingerprinter = Fingerprinter::new(&plan.method, polynomials, plan.reading.max_links, kernels::chosen()?);
     let fingerprinter = fingerprinter.keeping_chunks(plan.keep.chunks);
+    // Kept until all workers have read all: a worker that came later would begin again.
+    let unread = shared.unread.of(UnreadPieces::default);
     let probe = Handle::new();
     worker.dataflow::<u64, _, _>(|scope| {
-        let records = crawl(scope, plan, fingerprinter, journal.waves, probe.clone(), watch);
+        let records = crawl(scope, plan, fingerprinter, unread.clone(), journal.waves, probe.clone(), watch);
         let (captures, others): (_, StreamVec<'_, u64, Result<Box<FailedDownload>, WaveNote>>) =
             records.ok_err(|record| match record {
                 CrawlRecord::Answer(capture) => Ok(capture),

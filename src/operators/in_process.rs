@@ -6,6 +6,7 @@
 use crate::features::Polynomials;
 use crate::operators::delta::ChangedKeys;
 use crate::operators::exchange::{Shared, SharedAnswers};
+use crate::operators::ingest::UnreadPieces;
 use crate::operators::set_join::RowsInProcess;
 use crate::structures::UnionFind;
 
@@ -14,6 +15,8 @@ use crate::structures::UnionFind;
 pub struct InProcess {
     /// The polynomials of the method. To find them takes 10 ms, which every worker spent before.
     pub polynomials: Shared<Polynomials>,
+    /// What is to be read of the crawl.
+    pub unread: Shared<UnreadPieces>,
     /// The union-find of the step that joins nodes at the moment.
     pub union_find: Shared<UnionFind>,
     /// The ids of survivors, for lookups.

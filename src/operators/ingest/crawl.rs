@@ -1,4 +1,4 @@
-//! The source: each worker reads its share of a wave's files, and computes the features of every page.
+//! The source: each worker reads pieces of a wave's files, and computes the features of every page.
 //!
 //! The operator works for 5 ms at a time and then yields, so that the worker's other operators run. Timely has no
 //! backpressure: the operator starts wave `n` only when wave `n - 2` is committed, so that at most two waves are in
@@ -17,6 +17,7 @@ use timely::dataflow::{Scope, StreamVec};
 use super::failures::{FailedDownload, REVISIT, Redirect, RevisitOf};
 use super::kept_shingles::{KeptPage, ShingleWriter, kept_shingles};
 use super::keys::PageKey;
+use super::unread::UnreadPieces;
 use crate::features::{Fingerprinter, PageChunks, PageFacts, Sketch, WordsAndShingles};
 use crate::plan::Plan;
 use crate::readers::{
@@ -151,23 +152,25 @@ pub enum CrawlRecord {
     Counted(Box<Counts>),
 }
 
-/// Reads the waves from `first_wave` to the end of the plan. The number of a wave is the timestamp of its records.
+/// Reads the waves from `first_wave` to the end of the plan, with the other workers of the process, which have the same `unread` pieces. The
+/// number of a wave is the timestamp of its records.
 /// `committed` is the probe behind [`commit`](super::commit()): it has passed the waves that are committed.
 pub fn crawl<'scope>(
     scope: Scope<'scope, u64>,
     plan: &Arc<Plan>,
     fingerprinter: Fingerprinter,
+    unread: Arc<UnreadPieces>,
     first_wave: usize,
     committed: Handle<u64>,
     watch: &Arc<Watch>,
 ) -> StreamVec<'scope, u64, CrawlRecord> {
-    let (index, peers) = (scope.index(), scope.peers());
     let mut share = WaveShare {
         fingerprinter,
         plan: plan.clone(),
         watch: watch.clone(),
         wave: first_wave,
-        files: Vec::new(),
+        unread,
+        process: scope.index() / plan.workers,
         open: None,
         counts: Counts::default(),
     };
@@ -192,8 +195,6 @@ pub fn crawl<'scope>(
                     return activator.activate_after(COMMIT_POLL);
                 }
                 share.wave = wave;
-                share.files = share.plan.share(wave, index, peers);
-                share.files.reverse();
                 begun = true;
             }
             let mut session = output.session(&*capability);
@@ -216,14 +217,14 @@ pub fn crawl<'scope>(
     })
 }
 
-/// The pieces of files of a wave that one worker reads, and the progress in them.
+/// What one worker reads of a wave, and the progress in it.
 struct WaveShare {
     plan: Arc<Plan>,
     watch: Arc<Watch>,
     fingerprinter: Fingerprinter,
     wave: usize,
-    /// The pieces of inputs to open, the next one last.
-    files: Vec<(usize, InputPiece)>,
+    unread: Arc<UnreadPieces>,
+    process: usize,
     open: Option<OpenInput>,
     counts: Counts,
 }
@@ -259,7 +260,9 @@ impl WaveShare {
     fn step(&mut self) -> Result<ReadStep> {
         loop {
             let Some(open) = &mut self.open else {
-                let Some((file, piece)) = self.files.pop() else { return Ok(ReadStep::End) };
+                let Some((file, piece)) = self.unread.take(&self.plan, self.wave, self.process) else {
+                    return Ok(ReadStep::End);
+                };
                 let input = &self.plan.inputs[file];
                 let reader = open_piece(input, &self.plan.reading, piece)?;
                 let unfinished = self.plan.open_store().unfinished(self.plan.week);

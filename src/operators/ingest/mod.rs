@@ -3,6 +3,7 @@
 //! In reading order:
 //!
 //! - `keys`: what makes two records the same document;
+//! - `unread`: which pieces of the inputs are to be read;
 //! - `crawl`: reads input files, and computes the features of their pages;
 //! - `segments`: the captures of a wave become the rows of each shard's tables;
 //! - `duplicates`: the captures whose URL or id another one had before;
@@ -20,6 +21,7 @@ mod failures;
 mod kept_shingles;
 mod keys;
 mod segments;
+mod unread;
 
 pub use self::commit::{TooManyRejects, WaveNote, check_pages, check_rejects, commit};
 pub use self::crawl::{BadRecord, Capture, CrawlRecord, crawl, page_facts, page_shingles, page_words};
@@ -30,3 +32,4 @@ pub use self::failures::{
 pub use self::kept_shingles::{KeptPage, ShingleReader, ShingleWriter, kept_shingles};
 pub use self::keys::PageKey;
 pub use self::segments::{WaveSegments, segments};
+pub use self::unread::UnreadPieces;
