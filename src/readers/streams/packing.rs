@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt as _;
 use flate2::Decompress;
 use zstd::stream::raw::{Decoder, Operation as _};
 
-use super::members::{
+use super::decoders::{
     Acceptable, DICTIONARY, DICTIONARY_MAGIC, DecoderStep, GZIP, ZSTD, begins_gzip, begins_zstd, decode_some,
     dictionary_of, inflate_some, is_compressed, skippable,
 };

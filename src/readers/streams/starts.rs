@@ -15,7 +15,8 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::members::{Acceptable, PROBE, SEARCH_AT_LEAST, SEARCH_PER_BYTE};
+use super::decoders::{Acceptable, PROBE};
+use super::members::{SEARCH_AT_LEAST, SEARCH_PER_BYTE};
 use super::packing::{MemberDecoder, Packing, read_at};
 
 /// Stored bytes that members which follow each other must have: more than a stored block can have.

@@ -38,7 +38,7 @@ const OTHER_CAP: u64 = 1 << 20;
 
 /// The reasons of rejects whose record may be cut by the end of the file.
 const CUT: [&str; 3] = [ENDS_IN_HEAD, ENDS_IN_RECORD, LONGER_THAN_FILE];
-/// Also, a file of many versions and no empty line would be read once for each of them.
+/// The record that it begins is read, and a file of versions without an empty line is not read once for each of them.
 const VERSION_IN_HEAD: &str = "warc: a version line inside a head";
 const ENDS_IN_HEAD: &str = "warc: the file ends inside a head";
 const ENDS_IN_RECORD: &str = "warc: the file ends inside a record";
@@ -540,6 +540,7 @@ mod tests {
         expect("no record\nat all\n", "warc: no version line where a record should begin", "");
         expect("WARC/9.9\r\nWARC-Type: response\r\n\r\n", "warc: unknown version", "");
         expect("WARC/1.1\r\nContent-Length: 1\r\n\r\nx\r\n", "warc: no WARC-Type", "");
+        expect("WARC/1.1\r\nWARC-Type: response\r\n", "warc: a version line inside a head", "");
     }
 
     #[test]
