@@ -26,10 +26,12 @@ pub struct ChunkedFile {
     failure: Mutex<Option<io::Error>>,
 }
 
-/// The bytes of a file from a position on.
+/// The bytes of a file from a position on. Who reads on after the end gets an error: the decoder of page heads passes over a list of any
+/// number of elements, and tries to read each of them where the file has ended.
 pub struct FileFrom {
     file: Arc<File>,
     position: u64,
+    has_ended: bool,
 }
 
 impl ChunkedFile {
@@ -70,7 +72,7 @@ impl ChunkReader for ChunkedFile {
     type T = BufReader<FileFrom>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
-        Ok(BufReader::with_capacity(AHEAD, FileFrom { file: self.file.clone(), position: start }))
+        Ok(BufReader::with_capacity(AHEAD, FileFrom { file: self.file.clone(), position: start, has_ended: false }))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
@@ -86,6 +88,9 @@ impl ChunkReader for ChunkedFile {
 impl Read for FileFrom {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read_at(buffer, self.position)?;
+        if count == 0 && std::mem::replace(&mut self.has_ended, true) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         self.position += count as u64;
         Ok(count)
     }
@@ -193,5 +198,26 @@ mod tests {
         for head in [&[0x15, 0, 0x15, 1][..], &[0x15, 0, 0x25, 2], &[0x15, 0, 0x15, 0x80], &[]] {
             assert_eq!(uncompressed_size(head), None, "{head:?}");
         }
+    }
+
+    #[test]
+    fn a_head_with_a_list_longer_than_the_file_is_damage() {
+        use std::io::Write as _;
+
+        let mut file = tempfile::tempfile().unwrap();
+        // Two sizes, then field 11, which no version has: a list (9) of 2^31 - 1 doubles (7).
+        file.write_all(&[0x15, 0, 0x15, 2, 0x99, 0xf7, 0xff, 0xff, 0xff, 0xff, 0x07]).unwrap();
+        let file = Arc::new(ChunkedFile::new(file).unwrap());
+        let mut from = file.get_read(4).unwrap();
+        let mut rest = Vec::new();
+        assert_eq!((from.read_to_end(&mut rest).unwrap(), rest.len()), (7, 7));
+        assert_eq!(from.read(&mut [0]).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+
+        let schema = ::parquet::schema::types::Type::primitive_type_builder("text", ::parquet::basic::Type::BYTE_ARRAY);
+        let path = ::parquet::schema::types::ColumnPath::from("text");
+        let column = ::parquet::schema::types::ColumnDescriptor::new(Arc::new(schema.build().unwrap()), 0, 0, path);
+        let column = ColumnChunkMetaData::builder(Arc::new(column)).set_num_values(1).set_total_compressed_size(11);
+        let mut pages = ColumnPages::new(&file, &column.build().unwrap(), 1).unwrap();
+        assert!(pages.next().unwrap().is_err());
     }
 }
