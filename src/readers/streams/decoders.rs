@@ -124,14 +124,12 @@ pub(super) fn begins_gzip(bytes: &[u8], acceptable: Acceptable) -> (bool, u64) {
     (step.is_ok() && acceptable(&out), inflate.total_in().max(64))
 }
 
-/// Returns whether a zstd frame with an acceptable beginning starts here, and how many bytes were read to decide.
-pub(super) fn begins_zstd(bytes: &[u8], dictionary: &[u8], acceptable: Acceptable) -> (bool, u64) {
-    let Ok(mut decoder) = Decoder::with_dictionary(dictionary) else {
-        return (false, 64);
-    };
+/// Returns whether a zstd frame with an acceptable beginning starts here, and how many bytes were read to decide. The decoder, which has the
+/// dictionary, begins again: a dictionary can be so large that to load it for each place takes too long.
+pub(super) fn begins_zstd(bytes: &[u8], decoder: &mut Decoder<'static>, acceptable: Acceptable) -> (bool, u64) {
     let mut out = Vec::with_capacity(BEGINNING);
     let probe = &bytes[..bytes.len().min(PROBE)];
-    let step = decode_some(&mut decoder, probe, &mut out);
+    let step = decoder.reinit().and_then(|()| decode_some(decoder, probe, &mut out));
     let read = step.as_ref().map_or(64, |step| step.taken as u64);
     (step.is_ok() && acceptable(&out), read.max(64))
 }

@@ -53,7 +53,7 @@ const ROOM: usize = 64 << 10;
 pub const SEARCH_PER_BYTE: u64 = 4;
 /// ... and this many in any case.
 pub const SEARCH_AT_LEAST: u64 = 4 << 20;
-/// Stored bytes that a decoder receives at once: none of two such slices of a member.
+/// Stored bytes that a decoder receives at once, at most. Slices begin at multiples of this in a member.
 const SLICE: usize = 256 << 10;
 
 /// The flag `FHCRC` of a gzip header.
@@ -84,7 +84,6 @@ pub struct Members {
     codec: Codec,
     state: MemberState,
     acceptable: Acceptable,
-    dictionary: Vec<u8>,
     /// Damaged members in a row.
     failures: u32,
     unread: Unread,
@@ -150,24 +149,16 @@ impl Members {
     /// # Errors
     /// If there is no memory for a decoder.
     pub fn from_member(stored: Stored, packing: &Packing, acceptable: Acceptable) -> io::Result<Self> {
-        let (codec, dictionary) = match packing {
-            Packing::Plain => (Codec::Plain, &[][..]),
-            Packing::Gzip => (gzip(), &[][..]),
-            Packing::Zstd(dictionary) => (Codec::Zstd(Decoder::with_dictionary(dictionary)?), &dictionary[..]),
+        let codec = match packing {
+            Packing::Plain => Codec::Plain,
+            Packing::Gzip => gzip(),
+            Packing::Zstd(dictionary) => Codec::Zstd(Decoder::with_dictionary(dictionary)?),
         };
-        Ok(Members { dictionary: dictionary.to_vec(), ..Members::of(stored, codec, acceptable) })
+        Ok(Members::of(stored, codec, acceptable))
     }
 
     fn of(stored: Stored, codec: Codec, acceptable: Acceptable) -> Self {
-        Members {
-            stored,
-            codec,
-            state: MemberState::Between,
-            acceptable,
-            dictionary: Vec::new(),
-            failures: 0,
-            unread: Unread::default(),
-        }
+        Members { stored, codec, state: MemberState::Between, acceptable, failures: 0, unread: Unread::default() }
     }
 
     /// Whether the file is not compressed.
@@ -364,8 +355,8 @@ impl Members {
                     self.stored.need(PROBE)?;
                     let ahead = self.stored.ahead();
                     let ahead_len = ahead.len().max(1);
-                    let (begins, read) = match self.codec {
-                        Codec::Zstd(_) => begins_zstd(ahead, &self.dictionary, self.acceptable),
+                    let (begins, read) = match &mut self.codec {
+                        Codec::Zstd(decoder) => begins_zstd(ahead, decoder, self.acceptable),
                         // A block can be longer than what is ahead; its 80 bits of signature are enough.
                         Codec::Bzip2(_) => (is_bzip2(ahead), 64),
                         Codec::Xz(_) => begins_xz(ahead, self.acceptable),
@@ -420,7 +411,6 @@ impl Members {
                 return Ok(false);
             };
             self.codec = Codec::Zstd(decoder);
-            self.dictionary = dictionary;
             self.stored.take(length);
             return Ok(true);
         }

@@ -40,7 +40,9 @@ impl Packing {
             Some((DICTIONARY_MAGIC, length)) if length <= DICTIONARY => {
                 let mut content = vec![0; length];
                 let count = read_at(file, &mut content, 8)?;
-                dictionary_of(&content[..count]).filter(|_| count == length).map(Packing::Zstd)
+                let dictionary = dictionary_of(&content[..count]).filter(|_| count == length);
+                // One that begins as a dictionary must be one as a whole.
+                dictionary.filter(|dictionary| Decoder::with_dictionary(dictionary).is_ok()).map(Packing::Zstd)
             }
             Some((DICTIONARY_MAGIC, _)) => None,
             Some(_) => Some(Packing::Zstd(Vec::new())),
@@ -51,15 +53,6 @@ impl Packing {
     /// The first bytes of a member.
     pub(super) fn magic(&self) -> &'static [u8] {
         if let Packing::Zstd(_) = self { ZSTD } else { GZIP }
-    }
-
-    /// Whether a member with an acceptable beginning starts here, and how many bytes were read to decide.
-    pub(super) fn begins(&self, bytes: &[u8], acceptable: Acceptable) -> (bool, u64) {
-        match self {
-            Packing::Plain => (acceptable(bytes), 64),
-            Packing::Gzip => begins_gzip(bytes, acceptable),
-            Packing::Zstd(dictionary) => begins_zstd(bytes, dictionary, acceptable),
-        }
     }
 
     /// A decoder of members; that of a plain file finds none.
@@ -89,6 +82,14 @@ pub(super) enum MemberDecoder {
 }
 
 impl MemberDecoder {
+    /// Whether a member with an acceptable beginning starts here, and how many bytes were read to decide.
+    pub(super) fn begins(&mut self, bytes: &[u8], acceptable: Acceptable) -> (bool, u64) {
+        match self {
+            MemberDecoder::Gzip(_) => begins_gzip(bytes, acceptable),
+            MemberDecoder::Zstd(decoder) => begins_zstd(bytes, decoder, acceptable),
+        }
+    }
+
     /// Begins a member.
     pub(super) fn begin(&mut self) -> io::Result<()> {
         match self {
@@ -119,4 +120,33 @@ pub fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
         }
     }
     Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn of(bytes: &[u8]) -> Option<Packing> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        Packing::of(&file).unwrap()
+    }
+
+    #[test]
+    fn a_file_with_a_damaged_dictionary_cannot_be_entered() {
+        let with = |dictionary: &[u8]| {
+            let length = (dictionary.len() as u32).to_le_bytes();
+            of(&[&DICTIONARY_MAGIC.to_le_bytes()[..], &length, dictionary, ZSTD].concat())
+        };
+        assert!(matches!(with(b"words as they are"), Some(Packing::Zstd(words)) if words == b"words as they are"));
+        // The magic number of a dictionary, and no tables.
+        assert!(with(&[&[0x37, 0xa4, 0x30, 0xec][..], &[0xff; 400]].concat()).is_none());
+        // A frame that is cut.
+        let packed = zstd::bulk::compress(&[7; 4000], 3).unwrap();
+        assert!(with(&packed).is_some());
+        assert!(with(&packed[..packed.len() - 1]).is_none());
+        assert!(of(&[&DICTIONARY_MAGIC.to_le_bytes()[..], &[9, 0, 0, 0], b"cut"].concat()).is_none());
+    }
 }

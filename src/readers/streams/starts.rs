@@ -96,10 +96,10 @@ impl StartSearch<'_> {
                 let before = self.bytes_read;
                 let in_buffer = &buffer[index..count];
                 let (begins, read) = if in_buffer.len() >= PROBE {
-                    self.packing.begins(in_buffer, acceptable)
+                    self.decoder.begins(in_buffer, acceptable)
                 } else {
                     let probed = self.read(&mut probe, place)?;
-                    self.packing.begins(&probe[..probed], acceptable)
+                    self.decoder.begins(&probe[..probed], acceptable)
                 };
                 self.bytes_read += read;
                 if begins && self.is_proved(place)? {
@@ -170,6 +170,8 @@ impl StartSearch<'_> {
                     let count = self.read(&mut first, at)?;
                     match self.packing.passed_over(&first[..count]) {
                         0 => return Ok(Some(at)),
+                        // A frame that the file does not hold is none to skip, and no member either.
+                        passed if passed > self.bytes - at => return Ok(Some(at)),
                         passed => at += passed,
                     }
                 }
@@ -271,6 +273,16 @@ mod tests {
         let packing = Packing::Zstd(Vec::new());
         assert!(memmem::find_iter(&file, packing.magic()).count() > 1000, "the inner frames can be seen");
         assert_eq!(starts(&file, &packing), expected);
+    }
+
+    #[test]
+    fn a_frame_to_skip_that_is_longer_than_the_file_proves_nothing() {
+        let frame = zstd::bulk::compress(b"WARC/1.0 short", 3).unwrap();
+        let with = |length: u32| [&frame[..], b"\x50\x2a\x4d\x18", &length.to_le_bytes(), b"skip"].concat();
+        let packing = Packing::Zstd(Vec::new());
+        assert_eq!(starts(&with(4), &packing), [0]);
+        assert!(starts(&with(5), &packing).is_empty());
+        assert!(starts(&with(u32::MAX), &packing).is_empty());
     }
 
     #[test]

@@ -38,7 +38,7 @@ const OTHER_CAP: u64 = 1 << 20;
 
 /// The reasons of rejects whose record may be cut by the end of the file.
 const CUT: [&str; 3] = [ENDS_IN_HEAD, ENDS_IN_RECORD, LONGER_THAN_FILE];
-/// The record that it begins is read, and a file of versions without an empty line is not read once for each of them.
+/// This line begins the next record, which is read. So of a file of such lines without the end of a head, no line is read twice.
 const VERSION_IN_HEAD: &str = "warc: a version line inside a head";
 const ENDS_IN_HEAD: &str = "warc: the file ends inside a head";
 const ENDS_IN_RECORD: &str = "warc: the file ends inside a record";
