@@ -325,8 +325,10 @@ impl KeptPages<'_> {
         let from = self.tables.of_segment(LinkRow::NAME, &from)?;
         let to = self.unfinished.scratch_table(FoundLinkRow::NAME, &to.file());
         let mut writer: Writer<FoundLinkRow> = Writer::create(&to)?;
-        Scan::open(from, &["doc", "target_url"])?
-            .for_each(|batch| writer.push_rows(&filter_record_batch(batch, &self.stays_in(batch)?)?))?;
+        Scan::open(from, &["doc", "target_url"])?.for_each(|batch| {
+            let kept = filter_record_batch(batch, &self.stays_in(batch)?)?;
+            if kept.num_rows() > 0 { writer.push_rows(&kept) } else { Ok(()) }
+        })?;
         writer.finish_if_any()
     }
 }

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
@@ -106,7 +106,9 @@ impl<T: Table> Writer<T> {
         if !self.rows.is_empty() {
             self.flush()?;
         }
-        let columns = T::columns(&[]).into_iter().zip(values).map(|(column, values)| Column { values, ..column });
+        let columns = T::columns(&[]);
+        ensure!(columns.len() == values.len(), "{} has {} columns, not {}", T::NAME, columns.len(), values.len());
+        let columns = columns.into_iter().zip(values).map(|(column, values)| Column { values, ..column });
         self.write_columns(columns.collect())
     }
 
