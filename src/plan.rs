@@ -13,6 +13,9 @@ use crate::records::{Week, short_hash};
 use crate::state::{CommittedWeek, Earlier, InputKey, Journal, Store};
 use crate::text::UrlPatterns;
 
+/// A piece of the input with this number in the plan.
+pub type PieceOfInput = (usize, InputPiece);
+
 /// Everything that all processes of a run must agree on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plan {
@@ -191,28 +194,14 @@ impl Plan {
         if self.split_files { pieces(input).collect() } else { vec![InputPiece::WHOLE] }
     }
 
-    /// The pieces of the inputs of a wave that one of some processes reads, the largest first. Each is assigned to the process with the fewest
-    /// bytes so far. Which process reads a piece has no effect on the tables.
-    pub fn share(&self, wave: usize, process: usize, processes: usize) -> Vec<(usize, InputPiece)> {
+    /// The pieces of the inputs of a wave, each with its bytes, about.
+    pub fn pieces_of_wave(&self, wave: usize) -> Vec<(u64, PieceOfInput)> {
         let (first, end) = self.waves[wave];
         let of_file = |file: usize| {
             let input = &self.inputs[file];
-            let pieces = self.pieces(input);
-            pieces.into_iter().map(move |piece| (std::cmp::Reverse(input.bytes / piece.of), file, piece))
+            self.pieces(input).into_iter().map(move |piece| (input.bytes / piece.of, (file, piece)))
         };
-        let mut all: Vec<_> = (first..end).flat_map(of_file).collect();
-        all.sort_unstable();
-        let mut loads = vec![0u64; processes];
-        let mut assigned = Vec::new();
-        for (std::cmp::Reverse(bytes), file, piece) in all {
-            let least = (0..processes).min_by_key(|&process| loads[process]).unwrap_or(0);
-            // An empty file counts as one byte, so that empty files go to different processes.
-            loads[least] += bytes.max(1);
-            if least == process {
-                assigned.push((file, piece));
-            }
-        }
-        assigned
+        (first..end).flat_map(of_file).collect()
     }
 }
 
@@ -228,7 +217,7 @@ pub fn job_text(job: &Job) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::config::Cluster;
     use crate::readers::{Format, Location};
@@ -245,7 +234,8 @@ mod tests {
         bytes.iter().enumerate().map(input).collect()
     }
 
-    fn plan(bytes: &[u64], wave_bytes: u64) -> Plan {
+    /// A plan with files of these bytes, for one worker.
+    pub(crate) fn plan(bytes: &[u64], wave_bytes: u64) -> Plan {
         let inputs = inputs(bytes);
         let job = Cluster::default();
         Plan {
@@ -284,30 +274,15 @@ mod tests {
     }
 
     #[test]
-    fn every_file_has_one_reader_for_any_number_of_processes() {
-        let plan = plan(&[9, 0, 3, 3, 3, 0, 7], 1 << 20);
-        for processes in 1..5 {
-            let share = |process| plan.share(0, process, processes);
-            let mut all: Vec<_> = (0..processes).flat_map(share).collect();
-            all.sort_unstable();
-            assert!(all.into_iter().eq((0..7).map(|file| (file, InputPiece::WHOLE))));
-        }
-        assert_eq!(plan.share(0, 0, 2).iter().map(|(file, _)| plan.inputs[*file].bytes).sum::<u64>(), 12);
-    }
-
-    #[test]
-    fn a_large_file_of_lines_is_shared() {
-        let mut plan = plan(&[1 << 30, 5], 1 << 40);
+    fn a_wave_has_all_pieces_of_its_files() {
+        let mut plan = plan(&[1 << 30, 5, 0], 1 << 40);
         plan.inputs[0].format = Format::Jsonl;
-        for processes in 1..5 {
-            let share = |process| plan.share(0, process, processes);
-            let mut all: Vec<_> = (0..processes).flat_map(share).collect();
-            all.sort_unstable();
-            assert!(
-                all.into_iter().eq(pieces(&plan.inputs[0]).map(|piece| (0, piece)).chain([(1, InputPiece::WHOLE)]))
-            );
-            assert!((0..processes).all(|process| share(process).len() >= 16 / processes), "{processes}");
-        }
+        let of_first = pieces(&plan.inputs[0]).map(|piece| ((1 << 30) / piece.of, (0, piece)));
+        let all: Vec<_> = of_first.chain([(5, (1, InputPiece::WHOLE)), (0, (2, InputPiece::WHOLE))]).collect();
+        assert_eq!(plan.pieces_of_wave(0), all);
+        assert_eq!(all.len(), 18);
+        plan.split_files = false;
+        assert_eq!(plan.pieces_of_wave(0)[..2], [(1 << 30, (0, InputPiece::WHOLE)), (5, (1, InputPiece::WHOLE))]);
     }
 
     #[test]

@@ -40,7 +40,8 @@ use crate::kernels;
 use crate::operators::InProcess;
 use crate::operators::exchange::{all_gather, run_to_end};
 use crate::operators::ingest::{
-    CrawlRecord, FailedDownload, UnreadPieces, WaveNote, check_pages, check_rejects, commit, crawl, failures, segments,
+    CrawlRecord, FailedDownload, UnreadPieces, WaveNote, check_pages, check_rejects, commit, crawl, deal, failures,
+    segments,
 };
 use crate::operators::output::{LevelClusters, cluster_sizes, links};
 use crate::plan::Plan;
@@ -166,10 +167,11 @@ fn read_crawl(
 ) -> Result<()> {
     let fingerprinter = Fingerprinter::new(&plan.method, polynomials, plan.reading.max_links, kernels::chosen()?);
     let fingerprinter = fingerprinter.keeping_chunks(plan.keep.chunks);
-    // Kept until all workers have read all: a worker that came later would begin again.
-    let unread = shared.unread.of(UnreadPieces::default);
+    // Kept until all workers have read all: a worker that came later would find a list that no answer fills.
+    let unread = shared.unread.of(|| UnreadPieces::new(plan.workers, journal.waves..plan.waves.len()));
     let probe = Handle::new();
     worker.dataflow::<u64, _, _>(|scope| {
+        deal(scope, plan, &unread, watch);
         let records = crawl(scope, plan, fingerprinter, unread.clone(), journal.waves, probe.clone(), watch);
         let (captures, others): (_, StreamVec<'_, u64, Result<Box<FailedDownload>, WaveNote>>) =
             records.ok_err(|record| match record {

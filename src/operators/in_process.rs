@@ -15,7 +15,7 @@ use crate::structures::UnionFind;
 pub struct InProcess {
     /// The polynomials of the method. To find them takes 10 ms, which every worker spent before.
     pub polynomials: Shared<Polynomials>,
-    /// What is to be read of the crawl.
+    /// The pieces of the crawl that the process was given and has not read.
     pub unread: Shared<UnreadPieces>,
     /// The union-find of the step that joins nodes at the moment.
     pub union_find: Shared<UnionFind>,

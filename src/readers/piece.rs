@@ -20,6 +20,7 @@ use std::os::unix::fs::FileExt as _;
 
 use anyhow::{Context as _, ensure};
 use memchr::memchr;
+use serde::{Deserialize, Serialize};
 
 use super::input::{Format, Input, Location, cannot};
 use super::item::{CountedIn, Item, Nothing, Reader, Unread};
@@ -46,7 +47,7 @@ const NOT_SPLIT: &str = "split-files = false in the config lets one worker read 
 /// assert_eq!(InputPiece::WHOLE.ordinal(7), 7);
 /// assert!(InputPiece { number: 1, of: 3 }.ordinal(0) > InputPiece { number: 0, of: 3 }.ordinal(1 << 39));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct InputPiece {
     /// Its number, from 0.
     pub number: u64,

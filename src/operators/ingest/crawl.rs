@@ -17,7 +17,7 @@ use timely::dataflow::{Scope, StreamVec};
 use super::failures::{FailedDownload, REVISIT, Redirect, RevisitOf};
 use super::kept_shingles::{KeptPage, ShingleWriter, kept_shingles};
 use super::keys::PageKey;
-use super::unread::UnreadPieces;
+use super::unread::{NextPiece, UnreadPieces};
 use crate::features::{Fingerprinter, PageChunks, PageFacts, Sketch, WordsAndShingles};
 use crate::plan::Plan;
 use crate::readers::{
@@ -38,6 +38,8 @@ pub(super) const MOST_LISTED: u64 = 10_000;
 const BAD_URL_BYTES: usize = 2048;
 /// The time between two checks of an operator that waits for a commit.
 const COMMIT_POLL: Duration = Duration::from_millis(5);
+/// The time between two checks of an operator that waits for a piece.
+const PIECE_POLL: Duration = Duration::from_millis(1);
 
 /// A capture: one fetch of a URL, with the features of its page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -148,12 +150,12 @@ pub enum CrawlRecord {
     Failed(Box<FailedDownload>),
     /// A bad record.
     Bad(BadRecord),
-    /// The counts of a worker's share of a wave; every worker emits one for every wave.
+    /// The counts of what one worker read of a wave; every worker emits one for every wave.
     Counted(Box<Counts>),
 }
 
-/// Reads the waves from `first_wave` to the end of the plan, with the other workers of the process, which have the same `unread` pieces. The
-/// number of a wave is the timestamp of its records.
+/// Reads the waves from `first_wave` to the end of the plan: the pieces that [`deal`](super::deal()) gives to the process, which its workers
+/// take from `unread`. The number of a wave is the timestamp of its records.
 /// `committed` is the probe behind [`commit`](super::commit()): it has passed the waves that are committed.
 pub fn crawl<'scope>(
     scope: Scope<'scope, u64>,
@@ -164,13 +166,12 @@ pub fn crawl<'scope>(
     committed: Handle<u64>,
     watch: &Arc<Watch>,
 ) -> StreamVec<'scope, u64, CrawlRecord> {
-    let mut share = WaveShare {
+    let mut part = WavePart {
         fingerprinter,
         plan: plan.clone(),
         watch: watch.clone(),
         wave: first_wave,
         unread,
-        process: scope.index() / plan.workers,
         open: None,
         counts: Counts::default(),
     };
@@ -185,7 +186,7 @@ pub fn crawl<'scope>(
             if watch.failed() {
                 return;
             }
-            if wave == share.plan.waves.len() {
+            if wave == part.plan.waves.len() {
                 capability = None;
             }
             let Some(capability) = &mut capability else { return };
@@ -194,21 +195,22 @@ pub fn crawl<'scope>(
                 if wave > first_wave + 1 && committed.less_than(&(wave as u64 - 1)) {
                     return activator.activate_after(COMMIT_POLL);
                 }
-                share.wave = wave;
+                part.wave = wave;
                 begun = true;
             }
             let mut session = output.session(&*capability);
             let slice = Instant::now();
             while slice.elapsed() < TIME_SLICE {
-                match watch.check(share.step()) {
+                match watch.check(part.step()) {
                     Some(ReadStep::Emit(record)) => session.give(record),
                     Some(ReadStep::OnlyCounted) => {}
                     Some(ReadStep::End) => {
-                        session.give(CrawlRecord::Counted(Box::new(std::mem::take(&mut share.counts))));
+                        session.give(CrawlRecord::Counted(Box::new(std::mem::take(&mut part.counts))));
                         wave += 1;
                         begun = false;
                         break;
                     }
+                    Some(ReadStep::NotYet) => return activator.activate_after(PIECE_POLL),
                     None => break,
                 }
             }
@@ -218,13 +220,12 @@ pub fn crawl<'scope>(
 }
 
 /// What one worker reads of a wave, and the progress in it.
-struct WaveShare {
+struct WavePart {
     plan: Arc<Plan>,
     watch: Arc<Watch>,
     fingerprinter: Fingerprinter,
     wave: usize,
     unread: Arc<UnreadPieces>,
-    process: usize,
     open: Option<OpenInput>,
     counts: Counts,
 }
@@ -245,23 +246,27 @@ struct OpenInput {
     kept: Option<ShingleWriter>,
 }
 
-/// The result of one step through a share: one record, usually. The caller checks its time slice after each step.
+/// The result of one step: one record, usually. The caller checks its time slice after each step.
 enum ReadStep {
     /// A record for the dataflow.
     Emit(CrawlRecord),
     /// A record that is counted and not emitted.
     OnlyCounted,
-    /// All files of the share were read.
+    /// The worker waits for a piece.
+    NotYet,
+    /// All pieces of the wave are read, or other workers read them.
     End,
 }
 
-impl WaveShare {
+impl WavePart {
     /// Reads the next record.
     fn step(&mut self) -> Result<ReadStep> {
         loop {
             let Some(open) = &mut self.open else {
-                let Some((file, piece)) = self.unread.take(&self.plan, self.wave, self.process) else {
-                    return Ok(ReadStep::End);
+                let (file, piece) = match self.unread.take(self.wave) {
+                    NextPiece::Piece(piece) => piece,
+                    NextPiece::NotYet => return Ok(ReadStep::NotYet),
+                    NextPiece::End => return Ok(ReadStep::End),
                 };
                 let input = &self.plan.inputs[file];
                 let reader = open_piece(input, &self.plan.reading, piece)?;

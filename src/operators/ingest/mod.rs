@@ -3,7 +3,8 @@
 //! In reading order:
 //!
 //! - `keys`: what makes two records the same document;
-//! - `unread`: which pieces of the inputs are to be read;
+//! - `deal`: which process reads which pieces of the inputs;
+//! - `unread`: the pieces that a process was given and has not read;
 //! - `crawl`: reads input files, and computes the features of their pages;
 //! - `segments`: the captures of a wave become the rows of each shard's tables;
 //! - `duplicates`: the captures whose URL or id another one had before;
@@ -16,6 +17,7 @@
 
 mod commit;
 mod crawl;
+mod deal;
 mod duplicates;
 mod failures;
 mod kept_shingles;
@@ -25,6 +27,7 @@ mod unread;
 
 pub use self::commit::{TooManyRejects, WaveNote, check_pages, check_rejects, commit};
 pub use self::crawl::{BadRecord, Capture, CrawlRecord, crawl, page_facts, page_shingles, page_words};
+pub use self::deal::deal;
 pub use self::failures::{
     FailedDownload, FailedUrl, FailedUrls, FailureReasons, Redirect, RevisitOf, Revisited, SamePage, failures,
     gone_documents, is_gone, revisits,

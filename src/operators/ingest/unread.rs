@@ -1,31 +1,136 @@
-//! The pieces of the inputs that no worker of a process reads yet.
+//! The pieces of the inputs that a process is to read next.
 //!
-//! A process has a share of each wave that only its own workers read. Each takes the next piece when it has read one, the largest first, so
-//! that all are busy until the last pieces. Which worker reads a piece has no effect on the tables.
+//! [`deal`](super::deal()) fills the list; the workers of the process take from it, each the next piece when it has read one. Which worker
+//! reads a piece has no effect on the tables.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::plan::Plan;
-use crate::readers::InputPiece;
+use crate::plan::PieceOfInput;
 
-/// A piece of the input with this number in the plan.
-pub type PieceOfInput = (usize, InputPiece);
+/// The pieces that a process was given and that none of its workers has taken.
+pub struct UnreadPieces(Mutex<Unread>);
 
-/// The pieces of each wave that was begun, the next one last.
-#[derive(Default)]
-pub struct UnreadPieces(Mutex<BTreeMap<usize, Vec<PieceOfInput>>>);
+struct Unread {
+    /// The pieces of each wave, in the order in which they are read.
+    pieces: BTreeMap<usize, VecDeque<PieceOfInput>>,
+    /// The waves of which the process may get more pieces. It has all of the waves before.
+    waves: Range<usize>,
+    /// The number of workers of the process.
+    workers: usize,
+    /// The number of pieces of its last answer of this wave.
+    answered: usize,
+    /// Whether it waits for an answer.
+    has_asked: bool,
+    /// The last wave of which a worker wanted a piece and found none.
+    lacking: Option<usize>,
+}
+
+/// What a worker gets when it asks for a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextPiece {
+    /// The piece to read.
+    Piece(PieceOfInput),
+    /// There may be one later.
+    NotYet,
+    /// No piece of this wave is left.
+    End,
+}
 
 impl UnreadPieces {
-    /// Takes the next piece of a wave that a process has to read; `None` if there are no more.
-    pub fn take(&self, plan: &Plan, wave: usize, process: usize) -> Option<PieceOfInput> {
-        let share = || {
-            let mut share = plan.share(wave, process, plan.processes);
-            share.reverse();
-            share
+    /// No pieces yet of these waves, for a process of this many workers.
+    pub fn new(workers: usize, waves: Range<usize>) -> UnreadPieces {
+        let pieces = BTreeMap::new();
+        UnreadPieces(Mutex::new(Unread { pieces, waves, workers, answered: 0, has_asked: false, lacking: None }))
+    }
+
+    /// Takes the next piece of a wave.
+    pub fn take(&self, wave: usize) -> NextPiece {
+        let mut unread = self.lock();
+        match unread.pieces.get_mut(&wave).and_then(VecDeque::pop_front) {
+            Some(piece) => NextPiece::Piece(piece),
+            None if unread.waves.contains(&wave) => {
+                unread.lacking = Some(wave);
+                NextPiece::NotYet
+            }
+            None => NextPiece::End,
+        }
+    }
+
+    /// The wave of which the process wants more pieces, if it is time to ask for them. It asks again only after [`UnreadPieces::add`].
+    ///
+    /// While answers are long, it is time when half of one is taken, so that no worker waits. When they have become short, few pieces are
+    /// left for all processes, and it is time only when a worker waits: a process must not hold a piece that another one could read.
+    /// The first answer of the next wave comes early, so that the process has something to read while worker 0 writes.
+    pub fn wanted(&self) -> Option<usize> {
+        let mut unread = self.lock();
+        let wave = unread.waves.clone().next()?;
+        let left = unread.pieces.get(&wave).map_or(0, VecDeque::len);
+        let wants = match unread.answered {
+            0 => true,
+            answered if answered > unread.workers => left < answered / 2,
+            _ => left == 0 && unread.lacking == Some(wave),
         };
+        let asks = wants && !unread.has_asked;
+        unread.has_asked |= asks;
+        asks.then_some(wave)
+    }
+
+    /// Adds the pieces of the answer; `is_last` says that none of the wave are left after them.
+    pub fn add(&self, wave: usize, pieces: Vec<PieceOfInput>, is_last: bool) {
+        let mut unread = self.lock();
+        unread.has_asked = false;
+        unread.lacking = None;
+        unread.answered = if is_last { 0 } else { pieces.len() };
+        unread.waves.start = wave + usize::from(is_last);
+        unread.pieces.entry(wave).or_default().extend(pieces);
+    }
+
+    /// Whether the process has all that it gets.
+    pub fn has_all(&self) -> bool {
+        self.lock().waves.is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Unread> {
         // A worker that panicked has failed the run; it left the list as it was, or with one piece less.
-        let mut waves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        waves.entry(wave).or_insert_with(share).pop()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::readers::InputPiece;
+
+    #[test]
+    fn a_process_asks_when_half_of_an_answer_is_read_and_ends_a_wave_with_its_last_piece() {
+        let unread = UnreadPieces::new(1, 3..5);
+        let piece = |file: usize| (file, InputPiece::WHOLE);
+        assert_eq!((unread.wanted(), unread.wanted()), (Some(3), None));
+        assert_eq!((unread.take(2), unread.take(3)), (NextPiece::End, NextPiece::NotYet));
+        unread.add(3, (0..4).map(piece).collect(), false);
+        for file in 0..3 {
+            assert_eq!(unread.wanted(), None);
+            assert_eq!(unread.take(3), NextPiece::Piece(piece(file)));
+        }
+        assert_eq!((unread.wanted(), unread.wanted()), (Some(3), None));
+        unread.add(3, vec![piece(7)], true);
+        assert_eq!((unread.wanted(), unread.wanted(), unread.has_all()), (Some(4), None, false));
+        assert_eq!((unread.take(3), unread.take(3)), (NextPiece::Piece(piece(3)), NextPiece::Piece(piece(7))));
+        assert_eq!((unread.take(3), unread.take(4)), (NextPiece::End, NextPiece::NotYet));
+        unread.add(4, vec![], true);
+        assert_eq!((unread.take(4), unread.wanted(), unread.has_all()), (NextPiece::End, None, true));
+    }
+
+    #[test]
+    fn after_a_short_answer_a_process_asks_when_a_worker_waits() {
+        let unread = UnreadPieces::new(16, 0..1);
+        let piece = (0, InputPiece::WHOLE);
+        assert_eq!(unread.wanted(), Some(0));
+        unread.add(0, vec![piece; 2], false);
+        assert_eq!((unread.take(0), unread.wanted()), (NextPiece::Piece(piece), None));
+        assert_eq!((unread.take(0), unread.wanted()), (NextPiece::Piece(piece), None));
+        assert_eq!((unread.take(0), unread.wanted()), (NextPiece::NotYet, Some(0)));
     }
 }
