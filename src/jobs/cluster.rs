@@ -19,10 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use timely::dataflow::StreamVec;
-use timely::dataflow::operators::probe::Handle;
-use timely::dataflow::operators::vec::Map;
-use timely::dataflow::operators::{Concat, OkErr, Probe};
+use timely::dataflow::operators::{Concat, Probe};
 use timely::worker::Worker;
 
 use super::accuracy::accuracy;
@@ -38,10 +35,9 @@ use super::week::IngestedWeek;
 use crate::features::{Fingerprinter, Polynomials, VectorKeys, polynomials};
 use crate::kernels;
 use crate::operators::InProcess;
-use crate::operators::exchange::{all_gather, run_to_end};
+use crate::operators::exchange::{all_gather, run_dataflow};
 use crate::operators::ingest::{
-    CrawlRecord, FailedDownload, UnreadPieces, WaveNote, check_pages, check_rejects, commit, crawl, deal, failures,
-    segments,
+    Crawled, UnreadPieces, check_pages, check_rejects, commit, crawl, deal, failures, segments,
 };
 use crate::operators::output::{LevelClusters, cluster_sizes, links};
 use crate::plan::Plan;
@@ -169,22 +165,13 @@ fn read_crawl(
     let fingerprinter = fingerprinter.keeping_chunks(plan.keep.chunks);
     // Kept until all workers have read all: a worker that came later would find a list that no answer fills.
     let unread = shared.unread.of(|| UnreadPieces::new(plan.workers, journal.waves..plan.waves.len()));
-    let probe = Handle::new();
-    worker.dataflow::<u64, _, _>(|scope| {
+    run_dataflow(worker, watch, |scope, probe| {
         deal(scope, plan, &unread, watch);
-        let records = crawl(scope, plan, fingerprinter, unread.clone(), journal.waves, probe.clone(), watch);
-        let (captures, others): (_, StreamVec<'_, u64, Result<Box<FailedDownload>, WaveNote>>) =
-            records.ok_err(|record| match record {
-                CrawlRecord::Answer(capture) => Ok(capture),
-                CrawlRecord::Failed(failed) => Err(Ok(failed)),
-                CrawlRecord::Bad(bad) => Err(Err(WaveNote::Bad(bad))),
-                CrawlRecord::Counted(counts) => Err(Err(WaveNote::Counted(counts))),
-            });
-        let (failed, notes) = others.ok_err(|other: Result<Box<FailedDownload>, WaveNote>| other);
-        let segments = segments(captures, plan, journal.waves, &journal.segments, watch);
-        let segments = segments.map(|made| WaveNote::Made(Box::new(made))).concat(notes);
-        let failures = failures(failed, plan, journal.waves, watch).map(|()| WaveNote::Failures);
-        commit(segments.concat(failures), plan, journal, watch).probe_with(&probe);
-    });
-    run_to_end(worker, &probe, watch)
+        let first_wave = journal.waves;
+        let Crawled { captures, failed, notes } =
+            crawl(scope, plan, fingerprinter, unread.clone(), first_wave, probe.clone(), watch);
+        let segments = segments(captures, plan, first_wave, &journal.segments, watch);
+        let failures = failures(failed, plan, first_wave, watch);
+        commit(notes.concat(segments).concat(failures), plan, journal, watch).probe_with(probe);
+    })
 }

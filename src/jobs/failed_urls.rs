@@ -14,21 +14,14 @@
 //! Cost: the failures are sorted once more, in an eighth of the worker's memory. The counts are in memory: one for
 //! each host and reason.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 use anyhow::Result;
 use arrow_array::{BooleanArray, StringArray};
-use timely::container::CapacityContainerBuilder;
-use timely::dataflow::channels::pact::Exchange;
-use timely::dataflow::operators::generic::Operator;
-use timely::dataflow::operators::probe::Handle;
-use timely::dataflow::operators::{Probe, ToStream};
 use timely::worker::Worker;
 
 use super::week::IngestedWeek;
-use crate::operators::exchange::run_to_end;
+use crate::operators::exchange::send_rows;
 use crate::operators::ingest::FailedUrls;
 use crate::plan::Deletion;
 use crate::records::{DocId, KeyHash};
@@ -85,27 +78,13 @@ pub(crate) fn failed_urls(worker: &mut Worker, week: &IngestedWeek<'_>, roots: &
 
 /// The sums of all workers' counts, at the owner of each host's shard.
 fn of_own_hosts(worker: &mut Worker, counts: HostCounts, watch: &Watch) -> Result<HostCounts> {
-    let sums = Rc::new(RefCell::new(HostCounts::new()));
-    let probe = Handle::new();
-    worker.dataflow::<u64, _, _>(|scope| {
-        let sums = sums.clone();
-        let by_shard = Exchange::new(|((shard, ..), _): &((u32, String, String), u64)| u64::from(*shard));
-        counts
-            .to_stream(scope)
-            .container::<Vec<_>>()
-            .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(by_shard, "HostFailures", |_, _| {
-                move |input, _output| {
-                    input.for_each(|_, counts| {
-                        for (of, count) in counts.drain(..) {
-                            *sums.borrow_mut().entry(of).or_default() += count;
-                        }
-                    });
-                }
-            })
-            .probe_with(&probe);
-    });
-    run_to_end(worker, &probe, watch)?;
-    Ok(sums.take())
+    let peers = worker.peers();
+    let to_owners = counts.into_iter().map(|(of, count)| (of.0 as usize % peers, (of, count))).collect();
+    let mut sums = HostCounts::new();
+    for (of, count) in send_rows(worker, to_owners, watch)? {
+        *sums.entry(of).or_default() += count;
+    }
+    Ok(sums)
 }
 
 /// Copies both tables of own shards without what the deletion names. A week of an older version lacks them.

@@ -14,11 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use timely::container::CapacityContainerBuilder;
 use timely::dataflow::operators::Probe;
-use timely::dataflow::operators::generic::Operator;
-use timely::dataflow::operators::generic::operator::source;
-use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
@@ -26,7 +22,7 @@ use crate::bench::outcome::BenchOutcome;
 use crate::bench::temporary::Temporary;
 use crate::config::Count;
 use crate::operators::InProcess;
-use crate::operators::exchange::{BlockBuilder, Dealer, barrier, by_part, run_to_end};
+use crate::operators::exchange::{self, BlockOf, Dealer, barrier, run_dataflow, source};
 use crate::records::mix;
 use crate::report::grouped;
 use crate::watch::{Stage, Watch};
@@ -186,10 +182,9 @@ fn measure_exchange(worker: &mut Worker, task: &ExchangeTask, watch: &Arc<Watch>
     let received = Rc::new(Cell::new((0u64, 0u64)));
     barrier(worker, watch)?;
     watch.enter(Stage::Pairs);
-    let probe = Handle::new();
-    worker.dataflow::<u64, _, _>(|scope| {
+    run_dataflow(worker, watch, |scope, probe| {
         let mut dealer = Dealer::<ExchangedRecord>::new(index, peers, watch);
-        source::<_, BlockBuilder<ExchangedRecord>, _, _>(scope, "Records", |capability, info| {
+        let records = source(scope, "Records", |capability, info| {
             let activator = scope.activator_for(info.address);
             let (mut capability, mut numbers, mut time) = (Some(capability), numbers, 0);
             let probe = probe.clone();
@@ -215,21 +210,15 @@ fn measure_exchange(worker: &mut Worker, task: &ExchangeTask, watch: &Arc<Watch>
                 at_time.downgrade(&time);
                 activator.activate();
             }
-        })
-        .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(by_part(), "Received", |_, _| {
-            let received = received.clone();
-            move |input, _output| {
-                input.for_each(|_, block| {
-                    let block = std::mem::take(block);
-                    let (count, sum) = received.get();
-                    let sum = block.records().iter().fold(sum, |sum, [hash, _]| sum.wrapping_add(*hash));
-                    received.set((count + block.records().len() as u64, sum));
-                })
-            }
-        })
-        .probe_with(&probe);
-    });
-    run_to_end(worker, &probe, watch)?;
+        });
+        let received = received.clone();
+        let add = move |block: BlockOf<ExchangedRecord>| {
+            let (count, sum) = received.get();
+            let sum = block.records().iter().fold(sum, |sum, [hash, _]| sum.wrapping_add(*hash));
+            received.set((count + block.records().len() as u64, sum));
+        };
+        exchange::received(records, add).probe_with(probe);
+    })?;
     barrier(worker, watch)?;
     watch.enter(Stage::Tables);
     let (received, checksum) = received.get();

@@ -26,15 +26,11 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::dataflow::operators::Probe;
-use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
 use super::stage::{Clustering, check_next};
 use crate::kernels::memory::{SIDE_BY_SIDE, advise_huge_pages, fetch_to_write, preload};
-use crate::operators::exchange::{
-    Block, Dealer, KeyRanges, Partition, RangeDealer, each_partition, ranges, received, run_to_end,
-};
+use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use crate::operators::scan::ChunkScan;
 use crate::records::{fold, spread};
 use crate::structures::{BitColumns, Counters, Numbering, OwnNumbers, Ownership, RankBitmap};
@@ -121,7 +117,7 @@ impl NoticeKind {
         }
     }
 
-    fn of(block: &Block<VectorNotice>) -> NoticeKind {
+    fn of(block: &BlockOf<VectorNotice>) -> NoticeKind {
         if block.common == NoticeKind::SharesFirst.code() { NoticeKind::SharesFirst } else { NoticeKind::IsDuplicate }
     }
 }
@@ -184,29 +180,22 @@ pub fn collapse(worker: &mut Worker, stage: &Clustering, owned: &Ownership) -> R
         duplicates: Vec::new(),
         unsent: Vec::new(),
     }));
-    let (probe, watch) = (Handle::new(), &stage.watch);
+    let open = {
+        let (stage, owned, replies) = (Rc::new(stage.clone()), Rc::new(owned.clone()), replies.clone());
+        move || {
+            let mut pass = VectorPass::new(stage.clone(), owned.clone(), replies.clone());
+            move |deal: &mut RangeDealer<'_, VectorRecord>| pass.next(deal)
+        }
+    };
     let mut collapser = PartitionCollapser::new(OwnNumbers::new(&stage.numbering, worker.peers()));
-    worker.dataflow::<u64, _, _>(|scope| {
-        let open = {
-            let (stage, owned, replies) = (Rc::new(stage.clone()), Rc::new(owned.clone()), replies.clone());
-            move || {
-                let mut pass = VectorPass::new(stage.clone(), owned.clone(), replies.clone());
-                move |deal: &mut RangeDealer<'_, VectorRecord>| pass.next(deal)
-            }
-        };
-        let is_grouped = {
-            let probe = probe.clone();
-            move |range: u64| !probe.less_than(&(range + 1))
-        };
-        let vectors = ranges(scope, "Vectors", cut, watch, open, is_grouped);
-        let collapse = move |partition: &Partition<'_, VectorRecord>, dealer: &mut Dealer<VectorNotice>| {
-            collapser.collapse(partition, dealer)
-        };
-        let notices = each_partition(vectors, "Collapse", stage.spill_buffer(), watch, collapse);
+    let collapse = move |partition: &Partition<'_, VectorRecord>, dealer: &mut Dealer<VectorNotice>| {
+        collapser.collapse(partition, dealer)
+    };
+    let receive = {
         let replies = replies.clone();
-        received(notices, move |block| replies.borrow_mut().receive(block)).probe_with(&probe);
-    });
-    run_to_end(worker, &probe, watch)?;
+        move |block| replies.borrow_mut().receive(block)
+    };
+    by_key(worker, "Collapse", cut, stage.spill_buffer(), &stage.watch, open, collapse, receive)?;
     Ok(replies.take().collapsed(&stage.numbering, owned))
 }
 
@@ -257,13 +246,13 @@ impl VectorPass {
 struct CollapseReplies {
     marks: BitColumns,
     /// Notices of duplicates, in the order of arrival.
-    duplicates: Vec<Block<VectorNotice>>,
+    duplicates: Vec<BlockOf<VectorNotice>>,
     /// Vectors that were not sent, each with the number of an identical one that was sent.
     unsent: Vec<VectorNotice>,
 }
 
 impl CollapseReplies {
-    fn receive(&mut self, block: Block<VectorNotice>) {
+    fn receive(&mut self, block: BlockOf<VectorNotice>) {
         let vectors = block.records().iter().map(|notice| notice.own);
         match NoticeKind::of(&block) {
             NoticeKind::SharesFirst => self.marks.share(0, vectors),

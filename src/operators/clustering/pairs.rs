@@ -14,18 +14,13 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::container::CapacityContainerBuilder;
-use timely::dataflow::channels::pact::Pipeline;
-use timely::dataflow::operators::Probe;
-use timely::dataflow::operators::generic::Operator;
-use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
 use super::stage::{ClusterStats, Clustering};
 use super::survivors::{SurvivorRows, Survivors};
 use crate::kernels::memory::SIDE_BY_SIDE;
 use crate::operators::exchange::{
-    Block, KeyRanges, Partition, RangeDealer, SpillBuffer, all_gather, barrier, each_partition, ranges, run_to_end,
+    BlockOf, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, all_gather, barrier, by_key,
 };
 use crate::records::{Key, spread};
 use crate::structures::{ByKey, Grouper, Numbering, OwnNumbers, Ownership, UnionFind};
@@ -113,31 +108,19 @@ pub fn pairs(
     });
     let mut joiner = PartitionJoiner::new(numbers, union_find.clone());
     let spill = SpillBuffer::new(&stage.scratch, record_memory);
-    let probe = Handle::new();
-    worker.dataflow::<u64, _, _>(|scope| {
-        let open = move || {
-            let mut pass = KeyPass::new(source.clone());
-            move |deal: &mut RangeDealer<'_, KeyedNode>| pass.next(deal)
-        };
-        let is_grouped = {
-            let probe = probe.clone();
-            move |range: u64| !probe.less_than(&(range + 1))
-        };
-        let keyed = ranges(scope, "Megashingles", cut, watch, open, is_grouped);
-        let join = {
-            let counts = counts.clone();
-            move |partition: &Partition<'_, KeyedNode>, _: &mut _| {
-                add(&counts.joined, joiner.join(partition)?);
-                Ok(())
-            }
-        };
-        each_partition::<_, u64>(keyed, "Pairs", spill, watch, join)
-            .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(Pipeline, "End", |_, _| {
-                |input, _| input.for_each(|_, _| {})
-            })
-            .probe_with(&probe);
-    });
-    run_to_end(worker, &probe, watch)?;
+    let open = move || {
+        let mut pass = KeyPass::new(source.clone());
+        move |deal: &mut RangeDealer<'_, KeyedNode>| pass.next(deal)
+    };
+    let join = {
+        let counts = counts.clone();
+        move |partition: &Partition<'_, KeyedNode>, _: &mut Dealer<u64>| {
+            add(&counts.joined, joiner.join(partition)?);
+            Ok(())
+        }
+    };
+    // The partitions join their edges themselves: no answers come back.
+    by_key(worker, "Pairs", cut, spill, watch, open, join, |_| {})?;
     // Every worker of the process has joined its edges before any worker reads a root.
     barrier(worker, watch)?;
     let stats = ClusterStats {
@@ -218,7 +201,7 @@ impl KeyPass {
 /// survivor of the next row. Returns the number of records dealt.
 fn deal_keys(
     source: &KeySource,
-    block: &Block<u64>,
+    block: &BlockOf<u64>,
     next: &mut u64,
     common: &mut CommonKeys,
     chained: &mut Vec<(u32, u32)>,

@@ -15,7 +15,7 @@ use timely::worker::Worker;
 
 use super::stage::{Clustering, check_next};
 use super::survivors::Survivors;
-use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, barrier, by_key};
+use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, all_gather, barrier, by_key};
 use crate::operators::scan::ChunkScan;
 use crate::operators::sighting::{SharedFinder, Sighting};
 use crate::records::spread;
@@ -70,7 +70,7 @@ pub fn prune(
     let find = move |partition: &Partition<'_, Sighting>, dealer: &mut Dealer<u32>| columns.find(partition, dealer);
     let mark = {
         let marks = marks.clone();
-        move |block: Block<u32>| marks.borrow_mut().share(column_of(&block), block.records().iter().copied())
+        move |block: BlockOf<u32>| marks.borrow_mut().share(column_of(&block), block.records().iter().copied())
     };
     by_key(worker, "Prune", cut, stage.spill_buffer(), watch, open, find, mark)?;
     let survivors = Survivors::new(stage, owned, marks.take());
@@ -80,7 +80,7 @@ pub fn prune(
 }
 
 /// The column that the vectors of a block share: what [`SharedColumns::find`] sets at its dealer.
-fn column_of(shared: &Block<u32>) -> usize {
+fn column_of(shared: &BlockOf<u32>) -> usize {
     shared.common as usize
 }
 

@@ -152,7 +152,7 @@ impl SurvivorRows {
     /// Moves the pending rows to the spill buffer, as one block of whole rows.
     fn flush(&mut self) -> Result<()> {
         if !self.pending.is_empty() {
-            self.spill.push(0, Block::of_records(self.shard.into(), 0, 0, &self.pending))?;
+            self.spill.push(0, Block::of_records(self.shard.into(), 0, 0, &self.pending).open())?;
             self.pending.clear();
         }
         Ok(())

@@ -23,7 +23,7 @@ use super::stage::CollectionStage;
 use super::statistics::{MergedClusters, MergedLink};
 use crate::operators::components::component_roots;
 use crate::operators::exchange::{
-    Block, Dealer, Kept, KeyRanges, LocalAnswers, Partition, RangeDealer, all_gather, by_key, lookup,
+    BlockOf, Dealer, Kept, KeyRanges, LocalAnswers, Partition, RangeDealer, all_gather, by_key, lookup,
 };
 use crate::operators::output::cluster_sizes;
 use crate::records::{DocId, Edge, mix};
@@ -150,7 +150,7 @@ pub fn members(
     let found: Rc<RefCell<Vec<CollectionPage>>> = Rc::default();
     let take = {
         let found = found.clone();
-        move |block: Block<CollectionPage>| found.borrow_mut().extend(block.records())
+        move |block: BlockOf<CollectionPage>| found.borrow_mut().extend(block.records())
     };
     by_key(worker, "Members", cut, stage.spill_buffer(), &stage.watch, open, find, take)?;
     let mut pages = found.take();

@@ -29,7 +29,7 @@ use super::directories::directories;
 use super::members::CollectionPage;
 use super::pages::ClusteredPages;
 use super::stage::CollectionStage;
-use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, all_to_all, by_key};
+use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, all_gather, all_to_all, by_key};
 use crate::records::{DocId, spread};
 use crate::state::History;
 use crate::structures::{ByKey, Ownership};
@@ -186,7 +186,7 @@ pub fn prefixes(
     let of_collections: Rc<RefCell<BTreeMap<DocId, u32>>> = Rc::default();
     let take = {
         let of_collections = of_collections.clone();
-        move |block: Block<Common>| {
+        move |block: BlockOf<Common>| {
             for Common { collection, length } in block.records() {
                 let mut of_collections = of_collections.borrow_mut();
                 let longest = of_collections.entry(*collection).or_default();

@@ -15,7 +15,7 @@ use timely::worker::Worker;
 
 use super::links::ClusterLink;
 use super::stage::CollectionStage;
-use crate::operators::exchange::{Block, Dealer, Kept, KeyRanges, Partition, RangeDealer, all_gather, by_key};
+use crate::operators::exchange::{BlockOf, Dealer, Kept, KeyRanges, Partition, RangeDealer, all_gather, by_key};
 use crate::records::{DocId, Edge, fold};
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.
@@ -99,7 +99,7 @@ pub fn merged_clusters(
     let merged = Rc::new(RefCell::new(stage.kept()));
     let take = {
         let (merged, watch) = (merged.clone(), stage.watch.clone());
-        move |block: Block<MergedLink>| {
+        move |block: BlockOf<MergedLink>| {
             let mut merged = merged.borrow_mut();
             watch.check(block.records().iter().try_for_each(|link| merged.push(*link)));
         }

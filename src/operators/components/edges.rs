@@ -3,23 +3,18 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use timely::dataflow::operators::generic::operator::source;
-use timely::dataflow::{Scope, Stream};
+use timely::dataflow::Scope;
 use timely::worker::Worker;
 
-use crate::operators::exchange::{Block, BlockBuilder, Dealer, all_to_all};
+use crate::operators::exchange::{BlockStream, Dealer, all_to_all, source};
 use crate::records::Edge;
 use crate::watch::Watch;
 
 /// A source of the given edges, in blocks addressed to the owner of each edge's `doc`.
-pub fn edges<'scope>(
-    scope: Scope<'scope, u64>,
-    edges: Vec<Edge>,
-    watch: &Arc<Watch>,
-) -> Stream<'scope, u64, Block<Edge>> {
+pub fn edges<'scope>(scope: Scope<'scope, u64>, edges: Vec<Edge>, watch: &Arc<Watch>) -> BlockStream<'scope> {
     let peers = scope.peers();
     let mut dealer = Dealer::new(scope.index(), peers, watch);
-    source::<_, BlockBuilder<Edge>, _, _>(scope, "Edges", |capability, _| {
+    source(scope, "Edges", |capability, _| {
         let mut unsent = Some((capability, edges));
         move |output| {
             let Some((capability, edges)) = unsent.take() else { return };

@@ -22,7 +22,7 @@ use super::edges::{edges, send_edges};
 use super::label_propagation::{Labels, components};
 use super::pointer_doubling::resolve;
 use super::verify::verify;
-use crate::operators::exchange::run_to_end;
+use crate::operators::exchange::{install, run_to_end};
 use crate::records::{DocId, Edge};
 use crate::structures::{Numbering, Ownership, UnionFind};
 use crate::watch::Watch;
@@ -113,7 +113,7 @@ pub fn join_forests(
     }
     let labels = Rc::new(RefCell::new(labels));
     let probe: Handle<Product<u64, u32>> = Handle::new();
-    worker.dataflow::<u64, _, _>(|scope| components(scope, edges(scope, proposals, watch), &labels, &probe, watch));
+    install(worker, |scope| components(scope, edges(scope, proposals, watch), &labels, &probe, watch));
     run_to_end(worker, &probe, watch)?;
     let Labels { label, rounds, proposals, .. } = labels.replace(Labels::new(&Ownership::new(0, 1, &[])));
     // A single process has every edge in its union-find: its roots are the roots already.

@@ -30,14 +30,13 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use timely::dataflow::operators::generic::Operator;
+use timely::dataflow::Scope;
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::operators::{Concat, ConnectLoop, Enter, LoopVariable, Probe};
-use timely::dataflow::{Scope, Stream};
 use timely::order::Product;
 
 use crate::kernels::memory::advise_huge_pages;
-use crate::operators::exchange::{Block, BlockBuilder, Dealer, by_part};
+use crate::operators::exchange::{Block, BlockOf, BlockStream, Dealer, unary};
 use crate::records::{DocId, Edge};
 use crate::structures::Ownership;
 use crate::watch::Watch;
@@ -115,7 +114,7 @@ impl Labels {
 /// ```
 pub fn components<'scope>(
     scope: Scope<'scope, u64>,
-    edges: Stream<'scope, u64, Block<Edge>>,
+    edges: BlockStream<'scope>,
     labels: &Rc<RefCell<Labels>>,
     probe: &Handle<Product<u64, u32>>,
     watch: &Arc<Watch>,
@@ -123,32 +122,30 @@ pub fn components<'scope>(
     let peers = scope.peers();
     let mut dealer = Dealer::new(scope.index(), peers, watch);
     scope.iterative::<u32, _, _>(|inner| {
-        let (handle, forwarded) = inner.loop_variable::<Block<Edge>>(1);
-        edges
-            .enter(inner)
-            .concat(forwarded)
-            .unary::<BlockBuilder<Edge>, _, _, _>(by_part(), "Components", |_, _| {
-                let labels = labels.clone();
-                move |input, output| {
-                    let mut labels = labels.borrow_mut();
-                    input.for_each_time(|capability, blocks| {
-                        let round = capability.time().inner;
-                        labels.rounds = labels.rounds.max(round);
-                        for block in blocks {
-                            let block = std::mem::take(block);
-                            labels.proposals += block.records().len() as u64;
-                            for edge in block.records() {
-                                if let Some(forward) = labels.propose(edge.doc, edge.root) {
-                                    dealer.deal(forward.doc.owner(peers) as u64, forward);
-                                }
+        let (handle, forwarded) = inner.loop_variable::<Block>(1);
+        let proposals = edges.enter(inner).concat(forwarded);
+        unary(proposals, "Components", |_| {
+            let labels = labels.clone();
+            move |input, output| {
+                let mut labels = labels.borrow_mut();
+                input.for_each_time(|capability, blocks| {
+                    let round = capability.time().inner;
+                    labels.rounds = labels.rounds.max(round);
+                    for block in blocks {
+                        let block: BlockOf<Edge> = std::mem::take(block).open();
+                        labels.proposals += block.records().len() as u64;
+                        for edge in block.records() {
+                            if let Some(forward) = labels.propose(edge.doc, edge.root) {
+                                dealer.deal(forward.doc.owner(peers) as u64, forward);
                             }
                         }
-                        let mut session = output.session_with_builder(&capability);
-                        dealer.finish().for_each(|mut block| session.give_container(&mut block));
-                    });
-                }
-            })
-            .probe_with(probe)
-            .connect_loop(handle);
+                    }
+                    let mut session = output.session_with_builder(&capability);
+                    dealer.finish().for_each(|mut block| session.give_container(&mut block));
+                });
+            }
+        })
+        .probe_with(probe)
+        .connect_loop(handle);
     });
 }

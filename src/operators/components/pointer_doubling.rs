@@ -16,13 +16,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::dataflow::operators::generic::Operator;
-use timely::dataflow::operators::generic::operator::source;
-use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::operators::{Concat, ConnectLoop, Feedback, Probe};
 use timely::worker::Worker;
 
-use crate::operators::exchange::{Block, BlockBuilder, Dealer, by_part, run_to_end};
+use crate::operators::exchange::{Block, Dealer, run_dataflow, source, unary};
 use crate::records::DocId;
 use crate::structures::{DocHasher, Ownership};
 use crate::watch::Watch;
@@ -123,10 +120,9 @@ pub fn resolve(worker: &mut Worker, owned: &Ownership, label: Vec<DocId>, watch:
     let mut resolver = Resolver { owned: owned.clone(), label, learned: HashMap::default(), worker: index, peers };
     resolver.shorten();
     let resolver = Rc::new(RefCell::new(resolver));
-    let probe = Handle::new();
-    worker.dataflow::<u64, _, _>(|scope| {
-        let (handle, cycle) = scope.feedback::<Block<Hop>>(1);
-        source::<_, BlockBuilder<Hop>, _, _>(scope, "Ask", |capability, _| {
+    run_dataflow(worker, watch, |scope, probe| {
+        let (handle, cycle) = scope.feedback::<Block>(1);
+        let asked = source(scope, "Ask", |capability, _| {
             let resolver = resolver.clone();
             let mut dealer = Dealer::new(index as usize, peers, watch);
             let mut unused = Some(capability);
@@ -142,16 +138,15 @@ pub fn resolve(worker: &mut Worker, owned: &Ownership, label: Vec<DocId>, watch:
                 }
                 dealer.finish().for_each(|mut block| session.give_container(&mut block));
             }
-        })
-        .concat(cycle)
-        .unary::<BlockBuilder<Hop>, _, _, _>(by_part(), "Resolve", |_, _| {
+        });
+        unary(asked.concat(cycle), "Resolve", |_| {
             let resolver = resolver.clone();
             let mut dealer = Dealer::new(index as usize, peers, watch);
             move |input, output| {
                 let mut resolver = resolver.borrow_mut();
                 input.for_each_time(|capability, blocks| {
                     for block in blocks {
-                        for hop in std::mem::take(block).records() {
+                        for hop in std::mem::take(block).open().records() {
                             if let Some((recipient, hop)) = resolver.reply_to(*hop) {
                                 dealer.deal(recipient as u64, hop);
                             }
@@ -162,10 +157,9 @@ pub fn resolve(worker: &mut Worker, owned: &Ownership, label: Vec<DocId>, watch:
                 });
             }
         })
-        .probe_with(&probe)
+        .probe_with(probe)
         .connect_loop(handle);
-    });
-    run_to_end(worker, &probe, watch)?;
+    })?;
     let resolver = resolver.borrow();
     Ok(resolver.label.iter().map(|label| resolver.follow(*label).0).collect())
 }

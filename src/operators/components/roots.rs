@@ -13,7 +13,7 @@ use super::edges::edges;
 use super::label_propagation::{Labels, components};
 use super::pointer_doubling::resolve;
 use super::verify::verify;
-use crate::operators::exchange::run_to_end;
+use crate::operators::exchange::{install, run_to_end};
 use crate::records::{DocId, Edge};
 use crate::structures::Ownership;
 use crate::watch::Watch;
@@ -31,7 +31,7 @@ pub fn component_roots(
     let labels = Rc::new(RefCell::new(Labels::new(owned)));
     let probe: Handle<Product<u64, u32>> = Handle::new();
     let sent = all.clone();
-    worker.dataflow::<u64, _, _>(|scope| components(scope, edges(scope, sent, watch), &labels, &probe, watch));
+    install(worker, |scope| components(scope, edges(scope, sent, watch), &labels, &probe, watch));
     run_to_end(worker, &probe, watch)?;
     let Labels { label, .. } = labels.replace(Labels::new(&Ownership::new(0, 1, &[])));
     let roots = resolve(worker, owned, label, watch)?;

@@ -51,7 +51,7 @@ use crate::operators::delta::splits::{
     Remaining, RemainingHolder, SplitMember, Uncertified, is_certified, label_leaves, remaining, split_components,
     take_leaves, wide_certificates,
 };
-use crate::operators::exchange::{Block, Dealer, LocalAnswers, all_gather, all_to_all, blocks, lookup};
+use crate::operators::exchange::{BlockOf, Dealer, LocalAnswers, all_gather, all_to_all, blocks, lookup};
 use crate::operators::scan::VectorRoots;
 use crate::records::DocId;
 use crate::state::PostingRuns;
@@ -355,7 +355,7 @@ impl SliceStep<'_> {
     fn identical_roots(
         &self,
         worker: &mut Worker,
-        by_vector: Vec<Block<KeyHolder>>,
+        by_vector: Vec<BlockOf<KeyHolder>>,
         first_identical: RootOf,
     ) -> Result<IdenticalRoots> {
         let watch = self.delta.watch;

@@ -4,20 +4,16 @@
 //! for small results: counts, extremes, lists of a few rows. Records that have one owner go by
 //! [`all_to_all`](super::all_to_all()).
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anyhow::Result;
-use timely::ExchangeData;
-use timely::container::CapacityContainerBuilder;
-use timely::dataflow::channels::pact::Pipeline;
-use timely::dataflow::operators::generic::Operator;
-use timely::dataflow::operators::probe::Handle;
-use timely::dataflow::operators::vec::Broadcast;
-use timely::dataflow::operators::{Probe, ToStream};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use timely::worker::Worker;
 
-use super::run::run_to_end;
+use super::all_to_all::exchange_blocks;
+use super::block::Block;
+use super::rows::{RowDealer, rows_of};
 use crate::watch::Watch;
 
 /// Returns the items of all workers, sorted, at every worker of every process. It returns when every worker has called it.
@@ -37,24 +33,39 @@ use crate::watch::Watch;
 ///
 /// # Errors
 /// Where a worker of this process failed.
-pub fn all_gather<T: ExchangeData + Clone + Ord>(worker: &mut Worker, items: Vec<T>, watch: &Watch) -> Result<Vec<T>> {
-    let gathered = Rc::new(RefCell::new(Vec::new()));
-    let probe = Handle::new();
-    worker.dataflow::<u64, _, _>(|scope| {
-        let gathered = gathered.clone();
-        items
-            .to_stream(scope)
-            .container::<Vec<T>>()
-            .broadcast()
-            .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(Pipeline, "Gather", |_, _| {
-                move |input, _output| input.for_each(|_, items| gathered.borrow_mut().append(items))
-            })
-            .probe_with(&probe);
-    });
-    run_to_end(worker, &probe, watch)?;
-    let mut gathered = gathered.take();
+pub fn all_gather<T>(worker: &mut Worker, items: Vec<T>, watch: &Watch) -> Result<Vec<T>>
+where
+    T: Serialize + DeserializeOwned + Ord,
+{
+    let mut gathered = concat(worker, items, watch)?;
     gathered.sort_unstable();
     Ok(gathered)
+}
+
+/// Returns the items of all workers, in the order of the workers, at every worker of every process.
+///
+/// # Errors
+/// Where a worker of this process failed.
+pub fn concat<T: Serialize + DeserializeOwned>(worker: &mut Worker, items: Vec<T>, watch: &Watch) -> Result<Vec<T>> {
+    let mut dealer = RowDealer::new(worker.index(), 1, &Arc::default());
+    if worker.peers() > 1 {
+        items.iter().for_each(|item| dealer.deal(0, item));
+    }
+    let others = broadcast(worker, dealer.finish().collect(), watch)?;
+    let (before, after) = others.split_at(others.partition_point(|block| (block.from as usize) < worker.index()));
+    let mut gathered = Vec::new();
+    before.iter().flat_map(rows_of).try_for_each(|row| row.map(|row| gathered.push(row)))?;
+    gathered.extend(items);
+    after.iter().flat_map(rows_of).try_for_each(|row| row.map(|row| gathered.push(row)))?;
+    Ok(gathered)
+}
+
+/// Sends blocks to all other workers, and returns those that they sent, in the order of the workers.
+fn broadcast(worker: &mut Worker, blocks: Vec<Block>, watch: &Watch) -> Result<Vec<Block>> {
+    let (index, peers) = (worker.index(), worker.peers());
+    let others = (0..peers as u64).filter(|part| *part != index as u64);
+    let to_others = others.flat_map(|part| blocks.iter().map(move |block| Block { part, ..block.clone() }));
+    exchange_blocks(worker, to_others.collect(), watch)
 }
 
 /// Returns when every worker of every process has called it: an all-gather of one byte of each worker.

@@ -8,22 +8,18 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::Pod;
-use timely::container::CapacityContainerBuilder;
 use timely::dataflow::operators::Probe;
-use timely::dataflow::operators::generic::Operator;
-use timely::dataflow::operators::generic::operator::source;
-use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
-use super::block::{Block, BlockBuilder, by_part};
+use super::block::{Block, BlockOf};
+use super::dataflow::{run_dataflow, sink, source};
 use super::dealer::Dealer;
-use super::run::run_to_end;
 use crate::kernels::memory::advise_huge_pages;
 use crate::watch::Watch;
 
 /// Sends all dealt records to the owners of their partitions, and returns the blocks of the worker's own partitions:
-/// partition `p` belongs to worker `p` modulo the number of workers. One sender's blocks of a partition
-/// keep their order; otherwise blocks are in any order. It is a barrier, too: it returns when every worker has called it.
+/// partition `p` belongs to worker `p` modulo the number of workers. One sender's blocks keep their order, and
+/// senders are in the order of their indices. It is a barrier, too: it returns when every worker has called it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -45,30 +41,37 @@ use crate::watch::Watch;
 ///
 /// # Errors
 /// Where a worker of this process failed.
-pub fn all_to_all<R: Pod + Send>(worker: &mut Worker, mut dealer: Dealer<R>, watch: &Watch) -> Result<Vec<Block<R>>> {
+pub fn all_to_all<R: Pod>(worker: &mut Worker, mut dealer: Dealer<R>, watch: &Watch) -> Result<Vec<BlockOf<R>>> {
+    let received = exchange_blocks(worker, dealer.finish().collect(), watch)?;
+    Ok(received.into_iter().map(Block::open).collect())
+}
+
+/// Sends blocks to the owners of their partitions, and returns those of the worker's own: the blocks of one sender in their order, and
+/// the senders by their index. It is a barrier, too.
+///
+/// # Errors
+/// If a worker of this process failed.
+pub(crate) fn exchange_blocks(worker: &mut Worker, blocks: Vec<Block>, watch: &Watch) -> Result<Vec<Block>> {
     let received = Rc::new(RefCell::new(Vec::new()));
-    let probe = Handle::new();
-    worker.dataflow::<u64, _, _>(|scope| {
-        let received = received.clone();
-        source::<_, BlockBuilder<R>, _, _>(scope, "Send", |capability, _| {
-            let mut capability = Some(capability);
+    run_dataflow(worker, watch, |scope, probe| {
+        let sent = source(scope, "Send", |capability, _| {
+            let mut unsent = Some((blocks, capability));
             move |output| {
-                let Some(capability) = capability.take() else { return };
+                let Some((blocks, capability)) = unsent.take() else { return };
                 let mut session = output.session_with_builder(&capability);
-                dealer.finish().for_each(|mut block| session.give_container(&mut block));
+                blocks.into_iter().for_each(|mut block| session.give_container(&mut block));
             }
-        })
-        .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(by_part(), "Receive", |_, _| {
-            move |input, _output| input.for_each(|_, block| received.borrow_mut().push(std::mem::take(block)))
-        })
-        .probe_with(&probe);
-    });
-    run_to_end(worker, &probe, watch)?;
-    Ok(received.take())
+        });
+        let received = received.clone();
+        sink(sent, "Receive", move |block| received.borrow_mut().push(block)).probe_with(probe);
+    })?;
+    let mut received = received.take();
+    received.sort_by_key(|block: &Block| block.from);
+    Ok(received)
 }
 
 /// Returns all records of some blocks, in the order of the blocks.
-pub(crate) fn blocks<R: Pod>(blocks: Vec<Block<R>>) -> Vec<R> {
+pub(crate) fn blocks<R: Pod>(blocks: Vec<BlockOf<R>>) -> Vec<R> {
     let mut records = Vec::with_capacity(blocks.iter().map(|block| block.records().len()).sum());
     advise_huge_pages(records.spare_capacity_mut());
     blocks.into_iter().for_each(|block| records.extend_from_slice(block.records()));

@@ -22,24 +22,22 @@
 //! blocks, so a result must not depend on it.
 
 use std::cell::RefCell;
+use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use bytemuck::Pod;
-use timely::dataflow::operators::generic::Operator;
-use timely::dataflow::operators::generic::operator::source;
+use timely::dataflow::Scope;
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::operators::{Capability, Probe};
-use timely::dataflow::{Scope, Stream};
 use timely::worker::Worker;
 
-use super::block::{Block, BlockBuilder, by_part};
-use super::dealer::Dealer;
-use super::partitions::received;
+use super::block::{Block, BlockOf};
+use super::dataflow::{BlockStream, run_dataflow, sink, source, unary_frontier};
+use super::dealer::{Dealer, OpenBlocks};
 use super::ranges::SLICE;
-use super::run::run_to_end;
 use crate::watch::Watch;
 
 /// How often a source whose round is not answered yet checks again.
@@ -66,7 +64,7 @@ pub trait Asker<Q: Pod, A: Pod> {
     fn ask(&mut self, questions: &mut Dealer<Q>) -> Result<Asked>;
 
     /// Takes answers of one worker (`answers.from`).
-    fn take(&mut self, answers: &Block<A>);
+    fn take(&mut self, answers: &BlockOf<A>);
 
     /// All questions of the round are answered.
     ///
@@ -84,7 +82,7 @@ pub trait Answerer<Q: Pod, A: Pod> {
     ///
     /// # Errors
     /// An error fails this process.
-    fn answer(&mut self, questions: &Block<Q>, answers: &mut Dealer<A>) -> Result<()>;
+    fn answer(&mut self, questions: &BlockOf<Q>, answers: &mut Dealer<A>) -> Result<()>;
 
     /// All questions of the round have arrived: deals the answers that had to wait for this. Not called if this worker
     /// received no question in the round.
@@ -104,33 +102,101 @@ pub trait Answerer<Q: Pod, A: Pod> {
 ///
 /// # Errors
 /// Where a worker of this process failed.
-pub fn ask<Q: Pod + Send, A: Pod + Send>(
+pub fn ask<Q: Pod, A: Pod>(
     worker: &mut Worker,
     asker: &Rc<RefCell<impl Asker<Q, A> + 'static>>,
     answerer: impl Answerer<Q, A> + 'static,
     watch: &Arc<Watch>,
 ) -> Result<()> {
-    let probe = Handle::new();
-    worker.dataflow::<u64, _, _>(|scope| {
-        let questions = questions(scope, asker.clone(), probe.clone(), watch);
-        let answers = answers(questions, answerer, watch);
-        let asker = asker.clone();
-        received(answers, move |block| asker.borrow_mut().take(&block)).probe_with(&probe);
-    });
-    run_to_end(worker, &probe, watch)?;
+    let (index, peers) = (worker.index(), worker.peers());
+    let parts = Exchange {
+        asker: Rc::new(OfRecords::new(asker.clone())),
+        questions: Dealer::<Q>::new(index, peers, watch).into_blocks(),
+        answerer: Box::new(OfRecords::new(answerer)),
+        answers: Dealer::<A>::new(index, peers, watch).into_blocks(),
+    };
+    parts.run(worker, watch)?;
     asker.borrow_mut().end_round()
 }
 
+/// An [`Asker`] that does not know the types of its questions and answers.
+trait BlockAsker {
+    fn ask(&self, questions: &mut OpenBlocks) -> Result<Asked>;
+    fn take(&self, answers: &Block);
+    fn end_round(&self) -> Result<()>;
+}
+
+/// An [`Answerer`] that does not know the types of its questions and answers.
+trait BlockAnswerer {
+    fn answer(&mut self, questions: Block, answers: &mut OpenBlocks) -> Result<()>;
+    fn end_round(&mut self, answers: &mut OpenBlocks) -> Result<()>;
+}
+
+/// An asker or an answerer, and the types of its questions and answers.
+struct OfRecords<W, Q, A> {
+    of: W,
+    records: PhantomData<(Q, A)>,
+}
+
+impl<W, Q, A> OfRecords<W, Q, A> {
+    fn new(of: W) -> OfRecords<W, Q, A> {
+        OfRecords { of, records: PhantomData }
+    }
+}
+
+impl<W: Asker<Q, A>, Q: Pod, A: Pod> BlockAsker for OfRecords<Rc<RefCell<W>>, Q, A> {
+    fn ask(&self, questions: &mut OpenBlocks) -> Result<Asked> {
+        self.of.borrow_mut().ask(Dealer::of(questions))
+    }
+
+    fn take(&self, answers: &Block) {
+        self.of.borrow_mut().take(answers.view());
+    }
+
+    fn end_round(&self) -> Result<()> {
+        self.of.borrow_mut().end_round()
+    }
+}
+
+impl<W: Answerer<Q, A>, Q: Pod, A: Pod> BlockAnswerer for OfRecords<W, Q, A> {
+    fn answer(&mut self, questions: Block, answers: &mut OpenBlocks) -> Result<()> {
+        self.of.answer(&questions.open(), Dealer::of(answers))
+    }
+
+    fn end_round(&mut self, answers: &mut OpenBlocks) -> Result<()> {
+        self.of.end_round(Dealer::of(answers))
+    }
+}
+
+/// What asks and what answers at one worker, and the blocks of both.
+struct Exchange {
+    asker: Rc<dyn BlockAsker>,
+    questions: OpenBlocks,
+    answerer: Box<dyn BlockAnswerer>,
+    answers: OpenBlocks,
+}
+
+impl Exchange {
+    fn run(self, worker: &mut Worker, watch: &Arc<Watch>) -> Result<()> {
+        run_dataflow(worker, watch, |scope, probe| {
+            let asked = questions(scope, self.asker.clone(), self.questions, probe.clone(), watch);
+            let answers = answers(asked, self.answerer, self.answers, watch);
+            let asker = self.asker;
+            sink(answers, "Received", move |block| asker.take(&block)).probe_with(probe);
+        })
+    }
+}
+
 /// The source: it deals the asker's questions, one round at a time. A round is its own time.
-fn questions<'scope, Q: Pod + Send, A: Pod>(
+fn questions<'scope>(
     scope: Scope<'scope, u64>,
-    asker: Rc<RefCell<impl Asker<Q, A> + 'static>>,
+    asker: Rc<dyn BlockAsker>,
+    mut dealer: OpenBlocks,
     answered: Handle<u64>,
     watch: &Arc<Watch>,
-) -> Stream<'scope, u64, Block<Q>> {
-    let mut dealer = Dealer::new(scope.index(), scope.peers(), watch);
+) -> BlockStream<'scope> {
     let watch = watch.clone();
-    source::<_, BlockBuilder<Q>, _, _>(scope, "Ask", |capability, info| {
+    source(scope, "Ask", |capability, info| {
         let activator = scope.activator_for(info.address);
         let mut capability = Some(capability);
         let (mut round, mut waiting) = (0, false);
@@ -145,14 +211,14 @@ fn questions<'scope, Q: Pod + Send, A: Pod>(
                     return activator.activate_after(POLL);
                 }
                 waiting = false;
-                if watch.check(asker.borrow_mut().end_round()).is_none() {
+                if watch.check(asker.end_round()).is_none() {
                     return;
                 }
             }
             let mut session = output.session_with_builder(&*current);
             let slice = Instant::now();
             let asked = loop {
-                let Some(asked) = watch.check(asker.borrow_mut().ask(&mut dealer)) else { return };
+                let Some(asked) = watch.check(asker.ask(&mut dealer)) else { return };
                 if asked != Asked::More {
                     break asked;
                 }
@@ -176,18 +242,17 @@ fn questions<'scope, Q: Pod + Send, A: Pod>(
 }
 
 /// Exchanges questions to the workers that answer them, and returns their answers.
-fn answers<'scope, Q: Pod + Send, A: Pod + Send>(
-    questions: Stream<'scope, u64, Block<Q>>,
-    mut answerer: impl Answerer<Q, A> + 'static,
+fn answers<'scope>(
+    questions: BlockStream<'scope>,
+    mut answerer: Box<dyn BlockAnswerer>,
+    mut dealer: OpenBlocks,
     watch: &Arc<Watch>,
-) -> Stream<'scope, u64, Block<A>> {
-    let scope = questions.scope();
-    let mut dealer = Dealer::new(scope.index(), scope.peers(), watch);
+) -> BlockStream<'scope> {
     let watch = watch.clone();
-    questions.unary_frontier::<BlockBuilder<A>, _, _, _>(by_part(), "Answer", |_, _| {
+    unary_frontier(questions, "Answer", |_, _| {
         // The round that has questions. There is one at most: no worker begins a round before this one is dropped.
         let mut round: Option<Capability<u64>> = None;
-        move |(input, frontier), output| {
+        move |input, frontier, output| {
             // As above, the capability is kept after a failure.
             if watch.failed() {
                 return;
@@ -195,7 +260,7 @@ fn answers<'scope, Q: Pod + Send, A: Pod + Send>(
             input.for_each(|capability, block| {
                 let block = std::mem::take(block);
                 round.get_or_insert_with(|| capability.retain(output.output_index()));
-                watch.check(answerer.answer(&block, &mut dealer));
+                watch.check(answerer.answer(block, &mut dealer));
                 let mut session = output.session_with_builder(&capability);
                 dealer.finish().for_each(|mut block| session.give_container(&mut block));
             });
@@ -245,7 +310,7 @@ mod tests {
             })
         }
 
-        fn take(&mut self, answers: &Block<[u64; 2]>) {
+        fn take(&mut self, answers: &BlockOf<[u64; 2]>) {
             assert!(answers.records().iter().all(|[number, _]| number % self.peers == u64::from(answers.from)));
             self.round.extend(answers.records());
         }
@@ -261,7 +326,7 @@ mod tests {
     struct Squaring(Vec<(u64, u64)>);
 
     impl Answerer<u64, [u64; 2]> for Squaring {
-        fn answer(&mut self, questions: &Block<u64>, answers: &mut Dealer<[u64; 2]>) -> Result<()> {
+        fn answer(&mut self, questions: &BlockOf<u64>, answers: &mut Dealer<[u64; 2]>) -> Result<()> {
             for number in questions.records() {
                 if number.is_multiple_of(2) {
                     answers.deal(questions.from.into(), [*number, number * number]);

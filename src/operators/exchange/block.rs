@@ -3,10 +3,15 @@
 //! Timely routes a block by its partition number and does not look at its records: to exchange record by record costs two to
 //! three times the CPU (`Exchange` on `Vec`, measured on this engine).
 //!
-//! Between processes a block is written by [`Abomonation::entomb`] and read by [`Abomonation::exhume`], which is [`Block::read`]. The trait is implemented by hand:
+//! A [`Block`] is bytes and the width of a record: one concrete type, so that timely, its channels and this folder are compiled once
+//! and not once for each type of record. A sender and a receiver know the type: a [`Dealer`](super::Dealer) writes records of a type,
+//! and [`Block::open`] checks that the records of a block are of that type.
+//!
+//! Between processes a block is written by [`Abomonation::entomb`] and read by [`Abomonation::exhume`], which is [`Block::read`]. The
+//! trait is implemented by hand:
 //!
 //! ```text
-//! part: u64 | common: u64 | from: u32 | size of a record: u32 | records: u64 | the records' bytes
+//! part: u64 | common: u64 | from: u32 | width of a record: u32 | tag of their type: u64 | records: u64 | the records' bytes
 //! ```
 //!
 //! All numbers are little-endian. Records are [`Pod`], so every byte is initialised and any bytes are a record. `read`
@@ -17,9 +22,10 @@
 use std::cell::RefCell;
 use std::io::Write;
 use std::marker::PhantomData;
+use std::ops::Deref;
 
 use abomonation::Abomonation;
-use bytemuck::Pod;
+use bytemuck::{Pod, TransparentWrapper};
 use timely::Accountable;
 use timely::bytes::arc::Bytes;
 use timely::communication::Push;
@@ -31,7 +37,7 @@ use timely::dataflow::channels::{ContainerBytes, Message};
 use super::buffers::{BLOCK_BYTES, BlockMemory, WORDS, put_buffer, take_buffer};
 
 /// Bytes before the records.
-const HEAD: usize = 32;
+const HEAD: usize = 40;
 
 /// Bytes from which on a block takes the memory of a full one.
 pub(crate) const HALF: usize = BLOCK_BYTES / 2;
@@ -75,6 +81,13 @@ impl Memory {
         }
     }
 
+    /// Memory with these bytes.
+    fn copy_of(bytes: &[u8]) -> Memory {
+        let mut memory = Memory::of(bytes.len());
+        memory.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+        memory
+    }
+
     fn bytes(&self) -> &[u8] {
         match self {
             Memory::Full(full) => full.as_deref().map_or(&[], |full| bytemuck::cast_slice(&full[..WORDS])),
@@ -92,93 +105,162 @@ impl Memory {
     }
 }
 
-/// Records of one partition.
-pub struct Block<T> {
+/// The type of the records of a block, as far as a block knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RecordType {
+    /// Bytes of a record.
+    pub(crate) width: u32,
+    /// A hash of the type's name in debug builds and tests; 0 in a release.
+    tag: u64,
+}
+
+impl RecordType {
+    /// The type `T`.
+    pub(crate) fn of<T: Pod>() -> RecordType {
+        let tag = if cfg!(debug_assertions) { tag(std::any::type_name::<T>()) } else { 0 };
+        RecordType { width: size_of::<T>() as u32, tag }
+    }
+}
+
+/// FNV-1a: the same in every process.
+fn tag(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Records of one partition, as bytes.
+#[derive(Default)]
+pub struct Block {
     /// The partition: `part` modulo the number of workers is the receiver.
     pub part: u64,
     /// A number that all records of the block have in common; its meaning is the sender's and the receiver's agreement.
     pub common: u64,
     /// The worker that dealt the records.
     pub from: u32,
+    /// The number of records.
     pub(crate) count: usize,
+    pub(crate) record: RecordType,
     pub(crate) memory: Memory,
-    pub(crate) records: PhantomData<T>,
 }
 
 /// Builds nothing: operators emit whole blocks.
-pub type BlockBuilder<T> = NoopBuilder<Block<T>>;
+pub type BlockBuilder = NoopBuilder<Block>;
 
-impl<T> Default for Block<T> {
-    fn default() -> Block<T> {
-        Block { part: 0, common: 0, from: 0, count: 0, memory: Memory::default(), records: PhantomData }
+impl Clone for Block {
+    fn clone(&self) -> Block {
+        Block { memory: Memory::copy_of(self.bytes()), ..*self }
     }
 }
 
-impl<T: Pod> Clone for Block<T> {
-    fn clone(&self) -> Block<T> {
-        let mut memory = Memory::of(self.bytes().len());
-        memory.bytes_mut()[..self.bytes().len()].copy_from_slice(self.bytes());
-        Block { memory, ..*self }
-    }
-}
-
-impl<T> Accountable for Block<T> {
+impl Accountable for Block {
     fn record_count(&self) -> i64 {
         // Progress tracking counts a block as one record, and an empty block as none.
         i64::from(self.count > 0)
     }
 }
 
-impl<T: Pod> Block<T> {
+impl Block {
+    /// Bytes of the records.
+    pub fn bytes(&self) -> &[u8] {
+        &self.memory.bytes()[..self.count * self.record.width as usize]
+    }
+
+    /// Opens the block as records of the type `T`.
+    ///
+    /// # Panics
+    /// If the records are of another width or, in debug builds and tests, of another type. Peers are authenticated before a byte of
+    /// theirs is read (launch/handshake/join.rs), so that is a fault in this program.
+    pub fn open<T: Pod>(self) -> BlockOf<T> {
+        self.check::<T>();
+        BlockOf::wrap(self)
+    }
+
+    /// Opens the block as [`Block::open`] does, and leaves it where it is.
+    pub(crate) fn view<T: Pod>(&self) -> &BlockOf<T> {
+        self.check::<T>();
+        BlockOf::wrap_ref(self)
+    }
+
+    fn check<T: Pod>(&self) {
+        let (found, wanted) = (self.record, RecordType::of::<T>());
+        // An empty block has no type.
+        assert!(
+            found == wanted || self.count == 0,
+            "a block has records of {} bytes (type {:x}), not of {} bytes ({:x}, {})",
+            found.width,
+            found.tag,
+            wanted.width,
+            wanted.tag,
+            std::any::type_name::<T>()
+        );
+    }
+
+    /// Copies records that are given as bytes into a block; `None` if the bytes are not a whole number of records.
+    pub(crate) fn of_bytes(part: u64, common: u64, from: u32, record: RecordType, bytes: &[u8]) -> Option<Block> {
+        let count = match record.width as usize {
+            0 if bytes.is_empty() => 0,
+            0 => return None,
+            width if bytes.len().is_multiple_of(width) => bytes.len() / width,
+            _ => return None,
+        };
+        Some(Block { part, common, from, count, record, memory: Memory::copy_of(bytes) })
+    }
+
+    /// Reads the block that begins these bytes, as [`Abomonation::entomb`] wrote it. Returns it and its length in bytes; `None` if it is
+    /// truncated or has lengths that cannot be.
+    pub fn read(bytes: &[u8]) -> Option<(Block, usize)> {
+        let (head, rest) = bytes.split_at_checked(HEAD)?;
+        let word = |at: usize| Some(u64::from_le_bytes(head.get(at..at + 8)?.try_into().ok()?));
+        let (part, common, from_and_width, tag) = (word(0)?, word(8)?, word(16)?, word(24)?);
+        let record = RecordType { width: (from_and_width >> 32) as u32, tag };
+        let length = usize::try_from(word(32)?).ok()?.checked_mul(record.width as usize)?;
+        let block = Block::of_bytes(part, common, from_and_width as u32, record, rest.get(..length)?)?;
+        Some((block, HEAD + length))
+    }
+
+    /// Copies records into a block.
+    pub fn of_records<T: Pod>(part: u64, common: u64, from: u32, records: &[T]) -> Block {
+        let memory = Memory::copy_of(bytemuck::cast_slice(records));
+        Block { part, common, from, count: records.len(), record: RecordType::of::<T>(), memory }
+    }
+}
+
+/// A block whose records are of the type `T`: what [`Block::open`] returns. It has the fields of its block.
+#[derive(TransparentWrapper)]
+#[transparent(Block)]
+#[repr(transparent)]
+pub struct BlockOf<T> {
+    block: Block,
+    records: PhantomData<T>,
+}
+
+impl<T> Deref for BlockOf<T> {
+    type Target = Block;
+
+    fn deref(&self) -> &Block {
+        &self.block
+    }
+}
+
+impl<T: Pod> BlockOf<T> {
+    /// The block without the type of its records.
+    pub(crate) fn into_block(self) -> Block {
+        self.block
+    }
+
     /// The records.
     pub fn records(&self) -> &[T] {
         bytemuck::cast_slice(self.bytes())
     }
-
-    /// Bytes of the records.
-    pub fn bytes(&self) -> &[u8] {
-        &self.memory.bytes()[..self.count * size_of::<T>()]
-    }
-
-    /// Copies records that are given as bytes into a block; `None` if the bytes are not a whole number of records.
-    pub fn of_bytes(part: u64, common: u64, from: u32, bytes: &[u8]) -> Option<Block<T>> {
-        if !bytes.len().is_multiple_of(size_of::<T>()) {
-            return None;
-        }
-        let mut memory = Memory::of(bytes.len());
-        memory.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
-        Some(Block { part, common, from, count: bytes.len() / size_of::<T>(), memory, records: PhantomData })
-    }
-
-    /// Reads the block that begins these bytes, as [`Abomonation::entomb`] wrote it. Returns it and its length in bytes; `None` if it is
-    /// truncated or has other records.
-    pub fn read(bytes: &[u8]) -> Option<(Block<T>, usize)> {
-        let (head, rest) = bytes.split_at_checked(HEAD)?;
-        let word = |at: usize| Some(u64::from_le_bytes(head.get(at..at + 8)?.try_into().ok()?));
-        let (part, common, from_and_size, count) = (word(0)?, word(8)?, word(16)?, usize::try_from(word(24)?).ok()?);
-        if from_and_size >> 32 != size_of::<T>() as u64 {
-            return None;
-        }
-        let records = rest.get(..count.checked_mul(size_of::<T>())?)?;
-        Some((Block::of_bytes(part, common, from_and_size as u32, records)?, HEAD + records.len()))
-    }
-
-    /// Copies records into a block.
-    pub fn of_records(part: u64, common: u64, from: u32, records: &[T]) -> Block<T> {
-        let bytes = bytemuck::cast_slice(records);
-        let mut memory = Memory::of(bytes.len());
-        memory.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
-        Block { part, common, from, count: records.len(), memory, records: PhantomData }
-    }
 }
 
 #[allow(unsafe_code)] // The trait declares these methods unsafe; their bodies are safe code.
-impl<T: Pod> Abomonation for Block<T> {
+impl Abomonation for Block {
     unsafe fn entomb<W: Write>(&self, write: &mut W) -> std::io::Result<()> {
         write.write_all(&self.part.to_le_bytes())?;
         write.write_all(&self.common.to_le_bytes())?;
         write.write_all(&self.from.to_le_bytes())?;
-        write.write_all(&(size_of::<T>() as u32).to_le_bytes())?;
+        write.write_all(&self.record.width.to_le_bytes())?;
+        write.write_all(&self.record.tag.to_le_bytes())?;
         write.write_all(&(self.count as u64).to_le_bytes())?;
         write.write_all(self.bytes())
     }
@@ -195,8 +277,8 @@ impl<T: Pod> Abomonation for Block<T> {
 }
 
 #[allow(unsafe_code)] // Calls of the two methods above.
-impl<T: Pod> ContainerBytes for Block<T> {
-    fn from_bytes(bytes: Bytes) -> Block<T> {
+impl ContainerBytes for Block {
+    fn from_bytes(bytes: Bytes) -> Block {
         let mut block = Block::default();
         let is_whole = RECEIVED.with_borrow_mut(|received| {
             received.clear();
@@ -206,7 +288,7 @@ impl<T: Pod> ContainerBytes for Block<T> {
         });
         // Peers are authenticated before a byte of theirs is read (launch/handshake/join.rs), so this is a fault in this
         // program or in the machine; timely's signature has no error.
-        assert!(is_whole, "a block from a peer process is truncated or has other records");
+        assert!(is_whole, "a block from a peer process is truncated or damaged");
         block
     }
 
@@ -227,10 +309,10 @@ impl<T: Pod> ContainerBytes for Block<T> {
 /// Sends whole blocks to the worker that their partition names.
 pub struct ByPart;
 
-impl<T: Pod> Distributor<Block<T>> for ByPart {
-    fn partition<Time: Clone, P: Push<Message<Time, Block<T>>>>(
+impl Distributor<Block> for ByPart {
+    fn partition<Time: Clone, P: Push<Message<Time, Block>>>(
         &mut self,
-        block: &mut Block<T>,
+        block: &mut Block,
         time: &Time,
         pushers: &mut [P],
     ) {
@@ -238,7 +320,7 @@ impl<T: Pod> Distributor<Block<T>> for ByPart {
         Message::push_at(block, time.clone(), &mut pushers[worker]);
     }
 
-    fn flush<Time: Clone, P: Push<Message<Time, Block<T>>>>(&mut self, _time: &Time, _pushers: &mut [P]) {}
+    fn flush<Time: Clone, P: Push<Message<Time, Block>>>(&mut self, _time: &Time, _pushers: &mut [P]) {}
 }
 
 /// The contract by which blocks reach the owner of their partition.
@@ -258,21 +340,21 @@ mod tests {
     use crate::operators::exchange::dealer::Dealer;
     use crate::records::{DocId, Edge};
 
-    fn block(count: u64) -> Block<Edge> {
+    fn block(count: u64) -> BlockOf<Edge> {
         let edges: Vec<Edge> = (0..count).map(|i| Edge { doc: DocId::new(1, i), root: DocId::new(0, i) }).collect();
-        Block::of_bytes(7, 1 << 40, 3, bytemuck::cast_slice(&edges)).unwrap()
+        Block::of_records(7, 1 << 40, 3, &edges).open()
     }
 
     /// What `exhume` makes of some bytes.
     #[allow(unsafe_code)]
-    fn exhumed(bytes: &[u8]) -> Option<Block<Edge>> {
+    fn exhumed(bytes: &[u8]) -> Option<BlockOf<Edge>> {
         let (mut block, mut bytes) = (Block::default(), bytes.to_vec());
         // SAFETY: `exhume` of a block is safe code.
         unsafe { block.exhume(&mut bytes) }?;
-        Some(block)
+        Some(block.open())
     }
 
-    fn written(block: &Block<Edge>) -> Vec<u8> {
+    fn written(block: &Block) -> Vec<u8> {
         let mut bytes = Vec::new();
         block.into_bytes(&mut bytes);
         bytes
@@ -286,7 +368,7 @@ mod tests {
             let read = exhumed(&bytes).unwrap();
             assert_eq!((read.part, read.common, read.from), (7, 1 << 40, 3));
             assert_eq!(read.records(), block(count).records());
-            let read = Block::<Edge>::from_bytes(BytesMut::from(bytes).freeze());
+            let read = Block::from_bytes(BytesMut::from(bytes).freeze()).open::<Edge>();
             assert_eq!((read.part, read.common, read.from), (7, 1 << 40, 3));
             assert_eq!(read.records(), block(count).records());
         }
@@ -305,19 +387,44 @@ mod tests {
     fn timely_gets_no_truncated_block() {
         let mut bytes = written(&block(5));
         bytes.truncate(100);
-        Block::<Edge>::from_bytes(BytesMut::from(bytes).freeze());
+        Block::from_bytes(BytesMut::from(bytes).freeze());
     }
 
     #[test]
     fn hostile_lengths_are_refused() {
         for count in [6, u64::MAX, u64::MAX / 16 + 1, 1 << 60, 1 << 32] {
             let mut bytes = written(&block(5));
-            bytes[24..32].copy_from_slice(&count.to_le_bytes());
+            bytes[32..40].copy_from_slice(&count.to_le_bytes());
             assert!(exhumed(&bytes).is_none(), "{count}");
         }
         let mut bytes = written(&block(5));
         bytes[20] = 24;
-        assert!(exhumed(&bytes).is_none(), "records of another size");
+        assert!(exhumed(&bytes).is_none(), "wider records than there are bytes");
+        bytes[20] = 0;
+        let none = exhumed(&bytes).map(|block| block.records().len());
+        assert_eq!(none, None, "records without bytes");
+    }
+
+    #[test]
+    #[should_panic(expected = "a block has records of 8 bytes")]
+    fn records_of_another_width_are_refused() {
+        let mut bytes = written(&block(6));
+        bytes[20] = 8;
+        exhumed(&bytes);
+    }
+
+    #[test]
+    #[should_panic(expected = "a block has records of 16 bytes")]
+    fn records_of_another_type_are_refused() {
+        let mut bytes = written(&block(6));
+        bytes[24] ^= 1;
+        exhumed(&bytes);
+    }
+
+    #[test]
+    #[should_panic(expected = "not of 16 bytes")]
+    fn records_of_the_same_width_and_another_type_are_refused() {
+        Block::of_records(0, 0, 0, &[[1u64, 2]]).open::<Edge>();
     }
 
     proptest! {
@@ -329,8 +436,7 @@ mod tests {
             let at = at % bytes.len();
             bytes[at] = byte;
             bytes.truncate(length);
-            if let Some(block) = exhumed(&bytes) {
-                let whole = HEAD + block.records().len() * 16;
+            if let Some((block, whole)) = Block::read(&bytes) {
                 prop_assert_eq!(&written(&block)[..whole], &bytes[..whole]);
             }
         }
@@ -345,6 +451,7 @@ mod tests {
                 blocks.extend(dealer.full());
             }
             blocks.extend(dealer.finish());
+            let blocks: Vec<BlockOf<T>> = blocks.into_iter().map(Block::open).collect();
             assert!(blocks.iter().all(|b| b.bytes().len() <= BLOCK_BYTES && !b.records().is_empty() && b.from == 1));
             for part in 0..3 {
                 let of_part = blocks.iter().filter(|block| block.part == part).flat_map(|block| block.records());
@@ -373,9 +480,9 @@ mod tests {
         let mut dealer = Dealer::new(0, 8, &Arc::default());
         dealer.turn_to(4..6);
         numbers.iter().for_each(|number| dealer.deal_gap(5, *number, |gap| gap));
-        let blocks: Vec<Block<u16>> = dealer.finish().collect();
+        let blocks: Vec<BlockOf<u16>> = dealer.finish().map(Block::open).collect();
         assert!(blocks.iter().all(|block| block.part == 5 && block.records()[0] == 0));
-        let numbers_of = |block: &Block<u16>| {
+        let numbers_of = |block: &BlockOf<u16>| {
             let base = block.common as u32;
             block
                 .records()
@@ -391,7 +498,7 @@ mod tests {
         // More than a block holds: the next one begins with a base of its own.
         let numbers: Vec<u32> = (0..30_000).map(|number| 7 * number).collect();
         numbers.iter().for_each(|number| dealer.deal_gap(4, *number, |gap| gap));
-        let blocks: Vec<Block<u16>> = dealer.finish().collect();
+        let blocks: Vec<BlockOf<u16>> = dealer.finish().map(Block::open).collect();
         assert!(blocks.len() > 1);
         assert_eq!(blocks.iter().flat_map(numbers_of).collect::<Vec<u32>>(), numbers);
     }

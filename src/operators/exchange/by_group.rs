@@ -9,7 +9,7 @@ use bytemuck::Pod;
 use timely::worker::Worker;
 
 use super::all_gather::all_gather;
-use super::block::Block;
+use super::block::BlockOf;
 use super::by_key::by_key;
 use super::dealer::Dealer;
 use super::kept::Kept;
@@ -88,7 +88,7 @@ pub fn by_group<R: Keyed, A: Pod + Send>(
     name: &str,
     records: impl Records<R> + 'static,
     mut each: impl FnMut(&[R], &mut Dealer<A>) + 'static,
-    take: impl FnMut(Block<A>) + 'static,
+    take: impl FnMut(BlockOf<A>) + 'static,
 ) -> Result<()> {
     let GroupLimits { memory, scratch, watch } = limits;
     let counts = all_gather(worker, vec![records.count() as u64], watch)?;

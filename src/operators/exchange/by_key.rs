@@ -5,16 +5,15 @@ use std::sync::Arc;
 use anyhow::Result;
 use bytemuck::Pod;
 use timely::dataflow::operators::Probe;
-use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
-use super::block::Block;
-use super::dealer::Dealer;
+use super::block::{Block, BlockOf};
+use super::dataflow::{run_dataflow, sink};
+use super::dealer::{Dealer, OpenBlocks};
 use super::key_ranges::KeyRanges;
-use super::partitions::{each_partition, received};
-use super::ranges::{RangeDealer, ranges};
-use super::run::run_to_end;
-use super::spill::{Partition, SpillBuffer};
+use super::partitions::{EachPartition, group_blocks};
+use super::ranges::{Open, RangeDealer, deal_ranges, opener};
+use super::spill::{Partition, SpillBuffer, WaitingBlocks};
 use crate::watch::Watch;
 
 /// Deals records by the hashes of their keys, groups one range of keys at a time, and hands the answers to the workers that they are
@@ -43,23 +42,49 @@ pub fn by_key<R, A, F>(
     waiting: SpillBuffer<R>,
     watch: &Arc<Watch>,
     open: impl FnMut() -> F + 'static,
-    each: impl FnMut(&Partition<'_, R>, &mut Dealer<A>) -> Result<()> + 'static,
-    take: impl FnMut(Block<A>) + 'static,
+    mut each: impl FnMut(&Partition<'_, R>, &mut Dealer<A>) -> Result<()> + 'static,
+    mut take: impl FnMut(BlockOf<A>) + 'static,
 ) -> Result<()>
 where
-    R: Pod + Send,
-    A: Pod + Send,
+    R: Pod,
+    A: Pod,
     F: FnMut(&mut RangeDealer<'_, R>) -> Result<bool> + 'static,
 {
-    let probe = Handle::new();
-    worker.dataflow::<u64, _, _>(|scope| {
-        let is_grouped = {
-            let probe = probe.clone();
-            move |range: u64| !probe.less_than(&(range + 1))
-        };
-        let records = ranges(scope, name, cut, watch, open, is_grouped);
-        let answers = each_partition(records, name, waiting, watch, each);
-        received(answers, take).probe_with(&probe);
-    });
-    run_to_end(worker, &probe, watch)
+    let (index, peers) = (worker.index(), worker.peers());
+    let exchange = KeyExchange {
+        cut,
+        records: Dealer::<R>::new(index, 0, watch).into_blocks(),
+        open: opener(cut, open),
+        waiting: waiting.into_waiting(),
+        answers: Dealer::<A>::new(index, peers, watch).into_blocks(),
+        each: Box::new(move |partition, dealer| each(&Partition::of(partition), Dealer::of(dealer))),
+        take: Box::new(move |block| take(block.open())),
+    };
+    exchange.run(worker, name, watch)
+}
+
+/// An exchange by key of records and answers of any types.
+struct KeyExchange {
+    cut: KeyRanges,
+    records: OpenBlocks,
+    open: Open,
+    waiting: WaitingBlocks,
+    answers: OpenBlocks,
+    each: EachPartition,
+    take: Box<dyn FnMut(Block)>,
+}
+
+impl KeyExchange {
+    fn run(self, worker: &mut Worker, name: &str, watch: &Arc<Watch>) -> Result<()> {
+        let KeyExchange { cut, records, open, waiting, answers, each, take } = self;
+        run_dataflow(worker, watch, |scope, probe| {
+            let grouped = {
+                let probe = probe.clone();
+                move |range: u64| !probe.less_than(&(range + 1))
+            };
+            let records = deal_ranges(scope, name, cut, records, watch, open, Box::new(grouped));
+            let answers = group_blocks(records, name, waiting, answers, watch, each);
+            sink(answers, "Received", take).probe_with(probe);
+        })
+    }
 }

@@ -52,7 +52,7 @@ impl<R: Pod> Kept<R> {
 
     #[cold]
     fn close(&mut self) -> Result<()> {
-        self.full.push(0, Block::of_records(0, 0, 0, &self.rest))?;
+        self.full.push(0, Block::of_records(0, 0, 0, &self.rest).open())?;
         self.blocks += 1;
         self.rest.clear();
         Ok(())

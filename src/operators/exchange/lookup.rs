@@ -17,7 +17,7 @@ use timely::worker::Worker;
 
 use super::all_gather::barrier;
 use super::ask::{Answerer, Asked, Asker, ask};
-use super::block::Block;
+use super::block::BlockOf;
 use super::dealer::Dealer;
 use super::shared::Shared;
 use crate::kernels::memory::SIDE_BY_SIDE;
@@ -202,7 +202,7 @@ impl<Q: Iterator<Item = DocId>> Asker<u32, u64> for NodeAsker<Q> {
         Ok(if read < QUESTIONS { Asked::All } else { Asked::More })
     }
 
-    fn take(&mut self, answers: &Block<u64>) {
+    fn take(&mut self, answers: &BlockOf<u64>) {
         self.answers[answers.from as usize].extend(answers.records());
     }
 }
@@ -211,7 +211,7 @@ impl<Q: Iterator<Item = DocId>> Asker<u32, u64> for NodeAsker<Q> {
 struct NodeAnswerer<const WORDS: usize>(Rc<dyn NodeAnswers<WORDS>>);
 
 impl<const WORDS: usize> Answerer<u32, u64> for NodeAnswerer<WORDS> {
-    fn answer(&mut self, questions: &Block<u32>, answers: &mut Dealer<u64>) -> Result<()> {
+    fn answer(&mut self, questions: &BlockOf<u32>, answers: &mut Dealer<u64>) -> Result<()> {
         for questions_at_once in questions.records().chunks(SIDE_BY_SIDE) {
             let (mut nodes, mut words) = ([0; SIDE_BY_SIDE], [[0; WORDS]; SIDE_BY_SIDE]);
             nodes.iter_mut().zip(questions_at_once).for_each(|(node, question)| *node = *question as usize);

@@ -9,15 +9,13 @@ use std::time::Instant;
 
 use anyhow::Result;
 use bytemuck::Pod;
-use timely::container::CapacityContainerBuilder;
 use timely::dataflow::operators::FrontierNotificator;
-use timely::dataflow::operators::generic::Operator;
-use timely::dataflow::{Stream, StreamVec};
 
-use super::block::{Block, BlockBuilder, by_part};
-use super::dealer::Dealer;
+use super::block::BlockOf;
+use super::dataflow::{BlockStream, sink, unary_frontier};
+use super::dealer::{Dealer, OpenBlocks};
 use super::ranges::SLICE;
-use super::spill::{Partition, SpillBuffer};
+use super::spill::{Partition, SpillBuffer, WaitingBlocks, WaitingPartition};
 use crate::watch::Watch;
 
 /// Exchanges blocks to the owners of their partitions. When all blocks of a time have arrived, calls `each` with every
@@ -31,17 +29,35 @@ use crate::watch::Watch;
 ///         each(partition, dealer)
 ///         send the full blocks of the dealer
 /// ```
-pub fn each_partition<'scope, R: Pod + Send, O: Pod + Send>(
-    blocks: Stream<'scope, u64, Block<R>>,
+pub fn each_partition<'scope, R: Pod, O: Pod>(
+    blocks: BlockStream<'scope>,
     name: &str,
-    mut waiting: SpillBuffer<R>,
+    waiting: SpillBuffer<R>,
     watch: &Arc<Watch>,
     mut each: impl FnMut(&Partition<'_, R>, &mut Dealer<O>) -> Result<()> + 'static,
-) -> Stream<'scope, u64, Block<O>> {
+) -> BlockStream<'scope> {
+    let dealer = Dealer::<O>::new(blocks.scope().index(), blocks.scope().peers(), watch).into_blocks();
+    let each = move |partition: WaitingPartition<'_>, dealer: &mut OpenBlocks| {
+        each(&Partition::of(partition), Dealer::of(dealer))
+    };
+    group_blocks(blocks, name, waiting.into_waiting(), dealer, watch, Box::new(each))
+}
+
+/// Processes one partition, and deals the answers.
+pub(super) type EachPartition = Box<dyn FnMut(WaitingPartition<'_>, &mut OpenBlocks) -> Result<()>>;
+
+/// [`each_partition`] for records of any type.
+pub(super) fn group_blocks<'scope>(
+    blocks: BlockStream<'scope>,
+    name: &str,
+    mut waiting: WaitingBlocks,
+    mut dealer: OpenBlocks,
+    watch: &Arc<Watch>,
+    mut each: EachPartition,
+) -> BlockStream<'scope> {
     let scope = blocks.scope();
-    let mut dealer = Dealer::new(scope.index(), scope.peers(), watch);
     let watch = watch.clone();
-    blocks.unary_frontier::<BlockBuilder<O>, _, _, _>(by_part(), name, |_, info| {
+    unary_frontier(blocks, name, |_, info| {
         let activator = scope.activator_for(info.address);
         let mut notificator = FrontierNotificator::default();
         // Own partitions that are passed, with records or without: they ascend from time to time.
@@ -49,7 +65,7 @@ pub fn each_partition<'scope, R: Pod + Send, O: Pod + Send>(
         let mut passed = 0;
         // Capabilities of the times whose blocks have all arrived.
         let mut complete = VecDeque::new();
-        move |(input, frontier), output| {
+        move |input, frontier, output| {
             // After a failure nothing is done, and capabilities are kept: other workers would take silence for an end.
             if watch.failed() {
                 return;
@@ -67,7 +83,7 @@ pub fn each_partition<'scope, R: Pod + Send, O: Pod + Send>(
             while let Some(capability) = complete.front() {
                 let mut session = output.session_with_builder(capability);
                 while let Some(partition) = waiting.first(*capability.time()) {
-                    if watch.check(each(&partition, &mut dealer)).is_none() {
+                    if watch.check(each(partition, &mut dealer)).is_none() {
                         return;
                     }
                     let own = (partition.part.saturating_sub(index) / peers + 1) as usize;
@@ -88,11 +104,9 @@ pub fn each_partition<'scope, R: Pod + Send, O: Pod + Send>(
 }
 
 /// Exchanges blocks to the owners of their partitions, and calls `take` with each block there.
-pub fn received<'scope, R: Pod + Send>(
-    blocks: Stream<'scope, u64, Block<R>>,
-    mut take: impl FnMut(Block<R>) + 'static,
-) -> StreamVec<'scope, u64, ()> {
-    blocks.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(by_part(), "Received", |_, _| {
-        move |input, _output| input.for_each(|_, block| take(std::mem::take(block)))
-    })
+pub fn received<'scope, R: Pod>(
+    blocks: BlockStream<'scope>,
+    mut take: impl FnMut(BlockOf<R>) + 'static,
+) -> BlockStream<'scope> {
+    sink(blocks, "Received", move |block| take(block.open()))
 }

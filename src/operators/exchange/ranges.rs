@@ -11,11 +11,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use bytemuck::Pod;
-use timely::dataflow::operators::generic::operator::source;
-use timely::dataflow::{Scope, Stream};
+use timely::dataflow::Scope;
 
-use super::block::{Block, BlockBuilder};
-use super::dealer::Dealer;
+use super::dataflow::{BlockStream, source};
+use super::dealer::{Dealer, OpenBlocks};
 use super::key_ranges::KeyRanges;
 use crate::watch::Watch;
 
@@ -84,21 +83,53 @@ pub fn ranges<'scope, R, F>(
     name: &str,
     cut: KeyRanges,
     watch: &Arc<Watch>,
-    mut open: impl FnMut() -> F + 'static,
+    open: impl FnMut() -> F + 'static,
     grouped: impl Fn(u64) -> bool + 'static,
-) -> Stream<'scope, u64, Block<R>>
+) -> BlockStream<'scope>
 where
-    R: Pod + Send,
+    R: Pod,
     F: FnMut(&mut RangeDealer<'_, R>) -> Result<bool> + 'static,
 {
+    let dealer = Dealer::<R>::new(scope.index(), 0, watch).into_blocks();
+    deal_ranges(scope, name, cut, dealer, watch, opener(cut, open), Box::new(grouped))
+}
+
+/// Deals some more records of the range with this number; `false` if there were none left.
+pub(super) type DealSome = Box<dyn FnMut(u64, &mut OpenBlocks) -> Result<bool>>;
+/// Begins to read the input.
+pub(super) type Open = Box<dyn FnMut() -> DealSome>;
+
+/// Hides the type of the records that `open` deals.
+pub(super) fn opener<R, F>(cut: KeyRanges, mut open: impl FnMut() -> F + 'static) -> Open
+where
+    R: Pod,
+    F: FnMut(&mut RangeDealer<'_, R>) -> Result<bool> + 'static,
+{
+    Box::new(move || {
+        let mut deal_some = open();
+        Box::new(move |range, blocks| {
+            deal_some(&mut RangeDealer { cut, range, parts: cut.range(range), dealer: Dealer::of(blocks) })
+        })
+    })
+}
+
+/// [`ranges()`] for records of any type.
+pub(super) fn deal_ranges<'scope>(
+    scope: Scope<'scope, u64>,
+    name: &str,
+    cut: KeyRanges,
+    mut dealer: OpenBlocks,
+    watch: &Arc<Watch>,
+    mut open: Open,
+    grouped: Box<dyn Fn(u64) -> bool>,
+) -> BlockStream<'scope> {
     let watch = watch.clone();
-    source::<_, BlockBuilder<R>, _, _>(scope, name, |capability, info| {
+    source(scope, name, |capability, info| {
         let activator = scope.activator_for(info.address);
         let mut capability = Some(capability);
-        let mut dealer = Dealer::new(scope.index(), 0, &watch);
         let mut range = 0;
         // Reads the input for the current range.
-        let mut reading: Option<F> = None;
+        let mut reading: Option<DealSome> = None;
         // A step for each own partition when it is dealt, and one when it is grouped.
         let (index, peers) = (scope.index() as u64, scope.peers() as u64);
         let own = move |parts: Range<u64>| parts.filter(|part| part % peers == index).count();
@@ -125,9 +156,7 @@ where
             let slice = Instant::now();
             let mut more = true;
             while more && slice.elapsed() < SLICE {
-                let parts = cut.range(range);
-                let dealt = deal_some(&mut RangeDealer { cut, range, parts, dealer: &mut dealer });
-                let Some(has_more) = watch.check(dealt) else { break };
+                let Some(has_more) = watch.check(deal_some(range, &mut dealer)) else { break };
                 more = has_more;
                 dealer.full().for_each(|mut block| session.give_container(&mut block));
             }

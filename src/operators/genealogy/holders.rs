@@ -19,7 +19,7 @@ use timely::worker::Worker;
 
 use super::changes::{Change, TwoWeeks};
 use crate::kernels::BitSet;
-use crate::operators::exchange::{Block, Dealer, Kept, Keyed, all_gather, any, by_group};
+use crate::operators::exchange::{BlockOf, Dealer, Kept, Keyed, all_gather, any, by_group};
 use crate::operators::paragraphs::{PageSets, ParagraphSource, ParagraphStage};
 use crate::records::DocId;
 use crate::structures::Ownership;
@@ -143,7 +143,7 @@ pub fn held_paragraphs<S: ParagraphSource>(
     };
     let take = {
         let (held, watch) = (held.clone(), watch);
-        move |block: Block<HeldParagraph>| {
+        move |block: BlockOf<HeldParagraph>| {
             let mut held = held.borrow_mut();
             watch.check(block.records().iter().try_for_each(|record| held.push(*record)));
         }

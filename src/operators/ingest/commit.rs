@@ -9,15 +9,12 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
-use timely::container::CapacityContainerBuilder;
-use timely::dataflow::StreamVec;
-use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::FrontierNotificator;
-use timely::dataflow::operators::generic::Operator;
 
 use super::crawl::{BadRecord, MOST_LISTED};
 use super::segments::WaveSegments;
 use crate::config::Bytes;
+use crate::operators::exchange::{BlockStream, rows_of, unary_frontier};
 use crate::plan::Plan;
 use crate::state::{Counts, Journal, Segment, sync_folder};
 use crate::structures::ExternalSort;
@@ -58,22 +55,22 @@ pub enum WaveNote {
 /// Commits every wave when all reports on it have arrived, in order. The probe of the returned stream, which carries no
 /// records, passes a wave when the wave is committed.
 pub fn commit<'scope>(
-    notes: StreamVec<'scope, u64, WaveNote>,
+    notes: BlockStream<'scope>,
     plan: &Arc<Plan>,
     mut journal: Journal,
     watch: &Arc<Watch>,
-) -> StreamVec<'scope, u64, ()> {
+) -> BlockStream<'scope> {
     let (plan, watch) = (plan.clone(), watch.clone());
-    let to_first = Exchange::new(|_: &WaveNote| 0);
-    notes.unary_frontier::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_first, "Commit", |_, _| {
+    unary_frontier(notes, "Commit", |_, _| {
         let mut waves: BTreeMap<u64, PendingWave> = BTreeMap::new();
         let mut notificator = FrontierNotificator::default();
-        move |(input, frontier), output| {
-            input.for_each_time(|capability, batches| {
+        move |input, frontier, output| {
+            input.for_each_time(|capability, blocks| {
                 let wave = *capability.time();
                 let pending = waves.entry(wave).or_insert_with(|| PendingWave::new(&plan, wave));
-                for note in batches.flat_map(|batch| batch.drain(..)) {
-                    if watch.failed() || watch.check(pending.add(note)).is_none() {
+                for block in blocks {
+                    let add = |note: Result<WaveNote>| pending.add(note?);
+                    if watch.failed() || watch.check(rows_of(block).try_for_each(add)).is_none() {
                         return;
                     }
                 }

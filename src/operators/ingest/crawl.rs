@@ -10,15 +10,18 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use timely::container::CapacityContainerBuilder;
-use timely::dataflow::operators::generic::operator::source;
+use timely::dataflow::operators::generic::OutputBuilder;
+use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::{Scope, StreamVec};
 
+use super::commit::WaveNote;
 use super::failures::{FailedDownload, REVISIT, Redirect, RevisitOf};
 use super::kept_shingles::{KeptPage, ShingleWriter, kept_shingles};
 use super::keys::PageKey;
 use super::unread::{NextPiece, UnreadPieces};
 use crate::features::{Fingerprinter, PageChunks, PageFacts, Sketch, WordsAndShingles};
+use crate::operators::exchange::{BlockBuilder, BlockStream, RowDealer, emit};
 use crate::plan::Plan;
 use crate::readers::{
     ArchiveEntry, Body, Failure, Format, Input, InputPiece, Item, Page, Reader, RedirectAnswer, Reject, Revisit, Skip,
@@ -142,20 +145,27 @@ impl Sortable for BadRecord {
 }
 
 /// A record that the source emits.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum CrawlRecord {
-    /// A capture.
+enum CrawlRecord {
+    /// A capture, for the owner of its shard.
     Answer(Box<Capture>),
-    /// A download that failed.
-    Failed(Box<FailedDownload>),
-    /// A bad record.
+    /// A download that failed, for the owner of its shard.
+    Failed(FailedDownload),
+    /// A bad record, for the commit.
     Bad(BadRecord),
-    /// The counts of what one worker read of a wave; every worker emits one for every wave.
-    Counted(Box<Counts>),
+}
+
+/// What a crawl consists of.
+pub struct Crawled<'scope> {
+    /// Captures: they are the one thing that crosses workers in boxes and not in blocks, since most go to a worker of the same process.
+    pub captures: StreamVec<'scope, u64, Box<Capture>>,
+    /// Rows: the downloads that failed, for the owners of their shards.
+    pub failed: BlockStream<'scope>,
+    /// Rows: the [`WaveNote`]s of bad records and of the counts of each wave, for worker 0.
+    pub notes: BlockStream<'scope>,
 }
 
 /// Reads the waves from `first_wave` to the end of the plan: the pieces that [`deal`](super::deal()) gives to the process, which its workers
-/// take from `unread`. The number of a wave is the timestamp of its records.
+/// take from `unread`. The number of a wave is the timestamp of its records. Each worker counts what it read of each wave.
 /// `committed` is the probe behind [`commit`](super::commit()): it has passed the waves that are committed.
 pub fn crawl<'scope>(
     scope: Scope<'scope, u64>,
@@ -165,7 +175,7 @@ pub fn crawl<'scope>(
     first_wave: usize,
     committed: Handle<u64>,
     watch: &Arc<Watch>,
-) -> StreamVec<'scope, u64, CrawlRecord> {
+) -> Crawled<'scope> {
     let mut part = WavePart {
         fingerprinter,
         plan: plan.clone(),
@@ -175,48 +185,73 @@ pub fn crawl<'scope>(
         open: None,
         counts: Counts::default(),
     };
-    let watch = watch.clone();
-    source::<_, CapacityContainerBuilder<Vec<CrawlRecord>>, _, _>(scope, "Crawl", |capability, info| {
-        let activator = scope.activator_for(info.address);
-        let mut capability = Some(capability);
+    let (shards, watch) = (plan.method.shards, watch.clone());
+    let mut failed_rows = RowDealer::new(scope.index(), scope.peers(), &watch);
+    let mut note_rows = RowDealer::new(scope.index(), 1, &watch);
+    let peers = scope.peers();
+    let mut builder = OperatorBuilder::new("Crawl".to_owned(), scope);
+    let activator = scope.activator_for(builder.operator_info().address);
+    let (captures_output, captures) = builder.new_output();
+    let (failed_output, failed) = builder.new_output();
+    let (notes_output, notes) = builder.new_output();
+    builder.build(move |capabilities| {
+        let mut captures = OutputBuilder::<_, CapacityContainerBuilder<Vec<Box<Capture>>>>::from(captures_output);
+        let mut failed = OutputBuilder::<_, BlockBuilder>::from(failed_output);
+        let mut notes = OutputBuilder::<_, BlockBuilder>::from(notes_output);
+        // One for each output, in their order.
+        let mut capabilities = Some(capabilities);
         let mut wave = first_wave;
         let mut begun = false;
-        move |output| {
-            // After a failure the operator keeps its capability, so that no worker takes the wave for completely read.
+        move |_frontiers| {
+            // After a failure the operator keeps its capabilities, so that no worker takes the wave for completely read.
             if watch.failed() {
                 return;
             }
             if wave == part.plan.waves.len() {
-                capability = None;
+                capabilities = None;
             }
-            let Some(capability) = &mut capability else { return };
+            let Some(capabilities) = &mut capabilities else { return };
             if !begun {
-                capability.downgrade(&(wave as u64));
+                capabilities.iter_mut().for_each(|capability| capability.downgrade(&(wave as u64)));
                 if wave > first_wave + 1 && committed.less_than(&(wave as u64 - 1)) {
                     return activator.activate_after(COMMIT_POLL);
                 }
                 part.wave = wave;
                 begun = true;
             }
-            let mut session = output.session(&*capability);
+            let [at_captures, at_failed, at_notes] = &capabilities[..] else { return };
+            let mut captures = captures.activate();
+            let mut session = captures.session(at_captures);
             let slice = Instant::now();
+            let mut waits = false;
             while slice.elapsed() < TIME_SLICE {
                 match watch.check(part.step()) {
-                    Some(ReadStep::Emit(record)) => session.give(record),
+                    Some(ReadStep::Emit(CrawlRecord::Answer(capture))) => session.give(capture),
+                    Some(ReadStep::Emit(CrawlRecord::Failed(failed))) => {
+                        failed_rows.deal(failed.hash.shard(shards) as usize % peers, &failed);
+                    }
+                    Some(ReadStep::Emit(CrawlRecord::Bad(bad))) => note_rows.deal(0, &WaveNote::Bad(bad)),
                     Some(ReadStep::OnlyCounted) => {}
                     Some(ReadStep::End) => {
-                        session.give(CrawlRecord::Counted(Box::new(std::mem::take(&mut part.counts))));
+                        note_rows.deal(0, &WaveNote::Counted(Box::new(std::mem::take(&mut part.counts))));
                         wave += 1;
                         begun = false;
                         break;
                     }
-                    Some(ReadStep::NotYet) => return activator.activate_after(PIECE_POLL),
+                    Some(ReadStep::NotYet) => {
+                        waits = true;
+                        break;
+                    }
                     None => break,
                 }
             }
-            activator.activate();
+            drop(session);
+            emit(failed_rows.finish(), &mut failed.activate(), at_failed);
+            emit(note_rows.finish(), &mut notes.activate(), at_notes);
+            if waits { activator.activate_after(PIECE_POLL) } else { activator.activate() }
         }
-    })
+    });
+    Crawled { captures, failed, notes }
 }
 
 /// What one worker reads of a wave, and the progress in it.
@@ -315,18 +350,17 @@ impl WavePart {
                 Item::Failed(failure) => {
                     *self.counts.skipped.entry(failure_kind(input.format).into()).or_default() += 1;
                     self.watch.add_record(false, false);
-                    return Ok(failed(failure, file, ordinal).map_or(ReadStep::OnlyCounted, |failed| {
-                        ReadStep::Emit(CrawlRecord::Failed(Box::new(failed)))
-                    }));
+                    return Ok(failed(failure, file, ordinal)
+                        .map_or(ReadStep::OnlyCounted, |failed| ReadStep::Emit(CrawlRecord::Failed(failed))));
                 }
                 Item::Revisit(revisit) => {
                     self.counts.revisits += 1;
                     self.watch.add_record(false, false);
                     let is_by_url = self.plan.method.documents == DocumentKey::Url;
                     let revisit = is_by_url.then(|| revisited(*revisit, file, ordinal)).flatten();
-                    return Ok(revisit.map_or(ReadStep::OnlyCounted, |revisit| {
-                        ReadStep::Emit(CrawlRecord::Failed(Box::new(revisit)))
-                    }));
+                    return Ok(
+                        revisit.map_or(ReadStep::OnlyCounted, |revisit| ReadStep::Emit(CrawlRecord::Failed(revisit)))
+                    );
                 }
                 Item::Skip(skipped) => {
                     *self.counts.skipped.entry(skip_kind(skipped.why).into()).or_default() += 1;

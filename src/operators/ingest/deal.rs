@@ -15,13 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use timely::container::CapacityContainerBuilder;
-use timely::dataflow::channels::pact::Exchange;
-use timely::dataflow::operators::generic::Operator;
-use timely::dataflow::operators::generic::operator::source;
-use timely::dataflow::{Scope, StreamVec};
+use timely::dataflow::Scope;
 
 use super::unread::UnreadPieces;
+use crate::operators::exchange::{BlockStream, RowDealer, rows_of, sink, source, unary};
 use crate::plan::{PieceOfInput, Plan};
 use crate::watch::Watch;
 
@@ -38,7 +35,6 @@ struct Question {
 /// The pieces that a process gets.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Answer {
-    process: usize,
     wave: usize,
     pieces: Vec<PieceOfInput>,
     /// Whether none are left after these.
@@ -46,46 +42,46 @@ struct Answer {
 }
 
 /// Fills the `unread` pieces of every process.
-pub fn deal<'scope>(scope: Scope<'scope, u64>, plan: &Arc<Plan>, unread: &Arc<UnreadPieces>, watch: &Arc<Watch>) {
-    let workers = plan.workers;
-    let mut dealers = BTreeMap::new();
-    let (plan, unread) = (plan.clone(), unread.clone());
-    questions(scope, &plan, &unread, watch)
-        .unary::<CapacityContainerBuilder<Vec<Answer>>, _, _, _>(Exchange::new(|_| 0), "Deal", |_, _| {
+pub fn deal(scope: Scope<'_, u64>, plan: &Arc<Plan>, unread: &Arc<UnreadPieces>, watch: &Arc<Watch>) {
+    let (index, peers, workers) = (scope.index(), scope.peers(), plan.workers);
+    let questions = questions(scope, workers, unread, watch);
+    let answers = {
+        let (plan, watch) = (plan.clone(), watch.clone());
+        let (mut dealers, mut answers) = (BTreeMap::new(), RowDealer::new(index, peers, &watch));
+        let mut answer = move |Question { process, wave }, answers: &mut RowDealer| {
+            let dealer = dealers.entry(wave).or_insert_with(|| WaveDealer::new(&plan, wave));
+            let (pieces, is_last) = dealer.next(plan.processes);
+            answers.deal(process * workers, &Answer { wave, pieces, is_last });
+        };
+        unary(questions, "Deal", |_| {
             move |input, output| {
                 input.for_each(|time, questions| {
-                    let mut session = output.session(&time);
-                    for Question { process, wave } in questions.drain(..) {
-                        let dealer = dealers.entry(wave).or_insert_with(|| WaveDealer::new(&plan, wave));
-                        let (pieces, is_last) = dealer.next(plan.processes);
-                        session.give(Answer { process, wave, pieces, is_last });
-                    }
+                    let mut questions = rows_of(questions);
+                    watch.check(questions.try_for_each(|question| question.map(|it| answer(it, &mut answers))));
+                    let mut session = output.session_with_builder(&time);
+                    answers.finish().for_each(|mut block| session.give_container(&mut block));
                 });
             }
         })
-        .sink(
-            Exchange::new(move |answer: &Answer| (answer.process * workers) as u64),
-            "Dealt",
-            move |(input, _frontier)| {
-                input.for_each(|_, answers| {
-                    for answer in answers.drain(..) {
-                        unread.add(answer.wave, answer.pieces, answer.is_last);
-                    }
-                });
-            },
-        );
+    };
+    let (unread, watch) = (unread.clone(), watch.clone());
+    sink(answers, "Dealt", move |answers| {
+        let add = |Answer { wave, pieces, is_last }| unread.add(wave, pieces, is_last);
+        watch.check(rows_of(&answers).try_for_each(|answer| answer.map(add)));
+    });
 }
 
 /// Asks for more pieces whenever a process has few. Ends when the process has all that it gets.
 fn questions<'scope>(
     scope: Scope<'scope, u64>,
-    plan: &Arc<Plan>,
+    workers: usize,
     unread: &Arc<UnreadPieces>,
     watch: &Arc<Watch>,
-) -> StreamVec<'scope, u64, Question> {
+) -> BlockStream<'scope> {
+    let (process, is_first) = (scope.index() / workers, scope.index().is_multiple_of(workers));
+    let mut questions = RowDealer::new(scope.index(), 1, watch);
     let (unread, watch) = (unread.clone(), watch.clone());
-    let (process, is_first) = (scope.index() / plan.workers, scope.index().is_multiple_of(plan.workers));
-    source::<_, CapacityContainerBuilder<Vec<Question>>, _, _>(scope, "Ask", |capability, info| {
+    source(scope, "Ask", |capability, info| {
         let activator = scope.activator_for(info.address);
         let mut capability = Some(capability).filter(|_| is_first);
         move |output| {
@@ -98,7 +94,9 @@ fn questions<'scope>(
             }
             let Some(capability) = &capability else { return };
             if let Some(wave) = unread.wanted() {
-                output.session(capability).give(Question { process, wave });
+                questions.deal(0, &Question { process, wave });
+                let mut session = output.session_with_builder(capability);
+                questions.finish().for_each(|mut block| session.give_container(&mut block));
             }
             activator.activate_after(LOOK);
         }

@@ -16,12 +16,10 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use arrow_array::{Array, FixedSizeBinaryArray, Int32Array, Int64Array, StringArray};
 use serde::{Deserialize, Serialize};
-use timely::container::CapacityContainerBuilder;
-use timely::dataflow::StreamVec;
-use timely::dataflow::channels::pact::Exchange;
-use timely::dataflow::operators::generic::Operator;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::commit::WaveNote;
+use crate::operators::exchange::{BlockStream, RowDealer, emit, rows_of, unary_frontier};
 use crate::plan::Plan;
 use crate::records::{DocId, KeyHash};
 use crate::state::{Unfinished, UrlIndex, sync_folder};
@@ -174,31 +172,31 @@ impl Sortable for FailedDoc {
 /// Writes the failures of every wave from `first_wave` on. Each worker emits one record for every wave, once its failures are
 /// durable.
 pub fn failures<'scope>(
-    failed: StreamVec<'scope, u64, Box<FailedDownload>>,
+    failed: BlockStream<'scope>,
     plan: &Arc<Plan>,
     first_wave: usize,
     watch: &Arc<Watch>,
-) -> StreamVec<'scope, u64, ()> {
+) -> BlockStream<'scope> {
     let shards = plan.method.shards;
     let store = plan.open_store();
     let url_files = watch.check(store.url_indexes(&plan.earlier)).unwrap_or_default();
-    #[expect(clippy::borrowed_box, reason = "the records of the stream are boxes")]
-    let route = Exchange::new(move |failed: &Box<FailedDownload>| u64::from(failed.hash.shard(shards)));
     let owner =
         FailureOwner { shards, unfinished: store.unfinished(plan.week), url_files, budget: plan.worker_memory / 32 };
     let (waves_of_plan, watch, index) = (plan.waves.len(), watch.clone(), failed.scope().index());
-    failed.unary_frontier::<CapacityContainerBuilder<Vec<()>>, _, _, _>(route, "Failures", |capability, _| {
+    let mut notes = RowDealer::new(index, 1, &watch);
+    unary_frontier(failed, "Failures", |capability, _| {
         let mut waves: BTreeMap<u64, ExternalSort<FailedDownload>> = BTreeMap::new();
         // As in `segments`: every worker reports every wave, and keeps its capability after a failure.
         let mut capability = Some(capability);
         let mut wave = first_wave as u64;
-        move |(input, frontier), output| {
-            input.for_each_time(|time, batches| {
+        move |input, frontier, output| {
+            input.for_each_time(|time, blocks| {
                 let wave = *time.time();
                 let sort =
                     waves.entry(wave).or_insert_with(|| owner.external_sort(&format!("worker{index}-wave{wave}")));
-                for failed in batches.flat_map(|batch| batch.drain(..)) {
-                    if watch.failed() || watch.check(sort.push(*failed)).is_none() {
+                for block in blocks {
+                    let push = |failed: Result<FailedDownload>| sort.push(failed?);
+                    if watch.failed() || watch.check(rows_of(block).try_for_each(push)).is_none() {
                         return;
                     }
                 }
@@ -217,7 +215,8 @@ pub fn failures<'scope>(
                     {
                         return;
                     }
-                    output.session(&*at_wave).give(());
+                    notes.deal(0, &WaveNote::Failures);
+                    emit(notes.finish(), output, &*at_wave);
                     wave += 1;
                 }
             }

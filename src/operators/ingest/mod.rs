@@ -25,8 +25,8 @@ mod keys;
 mod segments;
 mod unread;
 
-pub use self::commit::{TooManyRejects, WaveNote, check_pages, check_rejects, commit};
-pub use self::crawl::{BadRecord, Capture, CrawlRecord, crawl, page_facts, page_shingles, page_words};
+pub use self::commit::{TooManyRejects, check_pages, check_rejects, commit};
+pub use self::crawl::{BadRecord, Capture, Crawled, crawl, page_facts, page_shingles, page_words};
 pub use self::deal::deal;
 pub use self::failures::{
     FailedDownload, FailedUrl, FailedUrls, FailureReasons, Redirect, RevisitOf, Revisited, SamePage, failures,
@@ -34,5 +34,5 @@ pub use self::failures::{
 };
 pub use self::kept_shingles::{KeptPage, ShingleReader, ShingleWriter, kept_shingles};
 pub use self::keys::PageKey;
-pub use self::segments::{WaveSegments, segments};
+pub use self::segments::segments;
 pub use self::unread::UnreadPieces;

@@ -23,14 +23,15 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use arrow_array::Int64Array;
 use serde::{Deserialize, Serialize};
-use timely::container::CapacityContainerBuilder;
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::generic::Operator;
 
+use super::commit::WaveNote;
 use super::crawl::{BadRecord, Capture};
 use super::duplicates::Duplicates;
 use crate::features::PageChunks;
+use crate::operators::exchange::{BlockBuilder, BlockStream, RowDealer, emit};
 use crate::plan::Plan;
 use crate::records::{DocId, DocumentKey};
 use crate::state::{Counts, Segment, Unfinished, UrlIndex, sync_folder};
@@ -62,7 +63,7 @@ pub fn segments<'scope>(
     first_wave: usize,
     done: &[Segment],
     watch: &Arc<Watch>,
-) -> StreamVec<'scope, u64, WaveSegments> {
+) -> BlockStream<'scope> {
     let shards = plan.method.shards;
     let url_files = watch.check(plan.open_store().url_indexes(&plan.earlier)).unwrap_or_default();
     let earlier = plan.earlier.urls(shards);
@@ -73,48 +74,45 @@ pub fn segments<'scope>(
     let own_shards = (index..shards as usize).step_by(peers).count();
     let mut writer = ShardWriter::new(&plan, url_files, earlier, done, own_shards, &watch);
     watch.expect_steps(2 * own_shards * (plan.waves.len() - first_wave));
-    captures.unary_frontier::<CapacityContainerBuilder<Vec<WaveSegments>>, _, _, _>(
-        route,
-        "Segments",
-        |capability, _| {
-            let mut waves: BTreeMap<u64, ExternalSort<Box<Capture>>> = BTreeMap::new();
-            // At most two waves are in progress; half of the memory is left for other buffers.
-            let budget = plan.worker_memory / 4;
-            // Every worker reports every wave, even without segments: the commit counts the reports. After a failure the
-            // operator keeps its capability, so that no other process takes the wave for complete.
-            let mut capability = Some(capability);
-            let mut wave = first_wave as u64;
-            move |(input, frontier), output| {
-                input.for_each_time(|time, batches| {
-                    let wave = *time.time();
-                    let prefix = || writer.unfinished.spill().join(format!("worker{index}-wave{wave}"));
-                    let sort = waves.entry(wave).or_insert_with(|| ExternalSort::new(&prefix(), budget));
-                    for capture in batches.flat_map(|batch| batch.drain(..)) {
-                        if watch.failed() || watch.check(sort.push(capture)).is_none() {
-                            return;
-                        }
-                    }
-                });
-                while let Some(at_wave) = &mut capability
-                    && !watch.failed()
-                {
-                    if wave as usize == plan.waves.len() {
-                        capability = None;
-                    } else if frontier.less_equal(&wave) {
-                        break;
-                    } else {
-                        at_wave.downgrade(&wave);
-                        let sort = waves
-                            .remove(&wave)
-                            .unwrap_or_else(|| ExternalSort::new(&writer.unfinished.spill(), budget));
-                        let Some(segments) = watch.check(writer.write(sort, wave as usize)) else { return };
-                        output.session(&*at_wave).give(segments);
-                        wave += 1;
+    let mut notes = RowDealer::new(index, 1, &watch);
+    captures.unary_frontier::<BlockBuilder, _, _, _>(route, "Segments", |capability, _| {
+        let mut waves: BTreeMap<u64, ExternalSort<Box<Capture>>> = BTreeMap::new();
+        // At most two waves are in progress; half of the memory is left for other buffers.
+        let budget = plan.worker_memory / 4;
+        // Every worker reports every wave, even without segments: the commit counts the reports. After a failure the
+        // operator keeps its capability, so that no other process takes the wave for complete.
+        let mut capability = Some(capability);
+        let mut wave = first_wave as u64;
+        move |(input, frontier), output| {
+            input.for_each_time(|time, batches| {
+                let wave = *time.time();
+                let prefix = || writer.unfinished.spill().join(format!("worker{index}-wave{wave}"));
+                let sort = waves.entry(wave).or_insert_with(|| ExternalSort::new(&prefix(), budget));
+                for capture in batches.flat_map(|batch| batch.drain(..)) {
+                    if watch.failed() || watch.check(sort.push(capture)).is_none() {
+                        return;
                     }
                 }
+            });
+            while let Some(at_wave) = &mut capability
+                && !watch.failed()
+            {
+                if wave as usize == plan.waves.len() {
+                    capability = None;
+                } else if frontier.less_equal(&wave) {
+                    break;
+                } else {
+                    at_wave.downgrade(&wave);
+                    let sort =
+                        waves.remove(&wave).unwrap_or_else(|| ExternalSort::new(&writer.unfinished.spill(), budget));
+                    let Some(segments) = watch.check(writer.write(sort, wave as usize)) else { return };
+                    notes.deal(0, &WaveNote::Made(Box::new(segments)));
+                    emit(notes.finish(), output, &*at_wave);
+                    wave += 1;
+                }
             }
-        },
-    )
+        }
+    })
 }
 
 /// Writes the segments of the shards that a worker owns, wave by wave.

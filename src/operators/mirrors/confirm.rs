@@ -15,7 +15,7 @@ use super::MirrorStage;
 use super::counts::sum_over_workers;
 use super::host_name::HostName;
 use super::pairs::PairTable;
-use crate::operators::exchange::{Block, Dealer, Keyed, all_gather, by_group};
+use crate::operators::exchange::{BlockOf, Dealer, Keyed, all_gather, by_group};
 use crate::records::checksum;
 use crate::state::History;
 use crate::structures::Ownership;
@@ -92,7 +92,7 @@ pub fn confirm(
             });
         }
     };
-    by_group(worker, &stage.grouping(), "Confirm", pages, each, |_: Block<u8>| {})?;
+    by_group(worker, &stage.grouping(), "Confirm", pages, each, |_: BlockOf<u8>| {})?;
     let matches = sum_over_workers(worker, stage, matches.take())?;
     let mut texts = vec![String::new(); table.hosts.len()];
     for (number, name) in all_gather(worker, names.into_iter().collect(), &stage.watch)? {

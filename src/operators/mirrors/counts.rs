@@ -12,7 +12,7 @@ use super::MirrorStage;
 use super::entries::{Counting, Entry, entries};
 use super::hosts::Hosts;
 use super::pairs::PairTable;
-use crate::operators::exchange::{Block, Dealer, all_gather, all_to_all, by_group};
+use crate::operators::exchange::{BlockOf, Dealer, all_gather, all_to_all, by_group};
 
 /// What the two hosts of a pair have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ pub fn count(
             });
         }
     };
-    by_group(worker, &stage.grouping(), "Count", entries(hosts, stage.least), each, |_: Block<u8>| {})?;
+    by_group(worker, &stage.grouping(), "Count", entries(hosts, stage.least), each, |_: BlockOf<u8>| {})?;
     sum_over_workers(worker, stage, counts.take())
 }
 

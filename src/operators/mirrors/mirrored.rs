@@ -11,7 +11,7 @@ use timely::worker::Worker;
 use super::MirrorStage;
 use super::host_name::HostName;
 use super::pairs::PairTable;
-use crate::operators::exchange::{Block, Dealer, Keyed, by_group};
+use crate::operators::exchange::{BlockOf, Dealer, Keyed, by_group};
 use crate::records::DocId;
 use crate::state::History;
 use crate::structures::Ownership;
@@ -93,7 +93,7 @@ pub fn mirrored(
     let found = Rc::new(RefCell::new(Vec::new()));
     let take = {
         let found = found.clone();
-        move |block: Block<[u64; 2]>| {
+        move |block: BlockOf<[u64; 2]>| {
             let page = |[number, size]: &[u64; 2]| MirroredPage { doc: docs[*number as usize], size: *size };
             found.borrow_mut().extend(block.records().iter().map(page));
         }

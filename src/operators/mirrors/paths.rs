@@ -13,7 +13,7 @@ use super::MirrorStage;
 use super::confirm::path_and_query;
 use super::host_name::HostName;
 use super::pairs::PairTable;
-use crate::operators::exchange::{Block, Dealer, Keyed, all_gather, by_group};
+use crate::operators::exchange::{BlockOf, Dealer, Keyed, all_gather, by_group};
 use crate::records::checksum;
 use crate::state::History;
 use crate::structures::{Ownership, Sums};
@@ -94,7 +94,7 @@ pub fn paths(
             });
         }
     };
-    by_group(worker, &stage.grouping(), "Paths", pages, each, |_: Block<u8>| {})?;
+    by_group(worker, &stage.grouping(), "Paths", pages, each, |_: BlockOf<u8>| {})?;
     let Counters { common, of_host, lags } = counters.take();
     let mut counts = PathCounts::default();
     for (key, count) in all_gather(worker, common.finish(), &stage.watch)? {

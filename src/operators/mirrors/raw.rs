@@ -17,7 +17,7 @@ use super::MirrorStage;
 use super::entries::{Counting, Entry, entries};
 use super::host_name::HostName;
 use super::hosts::Hosts;
-use crate::operators::exchange::{Block, Dealer, all_gather, all_to_all, by_group};
+use crate::operators::exchange::{BlockOf, Dealer, all_gather, all_to_all, by_group};
 use crate::operators::set_join::{Element, SetJoin, Sets, TooManyPairs, set_join};
 use crate::records::mix;
 use crate::structures::Sums;
@@ -62,7 +62,7 @@ fn pairs_of_first(worker: &mut Worker, stage: &MirrorStage, hosts: &Hosts) -> Re
             }
         }
     };
-    by_group(worker, &stage.grouping(), "Stars", entries(hosts, stage.least), each, |_: Block<u8>| {})?;
+    by_group(worker, &stage.grouping(), "Stars", entries(hosts, stage.least), each, |_: BlockOf<u8>| {})?;
     let peers = worker.peers();
     let mut dealer = Dealer::new(worker.index(), peers, &stage.watch);
     for ((first, other), pages) in sums.take().finish() {

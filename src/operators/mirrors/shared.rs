@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
 
 use super::pairs::PairTable;
-use crate::operators::exchange::{Block, Dealer, GroupLimits, Keyed, all_gather, by_group};
+use crate::operators::exchange::{BlockOf, Dealer, GroupLimits, Keyed, all_gather, by_group};
 use crate::records::DocId;
 
 /// A page of a place that is in a pair.
@@ -64,7 +64,7 @@ pub fn shared_pages(
             });
         }
     };
-    by_group(worker, limits, "Shared", pages, each, |_: Block<u8>| {})?;
+    by_group(worker, limits, "Shared", pages, each, |_: BlockOf<u8>| {})?;
     let own = found.take().into_iter().collect();
     let mut all = FoundPairs::new();
     for (pair, of_worker) in all_gather(worker, own, &limits.watch)? {

@@ -20,7 +20,7 @@ use timely::worker::Worker;
 use super::features::HostFeature;
 use super::stage::UrlStage;
 use super::terms::FeatureKind;
-use crate::operators::exchange::{Block, Dealer, Kept, Keyed, all_gather, by_group};
+use crate::operators::exchange::{BlockOf, Dealer, Kept, Keyed, all_gather, by_group};
 use crate::records::fold;
 
 /// What a weight of 1 is as a whole number.
@@ -96,7 +96,7 @@ pub fn candidates(worker: &mut Worker, stage: &UrlStage, features: Kept<HostFeat
             }
         }
     };
-    by_group(worker, &stage.grouping(), "Pairs", features, each, |_: Block<u8>| {})?;
+    by_group(worker, &stage.grouping(), "Pairs", features, each, |_: BlockOf<u8>| {})?;
     let common = common.replace(stage.kept());
     let best = Rc::new(RefCell::new((Vec::new(), 0u64)));
     let each = {
@@ -119,7 +119,7 @@ pub fn candidates(worker: &mut Worker, stage: &UrlStage, features: Kept<HostFeat
             }
         }
     };
-    by_group(worker, &stage.grouping(), "Candidates", common, each, |_: Block<u8>| {})?;
+    by_group(worker, &stage.grouping(), "Candidates", common, each, |_: BlockOf<u8>| {})?;
     let (mut own, all) = best.take();
     keep_best(&mut own, stage.most_candidates);
     let mut candidates = all_gather(worker, own, &stage.watch)?;

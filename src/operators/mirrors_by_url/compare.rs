@@ -25,7 +25,7 @@ use super::stage::UrlStage;
 use super::urls::{UrlName, text_hash};
 use crate::config::Unfetched;
 use crate::features::equal_features;
-use crate::operators::exchange::{Answerer, Asked, Asker, Block, Dealer, Keyed, all_gather, ask, by_group};
+use crate::operators::exchange::{Answerer, Asked, Asker, BlockOf, Dealer, Keyed, all_gather, ask, by_group};
 use crate::records::{FeatureBits, fold};
 
 /// How pairs are tested.
@@ -295,7 +295,7 @@ fn look_up(
     let answers = Rc::new(RefCell::new(vec![None; asked.len()]));
     let take = {
         let answers = answers.clone();
-        move |block: Block<UrlAnswer>| {
+        move |block: BlockOf<UrlAnswer>| {
             let mut answers = answers.borrow_mut();
             block.records().iter().for_each(|answer| answers[answer.question as usize] = Some(*answer));
         }
@@ -386,7 +386,7 @@ impl Asker<FeatureQuestion, FeaturePart> for FeatureAsker {
         Ok(if round.end == self.pairs.len() { Asked::All } else { Asked::Round })
     }
 
-    fn take(&mut self, answers: &Block<FeaturePart>) {
+    fn take(&mut self, answers: &BlockOf<FeaturePart>) {
         for FeaturePart { number, first, features } in answers.records() {
             let of_page = self.read.entry(*number).or_insert_with(|| vec![0; self.features]);
             let rest = &mut of_page[*first as usize..];
@@ -413,7 +413,7 @@ struct FeatureAnswerer {
 }
 
 impl Answerer<FeatureQuestion, FeaturePart> for FeatureAnswerer {
-    fn answer(&mut self, questions: &Block<FeatureQuestion>, _: &mut Dealer<FeaturePart>) -> Result<()> {
+    fn answer(&mut self, questions: &BlockOf<FeatureQuestion>, _: &mut Dealer<FeaturePart>) -> Result<()> {
         self.questions.extend(questions.records());
         Ok(())
     }

@@ -17,7 +17,7 @@ use super::hosts::SampledPath;
 use super::stage::UrlStage;
 use super::terms::{FeatureKind, Terms, whole_path};
 use super::urls::{UrlSource, check_same_host, host_and_path, text_hash};
-use crate::operators::exchange::{Block, Dealer, Kept, Keyed, by_group};
+use crate::operators::exchange::{BlockOf, Dealer, Kept, Keyed, by_group};
 
 /// A feature of a path of a host, on its way to the worker that counts how often the host has it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
@@ -124,7 +124,7 @@ pub fn host_features(
             }
         }
     };
-    by_group(worker, &stage.grouping(), "Features", of_paths, each, |_: Block<u8>| {})?;
+    by_group(worker, &stage.grouping(), "Features", of_paths, each, |_: BlockOf<u8>| {})?;
     let features = features.replace(stage.kept());
     Ok((features, texts))
 }

@@ -22,7 +22,7 @@ use timely::worker::Worker;
 use super::stage::UrlStage;
 use super::urls::{Namer, UrlName, UrlSource, UrlState, is_plain};
 use crate::operators::exchange::{
-    Block, Dealer, Kept, KeyRanges, Keyed, Partition, RangeDealer, SpillBuffer, all_gather, by_group, by_key,
+    BlockOf, Dealer, Kept, KeyRanges, Keyed, Partition, RangeDealer, SpillBuffer, all_gather, by_group, by_key,
 };
 use crate::records::fold;
 
@@ -194,7 +194,7 @@ pub fn sampled_hosts(
         }
     };
     let waiting = SpillBuffer::new(&stage.scratch, stage.memory);
-    by_key(worker, "Urls", cut, waiting, &stage.watch, open, each, |_: Block<u8>| {})?;
+    by_key(worker, "Urls", cut, waiting, &stage.watch, open, each, |_: BlockOf<u8>| {})?;
     let (parts, urls, gone) = found.replace((stage.kept(), 0, 0));
     (own.urls, own.gone) = (urls, gone);
     sample(worker, stage, parts, own)
@@ -240,7 +240,7 @@ fn sample(
     let paths = Rc::new(RefCell::new(Vec::new()));
     let take = {
         let paths = paths.clone();
-        move |block: Block<SampledPath>| paths.borrow_mut().extend_from_slice(block.records())
+        move |block: BlockOf<SampledPath>| paths.borrow_mut().extend_from_slice(block.records())
     };
     by_group(worker, &stage.grouping(), "Hosts", parts, each, take)?;
     let mut paths = paths.take();

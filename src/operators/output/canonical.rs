@@ -21,7 +21,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::cluster_sizes::LevelClusters;
 use crate::config::{Candidate, Policy};
-use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, all_gather, by_key};
+use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, all_gather, by_key};
 use crate::records::{DocId, mix};
 use crate::structures::{Ownership, SparseDocs};
 use crate::tables::{RowGroups, Scan, field};
@@ -101,7 +101,7 @@ pub fn canonical(
     let canonical = Rc::new(RefCell::new(alone));
     let take = {
         let (canonical, owned) = (canonical.clone(), owned.clone());
-        move |block: Block<DocId>| {
+        move |block: BlockOf<DocId>| {
             let mut canonical = canonical.borrow_mut();
             block.records().iter().for_each(|doc| canonical[owned.index(*doc)] = true);
         }

@@ -16,20 +16,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use bytemuck::{Pod, Zeroable};
-use serde::{Deserialize, Serialize};
-use timely::container::CapacityContainerBuilder;
-use timely::dataflow::channels::pact::Exchange;
-use timely::dataflow::operators::generic::Operator;
-use timely::dataflow::operators::generic::operator::source;
+use timely::dataflow::Scope;
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::operators::{FrontierNotificator, Probe};
-use timely::dataflow::{Scope, Stream, StreamVec};
 use timely::worker::Worker;
 
 use crate::features::equal_features;
-use crate::operators::exchange::{Block, BlockBuilder, Dealer, received, run_to_end};
+use crate::operators::exchange::{
+    Block, BlockOf, BlockStream, Dealer, RowDealer, bytes_of_rows, received, run_dataflow, source, unary_frontier,
+};
 use crate::operators::scan::{VectorBatch, Vectors};
 use crate::records::{DocId, FeatureBits};
 use crate::structures::Ownership;
@@ -47,19 +44,36 @@ pub struct Agreement {
     pub equal: u32,
 }
 
-/// A document's sketch, for the owner of its neighbour.
-#[derive(Clone, Serialize, Deserialize)]
-struct SketchQuestion {
+/// A document's sketch, for the owner of its neighbour: a row of the exchange is this, the supershingles, and the features.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct SketchHead {
     neighbour: DocId,
     doc: DocId,
-    supershingles: Vec<u64>,
-    features: Vec<FeatureBits>,
 }
 
-impl SketchQuestion {
-    /// About the bytes that the question takes at its sender and its receiver together.
-    fn bytes(&self) -> usize {
-        2 * (size_of::<SketchQuestion>() + 8 * self.supershingles.len() + size_of_val(&self.features[..]))
+/// A document's sketch, as its neighbour's owner received it.
+struct SketchQuestion<'a> {
+    head: SketchHead,
+    /// Supershingles and features, as bytes.
+    sketch: &'a [u8],
+}
+
+impl SketchQuestion<'_> {
+    fn read(row: &[u8]) -> Result<SketchQuestion<'_>> {
+        let (head, sketch) = row.split_at_checked(size_of::<SketchHead>()).context("a sketch is cut")?;
+        Ok(SketchQuestion { head: bytemuck::pod_read_unaligned(head), sketch })
+    }
+
+    /// The supershingles, of which there are so many, and the features.
+    fn sketch(&self, supershingles: usize) -> Result<(&[u64], &[FeatureBits])> {
+        let (supershingles, features) = self.sketch.split_at_checked(8 * supershingles).context("a sketch is cut")?;
+        let (Ok(supershingles), Ok(features)) =
+            (bytemuck::try_cast_slice(supershingles), bytemuck::try_cast_slice(features))
+        else {
+            bail!("a sketch is cut");
+        };
+        Ok((supershingles, features))
     }
 }
 
@@ -86,22 +100,20 @@ pub fn evidence(
     watch: &Arc<Watch>,
 ) -> Result<Vec<Agreement>> {
     let agreements = Rc::new(RefCell::new(vec![Agreement::default(); owned.len()]));
-    let probe = Handle::new();
-    worker.dataflow::<u64, _, _>(|scope| {
-        let left = owned.docs().zip(&neighbours).filter(|(doc, neighbour)| doc != *neighbour).count();
-        let sketches = OwnSketches { vectors: open(), owned: owned.clone(), neighbours, left };
-        let questions = send_sketches(scope, sketches, memory, probe.clone(), watch);
+    let left = owned.docs().zip(&neighbours).filter(|(doc, neighbour)| doc != *neighbour).count();
+    let own = OwnSketches { vectors: open(), owned: owned.clone(), neighbours, left, peers: worker.peers() };
+    run_dataflow(worker, watch, |scope, probe| {
+        let questions = send_sketches(scope, own, memory, probe.clone(), watch);
         let answers = compare_sketches(questions, open, watch);
         let (agreements, owned) = (agreements.clone(), owned.clone());
-        let take = move |block: Block<SketchAnswer>| {
+        let take = move |block: BlockOf<SketchAnswer>| {
             let mut of_docs = agreements.borrow_mut();
             for SketchAnswer { doc, agreements, equal } in block.records() {
                 of_docs[owned.index(*doc)] = Agreement { agreements: *agreements, equal: *equal };
             }
         };
-        received(answers, take).probe_with(&probe);
-    });
-    run_to_end(worker, &probe, watch)?;
+        received(answers, take).probe_with(probe);
+    })?;
     Ok(agreements.take())
 }
 
@@ -112,9 +124,10 @@ fn send_sketches<'scope>(
     memory: u64,
     answered: Handle<u64>,
     watch: &Arc<Watch>,
-) -> StreamVec<'scope, u64, SketchQuestion> {
+) -> BlockStream<'scope> {
+    let mut dealer = RowDealer::new(scope.index(), scope.peers(), watch);
     let watch = watch.clone();
-    source::<_, CapacityContainerBuilder<Vec<SketchQuestion>>, _, _>(scope, "Sketches", |capability, info| {
+    source(scope, "Sketches", |capability, info| {
         let activator = scope.activator_for(info.address);
         let mut capability = Some(capability);
         // The round, and the bytes of its sketches so far.
@@ -133,15 +146,12 @@ fn send_sketches<'scope>(
                 capability = None;
                 return;
             };
-            let mut session = output.session(&*current);
-            let mut asked = 0;
-            for question in sketches.questions(&batch) {
-                bytes += question.bytes();
-                session.give(question);
-                asked += 1;
-            }
-            drop(session);
+            let (asked, asked_bytes) = sketches.ask(&batch, &mut dealer);
             sketches.left -= asked;
+            bytes += asked_bytes;
+            let mut session = output.session_with_builder(&*current);
+            dealer.finish().for_each(|mut block| session.give_container(&mut block));
+            drop(session);
             if bytes as u64 > memory {
                 (round, bytes) = (round + 1, 0);
                 current.downgrade(&round);
@@ -153,26 +163,25 @@ fn send_sketches<'scope>(
 
 /// Exchanges sketches to the owners of the neighbours, and when all sketches of a round have arrived compares them there.
 fn compare_sketches<'scope>(
-    questions: StreamVec<'scope, u64, SketchQuestion>,
+    questions: BlockStream<'scope>,
     open: impl Fn() -> Vectors + 'static,
     watch: &Arc<Watch>,
-) -> Stream<'scope, u64, Block<SketchAnswer>> {
+) -> BlockStream<'scope> {
     let scope = questions.scope();
     let peers = scope.peers();
     let mut dealer = Dealer::<SketchAnswer>::new(scope.index(), peers, watch);
     let watch = watch.clone();
-    let to_owner = Exchange::new(move |question: &SketchQuestion| question.neighbour.owner(peers) as u64);
-    questions.unary_frontier::<BlockBuilder<SketchAnswer>, _, _, _>(to_owner, "Compare", |_, _| {
-        let mut rounds: BTreeMap<u64, Vec<SketchQuestion>> = BTreeMap::new();
+    unary_frontier(questions, "Compare", |_, _| {
+        let mut rounds: BTreeMap<u64, Vec<Block>> = BTreeMap::new();
         let mut notificator = FrontierNotificator::default();
-        move |(input, frontier), output| {
-            input.for_each_time(|capability, batches| {
-                rounds.entry(*capability.time()).or_default().extend(batches.flat_map(|batch| batch.drain(..)));
+        move |input, frontier, output| {
+            input.for_each_time(|capability, blocks| {
+                rounds.entry(*capability.time()).or_default().extend(blocks.map(std::mem::take));
                 notificator.notify_at(capability.retain(output.output_index()));
             });
             notificator.for_each(&[frontier], |capability, _| {
                 let questions = rounds.remove(capability.time()).unwrap_or_default();
-                let Some(answers) = watch.check(compare(questions, open())) else { return };
+                let Some(answers) = watch.check(compare(&questions, open())) else { return };
                 let mut session = output.session_with_builder(&capability);
                 answers.into_iter().for_each(|answer| dealer.deal(answer.doc.owner(peers) as u64, answer));
                 dealer.finish().for_each(|mut block| session.give_container(&mut block));
@@ -189,6 +198,8 @@ struct OwnSketches {
     neighbours: Vec<DocId>,
     /// The documents that are still to be compared; documents without words are never compared.
     left: usize,
+    /// The number of workers.
+    peers: usize,
 }
 
 impl OwnSketches {
@@ -197,18 +208,24 @@ impl OwnSketches {
         if self.left == 0 { Ok(None) } else { self.vectors.batch() }
     }
 
-    /// The questions of a batch of own documents.
-    fn questions<'a>(&'a self, batch: &'a VectorBatch) -> impl Iterator<Item = SketchQuestion> + 'a {
+    /// Deals the sketches of a batch of own documents to the owners of their neighbours. Returns their number, and the bytes that they take
+    /// at their sender and their receiver together.
+    fn ask(&self, batch: &VectorBatch, dealer: &mut RowDealer) -> (usize, usize) {
         let (supershingles, features) = widths(batch);
-        batch.docs.iter().enumerate().filter_map(move |(row, doc)| {
+        let bytes = size_of::<SketchHead>() + 8 * supershingles + features * size_of::<FeatureBits>();
+        let mut asked = 0;
+        for (row, doc) in batch.docs.iter().enumerate() {
             let neighbour = self.neighbours[self.owned.index(*doc)];
-            (neighbour != *doc).then(|| SketchQuestion {
-                neighbour,
-                doc: *doc,
-                supershingles: batch.supershingles[row * supershingles..][..supershingles].to_vec(),
-                features: batch.features[row * features..][..features].to_vec(),
-            })
-        })
+            if neighbour != *doc {
+                let head = SketchHead { neighbour, doc: *doc };
+                let of_doc = &batch.supershingles[row * supershingles..][..supershingles];
+                let (of_doc, features) = (of_doc, &batch.features[row * features..][..features]);
+                let row = [bytemuck::bytes_of(&head), bytemuck::cast_slice(of_doc), bytemuck::cast_slice(features)];
+                dealer.deal_bytes(neighbour.owner(self.peers), &row);
+                asked += 1;
+            }
+        }
+        (asked, 2 * asked * bytes)
     }
 }
 
@@ -219,24 +236,27 @@ fn widths(batch: &VectorBatch) -> (usize, usize) {
 }
 
 /// Answers questions about own documents, in one pass over the own vectors.
-fn compare(mut questions: Vec<SketchQuestion>, mut vectors: Vectors) -> Result<Vec<SketchAnswer>> {
-    questions.sort_unstable_by_key(|question| question.neighbour);
+fn compare(questions: &[Block], mut vectors: Vectors) -> Result<Vec<SketchAnswer>> {
+    let rows = questions.iter().flat_map(bytes_of_rows);
+    let mut questions = rows.map(|row| SketchQuestion::read(row?)).collect::<Result<Vec<_>>>()?;
+    questions.sort_unstable_by_key(|question| question.head.neighbour);
     let mut answers = Vec::with_capacity(questions.len());
     while answers.len() < questions.len() {
         let Some(batch) = vectors.batch()? else { bail!("a neighbour has no features: its segment is damaged") };
         let Some(first) = batch.docs.first() else { continue };
         let (supershingles, features) = widths(&batch);
         // Documents ascend within a batch, but the batches of a shard's segments may overlap: each batch searches its start.
-        let start = questions.partition_point(|question| question.neighbour < *first);
+        let start = questions.partition_point(|question| question.head.neighbour < *first);
         let mut rest = questions[start..].iter().peekable();
         for (row, neighbour) in batch.docs.iter().enumerate() {
-            while rest.next_if(|question| question.neighbour < *neighbour).is_some() {}
-            while let Some(question) = rest.next_if(|question| question.neighbour == *neighbour) {
+            while rest.next_if(|question| question.head.neighbour < *neighbour).is_some() {}
+            while let Some(question) = rest.next_if(|question| question.head.neighbour == *neighbour) {
                 let of_neighbour = &batch.supershingles[row * supershingles..][..supershingles];
-                let agreements = question.supershingles.iter().zip(of_neighbour).filter(|(a, b)| a == b).count() as u32;
+                let (asked, asked_features) = question.sketch(supershingles)?;
+                let agreements = asked.iter().zip(of_neighbour).filter(|(a, b)| a == b).count() as u32;
                 let of_neighbour = &batch.features[row * features..][..features];
-                let equal = equal_features(&question.features, of_neighbour) as u32;
-                answers.push(SketchAnswer { doc: question.doc, agreements, equal });
+                let equal = equal_features(asked_features, of_neighbour) as u32;
+                answers.push(SketchAnswer { doc: question.head.doc, agreements, equal });
             }
         }
     }

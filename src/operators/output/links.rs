@@ -14,7 +14,7 @@ use arrow_array::{Array, ArrayRef, Int64Array, StringArray};
 use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
-use crate::operators::exchange::{Answerer, Asked, Asker, Block, Dealer, ask};
+use crate::operators::exchange::{Answerer, Asked, Asker, BlockOf, Dealer, ask};
 use crate::operators::scan::own_segments;
 use crate::plan::Plan;
 use crate::records::{DocId, KeyHash};
@@ -126,7 +126,7 @@ impl Asker<LinkQuestion, LinkAnswer> for OwnLinks {
         Ok(if self.targets.len() >= self.round_rows { Asked::Round } else { Asked::More })
     }
 
-    fn take(&mut self, answers: &Block<LinkAnswer>) {
+    fn take(&mut self, answers: &BlockOf<LinkAnswer>) {
         for LinkAnswer { number, target } in answers.records() {
             self.targets[*number as usize] = Some(*target);
         }
@@ -187,7 +187,7 @@ struct LinkTargets {
 }
 
 impl Answerer<LinkQuestion, LinkAnswer> for LinkTargets {
-    fn answer(&mut self, questions: &Block<LinkQuestion>, _: &mut Dealer<LinkAnswer>) -> Result<()> {
+    fn answer(&mut self, questions: &BlockOf<LinkQuestion>, _: &mut Dealer<LinkAnswer>) -> Result<()> {
         self.questions.extend(questions.records());
         Ok(())
     }

@@ -16,11 +16,9 @@ use std::time::Instant;
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use timely::dataflow::operators::Probe;
-use timely::dataflow::operators::generic::operator::source;
-use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
-use crate::operators::exchange::{Block, BlockBuilder, Dealer, SLICE, received, run_to_end};
+use crate::operators::exchange::{BlockOf, Dealer, SLICE, received, run_dataflow, source};
 use crate::records::DocId;
 use crate::structures::Sums;
 use crate::watch::Watch;
@@ -56,10 +54,9 @@ pub fn overlaps(
     pairs.for_each(|pair| own_counts.add(pair, 1));
     let mut own_counts = own_counts.finish().into_iter();
     let sums: Rc<RefCell<Sums<(u64, u64)>>> = Rc::default();
-    let probe = Handle::new();
-    worker.dataflow::<u64, _, _>(|scope| {
+    run_dataflow(worker, watch, |scope, probe| {
         let mut dealer = Dealer::new(index, peers, watch);
-        let overlaps = source::<_, BlockBuilder<Overlap>, _, _>(scope, "Pairs", |capability, info| {
+        let overlaps = source(scope, "Pairs", |capability, info| {
             let activator = scope.activator_for(info.address);
             let mut capability = Some(capability);
             move |output| {
@@ -83,13 +80,12 @@ pub fn overlaps(
             }
         });
         let sums = sums.clone();
-        let add = move |block: Block<Overlap>| {
+        let add = move |block: BlockOf<Overlap>| {
             let mut sums = sums.borrow_mut();
             block.records().iter().for_each(|overlap| sums.add((overlap.a, overlap.b), overlap.count));
         };
-        received(overlaps, add).probe_with(&probe);
-    });
-    run_to_end(worker, &probe, watch)?;
+        received(overlaps, add).probe_with(probe);
+    })?;
     let sums = sums.take().finish();
     Ok(sums.into_iter().map(|((a, b), count)| Overlap { a, b, count }).collect())
 }

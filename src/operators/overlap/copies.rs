@@ -9,7 +9,7 @@ use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use timely::worker::Worker;
 
-use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, all_gather, by_key};
+use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, all_gather, by_key};
 use crate::records::{DocId, Key};
 use crate::structures::Ownership;
 use crate::watch::Watch;
@@ -99,7 +99,7 @@ pub fn copies(
     let copies = Rc::new(RefCell::new(copies));
     let take = {
         let (copies, owned) = (copies.clone(), owned.clone());
-        move |block: Block<CentreRecord>| {
+        move |block: BlockOf<CentreRecord>| {
             let mut copies = copies.borrow_mut();
             for CentreRecord { doc, centre, pages } in block.records() {
                 let page = owned.index(*doc);

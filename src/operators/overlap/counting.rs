@@ -23,7 +23,7 @@ use timely::worker::Worker;
 use super::pairs::{PairTables, SharedPair};
 use super::prefix::Found;
 use crate::operators::components::OwnForest;
-use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, any, by_key};
+use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, all_gather, any, by_key};
 use crate::operators::set_join::{FrequentColumn, SetJoinStage, SetPass, SetSource, TooManyPairs};
 use crate::records::{DocId, fold, mix, spread};
 use crate::structures::{ExternalSort, Ownership};
@@ -228,7 +228,7 @@ fn refuse_too_many<S: SetSource + Clone + 'static>(
             })
         }
     };
-    by_key(worker, "Chunks", cut, stage.spill_buffer(), &stage.watch, open(source), find, |_: Block<u8>| ())?;
+    by_key(worker, "Chunks", cut, stage.spill_buffer(), &stage.watch, open(source), find, |_: BlockOf<u8>| ())?;
     let (sum, most) = counted.take();
     let sums = all_gather(worker, vec![(worker.index(), sum)], &stage.watch)?;
     let mut most = all_gather(worker, most.into_keys().collect(), &stage.watch)?;
@@ -262,7 +262,7 @@ fn each_common_chunk<S: SetSource + Clone + 'static>(
         })
     };
     let watch = stage.watch.clone();
-    let take = move |block: Block<CommonChunk>| {
+    let take = move |block: BlockOf<CommonChunk>| {
         let taken = block.records().iter().try_for_each(|common| each(*common));
         watch.check(taken);
     };

@@ -19,7 +19,7 @@ use super::page_records::PageRecords;
 use super::page_sets::PageSets;
 use super::source::ParagraphSource;
 use super::stage::ParagraphStage;
-use crate::operators::exchange::{Block, Dealer, Keyed, by_group};
+use crate::operators::exchange::{BlockOf, Dealer, Keyed, by_group};
 use crate::records::DocId;
 use crate::structures::Ownership;
 
@@ -100,7 +100,7 @@ pub fn boilerplate<S: ParagraphSource>(
     let found = Rc::new(RefCell::new(Boilerplate { paragraphs: Vec::new(), of_pages: vec![0; owned.len()] }));
     let take = {
         let (found, owned) = (found.clone(), owned.clone());
-        move |block: Block<Reply>| {
+        move |block: BlockOf<Reply>| {
             let found = &mut *found.borrow_mut();
             for Reply { doc, paragraph, documents, hosts, on_host } in block.records().iter().copied() {
                 found.of_pages[owned.index(doc)] += 1;

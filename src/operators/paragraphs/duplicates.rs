@@ -26,7 +26,7 @@ use super::parts::Parts;
 use super::source::ParagraphSource;
 use super::stage::ParagraphStage;
 use crate::operators::components::component_roots;
-use crate::operators::exchange::{Block, Dealer, Keyed, any, by_group};
+use crate::operators::exchange::{BlockOf, Dealer, Keyed, any, by_group};
 use crate::records::{DocId, Edge};
 use crate::structures::Ownership;
 
@@ -143,7 +143,7 @@ pub fn duplicates<S: ParagraphSource>(
     };
     let take = {
         let (replied, owned) = (replied.clone(), owned.clone());
-        move |block: Block<PageReply>| {
+        move |block: BlockOf<PageReply>| {
             let PagesRead { found, classes, .. } = &mut *replied.borrow_mut();
             for PageReply { doc, class, centre, size, part } in block.records().iter().copied() {
                 let page = owned.index(doc);

@@ -26,7 +26,7 @@ use super::page_sets::PageSets;
 use super::source::ParagraphSource;
 use super::stage::ParagraphStage;
 use crate::kernels::BitSet;
-use crate::operators::exchange::{Block, Dealer, Kept, Keyed, all_gather, all_to_all, any, by_group};
+use crate::operators::exchange::{BlockOf, Dealer, Kept, Keyed, all_gather, all_to_all, any, by_group};
 use crate::records::{DocId, fold, mix};
 use crate::structures::Ownership;
 use crate::watch::Watch;
@@ -156,7 +156,7 @@ pub(super) fn false_matches<S: ParagraphSource>(
     let candidates = Rc::new(RefCell::new(Vec::new()));
     let take = {
         let candidates = candidates.clone();
-        move |block: Block<PagePair>| candidates.borrow_mut().extend_from_slice(block.records())
+        move |block: BlockOf<PagePair>| candidates.borrow_mut().extend_from_slice(block.records())
     };
     let group = move |of_key: &[Probe], dealer: &mut Dealer<PagePair>| {
         let (having, asking) = of_key.split_at(of_key.partition_point(|probe| probe.asks == 0));
@@ -182,7 +182,7 @@ pub(super) fn false_matches<S: ParagraphSource>(
         dealer.deal(other.owner(peers) as u64, found);
     }
     let mut own = Vec::new();
-    for AskedMatch { docs, paragraphs, class } in all_to_all(worker, dealer, watch)?.iter().flat_map(Block::records) {
+    for AskedMatch { docs, paragraphs, class } in all_to_all(worker, dealer, watch)?.iter().flat_map(BlockOf::records) {
         let page = owned.index(docs[1]);
         if u64::from(paragraphs_of[page]) == *paragraphs {
             own.push(Match { docs: *docs, classes: [*class, classes[page]].map(|class| [class.size, class.part]) });

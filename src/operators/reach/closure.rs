@@ -19,8 +19,6 @@ use std::time::Instant;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::dataflow::operators::generic::Operator;
-use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::operators::{Capability, Concat, ConnectLoop, Enter, LoopVariable, Probe};
 use timely::order::Product;
@@ -29,7 +27,7 @@ use timely::worker::Worker;
 use super::marks::Marks;
 use super::out_links::{LinkArrays, OutLinks};
 use crate::kernels::memory::{SIDE_BY_SIDE, preload};
-use crate::operators::exchange::{Block, BlockBuilder, Dealer, SLICE, all_to_all, any, by_part, run_to_end};
+use crate::operators::exchange::{Block, Dealer, SLICE, all_to_all, any, install, run_to_end, source, unary};
 use crate::records::DocId;
 use crate::structures::Ownership;
 use crate::watch::Watch;
@@ -148,12 +146,12 @@ fn in_memory(worker: &mut Worker, spread: Spread, links: Rc<LinkArrays>, watch: 
     let none = Spread::new(&Ownership::new(0, 1, &[]), &[], 1);
     let spread = Rc::new(RefCell::new(spread));
     let probe: Handle<Product<u64, u32>> = Handle::new();
-    worker.dataflow::<u64, _, _>(|scope| {
+    install(worker, |scope| {
         let mut dealer = Dealer::new(scope.index(), scope.peers(), watch);
         // One record without bits wakes a worker whose seeds are pending.
         let index = scope.index();
         let (mut first, is_pending) = (Dealer::new(index, scope.peers(), watch), !spread.borrow().queue.is_empty());
-        let begin = source::<_, BlockBuilder<MarkedPage>, _, _>(scope, "Seeds", |capability, _| {
+        let begin = source(scope, "Seeds", |capability, _| {
             let mut capability = Some(capability);
             move |output| {
                 let Some(capability) = capability.take() else { return };
@@ -165,40 +163,37 @@ fn in_memory(worker: &mut Worker, spread: Spread, links: Rc<LinkArrays>, watch: 
             }
         });
         scope.iterative::<u32, _, _>(|inner| {
-            let (handle, forwarded) = inner.loop_variable::<Block<MarkedPage>>(1);
-            begin
-                .enter(inner)
-                .concat(forwarded)
-                .unary::<BlockBuilder<MarkedPage>, _, _, _>(by_part(), "Closure", |_, info| {
-                    let activator = inner.activator_for(info.address);
-                    let (spread, watch) = (spread.clone(), watch.clone());
-                    let mut held: Option<Capability<Product<u64, u32>>> = None;
-                    move |input, output| {
-                        let mut spread = spread.borrow_mut();
-                        input.for_each(|capability, block| {
-                            spread.add(std::mem::take(block).records());
-                            held.get_or_insert_with(|| capability.retain(output.output_index()));
-                        });
-                        // After a failure the capability is kept: other processes would take silence for an end.
-                        if watch.failed() {
-                            return;
-                        }
-                        let Some(capability) = &held else { return };
-                        let mut session = output.session_with_builder(capability);
-                        let slice = Instant::now();
-                        while spread.follow(&links, &mut dealer) {
-                            dealer.full().for_each(|mut block| session.give_container(&mut block));
-                            if slice.elapsed() > SLICE {
-                                return activator.activate();
-                            }
-                        }
-                        dealer.finish().for_each(|mut block| session.give_container(&mut block));
-                        drop(session);
-                        held = None;
+            let (handle, forwarded) = inner.loop_variable::<Block>(1);
+            unary(begin.enter(inner).concat(forwarded), "Closure", |info| {
+                let activator = inner.activator_for(info.address);
+                let (spread, watch) = (spread.clone(), watch.clone());
+                let mut held: Option<Capability<Product<u64, u32>>> = None;
+                move |input, output| {
+                    let mut spread = spread.borrow_mut();
+                    input.for_each(|capability, block| {
+                        spread.add(std::mem::take(block).open().records());
+                        held.get_or_insert_with(|| capability.retain(output.output_index()));
+                    });
+                    // After a failure the capability is kept: other processes would take silence for an end.
+                    if watch.failed() {
+                        return;
                     }
-                })
-                .probe_with(&probe)
-                .connect_loop(handle);
+                    let Some(capability) = &held else { return };
+                    let mut session = output.session_with_builder(capability);
+                    let slice = Instant::now();
+                    while spread.follow(&links, &mut dealer) {
+                        dealer.full().for_each(|mut block| session.give_container(&mut block));
+                        if slice.elapsed() > SLICE {
+                            return activator.activate();
+                        }
+                    }
+                    dealer.finish().for_each(|mut block| session.give_container(&mut block));
+                    drop(session);
+                    held = None;
+                }
+            })
+            .probe_with(&probe)
+            .connect_loop(handle);
         });
     });
     run_to_end(worker, &probe, watch)?;

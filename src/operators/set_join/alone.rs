@@ -11,7 +11,7 @@ use super::held::{Kept, has_bit, set_bit};
 use super::requirement::Requirement;
 use super::sets::Sets;
 use super::stage::SetJoinStage;
-use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
+use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
 use crate::records::spread;
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.
@@ -102,7 +102,7 @@ fn alone(worker: &mut Worker, stage: &SetJoinStage, sets: &mut Sets) -> Result<V
     };
     let mark = {
         let alone = alone.clone();
-        move |block: Block<u32>| {
+        move |block: BlockOf<u32>| {
             let mut alone = alone.borrow_mut();
             block.records().iter().for_each(|place| set_bit(&mut alone, *place as usize));
         }

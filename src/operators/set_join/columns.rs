@@ -20,7 +20,7 @@ use super::alone::{ELEMENTS, is_heavy, unshared};
 use super::rows::RowSets;
 use super::sets::Sets;
 use super::stage::SetJoinStage;
-use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
+use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
 use crate::records::{mix, spread};
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.
@@ -184,7 +184,7 @@ pub(super) fn columns(worker: &mut Worker, stage: &SetJoinStage, rows: &mut RowS
     let found = Rc::new(RefCell::new(vec![(0u64, 0u32); own]));
     let take = {
         let found = found.clone();
-        move |block: Block<ColumnRecord>| {
+        move |block: BlockOf<ColumnRecord>| {
             let mut found = found.borrow_mut();
             block.records().iter().for_each(|record| found[record.place as usize] = (record.column, record.rows));
         }

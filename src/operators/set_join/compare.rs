@@ -18,7 +18,7 @@ use super::meet::Candidate;
 use super::requirement::Requirement;
 use super::rows::Place;
 use super::stage::SetJoinStage;
-use crate::operators::exchange::{Answerer, Asked, Asker, Block, Dealer, ask, barrier};
+use crate::operators::exchange::{Answerer, Asked, Asker, BlockOf, Dealer, ask, barrier};
 use crate::structures::Sorted;
 
 /// Of the memory for records in flight, the part that the rows of other processes take in a round.
@@ -218,7 +218,7 @@ impl<E: FnMut(RowPair) -> Result<()>> Asker<u32, Piece> for Comparer<E> {
         Ok(Asked::More)
     }
 
-    fn take(&mut self, answers: &Block<Piece>) {
+    fn take(&mut self, answers: &BlockOf<Piece>) {
         let pieces = &mut self.arriving[answers.from as usize];
         pieces.extend_from_slice(answers.records());
         let mut rest = &pieces[..];
@@ -252,7 +252,7 @@ impl<E: FnMut(RowPair) -> Result<()>> Asker<u32, Piece> for Comparer<E> {
 struct RowAnswerer(Arc<Rows>);
 
 impl Answerer<u32, Piece> for RowAnswerer {
-    fn answer(&mut self, questions: &Block<u32>, answers: &mut Dealer<Piece>) -> Result<()> {
+    fn answer(&mut self, questions: &BlockOf<u32>, answers: &mut Dealer<Piece>) -> Result<()> {
         let rows = &self.0;
         for number in questions.records() {
             let row = *number as usize;

@@ -20,7 +20,7 @@ use timely::worker::Worker;
 use super::requirement::Requirement;
 use super::sets::{Element, SetPass, SetSource, Sets, weight_in_all};
 use super::stage::SetJoinStage;
-use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
+use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
 use crate::operators::sighting::{SharedFinder, Sighting};
 use crate::records::spread;
 
@@ -88,7 +88,7 @@ pub(super) fn held<S: SetSource + Clone + 'static>(
     };
     let mark = {
         let marks = marks.clone();
-        move |block: Block<u32>| {
+        move |block: BlockOf<u32>| {
             let mut marks = marks.borrow_mut();
             block.records().iter().for_each(|place| set_bit(&mut marks, *place as usize));
         }

@@ -21,7 +21,7 @@ use super::prefixes::{Proposed, ROWS, prefix};
 use super::requirement::Requirement;
 use super::rows::Place;
 use super::stage::SetJoinStage;
-use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
+use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
 use crate::records::{fold, mix, spread};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 
@@ -168,7 +168,7 @@ pub(super) fn candidates(
     let sort = Rc::new(RefCell::new(sort_in(&folder, memory)));
     let take = {
         let (sort, watch) = (sort.clone(), stage.watch.clone());
-        move |block: Block<Candidate>| {
+        move |block: BlockOf<Candidate>| {
             let mut sort = sort.borrow_mut();
             watch.check(block.records().iter().try_for_each(|candidate| sort.push(*candidate)));
         }

@@ -18,7 +18,7 @@ use super::columns::Rows;
 use super::families::Families;
 use super::requirement::Requirement;
 use super::stage::SetJoinStage;
-use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
+use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
 use crate::records::spread;
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.
@@ -212,7 +212,7 @@ pub(super) fn proposed(
     let blocks = Rc::new(RefCell::new(BTreeMap::new()));
     let take = {
         let blocks = blocks.clone();
-        move |block: Block<BlocksRecord>| {
+        move |block: BlockOf<BlocksRecord>| {
             let of_block = block.records().iter().map(|record| (record.place, record.blocks));
             blocks.borrow_mut().extend(of_block);
         }

@@ -11,7 +11,7 @@ use super::alone::unshared;
 use super::held::Kept;
 use super::sets::{Known, SetSource, Sets};
 use super::stage::SetJoinStage;
-use crate::operators::exchange::{Block, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
+use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
 use crate::records::{Key, fold};
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.
@@ -129,7 +129,7 @@ pub(super) fn rows<S: SetSource>(
     let found = Rc::new(RefCell::new(vec![(Place { worker: 0, number: 0 }, [0, 0]); own]));
     let take = {
         let found = found.clone();
-        move |block: Block<RowRecord>| {
+        move |block: BlockOf<RowRecord>| {
             let mut found = found.borrow_mut();
             block
                 .records()

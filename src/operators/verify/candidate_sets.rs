@@ -1,8 +1,9 @@
 //! The sets of candidates, as they travel from where they are read to where they are compared.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
+use crate::operators::exchange::RowDealer;
 use crate::operators::scan::{VectorFiles, Vectors};
 use crate::records::{DocId, FeatureBits};
 use crate::structures::{Ownership, Sortable};
@@ -16,6 +17,23 @@ pub struct CandidateSet {
     pub root: DocId,
     /// Distinct elements, in any order.
     pub elements: Vec<u64>,
+}
+
+impl CandidateSet {
+    /// Deals the set to a worker, as a row: document, root, elements.
+    pub fn deal(&self, to: usize, dealer: &mut RowDealer) {
+        let ends = [self.doc, self.root];
+        dealer.deal_bytes(to, &[bytemuck::cast_slice(&ends), bytemuck::cast_slice(&self.elements)]);
+    }
+
+    /// Reads a row that [`CandidateSet::deal`] dealt.
+    ///
+    /// # Errors
+    /// If it is not one.
+    pub fn read(row: &[u8]) -> Result<CandidateSet> {
+        let Ok([doc, root, elements @ ..]) = bytemuck::try_cast_slice::<u8, u64>(row) else { bail!("a set is cut") };
+        Ok(CandidateSet { doc: bytemuck::cast(*doc), root: bytemuck::cast(*root), elements: elements.to_vec() })
+    }
 }
 
 impl Sortable for CandidateSet {

@@ -8,17 +8,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use timely::container::CapacityContainerBuilder;
-use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::Probe;
-use timely::dataflow::operators::generic::Operator;
-use timely::dataflow::operators::generic::operator::source;
-use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
 use super::candidate_sets::{CandidateSet, CandidateSource, Step};
 use super::element_sets::{ElementSets, ElementSetsWriter};
-use crate::operators::exchange::run_to_end;
+use crate::operators::exchange::{RowDealer, bytes_of_rows, run_dataflow, sink, source};
 use crate::records::DocId;
 use crate::structures::{ExternalSort, Sorted};
 use crate::watch::Watch;
@@ -59,58 +54,58 @@ pub fn gather(
         large: ElementSetsWriter::new(scratch.join(format!("elements-worker{index}")), memory / 2),
     };
     let arrived = Rc::new(RefCell::new(arrived));
-    let probe = Handle::new();
-    worker.dataflow::<u64, _, _>(|scope| {
-        let at_source = watch.clone();
-        let sets =
-            source::<_, CapacityContainerBuilder<Vec<CandidateSet>>, _, _>(scope, "Candidates", |capability, info| {
-                let activator = scope.activator_for(info.address);
-                let mut capability = Some(capability);
-                move |output| {
-                    // After a failure the capability is kept: other workers would take silence for an end.
-                    let Some(current) = capability.as_ref().filter(|_| !at_source.failed()) else { return };
-                    let mut session = output.session(current);
-                    let slice = Instant::now();
-                    while slice.elapsed() < TIME_SLICE {
-                        match at_source.check(source_of_sets.step()) {
-                            Some(Step::Set(set)) => session.give(set),
-                            Some(Step::Passed) => {}
-                            Some(Step::End) => {
-                                drop(session);
-                                capability = None;
-                                return;
-                            }
-                            None => return,
+    let place = {
+        let large = large.clone();
+        move |set: &CandidateSet| {
+            let by = if large.binary_search(&set.root).is_ok() { set.doc } else { set.root };
+            by.owner(peers)
+        }
+    };
+    run_dataflow(worker, watch, |scope, probe| {
+        let sets = source(scope, "Candidates", |capability, info| {
+            let activator = scope.activator_for(info.address);
+            let mut capability = Some(capability);
+            let mut dealer = RowDealer::new(index, peers, watch);
+            let watch = watch.clone();
+            move |output| {
+                // After a failure the capability is kept: other workers would take silence for an end.
+                let Some(current) = capability.as_ref().filter(|_| !watch.failed()) else { return };
+                let mut session = output.session_with_builder(current);
+                let slice = Instant::now();
+                while slice.elapsed() < TIME_SLICE {
+                    match watch.check(source_of_sets.step()) {
+                        Some(Step::Set(set)) => set.deal(place(&set), &mut dealer),
+                        Some(Step::Passed) => {}
+                        Some(Step::End) => {
+                            dealer.finish().for_each(|mut block| session.give_container(&mut block));
+                            drop(session);
+                            capability = None;
+                            return;
                         }
+                        None => return,
                     }
-                    activator.activate();
                 }
-            });
-        let place = {
-            let large = large.clone();
-            move |set: &CandidateSet| {
-                let by = if large.binary_search(&set.root).is_ok() { set.doc } else { set.root };
-                by.owner(peers) as u64
+                dealer.full().for_each(|mut block| session.give_container(&mut block));
+                activator.activate();
+            }
+        });
+        let (arrived, large, watch) = (arrived.clone(), large.clone(), watch.clone());
+        let keep = move |row: Result<&[u8]>| -> Result<()> {
+            let set = CandidateSet::read(row?)?;
+            let arrived = &mut *arrived.borrow_mut();
+            if large.binary_search(&set.root).is_ok() {
+                arrived.large.push(set.doc, set.root, &set.elements)
+            } else {
+                arrived.small.push(set)
             }
         };
-        let (arrived, large, watch) = (arrived.clone(), large.clone(), watch.clone());
-        sets.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(Exchange::new(place), "Gather", |_, _| {
-            move |input, _output| {
-                input.for_each(|_, sets| {
-                    for set in sets.drain(..).take_while(|_| !watch.failed()) {
-                        let arrived = &mut *arrived.borrow_mut();
-                        if large.binary_search(&set.root).is_ok() {
-                            watch.check(arrived.large.push(set.doc, set.root, &set.elements));
-                        } else {
-                            watch.check(arrived.small.push(set));
-                        }
-                    }
-                });
+        sink(sets, "Gather", move |block| {
+            if !watch.failed() {
+                watch.check(bytes_of_rows(&block).try_for_each(&keep));
             }
         })
-        .probe_with(&probe);
-    });
-    run_to_end(worker, &probe, watch)?;
+        .probe_with(probe);
+    })?;
     // The operators that share what arrived are dropped at the next step.
     worker.step();
     let Ok(arrived) = Rc::try_unwrap(arrived) else { bail!("a dataflow that has ended still writes") };

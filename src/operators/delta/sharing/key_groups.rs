@@ -15,7 +15,7 @@ use timely::worker::Worker;
 use crate::kernels::memory::advise_huge_pages;
 use crate::operators::delta::relabel::EdgeDifference;
 use crate::operators::delta::splits::SplitMember;
-use crate::operators::exchange::{Block, Dealer, LocalAnswers, lookup};
+use crate::operators::exchange::{BlockOf, Dealer, LocalAnswers, lookup};
 use crate::records::{DocId, Key};
 use crate::structures::{ByKey, DocHasher, Ownership};
 use crate::watch::Watch;
@@ -108,7 +108,7 @@ pub(crate) struct KeyGroups {
 
 impl KeyGroups {
     /// Sorts the holders of all blocks by key.
-    pub(crate) fn new(blocks: Vec<Block<KeyHolder>>) -> KeyGroups {
+    pub(crate) fn new(blocks: Vec<BlockOf<KeyHolder>>) -> KeyGroups {
         let mut sizes: BTreeMap<u64, usize> = BTreeMap::new();
         for block in &blocks {
             *sizes.entry(block.part).or_default() += block.records().len();

@@ -17,14 +17,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use timely::dataflow::operators::Probe;
-use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
 use super::changes::Changes;
 use crate::operators::exchange::{
-    Block, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, all_gather, all_to_all, blocks, each_partition,
-    ranges, run_to_end,
+    BlockOf, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, all_gather, all_to_all, blocks, by_key,
 };
 use crate::operators::scan::VectorFiles;
 use crate::records::DocId;
@@ -204,17 +201,8 @@ pub fn post_all(
             Ok(())
         }
     };
-    let probe = Handle::new();
     let spill = SpillBuffer::new(scratch, memory);
-    worker.dataflow::<u64, _, _>(|scope| {
-        let is_done = {
-            let probe = probe.clone();
-            move |range: u64| !probe.less_than(&(range + 1))
-        };
-        let dealt = ranges(scope, "Vectors", cut, watch, deal_chunks, is_done);
-        each_partition(dealt, "Postings", spill, watch, write_partition).probe_with(&probe);
-    });
-    run_to_end(worker, &probe, watch)?;
+    by_key(worker, "Postings", cut, spill, watch, deal_chunks, write_partition, |_| {})?;
     let counts = counts.take();
     Ok(PostingRuns::first(coding, next.name.clone(), gather_counts(worker, coding, counts, watch)?))
 }
@@ -235,7 +223,7 @@ fn gather_counts(worker: &mut Worker, coding: Coding, counts: Vec<(u64, u64)>, w
 }
 
 /// The records of each partition.
-fn by_partition(blocks: Vec<Block<u64>>) -> BTreeMap<u64, Vec<u64>> {
+fn by_partition(blocks: Vec<BlockOf<u64>>) -> BTreeMap<u64, Vec<u64>> {
     let mut partitions: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for block in blocks {
         partitions.entry(block.part).or_default().extend_from_slice(block.records());

@@ -16,7 +16,7 @@ use timely::worker::Worker;
 
 use crate::features::VectorKeys;
 use crate::operators::components::join_forests;
-use crate::operators::exchange::{Block, Dealer, LocalAnswers, Shared, all_gather, all_to_all, barrier, lookup};
+use crate::operators::exchange::{BlockOf, Dealer, LocalAnswers, Shared, all_gather, all_to_all, barrier, lookup};
 use crate::records::{DocId, fold};
 use crate::structures::{DocHasher, Grouper, Numbering, Ownership, UnionFind};
 use crate::watch::Watch;
@@ -181,8 +181,8 @@ impl NumberedMembers<'_> {
 }
 
 /// Joins the members that have a key, for every key of the blocks.
-fn join_members_of_keys(blocks: Vec<Block<MemberKey>>, union_find: &UnionFind) -> Result<()> {
-    let mut of_partition: BTreeMap<u64, Vec<Block<MemberKey>>> = BTreeMap::new();
+fn join_members_of_keys(blocks: Vec<BlockOf<MemberKey>>, union_find: &UnionFind) -> Result<()> {
+    let mut of_partition: BTreeMap<u64, Vec<BlockOf<MemberKey>>> = BTreeMap::new();
     for block in blocks {
         of_partition.entry(block.part).or_default().push(block);
     }
